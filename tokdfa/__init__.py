@@ -1,0 +1,72 @@
+"""tokdfa compares the strategies for turning a constraint into token masks for language-model decoding.
+
+The public names are below; everything else is reached through its module. The order of the sub-packages, from the
+bottom up: errors, jit, mask, constraint, vocabulary, automata, regex, backends, bench, runs, report, cli; imports go
+only downwards.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tokdfa import backends
+    from tokdfa.backends.registry import compile
+    from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+    from tokdfa.errors import TokdfaError, TokenRefused
+    from tokdfa.mask import allocate_mask, mask_to_bool, mask_to_ids
+    from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+__version__ = "0.1.0"
+
+#: Public name -> module. Imported at first use, so that `import tokdfa` and `tokdfa --help` stay fast.
+_PUBLIC = {
+    "compile": "tokdfa.backends.registry",
+    "Choice": "tokdfa.constraint",
+    "Constraint": "tokdfa.constraint",
+    "Grammar": "tokdfa.constraint",
+    "JsonSchema": "tokdfa.constraint",
+    "Regex": "tokdfa.constraint",
+    "TokdfaError": "tokdfa.errors",
+    "TokenRefused": "tokdfa.errors",
+    "allocate_mask": "tokdfa.mask",
+    "mask_to_bool": "tokdfa.mask",
+    "mask_to_ids": "tokdfa.mask",
+    "Tokenizer": "tokdfa.vocabulary.tokenizers",
+    "load_tokenizer": "tokdfa.vocabulary.tokenizers",
+    "Vocabulary": "tokdfa.vocabulary.vocabulary",
+}
+
+__all__ = [
+    "Choice",
+    "Constraint",
+    "Grammar",
+    "JsonSchema",
+    "Regex",
+    "TokdfaError",
+    "TokenRefused",
+    "Tokenizer",
+    "Vocabulary",
+    "allocate_mask",
+    "backends",
+    "compile",
+    "load_tokenizer",
+    "mask_to_bool",
+    "mask_to_ids",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "backends":  # a package that can be called
+        return importlib.import_module("tokdfa.backends")
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'tokdfa' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,102 @@
+"""Names of backends -> "module:Class", imported at first use.
+
+Adding a backend takes one file and one line here; another package adds its own with an entry point of the group
+``tokdfa.backends`` (name = "module:Class"). The contract suite runs every name listed by `backend_names`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import TokdfaError, UnknownNameError
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Backend, CompiledConstraint, Option
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+BUILT_IN: dict[str, str] = {
+    "brute_force": "tokdfa.backends.brute_force:BruteForce",
+    "token_index": "tokdfa.backends.token_index:TokenIndex",
+    "llguidance": "tokdfa.backends.peers.llguidance_peer:LlguidancePeer",
+    "outlines_core": "tokdfa.backends.peers.outlines_core_peer:OutlinesCorePeer",
+    "glrmask": "tokdfa.backends.peers.glrmask_peer:GlrmaskPeer",
+}
+
+
+@cache
+def _targets() -> dict[str, str]:
+    targets = dict(BUILT_IN)
+    for entry in importlib.metadata.entry_points(group="tokdfa.backends"):
+        if entry.name in targets and targets[entry.name] != entry.value:
+            raise TokdfaError(f"two backends are called {entry.name!r}: {targets[entry.name]} and {entry.value}")
+        targets[entry.name] = entry.value
+    return targets
+
+
+def backend_names() -> list[str]:
+    """The names of all backends, our own first, whether or not their packages are installed."""
+    return list(_targets())
+
+
+def backend_class(name: str) -> type[Backend]:
+    """The class of a backend; UnknownNameError names the nearest. Imports its module, not the peer's package."""
+    from tokdfa.backends.base import Backend
+
+    if name not in _targets():
+        raise UnknownNameError("backend", name, _targets())
+    module, _, attribute = _targets()[name].partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if not (isinstance(found, type) and issubclass(found, Backend)):
+        raise TokdfaError(f"backend {name!r}: {_targets()[name]} is not a subclass of Backend")
+    return found
+
+
+def create_backend(name: str, vocab: Vocabulary, **options: Any) -> Backend:
+    """A backend by name, bound to `vocab`. Options are those of `tokdfa backends NAME`."""
+    return backend_class(name)(vocab, **options)
+
+
+def compile(constraint: Constraint, vocab: Vocabulary, backend: str = "token_index", **options: Any) -> CompiledConstraint:
+    """Compile `constraint` for `vocab` with a backend by name: ``compile(Regex("[0-9]+"), vocab, lazy=True)``."""
+    return create_backend(backend, vocab, **options).compile(constraint)
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """What `backends()` says of one backend. `missing`: packages that are not installed."""
+
+    name: str
+    summary: str
+    kinds: tuple[str, ...]
+    options: tuple[Option, ...]
+    packages: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def installed(self) -> bool:
+        return not self.missing
+
+
+def backends() -> dict[str, BackendInfo]:
+    """name -> what the backend supports, its options, and whether its packages are installed."""
+    return {name: backend_info(name) for name in backend_names()}
+
+
+def backend_info(name: str) -> BackendInfo:
+    """What one backend supports, its options, and whether its packages are installed."""
+    found = backend_class(name)
+    missing = tuple(package for package in found.packages if not _installed(package))
+    return BackendInfo(name, found.summary, found.kinds, found.options, found.packages, missing)
+
+
+def _installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True

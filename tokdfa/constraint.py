@@ -1,0 +1,146 @@
+"""Constraints: what the generated text must be, with its source text. Backends turn them into token masks.
+
+A constraint says nothing about tokens. Each is immutable, hashable and printable, and `name` is what tables show.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import EmptyLanguageError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Base of all constraints. `label` is an optional short name for tables."""
+
+    label: str = field(default="", kw_only=True, compare=False)
+
+    @property
+    def kind(self) -> str:
+        """The constraint's kind as experiments spell it: regex, choice, grammar or json_schema."""
+        raise NotImplementedError
+
+    @property
+    def source(self) -> str:
+        """The constraint as its author wrote it."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """`label`, or the source shortened to 40 characters."""
+        shortened = self.source if len(self.source) <= 40 else self.source[:39] + "…"
+        return self.label or shortened
+
+
+@dataclass(frozen=True)
+class Regex(Constraint):
+    r"""All texts that match `pattern` (full match), or that contain a match (``search=True``).
+
+    `ascii_classes`: ``\d \w \s`` (and ``\b``) mean ASCII, as in ECMA-262; otherwise Unicode, as in Python and Rust.
+    `flags`: any of ``i`` (ignore case), ``s`` (dot matches newline), ``m`` (^ and $ at lines), ``x`` (verbose).
+    Text is UTF-8. `$` without ``m`` means the very end, as in ECMA-262 and Rust (not before a last newline).
+    """
+
+    pattern: str
+    search: bool = False
+    ascii_classes: bool = False
+    flags: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.pattern, str):
+            raise OptionError(f"a pattern is a str, not {type(self.pattern).__name__}")
+        unknown = sorted(set(self.flags) - set("isxm"))
+        if unknown:
+            raise OptionError(f"unknown regex flag {unknown[0]!r}; known: i, s, m, x")
+
+    @property
+    def kind(self) -> str:
+        return "regex"
+
+    @property
+    def source(self) -> str:
+        return self.pattern
+
+
+@dataclass(frozen=True)
+class Choice(Constraint):
+    """Exactly one of a set of texts (str, encoded as UTF-8, or bytes). Order and repeats do not matter."""
+
+    choices: tuple[str | bytes, ...]
+
+    def __init__(self, choices: Iterable[str | bytes], *, label: str = "") -> None:
+        if isinstance(choices, str | bytes):
+            raise OptionError("Choice takes a list of texts, not one text")
+        object.__setattr__(self, "choices", tuple(choices))
+        object.__setattr__(self, "label", label)
+        if not self.choices:
+            raise EmptyLanguageError("a Choice needs at least one text")
+        for choice in self.choices:
+            if not isinstance(choice, str | bytes):
+                raise OptionError(f"a choice is a str or bytes, not {type(choice).__name__}")
+
+    @property
+    def kind(self) -> str:
+        return "choice"
+
+    @property
+    def source(self) -> str:
+        return " | ".join(choice if isinstance(choice, str) else repr(choice) for choice in self.choices)
+
+    def as_bytes(self) -> list[bytes]:
+        """The distinct texts as bytes, sorted. A str with a lone surrogate has no UTF-8 form: OptionError."""
+        try:
+            return sorted({choice.encode() if isinstance(choice, str) else choice for choice in self.choices})
+        except UnicodeEncodeError as error:
+            raise OptionError(f"the choice {error.object!r} cannot be encoded as UTF-8: {error.reason}") from None
+
+
+@dataclass(frozen=True)
+class Grammar(Constraint):
+    """All texts derived from `start` in a Lark grammar."""
+
+    text: str
+    start: str = "start"
+
+    @property
+    def kind(self) -> str:
+        return "grammar"
+
+    @property
+    def source(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class JsonSchema(Constraint):
+    """All JSON texts that are valid under a schema, given as a dict, a bool or JSON text."""
+
+    text: str
+
+    def __init__(self, schema: dict[str, Any] | bool | str, *, label: str = "") -> None:
+        try:
+            text = schema if isinstance(schema, str) else json.dumps(schema)
+            json.loads(text)
+        except (ValueError, TypeError) as error:
+            raise OptionError(f"the schema is not JSON: {error}") from None
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "label", label)
+
+    @property
+    def kind(self) -> str:
+        return "json_schema"
+
+    @property
+    def source(self) -> str:
+        return self.text
+
+    @property
+    def schema(self) -> Any:
+        """The schema as Python data."""
+        return json.loads(self.text)

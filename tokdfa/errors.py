@@ -1,0 +1,120 @@
+"""Every error a user of tokdfa can meet, each with what went wrong, where, and what to do about it.
+
+One class per kind of trouble, all below `TokdfaError`, so that a caller can catch precisely or broadly.
+A message names the place (file, position in a pattern, key of a YAML file, token id) and the remedy.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class TokdfaError(Exception):
+    """Base of all errors that tokdfa raises on purpose."""
+
+
+class RegexSyntaxError(TokdfaError):
+    """A pattern cannot be parsed. `position` is the offset of the fault in characters of `pattern`."""
+
+    def __init__(self, message: str, pattern: str, position: int) -> None:
+        self.reason, self.pattern, self.position = message, pattern, position
+        super().__init__(f"{message} at position {position} of the pattern\n{_point_at(pattern, position)}")
+
+
+class RegexUnsupported(RegexSyntaxError):
+    """A pattern is well formed, but uses something that no regular language can express or that tokdfa refuses."""
+
+
+class EmptyLanguageError(TokdfaError):
+    """A constraint accepts no text at all, so there is nothing to generate."""
+
+
+class LimitExceeded(TokdfaError):
+    """A compilation or a walk would need more states, memory or time than its limit allows."""
+
+    def __init__(self, message: str, *, limit: str, value: float) -> None:
+        self.limit, self.value = limit, value
+        super().__init__(message)
+
+
+class VocabularyError(TokdfaError):
+    """A vocabulary is inconsistent: two tokens for one id, an id out of range, no end token, and the like."""
+
+
+class VocabularyCannotSpell(VocabularyError):
+    """No sequence of the vocabulary's tokens spells any text of the constraint. `missing` holds bytes to add."""
+
+    def __init__(self, message: str, missing: bytes = b"") -> None:
+        self.missing = missing
+        super().__init__(message)
+
+
+class TokenizerError(TokdfaError):
+    """A tokenizer file cannot be read or is not what it claims to be."""
+
+
+class UnknownNameError(TokdfaError, LookupError):
+    """A tokenizer, backend, option, measure or key that does not exist; names the nearest that do."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        near = get_close_matches(name, self.known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(self.known) or 'none'}"
+        super().__init__(f"there is no {kind} {name!r}; {hint}")
+
+
+class OptionError(TokdfaError):
+    """An option exists but was given a value outside its range or of the wrong type."""
+
+
+class UnsupportedConstraint(TokdfaError):
+    """A backend cannot compile this constraint; the message says which part and which backend can."""
+
+
+class MissingDependency(TokdfaError, ImportError):
+    """An optional package is not installed. The message holds the command that installs it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(f"{purpose} needs the package {package}: pip install 'tokdfa[{extra}]'")
+
+
+class TokenRefused(TokdfaError):
+    """`Matcher.advance` was given a token whose mask bit is not set; the matcher has not moved."""
+
+    def __init__(self, token: int, reason: str = "its mask bit is not set here") -> None:
+        self.token = token
+        super().__init__(f"token {token} is not allowed: {reason}")
+
+
+class ConfigError(TokdfaError):
+    """An experiment file is wrong. `path` is the file, `where` the key inside it, as in `grid.backends[2]`."""
+
+    def __init__(self, message: str, path: str = "", where: str = "") -> None:
+        self.path, self.where = path, where
+        place = ": ".join(part for part in (path, where) if part)
+        super().__init__(f"{place}: {message}" if place else message)
+
+
+class StoreError(TokdfaError):
+    """A run folder is damaged or belongs to another configuration."""
+
+
+class LawBroken(TokdfaError, AssertionError):
+    """A backend broke a law of the mask interface. `law` is its name; the message holds the smallest example found."""
+
+    def __init__(self, law: str, message: str) -> None:
+        self.law = law
+        super().__init__(f"law {law!r} is broken: {message}")
+
+
+def _point_at(text: str, position: int, width: int = 70) -> str:
+    """Two lines: an excerpt of `text` around `position`, and a caret below it."""
+    start = max(0, min(position - width // 2, len(text) - width))
+    excerpt = text[start : start + width]
+    printable = "".join(character if character.isprintable() else "·" for character in excerpt)
+    return f"  {printable}\n  {' ' * (position - start)}^"
