@@ -112,6 +112,10 @@ class LawBroken(TokdfaError, AssertionError):
         super().__init__(f"law {law!r} is broken: {message}")
 
 
+class AutomatonError(TokdfaError):
+    """The parts of an automaton do not fit together: a wrong shape, a target out of range, an unknown node."""
+
+
 def _point_at(text: str, position: int, width: int = 70) -> str:
     """Two lines: an excerpt of `text` around `position`, and a caret below it."""
     start = max(0, min(position - width // 2, len(text) - width))

@@ -1,0 +1,160 @@
+r"""Sets of code points as sorted, disjoint, non-adjacent inclusive ranges, and the named sets of regex classes.
+
+A set is a tuple of ``(first, last)`` pairs (`Ranges`), so it is hashable and two equal sets are equal tuples. The
+universe is 0..0x10FFFF, surrogates included: they are legal in a class such as ``[\ud800-\udfff]`` but occur in no
+UTF-8 text (`tokdfa.regex.utf8` drops them).
+
+Named sets, each in a Unicode and an ASCII reading:
+
+======  =====================================================================  ==============================
+class   Unicode (UTS #18 Annex C, as in Rust and the `regex` package)          ASCII
+======  =====================================================================  ==============================
+``\d``  Nd                                                                     ``[0-9]``
+``\w``  Alphabetic, M, Nd, Pc, Join_Control                                    ``[0-9A-Za-z_]``
+``\s``  White_Space                                                            ``[ \t\n\v\f\r]``
+======  =====================================================================  ==============================
+
+Python's `re` differs in the Unicode reading: its ``\w`` is str.isalnum() or ``_`` (it lacks marks such as U+0301 and
+has other numbers such as U+00B2), its ``\s`` has U+001C..U+001F. ECMA-262 has ASCII ``\d`` and ``\w``; its ``\s`` has
+the Unicode space separators and U+FEFF, which the ASCII reading here has not.
+
+Case is simple case folding (Unicode's CaseFolding.txt, status C and S) as in Rust and in ECMA-262's u mode: one code
+point against one code point, no Turkic rule. So k, K and U+212A (Kelvin sign) are alike, s, S and U+017F too; U+00DF is
+not ss. Python's `re` in addition takes U+0130 and U+0131 for an i.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from tokdfa.regex.unicode_tables import load_case_orbits, load_ranges, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+LAST_CODE_POINT = 0x10FFFF
+ALL: Ranges = ((0, LAST_CODE_POINT),)
+NEWLINE: Ranges = ((0x0A, 0x0A),)
+
+_ASCII: dict[str, Ranges] = {
+    "digit": ((0x30, 0x39),),
+    "word": ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)),
+    "space": ((0x09, 0x0D), (0x20, 0x20)),
+}
+
+#: The POSIX classes (``[[:alpha:]]``), ASCII as in Rust.
+POSIX_CLASSES: dict[str, Ranges] = {
+    "alnum": ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)),
+    "alpha": ((0x41, 0x5A), (0x61, 0x7A)),
+    "ascii": ((0x00, 0x7F),),
+    "blank": ((0x09, 0x09), (0x20, 0x20)),
+    "cntrl": ((0x00, 0x1F), (0x7F, 0x7F)),
+    "digit": _ASCII["digit"],
+    "graph": ((0x21, 0x7E),),
+    "lower": ((0x61, 0x7A),),
+    "print": ((0x20, 0x7E),),
+    "punct": ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)),
+    "space": _ASCII["space"],
+    "upper": ((0x41, 0x5A),),
+    "word": _ASCII["word"],
+    "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
+}
+
+
+def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
+    """All code points of any of `sets`, whose ranges may come in any order and overlap. O(n log n) in ranges."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(pair for ranges in sets for pair in ranges):
+        if merged and first <= merged[-1][1] + 1:
+            if last > merged[-1][1]:
+                merged[-1] = (merged[-1][0], last)
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """All code points that are not in `ranges`."""
+    gaps: list[tuple[int, int]] = []
+    start = 0
+    for first, last in ranges:
+        if first > start:
+            gaps.append((start, first - 1))
+        start = last + 1
+    if start <= LAST_CODE_POINT:
+        gaps.append((start, LAST_CODE_POINT))
+    return tuple(gaps)
+
+
+def intersection(left: Ranges, right: Ranges) -> Ranges:
+    """The code points that are in both sets. Linear in ranges."""
+    common: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        first, last = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if first <= last:
+            common.append((first, last))
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(common)
+
+
+def difference(left: Ranges, right: Ranges) -> Ranges:
+    """The code points of `left` that are not in `right`."""
+    return intersection(left, complement(right))
+
+
+def contains(ranges: Ranges, code_point: int) -> bool:
+    """True if `code_point` is in the set. O(log n)."""
+    place = bisect_right(ranges, (code_point, LAST_CODE_POINT)) - 1
+    return place >= 0 and code_point <= ranges[place][1]
+
+
+def digits(ascii_only: bool) -> Ranges:
+    r"""The class ``\d``."""
+    return _ASCII["digit"] if ascii_only else load_ranges("digit")
+
+
+def word_characters(ascii_only: bool) -> Ranges:
+    r"""The class ``\w``."""
+    return _ASCII["word"] if ascii_only else load_ranges("word")
+
+
+def spaces(ascii_only: bool) -> Ranges:
+    r"""The class ``\s``."""
+    return _ASCII["space"] if ascii_only else load_ranges("space")
+
+
+@lru_cache(maxsize=256)
+def unicode_property(name: str) -> Ranges:
+    r"""The code points of ``\p{name}``: categories, scripts, blocks, binary properties, ``Name=Value``.
+
+    What a name means is the `regex` package's business; it is asked about every code point once (5 to 60 ms) and the
+    answer is kept. Raises ValueError for a name it does not know.
+    """
+    if not name or not all(character.isalnum() or character in "_-= :." for character in name):
+        raise ValueError(f"not a Unicode property name: {name!r}")
+    return scan(rf"\p{{{name}}}")
+
+
+def fold_closure(ranges: Ranges) -> Ranges:
+    """`ranges` and every code point that simple case folding takes for one of its members."""
+    folding, partners = _case_partners()
+    added: list[tuple[int, int]] = []
+    for first, last in ranges:
+        for place in range(bisect_left(folding, first), bisect_right(folding, last)):
+            added.extend((partner, partner) for partner in partners[place])
+    return union(ranges, added) if added else ranges
+
+
+@cache
+def _case_partners() -> tuple[list[int], list[tuple[int, ...]]]:
+    """The code points that have case, sorted, and beside each its whole orbit."""
+    pairs = sorted((member, orbit) for orbit in load_case_orbits() for member in orbit)
+    return [member for member, _ in pairs], [orbit for _, orbit in pairs]

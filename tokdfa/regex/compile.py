@@ -1,0 +1,66 @@
+"""From a regex or a set of choices to an automaton over bytes: parse, lower, derive.
+
+`compile_lazy` gives the lazy DFA: ready at once, states made on demand. `compile_dfa` gives the explicit one: all
+states, only live ones, minimal unless asked otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, UnsupportedConstraint
+from tokdfa.regex.expression import ExpressionStore
+from tokdfa.regex.lazy_dfa import LazyDfa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.constraint import Constraint
+
+#: Default limit on the states of an explicit DFA: 100 times the largest of the benchmark regexes.
+MAX_STATES = 100_000
+
+
+def lower_constraint(constraint: Constraint, store: ExpressionStore) -> int:
+    """The expression of a Regex or a Choice in `store`. Raises RegexSyntaxError or RegexUnsupported with the position."""
+    from tokdfa.regex.lower import lower_choice, lower_regex
+
+    if isinstance(constraint, Regex):
+        return lower_regex(constraint, store)
+    if isinstance(constraint, Choice):
+        return lower_choice(constraint, store)
+    raise UnsupportedConstraint(f"a {constraint.kind} is not a regular language that this part can compile")
+
+
+def compile_lazy(constraint: Constraint, *, max_states: int = 1_000_000, without_laws: Iterable[str] = ()) -> LazyDfa:
+    """The lazy DFA of a Regex or a Choice. `max_states` bounds the states that it will ever make.
+
+    Raises RegexSyntaxError, RegexUnsupported, EmptyLanguageError or LimitExceeded.
+    """
+    store = ExpressionStore(without_laws)
+    dfa = LazyDfa(store, lower_constraint(constraint, store), max_states)
+    if dfa.is_empty:
+        raise EmptyLanguageError(f"no text matches {constraint.name!r}; nothing could be generated")
+    return dfa
+
+
+def compile_dfa(constraint: Constraint, *, max_states: int = MAX_STATES, minimal: bool = True) -> Dfa:
+    """The explicit DFA of a Regex or a Choice: only live states; the minimal one unless `minimal` is False.
+
+    `max_states` bounds the states before minimisation. Raises what `compile_lazy` raises.
+    """
+    from tokdfa.automata.algebra import minimize, trim
+
+    lazy = compile_lazy(constraint, max_states=max_states + 1)
+    try:
+        explicit = lazy.to_dfa()
+    except LimitExceeded as error:
+        raise LimitExceeded(
+            f"the automaton of {constraint.name!r} has more than {max_states} states: lower its repeat bounds, "
+            "use a backend that makes states on demand (token_index with lazy=True), or raise max_states",
+            limit=error.limit,
+            value=max_states,
+        ) from None
+    return minimize(explicit) if minimal else trim(explicit)

@@ -1,0 +1,288 @@
+"""Expressions over bytes, hash-consed: equal expressions are one number.
+
+Theory. An expression denotes a set of byte strings: nothing (the empty set), empty (the empty string), a byte set,
+concatenation, union, intersection, complement, bounded or unbounded repetition; and, for patterns whose assertions
+cannot be resolved beforehand, zero-width nodes: look-ahead and the assertions of `ASSERTIONS`. Every constructor first
+simplifies by algebraic laws and then interns: an equal node is found in a hash table and its number returned. So
+equality of expressions is equality of numbers, and the derivatives of one expression, taken by all bytes for ever, are
+finitely many numbers (Brzozowski 1964: already under associativity, commutativity and idempotence of union). The more
+laws, the fewer numbers, hence the fewer DFA states; `LAWS` names the laws, and each can be switched off to see what it
+buys (``tokdfa run experiments/regex_states.yaml``).
+
+Storage. Node n is row n of ``nodes`` (int32: kind and flags, a, b, c). Unions, intersections and byte sets keep their
+members or 256 bits in ``arguments``. Children have smaller numbers than parents. Flags are computed when a node is
+made: *nullable* (contains the empty string, whatever the context), *surely inhabited* (an under-approximation of
+non-emptiness, exact where there is no intersection, complement or assertion), *asserts* and *boolean* (some node below
+is zero-width, or an intersection or complement).
+
+Growth. Kernels never write past an array: they set a status, and the Python side grows the arrays and calls again
+(interning twice is harmless). Work is counted: each constructor call costs one unit of fuel.
+
+Source: Owens, Reppy, Turon, "Regular-expression derivatives re-examined" (2009); 000 for the use of derivatives in
+token masks. The merge laws for byte sets and repeats are ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
+from tokdfa.regex.laws import (
+    _make_bytes_kernel,
+    _make_complement_kernel,
+    _make_concat_kernel,
+    _make_intersection_kernel,
+    _make_repeat_kernel,
+    _make_union_kernel,
+)
+from tokdfa.regex.nodes import (
+    ALL_LAWS,
+    ANY_BYTE,
+    ANY_BYTES,
+    ASSERTIONS,
+    EMPTY,
+    F_ASSERTS,
+    F_BOOLEAN,
+    F_INHABITED,
+    F_NULLABLE,
+    FULL,
+    INFINITE,
+    K_ASSERTION,
+    K_BYTES,
+    K_COMPLEMENT,
+    K_CONCAT,
+    K_EMPTY,
+    K_INTERSECTION,
+    K_LOOK_AHEAD,
+    K_NOTHING,
+    K_REPEAT,
+    K_UNION,
+    KIND_NAMES,
+    LAWS,
+    M_ARGUMENTS,
+    M_FUEL_LIMIT,
+    M_LAWS,
+    M_NODES,
+    M_SCRATCH,
+    M_STATUS,
+    MAX_REPEAT,
+    NOTHING,
+    OK,
+    OUT_OF_FUEL,
+    _intern_node_kernel,
+    _rehash_kernel,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ANY_BYTE", "ANY_BYTES", "ASSERTIONS", "EMPTY", "LAWS", "NOTHING", "ExpressionStore"]
+
+
+class ExpressionStore:
+    """A growing set of interned expressions; see the module's docstring. Not thread-safe.
+
+    `without_laws`: names from `LAWS` to switch off. `fuel`: limit on constructor calls (about 0.1 us each);
+    `max_expressions`: limit on distinct expressions (about 40 bytes each). Past a limit LimitExceeded is raised.
+    """
+
+    def __init__(
+        self, without_laws: Iterable[str] = (), fuel: int = 50_000_000, max_expressions: int = 4_000_000
+    ) -> None:
+        laws = ALL_LAWS
+        for name in without_laws:
+            if name not in LAWS:
+                raise UnknownNameError("simplification law", name, LAWS)
+            laws &= ~LAWS[name]
+        self.max_expressions = max_expressions
+        self.nodes: npt.NDArray[np.int32] = np.zeros((256, 4), dtype=np.int32)
+        self.arguments: npt.NDArray[np.int32] = np.zeros(2048, dtype=np.int32)
+        self.table: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
+        self.scratch: npt.NDArray[np.int32] = np.zeros(2048, dtype=np.int32)
+        self.meta: npt.NDArray[np.int64] = np.zeros(8, dtype=np.int64)
+        self.meta[[M_LAWS, M_FUEL_LIMIT]] = laws, fuel
+        self.nodes[NOTHING, 0] = K_NOTHING
+        self.nodes[EMPTY, 0] = K_EMPTY | F_NULLABLE | F_INHABITED
+        self.meta[M_NODES] = 2
+        self._byte_sets: dict[bytes, int] = {}
+        made = self.byte_set(range(256)), self.repeat(ANY_BYTE, 0, None)
+        assert made == (ANY_BYTE, ANY_BYTES)
+
+    def __len__(self) -> int:
+        return int(self.meta[M_NODES])
+
+    # Constructors. Each returns the number of an expression.
+
+    def byte_set(self, members: Iterable[int] | npt.NDArray[np.bool_]) -> int:
+        """One byte out of `members`: byte values, or booleans of shape (256,)."""
+        if isinstance(members, np.ndarray) and members.dtype == np.bool_:
+            flags = members
+        else:
+            flags = np.zeros(256, dtype=np.bool_)
+            flags[list(members)] = True
+        packed = np.packbits(flags, bitorder="little")
+        key = packed.tobytes()
+        if key not in self._byte_sets:
+            self._byte_sets[key] = self._run(_make_bytes_kernel, packed.view(np.dtype("<i4")).astype(np.int32))
+        return self._byte_sets[key]
+
+    def literal(self, text: bytes) -> int:
+        """Exactly `text`."""
+        result = EMPTY
+        for byte in reversed(text):
+            result = self.concat(self.byte_set((byte,)), result)
+        return result
+
+    def concat(self, *parts: int) -> int:
+        """The parts one after another."""
+        result = EMPTY
+        for part in reversed(parts):
+            result = self._run(_make_concat_kernel, part, result)
+        return result
+
+    def union(self, parts: Iterable[int]) -> int:
+        """Any of the parts; nothing if there is none."""
+        return self._run_list(_make_union_kernel, parts)
+
+    def intersection(self, parts: Iterable[int]) -> int:
+        """What all of the parts contain; any bytes if there is no part."""
+        return self._run_list(_make_intersection_kernel, parts)
+
+    def complement(self, expression: int) -> int:
+        """All byte strings that `expression` does not contain (valid UTF-8 or not)."""
+        return self._run(_make_complement_kernel, expression)
+
+    def repeat(self, expression: int, low: int, high: int | None) -> int:
+        """`expression` from `low` to `high` times (None: without end)."""
+        bounded = INFINITE if high is None else high
+        if low < 0 or (high is not None and high < low):
+            raise OptionError(f"a repeat from {low} to {high} is not a range")
+        if max(low, bounded) > MAX_REPEAT:
+            raise LimitExceeded(f"a repeat of {max(low, bounded)} is too large", limit="repeat", value=MAX_REPEAT)
+        return self._run(_make_repeat_kernel, expression, low, bounded)
+
+    def look_ahead(self, expression: int, negative: bool = False) -> int:
+        """Zero-width: the rest of the text begins (does not begin) with a match of `expression`."""
+        return self._run(_intern_node_kernel, K_LOOK_AHEAD | F_ASSERTS | F_BOOLEAN, expression, int(negative), 0)
+
+    def assertion(self, name: str) -> int:
+        """Zero-width: one of `ASSERTIONS`."""
+        if name not in ASSERTIONS:
+            raise UnknownNameError("assertion", name, ASSERTIONS)
+        return self._run(_intern_node_kernel, K_ASSERTION | F_ASSERTS | F_BOOLEAN, ASSERTIONS.index(name), 0, 0)
+
+    # Questions.
+
+    def kind(self, expression: int) -> int:
+        """One of the ``K_`` constants."""
+        return int(self.nodes[expression, 0]) & 0xFF
+
+    def nullable(self, expression: int) -> bool:
+        """Contains the empty string in every context (of an expression without assertions: contains it)."""
+        return bool(self.nodes[expression, 0] & F_NULLABLE)
+
+    def has_assertions(self, expression: int) -> bool:
+        """Some node below is a look-ahead or an assertion."""
+        return bool(self.nodes[expression, 0] & F_ASSERTS)
+
+    def is_boolean(self, expression: int) -> bool:
+        """Some node below is an intersection, a complement, a look-ahead or an assertion: emptiness needs a proof."""
+        return bool(self.nodes[expression, 0] & F_BOOLEAN)
+
+    def members(self, expression: int) -> list[int]:
+        """The parts of a union or intersection, sorted by number."""
+        _, start, count, _ = self.nodes[expression].tolist()
+        return self.arguments[start : start + count].tolist()  # type: ignore[no-any-return]
+
+    def bytes_of(self, expression: int) -> npt.NDArray[np.bool_]:
+        """The members of a byte set: bool, shape (256,)."""
+        start = int(self.nodes[expression, 1])
+        return np.unpackbits(self.arguments[start : start + 8].astype("<i4").view(np.uint8), bitorder="little").astype(
+            np.bool_
+        )
+
+    def view(self, expression: int) -> tuple[Any, ...]:
+        """A readable view of one node: its kind's name and its parts.
+
+        ("bytes", bool[256]), ("concat", head, tail), ("union", [parts]), ("intersection", [parts]), ("complement", e),
+        ("repeat", e, low, high or None), ("look_ahead", e, negative), ("assertion", name), ("nothing",), ("empty",).
+        """
+        kind, (_, a, b, c) = self.kind(expression), self.nodes[expression].tolist()
+        name = KIND_NAMES[kind]
+        if kind == K_BYTES:
+            return name, self.bytes_of(expression)
+        if kind in (K_UNION, K_INTERSECTION):
+            return name, self.members(expression)
+        if kind == K_CONCAT:
+            return name, a, b
+        if kind == K_REPEAT:
+            return name, a, b, None if c == INFINITE else c
+        if kind == K_COMPLEMENT:
+            return name, a
+        if kind == K_LOOK_AHEAD:
+            return name, a, bool(b)
+        if kind == K_ASSERTION:
+            return name, ASSERTIONS[a]
+        return (name,)
+
+    # Growth.
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What every kernel takes first."""
+        return self.nodes, self.arguments, self.table, self.scratch, self.meta
+
+    def check_status(self) -> bool:
+        """After a kernel: True if all went well, False if it must run again (the arrays have grown); or LimitExceeded."""
+        status = int(self.meta[M_STATUS])
+        self.meta[M_SCRATCH] = 0
+        self.meta[M_STATUS] = OK
+        if status == OUT_OF_FUEL:
+            raise LimitExceeded(
+                f"the expression needs more than {int(self.meta[M_FUEL_LIMIT])} simplification steps; "
+                "lower its repeat bounds or split it",
+                limit="fuel",
+                value=float(self.meta[M_FUEL_LIMIT]),
+            )
+        if status == FULL:
+            self._grow()
+        return status == OK
+
+    def _grow(self) -> None:
+        if len(self) > self.max_expressions:
+            raise LimitExceeded(
+                f"the expression has more than {self.max_expressions} derivatives and parts; "
+                "lower its repeat bounds or split it",
+                limit="max_expressions",
+                value=self.max_expressions,
+            )
+        if 2 * len(self) >= len(self.nodes):
+            self.nodes = np.concatenate([self.nodes, np.zeros_like(self.nodes)])
+            self.table = np.zeros(4 * len(self.nodes), dtype=np.int32)
+            _rehash_kernel(self.nodes, self.arguments, self.table, len(self))
+        self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)
+        while len(self.arguments) - self.meta[M_ARGUMENTS] < len(self.scratch):  # room for the longest list of parts
+            self.arguments = np.concatenate([self.arguments, np.zeros_like(self.arguments)])
+
+    def _run(self, make: Any, *parts: Any) -> int:
+        while True:
+            result = make(*self.arrays, *parts)
+            if self.meta[M_STATUS] == OK:
+                return int(result)
+            self.check_status()
+
+    def _run_list(self, make: Any, parts: Iterable[int]) -> int:
+        values = np.fromiter(parts, dtype=np.int32)
+        while True:
+            while len(self.scratch) < 4 * len(values):
+                self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)
+            self.scratch[: len(values)] = values
+            self.meta[M_SCRATCH] = len(values)
+            result = make(*self.arrays, 0)
+            self.meta[M_SCRATCH] = 0
+            if self.meta[M_STATUS] == OK:
+                return int(result)
+            self.check_status()

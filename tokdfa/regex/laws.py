@@ -1,0 +1,370 @@
+"""Constructors of expressions, each with the algebraic laws that simplify what it makes.
+
+Which laws are on is in ``meta[M_LAWS]`` (bits of `tokdfa.regex.nodes.LAWS`). Every law replaces an expression by an
+equal one; a test checks each against the set of strings it denotes. Parts of unions and intersections come on the
+scratch stack from `base` to its top, and are taken off it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.jit import kernel
+from tokdfa.regex.nodes import (
+    ANY_BYTES,
+    EMPTY,
+    F_ASSERTS,
+    F_BOOLEAN,
+    F_INHABITED,
+    F_NULLABLE,
+    INFINITE,
+    K_BYTES,
+    K_COMPLEMENT,
+    K_CONCAT,
+    K_INTERSECTION,
+    K_REPEAT,
+    K_UNION,
+    L_ABSORB,
+    L_ACI,
+    L_ASSOCIATIVE,
+    L_COMPLEMENT,
+    L_CONCAT_REPEATS,
+    L_INTERSECTION,
+    L_NESTED,
+    L_SETS,
+    L_UNION_REPEATS,
+    M_LAWS,
+    M_SCRATCH,
+    M_STATUS,
+    MAX_REPEAT,
+    MERGE_LIMIT,
+    NOTHING,
+    OK,
+    _intern_node_kernel,
+    _intern_parts,
+    _push,
+)
+
+
+@kernel
+def _make_bytes_kernel(nodes, arguments, table, scratch, meta, bits):  # type: ignore[no-untyped-def]
+    """The byte set with the given 256 bits (int32, shape (8,))."""
+    base = meta[M_SCRATCH]
+    some = False
+    for k in range(8):
+        some |= bits[k] != 0
+        _push(scratch, meta, bits[k])
+    if meta[M_STATUS] != OK or not some:
+        meta[M_SCRATCH] = base
+        return np.int64(NOTHING)
+    return _intern_parts(nodes, arguments, table, scratch, meta, K_BYTES | F_INHABITED, base)
+
+
+@kernel
+def _combine_sets(nodes, arguments, table, scratch, meta, one, other, intersect):  # type: ignore[no-untyped-def]
+    """The union (or intersection) of two byte sets."""
+    base = meta[M_SCRATCH]
+    first, second = nodes[one, 1], nodes[other, 1]
+    some = False
+    for k in range(8):
+        if intersect:
+            word = arguments[first + k] & arguments[second + k]
+        else:
+            word = arguments[first + k] | arguments[second + k]
+        some |= word != 0
+        _push(scratch, meta, word)
+    if meta[M_STATUS] != OK or not some:
+        meta[M_SCRATCH] = base
+        return np.int64(NOTHING)
+    return _intern_parts(nodes, arguments, table, scratch, meta, K_BYTES | F_INHABITED, base)
+
+
+@kernel
+def _add_bounds(one, other):  # type: ignore[no-untyped-def]
+    return INFINITE if one == INFINITE or other == INFINITE else one + other
+
+
+@kernel
+def _make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high):  # type: ignore[no-untyped-def]
+    """`body` from `low` to `high` times (INFINITE: without end)."""
+    word = nodes[body, 0]
+    if meta[M_LAWS] & L_NESTED:
+        if word & F_NULLABLE:
+            low = 0
+        if word & 0xFF == K_REPEAT:
+            # the counts k*inner_low .. k*inner_high for k in low..high leave no gap iff the first two touch
+            inner_low, inner_high = np.int64(nodes[body, 2]), np.int64(nodes[body, 3])
+            if low == 0:
+                touch = inner_low <= 1
+            else:
+                touch = inner_high == INFINITE or (low + 1) * inner_low <= low * inner_high + 1
+            product = np.int64(INFINITE) if INFINITE in (high, inner_high) else high * inner_high
+            if (touch or low == high) and product <= MAX_REPEAT and low * inner_low <= MAX_REPEAT and high != 0:
+                body, low, high = np.int64(nodes[body, 1]), low * inner_low, product
+                word = nodes[body, 0]
+    if high == 0:
+        return np.int64(EMPTY)
+    if body == NOTHING:
+        return np.int64(EMPTY) if low == 0 else np.int64(NOTHING)
+    if body == EMPTY:
+        return np.int64(EMPTY)
+    if low == 1 and high == 1:
+        return np.int64(body)
+    flags = word & (F_ASSERTS | F_BOOLEAN)
+    if low == 0 or word & F_NULLABLE:
+        flags |= F_NULLABLE | F_INHABITED
+    flags |= word & F_INHABITED
+    return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_REPEAT | flags, body, low, high)
+
+
+@kernel
+def _join(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[no-untyped-def]
+    """Concatenation of a head that is no concatenation (or may stay nested) and a tail."""
+    if head == NOTHING or tail == NOTHING:
+        return np.int64(NOTHING)
+    if head == EMPTY:
+        return np.int64(tail)
+    if tail == EMPTY:
+        return np.int64(head)
+    if meta[M_LAWS] & L_CONCAT_REPEATS and nodes[head, 0] & 0xFF == K_REPEAT:
+        following, rest = tail, np.int64(EMPTY)
+        if nodes[tail, 0] & 0xFF == K_CONCAT:
+            following, rest = np.int64(nodes[tail, 1]), np.int64(nodes[tail, 2])
+        if nodes[following, 0] & 0xFF == K_REPEAT and nodes[following, 1] == nodes[head, 1]:
+            low = np.int64(nodes[head, 2]) + nodes[following, 2]
+            high = _add_bounds(np.int64(nodes[head, 3]), np.int64(nodes[following, 3]))
+            if low <= MAX_REPEAT and high <= MAX_REPEAT:
+                head = _make_repeat_kernel(
+                    nodes, arguments, table, scratch, meta, np.int64(nodes[head, 1]), low, np.int64(high)
+                )
+                tail = rest
+                if tail == EMPTY:
+                    return head
+    one, other = nodes[head, 0], nodes[tail, 0]
+    flags = (one & other & (F_NULLABLE | F_INHABITED)) | ((one | other) & (F_ASSERTS | F_BOOLEAN))
+    return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_CONCAT | flags, head, tail, 0)
+
+
+@kernel
+def _make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[no-untyped-def]
+    """`head` and then `tail`, nested to the right: the heads along `head` are put before `tail` one by one."""
+    if not (meta[M_LAWS] & L_ASSOCIATIVE) or head == NOTHING or tail == NOTHING:
+        return _join(nodes, arguments, table, scratch, meta, head, tail)
+    base = meta[M_SCRATCH]
+    last = np.int64(head)
+    while nodes[last, 0] & 0xFF == K_CONCAT:
+        _push(scratch, meta, nodes[last, 1])
+        last = np.int64(nodes[last, 2])
+    result = _join(nodes, arguments, table, scratch, meta, last, tail)
+    for k in range(meta[M_SCRATCH] - 1, base - 1, -1):
+        result = _join(nodes, arguments, table, scratch, meta, np.int64(scratch[k]), result)
+    meta[M_SCRATCH] = base
+    return result
+
+
+@kernel
+def _flatten_and_sort(nodes, arguments, scratch, meta, base, kind):  # type: ignore[no-untyped-def]
+    """Replace parts of the given kind by their members; sort; drop repeats."""
+    end = meta[M_SCRATCH]
+    for k in range(base, end):
+        part = scratch[k]
+        if nodes[part, 0] & 0xFF == kind:
+            start, count = nodes[part, 1], nodes[part, 2]
+            scratch[k] = arguments[start]
+            for j in range(start + 1, start + count):
+                _push(scratch, meta, arguments[j])
+    end = meta[M_SCRATCH]
+    if end - base > 16:
+        scratch[base:end].sort()
+    else:
+        for k in range(base + 1, end):
+            value = scratch[k]
+            j = k - 1
+            while j >= base and scratch[j] > value:
+                scratch[j + 1] = scratch[j]
+                j -= 1
+            scratch[j + 1] = value
+    kept = base
+    for k in range(base, end):
+        if k == base or scratch[k] != scratch[kept - 1]:
+            scratch[kept] = scratch[k]
+            kept += 1
+    meta[M_SCRATCH] = kept
+
+
+@kernel
+def _split(nodes, part):  # type: ignore[no-untyped-def]
+    """A part as (head, tail): of a concatenation its own, of anything else (itself, empty)."""
+    if nodes[part, 0] & 0xFF == K_CONCAT:
+        return np.int64(nodes[part, 1]), np.int64(nodes[part, 2])
+    return np.int64(part), np.int64(EMPTY)
+
+
+@kernel
+def _merge_pair(nodes, arguments, table, scratch, meta, one, other):  # type: ignore[no-untyped-def]
+    """One expression for ``one | other`` by a merge law, or -1.
+
+    [a]x | [b]x = [ab]x, and r{a,b}x | r{c,d}x = r{min,max}x if the ranges overlap or touch (r alone is r{1,1}).
+    """
+    laws = meta[M_LAWS]
+    head_one, tail_one = _split(nodes, one)
+    head_other, tail_other = _split(nodes, other)
+    if tail_one != tail_other:
+        return np.int64(-1)
+    kind_one, kind_other = nodes[head_one, 0] & 0xFF, nodes[head_other, 0] & 0xFF
+    if kind_one == K_BYTES and kind_other == K_BYTES:
+        if not laws & L_SETS:
+            return np.int64(-1)
+        head = _combine_sets(nodes, arguments, table, scratch, meta, head_one, head_other, False)
+        return _join(nodes, arguments, table, scratch, meta, head, tail_one)
+    if not laws & L_UNION_REPEATS or (kind_one != K_REPEAT and kind_other != K_REPEAT):
+        return np.int64(-1)
+    body_one, low_one, high_one = head_one, np.int64(1), np.int64(1)
+    body_other, low_other, high_other = head_other, np.int64(1), np.int64(1)
+    if kind_one == K_REPEAT:
+        body_one = np.int64(nodes[head_one, 1])
+        low_one, high_one = np.int64(nodes[head_one, 2]), np.int64(nodes[head_one, 3])
+    if kind_other == K_REPEAT:
+        body_other = np.int64(nodes[head_other, 1])
+        low_other, high_other = np.int64(nodes[head_other, 2]), np.int64(nodes[head_other, 3])
+    if body_one != body_other:
+        return np.int64(-1)
+    if high_one != INFINITE and low_other > high_one + 1:
+        return np.int64(-1)
+    if high_other != INFINITE and low_one > high_other + 1:
+        return np.int64(-1)
+    high = np.int64(INFINITE) if INFINITE in (high_one, high_other) else max(high_one, high_other)
+    head = _make_repeat_kernel(nodes, arguments, table, scratch, meta, body_one, min(low_one, low_other), high)
+    return _make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail_one)
+
+
+@kernel
+def _merge_parts(nodes, arguments, table, scratch, meta, base):  # type: ignore[no-untyped-def]
+    """Merge pairs of parts until none can be; sorts again if anything changed."""
+    changed = False
+    k = base
+    while k < meta[M_SCRATCH]:
+        j = k + 1
+        while j < meta[M_SCRATCH]:
+            merged = _merge_pair(nodes, arguments, table, scratch, meta, np.int64(scratch[k]), np.int64(scratch[j]))
+            if meta[M_STATUS] != OK:
+                return
+            if merged >= 0:
+                changed = True
+                scratch[k] = merged
+                meta[M_SCRATCH] -= 1
+                scratch[j] = scratch[meta[M_SCRATCH]]
+                j = k + 1
+            else:
+                j += 1
+        k += 1
+    if changed:
+        _flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
+
+
+@kernel
+def _make_union_kernel(nodes, arguments, table, scratch, meta, base):  # type: ignore[no-untyped-def]
+    """The union of the parts from `base` up."""
+    laws = meta[M_LAWS]
+    kept = base
+    for k in range(base, meta[M_SCRATCH]):
+        if scratch[k] != NOTHING:
+            scratch[kept] = scratch[k]
+            kept += 1
+    meta[M_SCRATCH] = kept
+    if laws & L_ACI and kept - base > 1:
+        _flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
+        if meta[M_SCRATCH] - base <= MERGE_LIMIT and laws & (L_SETS | L_UNION_REPEATS):
+            _merge_parts(nodes, arguments, table, scratch, meta, base)
+    if meta[M_STATUS] != OK:
+        meta[M_SCRATCH] = base
+        return np.int64(NOTHING)
+    flags = 0
+    for k in range(base, meta[M_SCRATCH]):
+        part = scratch[k]
+        if laws & L_ABSORB and part == ANY_BYTES:
+            meta[M_SCRATCH] = base
+            return np.int64(ANY_BYTES)
+        if part != EMPTY:
+            flags |= nodes[part, 0]
+    if laws & L_ABSORB and flags & F_NULLABLE:
+        kept = base
+        for k in range(base, meta[M_SCRATCH]):
+            if scratch[k] != EMPTY:
+                scratch[kept] = scratch[k]
+                kept += 1
+        meta[M_SCRATCH] = kept
+    count = meta[M_SCRATCH] - base
+    if count <= 1:
+        meta[M_SCRATCH] = base
+        return np.int64(scratch[base]) if count else np.int64(NOTHING)
+    for k in range(base, meta[M_SCRATCH]):
+        flags |= nodes[scratch[k], 0]
+    flags &= F_NULLABLE | F_INHABITED | F_ASSERTS | F_BOOLEAN
+    return _intern_parts(nodes, arguments, table, scratch, meta, K_UNION | flags, base)
+
+
+@kernel
+def _make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # type: ignore[no-untyped-def]
+    """The intersection of the parts from `base` up."""
+    laws = meta[M_LAWS]
+    if laws & L_INTERSECTION:
+        _flatten_and_sort(nodes, arguments, scratch, meta, base, K_INTERSECTION)
+        kept, byte_set = base, np.int64(-1)
+        for k in range(base, meta[M_SCRATCH]):
+            part = np.int64(scratch[k])
+            if part == ANY_BYTES:
+                continue
+            if nodes[part, 0] & 0xFF == K_BYTES:
+                if byte_set >= 0:
+                    part = _combine_sets(nodes, arguments, table, scratch, meta, byte_set, part, True)
+                byte_set = part
+                if part == NOTHING:
+                    break
+                continue
+            scratch[kept] = part
+            kept += 1
+        meta[M_SCRATCH] = kept
+        if byte_set >= 0:
+            _push(scratch, meta, byte_set)
+            _flatten_and_sort(nodes, arguments, scratch, meta, base, K_INTERSECTION)
+    count = meta[M_SCRATCH] - base
+    nothing = meta[M_STATUS] != OK
+    nullable, asserts, has_empty = True, False, False
+    for k in range(base, meta[M_SCRATCH]):
+        part = scratch[k]
+        nothing |= part == NOTHING
+        has_empty |= part == EMPTY
+        nullable &= nodes[part, 0] & F_NULLABLE != 0
+        asserts |= nodes[part, 0] & F_ASSERTS != 0
+        if laws & L_INTERSECTION and nodes[part, 0] & 0xFF == K_COMPLEMENT:
+            for j in range(base, meta[M_SCRATCH]):
+                nothing |= scratch[j] == nodes[part, 1]
+    if nothing or (has_empty and not nullable and not asserts):
+        meta[M_SCRATCH] = base
+        return np.int64(NOTHING)
+    if has_empty and not asserts:
+        meta[M_SCRATCH] = base
+        return np.int64(EMPTY)
+    if count <= 1:
+        meta[M_SCRATCH] = base
+        return np.int64(scratch[base]) if count else np.int64(ANY_BYTES)
+    flags = F_BOOLEAN | (F_ASSERTS if asserts else 0) | (F_NULLABLE | F_INHABITED if nullable else 0)
+    return _intern_parts(nodes, arguments, table, scratch, meta, K_INTERSECTION | flags, base)
+
+
+@kernel
+def _make_complement_kernel(nodes, arguments, table, scratch, meta, body):  # type: ignore[no-untyped-def]
+    """All byte strings outside `body`."""
+    word = nodes[body, 0]
+    if meta[M_LAWS] & L_COMPLEMENT:
+        if word & 0xFF == K_COMPLEMENT:
+            return np.int64(nodes[body, 1])
+        if body == NOTHING:
+            return np.int64(ANY_BYTES)
+        if body == ANY_BYTES:
+            return np.int64(NOTHING)
+    flags = F_BOOLEAN | (word & F_ASSERTS)
+    if not word & (F_NULLABLE | F_ASSERTS):
+        flags |= F_NULLABLE | F_INHABITED
+    return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_COMPLEMENT | flags, body, 0, 0)

@@ -1,0 +1,203 @@
+"""What can be reported: one entry a metric, with its unit, where it is stored, and which end is better.
+
+Tables, plots and sentences read everything they say about a number from its entry: the column head, the axis label
+("lower is better"), the scale, the unit and the words of a comparison ("7.2x faster"). Adding a metric is one entry.
+
+Units are those of the store's meaning, not of its columns: times are seconds (samples hold nanoseconds and are
+converted when read), memory is bytes, and counts have no unit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from tokdfa.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Percentiles of mask times that are reported, in percent; the maximum and the mean stand beside them.
+PERCENTILES: tuple[float, ...] = (25, 50, 75, 90, 95, 99, 99.9)
+
+MISSING = "–"
+
+_TIME = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+_MEMORY = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+_COMPARISON = {"s": ("faster", "slower"), "B": ("less", "more"), "": ("fewer", "more"), "share": ("lower", "higher")}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One thing that is measured.
+
+    `source` and `column` say where it is stored: a column of the run's items or of its special results, or a measure
+    among its samples (then `quantile`, in 0..1, says which quantile of an item's samples). `unit`: ``s``, ``B``,
+    ``share`` (0..1) or empty for a count. `better`: which end is better, or neither. `scale` is that of its axis.
+    """
+
+    name: str
+    title: str
+    description: str
+    unit: Literal["s", "B", "share", ""]
+    source: Literal["items", "samples", "results"]
+    column: str
+    quantile: float | None = None
+    better: Literal["lower", "higher", "neither"] = "lower"
+    scale: Literal["log", "linear"] = "log"
+
+    @property
+    def axis_label(self) -> str:
+        """The label of an axis: what it is, and which end is better."""
+        return self.title if self.better == "neither" else f"{self.title} ({self.better} is better)"
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The words for a better and for a worse value: ("faster", "slower")."""
+        lower, higher = _COMPARISON[self.unit]
+        return (higher, lower) if self.better == "higher" else (lower, higher)
+
+    def format(self, value: float | None) -> str:
+        """`value` with its unit and three significant digits; a dash for a missing value."""
+        if value is None or math.isnan(value):
+            return MISSING
+        if self.unit == "s":
+            return format_seconds(value)
+        if self.unit == "B":
+            return format_bytes(value)
+        return format_share(value) if self.unit == "share" else format_count(value)
+
+
+def format_seconds(value: float) -> str:
+    """Seconds as ``1.23 ms``."""
+    return _with_prefix(value, _TIME)
+
+
+def format_bytes(value: float) -> str:
+    """Bytes as ``1.23 MB`` (powers of ten)."""
+    return _with_prefix(value, _MEMORY)
+
+
+def format_count(value: float) -> str:
+    """A count with thousands separated; three significant digits when it is not whole."""
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else significant(value)
+
+
+def format_share(value: float) -> str:
+    """A share 0..1 as a percentage."""
+    return f"{significant(100 * value)}%"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with `digits` significant digits, never in exponent form, thousands separated."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, decimals)
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))  # 9.996 has become 10.0
+    return f"{rounded:,.{max(0, decimals)}f}"
+
+
+def _with_prefix(value: float, prefixes: Sequence[tuple[str, float]]) -> str:
+    if value == 0:
+        return f"0 {prefixes[-1][0] if prefixes is _MEMORY else prefixes[0][0]}"
+    for unit, size in prefixes:
+        # a value that rounds up to 1,000 of the smaller unit belongs to the larger one
+        if abs(value) >= 0.9995 * size or size == prefixes[-1][1]:
+            return f"{significant(value / size)} {unit}"
+    raise AssertionError("the last prefix takes every value")
+
+
+class Ratio(NamedTuple):
+    """How much better than the reference, paired case by case: above 1 is better. `count` cases were paired."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    def describe(self, metric: Metric) -> str:
+        """``7.2x faster (1.3-40)``; a range that crosses 1 keeps its direction, so numbers below 1 are worse."""
+        ratio, word = self, metric.words[0]
+        if self.median < 1:
+            ratio, word = Ratio(1 / self.median, 1 / self.high, 1 / self.low, self.count), metric.words[1]
+        text = "equal" if _factor(ratio.median) == "1.0" else f"{_factor(ratio.median)}x {word}"
+        return text if self.count == 1 else f"{text} ({_factor(ratio.low)}–{_factor(ratio.high)})"
+
+
+def _factor(value: float) -> str:
+    return significant(value, 2) if value < 10 else f"{value:,.0f}"
+
+
+def _quantile(name: str, title: str, measure: str, quantile: float) -> Metric:
+    which = "the maximum" if quantile == 1 else f"the {100 * quantile:g}th percentile"
+    what = {"mask": "filling the mask once", "advance": "advancing by one token"}[measure]
+    return Metric(name, title, f"time of {what}; {which} of the item's samples", "s", "samples", measure, quantile)
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("compile", "compile time", "time to compile a constraint, median of its repeats", "s", "items", "compile_s"),
+        Metric(
+            "first_mask",
+            "time to first mask",
+            "compile, start a matcher and fill its first mask; median of the repeats",
+            "s",
+            "items",
+            "first_mask_s",
+        ),
+        _quantile("mask_p50", "mask time, median", "mask", 0.5),
+        _quantile("mask_p90", "mask time, p90", "mask", 0.9),
+        _quantile("mask_p99", "mask time, p99", "mask", 0.99),
+        _quantile("mask_max", "mask time, max", "mask", 1.0),
+        _quantile("advance_p50", "advance time, median", "advance", 0.5),
+        Metric(
+            "memory_peak",
+            "peak memory",
+            "growth of the process's memory at its highest point while compiling",
+            "B",
+            "items",
+            "memory_peak_bytes",
+        ),
+        Metric(
+            "memory_retained",
+            "retained memory",
+            "growth of the process's memory that stays after compiling",
+            "B",
+            "items",
+            "memory_retained_bytes",
+        ),
+        Metric("states", "states", "states of the compiled constraint", "", "items", "states"),
+        Metric("transitions", "transitions", "token transitions of the compiled constraint", "", "items", "transitions"),
+        Metric("vocab_size", "vocabulary size", "logit width of the model", "", "items", "vocab_size", better="neither"),
+        Metric("walk_time", "walk time", "one walk of the token trie, median of the repeats", "s", "results", "walk_s"),
+        Metric(
+            "node_time",
+            "time per trie node",
+            "walk time over the trie nodes visited",
+            "s",
+            "results",
+            "node_s",
+            scale="linear",
+        ),
+        Metric(
+            "density",
+            "share of the vocabulary allowed",
+            "allowed tokens over the vocabulary size",
+            "share",
+            "results",
+            "density",
+            better="neither",
+        ),
+        Metric("dfa_states", "states", "states of a byte automaton", "", "results", "states"),
+    )
+}
+
+
+def metric(name: str) -> Metric:
+    """A metric by name; UnknownNameError names the nearest."""
+    if name not in METRICS:
+        raise UnknownNameError("metric", name, METRICS)
+    return METRICS[name]
