@@ -39,6 +39,8 @@ class Dfa:
         accepting = _frozen(self.accepting, np.bool_, "accepting", 1)
         for name, value in (("transitions", transitions), ("byte_class", byte_class), ("accepting", accepting)):
             object.__setattr__(self, name, value)
+        if not isinstance(self.start, int | np.integer):
+            raise AutomatonError(f"start is the number of a state, not {self.start!r}")
         object.__setattr__(self, "start", int(self.start))
         states, classes = transitions.shape
         if byte_class.shape != (256,):

@@ -21,7 +21,7 @@ LOOP_TURNS = 200_000
 
 
 def machine_facts() -> dict[str, Any]:
-    """CPU model, cores, memory (bytes), operating system and load, as JSON values. None where the system will not say."""
+    """CPU model, cores, memory (bytes), system and load, as JSON values; None where the system will not say."""
     import psutil
 
     memory = psutil.virtual_memory()

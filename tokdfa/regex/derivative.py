@@ -5,10 +5,10 @@ Theory. The derivative of a language L by a byte b is ``{s : b s in L}``. For ex
 - by b, a byte set gives empty if it has b, else nothing; unions, intersections and complements map over their parts;
 - a concatenation h t gives ``d(h) t``, and, if h is nullable, also ``d(t)``;
 - a repeat e{m,n} gives ``d(e) e{m-1,n-1}``. If e is nullable its constructor has set m to 0, so empty rounds that would
-  use up the minimum need no case of their own. (Where that law is switched off, ``d(e) e{0,n-1}`` is used instead.)
+  use up the minimum need no case of their own. (Where that law is off, ``d(e) e{0,n-1}`` is used.)
 
-Bytes that no byte set of the expression tells apart have equal derivatives, now and for ever: they form one *class*, and
-derivatives are taken once a class. `partition_bytes` computes the classes.
+Bytes that no byte set of the expression tells apart have equal derivatives, now and for ever: they form one *class*,
+and derivatives are taken once a class. `partition_bytes` computes the classes.
 
 Zero-width nodes. A *context* is what an assertion can ask of the past: at the start of the text, after a newline, after
 a word byte, after another byte. What it can ask of the future is the next byte, which is the byte we derive by, or the
@@ -25,7 +25,7 @@ the byte, under which e matches nothing and stays where it is (any bytes: always
     C(h t, K) = C(h, t K)  |  (Z(h) & C(t, K));     C(a|b, K) = C(a, K) | C(b, K);   C(zero-width, K) = nothing
     C(e{m,n}, K) = C(e, e{m-1,n-1} K)  |  (Z(e) & C(e, e{0,n-1} K))
 
-(the last, because rounds that match nothing here can use up the minimum, and the condition is the same for all of them).
+(the last, because rounds that match nothing here can use up the minimum, under the same condition for all of them).
 Intersections and complements made by look-ahead stand for whole rests of the text: D maps over them. This is exact for
 assertions anywhere, loops included; it runs in Python, once for each class and state that still has an assertion.
 
@@ -35,7 +35,7 @@ of location-based derivatives (Moseley et al., PLDI 2023).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,21 +83,31 @@ WORD_BYTES[128:] = False
 NEWLINE = 0x0A
 
 
-def partition_bytes(store: ExpressionStore, root: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """The byte classes of `root` and everything derived from it.
+class BytePartition(NamedTuple):
+    """What the bytes are to an expression.
 
-    Returns ``byte_class`` (uint8, shape (256,)) and one representative byte a class (uint8, shape (classes,)), classes
-    in order of their first byte. O(256 x byte sets below root).
+    ``byte_class``: uint8, shape (256,), classes in order of their first byte; ``representatives``: uint8, shape
+    (classes,), one byte of each; ``bytes_read``: bool, shape (256,), the bytes that some text of it may contain (an
+    over-approximation: all, if there is a complement).
     """
+
+    byte_class: npt.NDArray[np.uint8]
+    representatives: npt.NDArray[np.uint8]
+    bytes_read: npt.NDArray[np.bool_]
+
+
+def partition_bytes(store: ExpressionStore, root: int) -> BytePartition:
+    """The byte classes of `root` and everything derived from it. O(256 x byte sets below root)."""
     byte_class = np.zeros(256, dtype=np.uint8)
     reached = np.zeros(root + 1, dtype=np.bool_)
-    _refine_classes_kernel(store.nodes, store.arguments, root, reached, byte_class)
+    bytes_read = np.zeros(256, dtype=np.bool_)
+    _refine_classes_kernel(store.nodes, store.arguments, root, reached, byte_class, bytes_read)
     if store.has_assertions(root):
         asked = byte_class.astype(np.int64) * 4 + WORD_BYTES * 2 + (np.arange(256) == NEWLINE)
         byte_class = np.unique(asked, return_inverse=True)[1].astype(np.uint8)
     _, first, inverse = np.unique(byte_class, return_index=True, return_inverse=True)
     by_first_byte = np.argsort(np.argsort(first))
-    return by_first_byte[inverse].astype(np.uint8), np.sort(first).astype(np.uint8)
+    return BytePartition(by_first_byte[inverse].astype(np.uint8), np.sort(first).astype(np.uint8), bytes_read)
 
 
 def context_after(byte: int) -> int:
@@ -257,8 +267,8 @@ def derive(store: ExpressionStore, expression: int, byte: int) -> int:
 
 
 @kernel
-def _refine_classes_kernel(nodes, arguments, root, reached, byte_class):  # type: ignore[no-untyped-def]
-    """Split `byte_class` by every byte set below `root`; `reached` is a scratch of root + 1 booleans, all False."""
+def _refine_classes_kernel(nodes, arguments, root, reached, byte_class, bytes_read):  # type: ignore[no-untyped-def]
+    """Split `byte_class` by every byte set below `root`; `reached` (bool, root + 1) comes all False."""
     reached[root] = True
     classes = 1
     renamed = np.empty(512, dtype=np.int64)
@@ -274,8 +284,14 @@ def _refine_classes_kernel(nodes, arguments, root, reached, byte_class):  # type
                 reached[arguments[k]] = True
         elif kind in (K_COMPLEMENT, K_REPEAT, K_LOOK_AHEAD):
             reached[nodes[node, 1]] = True
-        elif kind == K_BYTES and classes < 256:
+            if kind == K_COMPLEMENT:
+                bytes_read[:] = True
+        elif kind == K_BYTES:
             start = nodes[node, 1]
+            for byte in range(256):
+                bytes_read[byte] |= (arguments[start + (byte >> 5)] >> (byte & 31)) & 1 != 0
+            if classes == 256:
+                continue
             renamed[:] = -1
             classes = 0
             for byte in range(256):

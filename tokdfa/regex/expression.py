@@ -236,7 +236,7 @@ class ExpressionStore:
         return self.nodes, self.arguments, self.table, self.scratch, self.meta
 
     def check_status(self) -> bool:
-        """After a kernel: True if all went well, False if it must run again (the arrays have grown); or LimitExceeded."""
+        """After a kernel: True if all went well, False if it must run again (arrays have grown); or LimitExceeded."""
         status = int(self.meta[M_STATUS])
         self.meta[M_SCRATCH] = 0
         self.meta[M_STATUS] = OK

@@ -54,7 +54,7 @@ class LazyDfa:
 
     def __init__(self, store: ExpressionStore, root: int, max_states: int = 1_000_000) -> None:
         self.store, self.root, self.max_states = store, root, max_states
-        self.byte_class, self.representatives = partition_bytes(store, root)
+        self.byte_class, self.representatives, self.bytes_read = partition_bytes(store, root)
         self.class_count = len(self.representatives)
         self.needs_proof = store.is_boolean(root)
         room = 64
@@ -128,7 +128,7 @@ class LazyDfa:
         self.transitions[row : row + self.class_count] = np.where((targets >= 0) & alive, targets, DEAD)
 
     def explore(self, max_states: int | None = None) -> None:
-        """Make every reachable state and transition (raw ones, where a proof is needed). LimitExceeded past the limit."""
+        """Make every reachable state and (raw) transition; LimitExceeded past the limit."""
         limit = self.max_states if max_states is None else min(max_states, self.max_states)
         while True:
             status = self._run_rows(int(self._meta[D_NEXT]), limit)
@@ -147,7 +147,7 @@ class LazyDfa:
 
     def _intern(self, expression: int, context: int) -> int:
         """The state of an expression (and context, if it has assertions)."""
-        if expression == NOTHING:
+        if expression == NOTHING and self.state_count:  # only as the start it is a state
             return DEAD
         asserts = self.store.has_assertions(expression)
         if asserts:
@@ -199,7 +199,7 @@ class LazyDfa:
         self.raw[row : row + self.class_count] = targets
 
     def _run_rows(self, first: int, limit: int, one: bool = False) -> int:
-        """Fill raw rows from state `first` on (or only that one). Returns OK, NEEDS_PYTHON, or FULL (arrays have grown)."""
+        """Fill raw rows from state `first` on (or only that one). Returns OK, NEEDS_PYTHON, or FULL (have grown)."""
         status = _fill_rows_kernel(
             *self.store.arrays,
             self._memo.keys,

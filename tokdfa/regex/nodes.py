@@ -15,8 +15,8 @@ look_ahead     body, negative
 assertion      index into ``ASSERTIONS``
 =============  ==========================  ======================
 
-Kernels here never write past an array: they set ``meta[M_STATUS]`` to FULL and return 0. The caller grows the arrays and
-calls again; nodes interned before the failure are found again. `tokdfa.regex.laws` builds on this file.
+Kernels here never write past an array: they set ``meta[M_STATUS]`` to FULL and return 0. The caller grows the arrays
+and calls again; nodes interned before the failure are found again. `tokdfa.regex.laws` builds on this file.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ INFINITE = -1  # the upper bound of an unbounded repeat
 MAX_REPEAT = 1 << 30
 
 OK, FULL, OUT_OF_FUEL = 0, 1, 2
-#: Indices into `meta` (int64): nodes used, arguments used, top of the scratch stack, status, laws, fuel used, fuel limit.
+#: Indices into `meta` (int64): nodes used, arguments used, top of the scratch stack, status, laws, fuel, fuel limit.
 M_NODES, M_ARGUMENTS, M_SCRATCH, M_STATUS, M_LAWS, M_FUEL, M_FUEL_LIMIT = range(7)
 #: Unions longer than this are not searched for pairs to merge (the search is quadratic).
 MERGE_LIMIT = 64

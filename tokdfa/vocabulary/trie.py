@@ -20,6 +20,7 @@ instead and index the stack of states with it, so that nothing is ever popped. S
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,6 +64,20 @@ class TokenTrie:
     @property
     def nbytes(self) -> int:
         return self.nodes.nbytes + self.order.nbytes + self.first_child.nbytes
+
+    @cached_property
+    def rank_of(self) -> npt.NDArray[np.int32]:
+        """int32, shape (V,): the position of each token in `order`, -1 for those that are not in the trie."""
+        ranks = np.full(self.size, -1, dtype=np.int32)
+        ranks[self.order] = np.arange(len(self.order), dtype=np.int32)
+        return ranks
+
+    @cached_property
+    def ranked_nodes(self) -> npt.NDArray[np.uint64]:
+        """`nodes` with positions in `order` in place of ids: they ascend along a walk. The spare one is ``len(order)``."""
+        ids = self.nodes >> np.uint64(TOKEN_SHIFT)
+        ranks = np.append(self.rank_of, np.int32(len(self.order)))[ids]
+        return (self.nodes & np.uint64((1 << TOKEN_SHIFT) - 1)) | (ranks.astype(np.uint64) << np.uint64(TOKEN_SHIFT))
 
     def byte(self, node: int) -> int:
         """The last byte of the node's prefix."""

@@ -51,7 +51,7 @@ class Vocabulary:
         self.name = name
         self.end_tokens = tuple(sorted(set(end_tokens)))
         self.end_token_set = frozenset(self.end_tokens)
-        self.special_tokens = {**{end: "<end>" for end in self.end_tokens}, **(special_tokens or {})}
+        self.special_tokens = {**dict.fromkeys(self.end_tokens, "<end>"), **(special_tokens or {})}
         self._check(tokens)
         lengths = np.zeros(self.size + 1, dtype=np.int64)
         lengths[1 : len(tokens) + 1] = [len(token) for token in tokens]

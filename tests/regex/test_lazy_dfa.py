@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.naive.languages import language
+from tests.regex.terms import ALPHABET, build, terms
+from tokdfa.automata.algebra import minimize, trim
+from tokdfa.errors import LimitExceeded
+from tokdfa.regex.derivative import derive, partition_bytes
+from tokdfa.regex.expression import ANY_BYTE, NOTHING, ExpressionStore
+from tokdfa.regex.lazy_dfa import IS_LIVE, LazyDfa
+from tokdfa.vocabulary.walk import UNKNOWN
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(terms())
+def test_every_state_a_walk_can_reach_is_live(term: tuple) -> None:
+    store = ExpressionStore()
+    dfa = LazyDfa(store, build(store, term))
+    assert dfa.is_empty == (minimize(dfa.to_dfa()).state_count == 0)
+    reached = {0} if not dfa.is_empty else set()
+    agenda = list(reached)
+    while agenda:
+        state = agenda.pop()
+        dfa.fill_row(state * dfa.class_count)
+        row = dfa.transitions[state * dfa.class_count : (state + 1) * dfa.class_count]
+        assert (row != UNKNOWN).all()
+        for target in (np.unique(row[row >= 0]) // dfa.class_count).tolist():
+            assert dfa.live[target] == IS_LIVE
+            if target not in reached:
+                reached.add(target)
+                agenda.append(target)
+    assert len(reached) == trim(dfa.to_dfa()).state_count
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(terms())
+def test_explicit_and_lazy_agree(term: tuple) -> None:
+    store = ExpressionStore()
+    expression = build(store, term)
+    explicit = minimize(LazyDfa(store, expression).to_dfa())
+    expected = language(term, ALPHABET, 4)
+    for size in range(5):
+        for letters in itertools.product(ALPHABET, repeat=size):
+            assert explicit.accepts(bytes(letters)) == (bytes(letters) in expected)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(terms())
+def test_bytes_of_one_class_have_equal_derivatives(term: tuple) -> None:
+    store = ExpressionStore()
+    expression = build(store, term)
+    parts = partition_bytes(store, expression)
+    for byte in (*ALPHABET, 0, ord("c"), 255):
+        representative = int(parts.representatives[parts.byte_class[byte]])
+        assert derive(store, expression, byte) == derive(store, expression, representative)
+        if not parts.bytes_read[byte]:
+            assert LazyDfa(store, expression).step(0, byte) == -1
+
+
+def check_against_re(store: ExpressionStore, expression: int, pattern: str, alphabet: str, length: int = 6) -> None:
+    dfa = LazyDfa(store, expression)
+    explicit = minimize(LazyDfa(store, expression).to_dfa())
+    compiled = re.compile(pattern)
+    for size in range(length + 1):
+        for letters in itertools.product(alphabet, repeat=size):
+            text = "".join(letters)
+            expected = compiled.fullmatch(text) is not None
+            assert dfa.accepts(text.encode()) == expected, (pattern, text)
+            assert explicit.accepts(text.encode()) == expected, (pattern, text)
+
+
+class TestAssertionsInLoops:
+    """Zero-width nodes that no rewriting removes, against Python's `re`."""
+
+    def test_tempered_dot(self) -> None:
+        store = ExpressionStore()
+        no_ab = store.look_ahead(store.literal(b"ab"), negative=True)
+        loop = store.repeat(store.concat(no_ab, store.byte_set(b"abc")), 0, None)
+        check_against_re(store, store.concat(loop, store.literal(b"c")), "(?:(?!ab)[abc])*c", "abc")
+
+    def test_start_and_word_boundary(self) -> None:
+        store = ExpressionStore()
+        first = store.union([store.assertion("text_start"), store.literal(b"c")])
+        second = store.concat(store.literal(b"b"), store.assertion("word_boundary"))
+        loop = store.repeat(
+            store.union([store.concat(first, store.literal(b"a")), second, store.literal(b" ")]), 1, None
+        )
+        check_against_re(store, loop, r"(?:(?:^|c)a|b\b| )+", "abc ")
+
+    def test_not_word_boundary(self) -> None:
+        store = ExpressionStore()
+        inside = store.assertion("not_word_boundary")
+        any_of = store.byte_set(b"a ")
+        check_against_re(
+            store, store.repeat(store.concat(any_of, inside, any_of), 0, None), r"(?:[a ]\B[a ])*", "a ", 8
+        )
+
+    def test_lines(self) -> None:
+        store = ExpressionStore()
+        line = store.concat(store.assertion("line_start"), store.repeat(store.byte_set(b"a"), 0, 2))
+        line = store.concat(line, store.assertion("line_end"), store.repeat(store.byte_set(b"\n"), 0, 1))
+        check_against_re(store, store.repeat(line, 1, 3), r"(?m:(?:^a{0,2}$\n?){1,3})", "a\n", 7)
+
+    def test_empty_rounds_use_up_the_minimum(self) -> None:
+        store = ExpressionStore()
+        parts = [
+            store.concat(store.look_ahead(store.literal(b"a")), store.repeat(store.byte_set(b"abc"), 0, 2)),
+            store.literal(b"b"),
+            store.assertion("text_end"),
+        ]
+        pattern = r"(?:(?=a)[abc]{0,2}|b|$){2,3}"
+        check_against_re(store, store.repeat(store.union(parts), 2, 3), pattern, "abc")
+
+    def test_nested_look_ahead(self) -> None:
+        store = ExpressionStore()
+        inner = store.look_ahead(
+            store.concat(store.byte_set(b"ab"), store.look_ahead(store.literal(b"b"), negative=True))
+        )
+        loop = store.repeat(store.concat(inner, store.byte_set(b"ab")), 0, None)
+        check_against_re(store, loop, r"(?:(?=[ab](?!b))[ab])*", "ab", 8)
+
+
+def test_states_are_made_on_demand() -> None:
+    store = ExpressionStore()
+    dfa = LazyDfa(store, store.repeat(ANY_BYTE, 0, 1_000_000))
+    assert dfa.accepts(b"x" * 50)
+    assert dfa.state_count < 60
+
+
+def test_limit_leaves_the_automaton_usable() -> None:
+    store = ExpressionStore()
+    dfa = LazyDfa(store, store.repeat(ANY_BYTE, 0, 1_000_000), max_states=100)
+    with pytest.raises(LimitExceeded, match="more than 100 states"):
+        dfa.to_dfa()
+    assert dfa.accepts(b"x" * 50)
+
+
+def test_empty_languages_are_found_out() -> None:
+    store = ExpressionStore()
+    a_star = store.repeat(store.byte_set(b"a"), 0, None)
+    odd = store.concat(store.byte_set(b"a"), store.repeat(store.literal(b"aa"), 0, None))
+    even = store.repeat(store.literal(b"aa"), 0, None)
+    assert LazyDfa(store, store.intersection([odd, even])).is_empty
+    assert not LazyDfa(store, store.intersection([store.complement(odd), a_star])).is_empty
+    assert LazyDfa(store, NOTHING).is_empty

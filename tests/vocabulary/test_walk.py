@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.vocabulary.vocabularies import ODD, vocabularies
+from tokdfa import mask as masks
+from tokdfa.vocabulary import walk_forms
+from tokdfa.vocabulary.vocabulary import Vocabulary
+from tokdfa.vocabulary.walk import DEAD, RecognizerTable, walk, walk_collect, walk_pending, walk_plain
+
+ALPHABET = b"ab\x00\xff"
+
+
+class TableRecognizer:
+    """A random automaton, as a Python recogniser; counts its steps."""
+
+    def __init__(self, moves: dict[tuple[int, int], int]) -> None:
+        self.moves, self.steps = moves, 0
+
+    def step(self, state: int, byte: int) -> int | None:
+        self.steps += 1
+        return self.moves.get((state, byte))
+
+
+recognizers = st.dictionaries(
+    st.tuples(st.integers(0, 3), st.sampled_from(list(ALPHABET))), st.integers(0, 3), max_size=16
+).map(TableRecognizer)
+
+
+def brute_force(vocab: Vocabulary, recognizer: Any, state: int) -> dict[int, int]:
+    """Allowed token -> state reached."""
+    found = {}
+    for token in range(vocab.size):
+        here: int | None = state
+        for byte in vocab.token_bytes(token):
+            here = None if here is None else recognizer.step(here, byte)
+        if vocab.token_bytes(token) and here is not None:
+            found[token] = here
+    return found
+
+
+def mask_of(vocab: Vocabulary, tokens: set[int]) -> list[int]:
+    return masks.mask_from_ids(sorted(tokens), vocab.size).tolist()
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(vocabularies(ALPHABET), recognizers)
+def test_all_forms_allow_what_brute_force_allows(vocab: Vocabulary, recognizer: TableRecognizer) -> None:
+    expected = brute_force(vocab, recognizer, 0)
+    table = RecognizerTable(recognizer)
+    mask = masks.allocate_mask(vocab.size)
+    work = walk(vocab.trie, table, table.row(0), mask)
+    assert mask.tolist() == mask_of(vocab, set(expected))
+
+    plain = masks.allocate_mask(vocab.size)
+    plain_work = walk_plain(vocab.trie, recognizer, 0, plain)
+    assert plain.tolist() == mask.tolist()
+    assert (work.nodes_visited, work.nodes_skipped) == (plain_work.nodes_visited, plain_work.nodes_skipped)
+    assert work.nodes_visited + work.nodes_skipped == vocab.trie.node_count
+
+    tree = walk_forms.build_tree((token, vocab.token_bytes(token)) for token in range(vocab.size))
+    flat = walk_forms.flatten(tree)
+    for allowed, stack in (
+        (walk_forms.walk_recursive(tree, stack := walk_forms.StackOfStates(recognizer, 0)), stack),
+        (walk_forms.walk_array(flat, stack := walk_forms.StackOfStates(recognizer, 0)), stack),
+        (walk_forms.walk_flat(flat, stack := walk_forms.StackOfStates(recognizer, 0)), stack),
+    ):
+        assert allowed == set(expected)
+        assert stack.height == 0
+
+    room = np.empty(vocab.size + 1, dtype=np.int32)
+    targets = np.empty(vocab.size + 1, dtype=np.int32)
+    count, collect_work = walk_collect(vocab.trie, table, table.row(0), room, targets)
+    collected = {int(t): table.state(int(row)) for t, row in zip(room[:count], targets[:count], strict=True)}
+    assert collected == expected
+    assert collect_work.nodes_visited == work.nodes_visited
+    assert vocab.trie.rank_of[room[:count]].tolist() == sorted(vocab.trie.rank_of[room[:count]].tolist())
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(vocabularies(ALPHABET), recognizers, st.lists(st.sampled_from(list(ALPHABET)), max_size=5).map(bytes))
+def test_pending_bytes_begin_the_token(vocab: Vocabulary, recognizer: TableRecognizer, pending: bytes) -> None:
+    """Allowed: prefixes of the pending bytes, and tokens that go on from them as the recogniser allows."""
+    table = RecognizerTable(recognizer)
+    mask = masks.allocate_mask(vocab.size)
+    walk_pending(vocab.trie, table, table.row(1), pending, mask)
+    expected = set()
+    for token in range(vocab.size):
+        spelled = vocab.token_bytes(token)
+        here: int | None = 1
+        if spelled[: len(pending)] == pending:
+            for byte in spelled[len(pending) :]:
+                here = None if here is None else recognizer.step(here, byte)
+            allowed = here is not None
+        else:
+            allowed = pending.startswith(spelled)
+        if spelled and allowed:
+            expected.add(token)
+    assert mask.tolist() == mask_of(vocab, expected)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(vocabularies(ALPHABET), recognizers, st.randoms(use_true_random=False))
+def test_a_filtered_trie_allows_the_filtered_tokens(
+    vocab: Vocabulary, recognizer: TableRecognizer, random: Any
+) -> None:
+    keep = np.array([random.random() < 0.5 for _ in range(vocab.size)])
+    table = RecognizerTable(recognizer)
+    mask = masks.allocate_mask(vocab.size)
+    walk(vocab.trie.filter(keep), table, table.row(0), mask)
+    assert mask.tolist() == mask_of(vocab, {token for token in brute_force(vocab, recognizer, 0) if keep[token]})
+
+
+def test_rows_are_filled_once() -> None:
+    recognizer = TableRecognizer({(0, ord("a")): 1, (1, ord("b")): 2, (2, ord("c")): 0})
+    table = RecognizerTable(recognizer)
+    mask = masks.allocate_mask(ODD.size)
+    first = walk(ODD.trie, table, table.row(0), mask)
+    steps = recognizer.steps
+    again = walk(ODD.trie, table, table.row(0), mask)
+    assert masks.mask_to_ids(mask).tolist() == [0, 1, 2, 4]
+    assert first.rows_filled > 0
+    assert again.rows_filled == 0
+    assert recognizer.steps == steps == 256 * first.rows_filled
+
+
+def test_the_mask_is_or_ed_into() -> None:
+    table = RecognizerTable(TableRecognizer({}))
+    mask = masks.mask_from_ids([39], ODD.size)
+    walk(ODD.trie, table, table.row(0), mask)
+    assert masks.mask_to_ids(mask).tolist() == [39]
+    assert table.transitions[table.row(0)] == DEAD
+
+
+@pytest.mark.parametrize("size", [31, 32, 33, 63, 64, 65])
+def test_the_spare_bit_never_shows(size: int) -> None:
+    """Nodes without a token write bit V, which lies in the last word for some V and beyond it for others."""
+
+    class AnyByte:
+        def step(self, state: int, byte: int) -> int:
+            return state
+
+    vocab = Vocabulary([b"abcdef", b""], end_tokens=[1], size=size)
+    table = RecognizerTable(AnyByte())
+    mask = masks.allocate_mask(size)
+    walk(vocab.trie, table, table.row(0), mask)
+    assert masks.mask_to_ids(mask).tolist() == [0]

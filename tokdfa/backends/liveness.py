@@ -1,0 +1,102 @@
+"""Which automaton states can still be completed with the tokens at hand, and what to say if the start cannot.
+
+An automaton with only live states promises that some *bytes* complete the text. Tokens may not be able to spell them.
+If every byte that the automaton reads is a token by itself, they always are (`spells_every_byte`); all real tokenizers
+with byte fallback or byte-level merges are in this case, and nothing needs computing. Otherwise liveness is a property
+of the states between tokens, found backwards from the accepting ones (`live_states`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from tokdfa.errors import VocabularyCannotSpell
+from tokdfa.jit import kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+def spells_every_byte(vocab: Vocabulary, bytes_read: npt.NDArray[np.bool_]) -> bool:
+    """Whether each byte of `bytes_read` (bool, shape (256,)) is a token by itself."""
+    return bool(vocab.single_byte_tokens[bytes_read].all())
+
+
+def live_states(
+    offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.integer], accepting: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """bool, shape (states,): from which states acceptance can be reached along ``targets[offsets[s]:offsets[s+1]]``.
+
+    Repeated sweeps until nothing changes; O(transitions x length of the longest shortest completion) at worst.
+    """
+    live = accepting.copy()
+    while _spread_liveness_kernel(offsets, targets, live):
+        pass
+    return live
+
+
+def cannot_spell(dfa: Dfa, vocab: Vocabulary, name: str) -> VocabularyCannotSpell:
+    """The error for a vocabulary that spells no text of the constraint `name`, whose byte automaton is `dfa`."""
+    missing = _fewest_missing(dfa, ~vocab.used_bytes)
+    if missing:
+        return VocabularyCannotSpell(
+            f"the vocabulary {vocab.name!r} cannot spell any text of {name!r}: no token contains the "
+            f"{_list_bytes(missing)}; add tokens for them or change the constraint",
+            missing,
+        )
+    missing = _fewest_missing(dfa, ~vocab.single_byte_tokens)
+    return VocabularyCannotSpell(
+        f"the vocabulary {vocab.name!r} cannot spell any text of {name!r}: its bytes occur only inside longer tokens; "
+        f"tokens for the {_list_bytes(missing)} alone would do",
+        missing,
+    )
+
+
+def _list_bytes(values: bytes) -> str:
+    listed = ", ".join(f"0x{value:02X}" + (f" ({chr(value)!r})" if 0x20 <= value < 0x7F else "") for value in values)
+    return f"byte{'s' if len(values) > 1 else ''} {listed}"
+
+
+def _fewest_missing(dfa: Dfa, lacking: npt.NDArray[np.bool_]) -> bytes:
+    """The distinct lacking bytes on a path to acceptance that uses as few lacking bytes as possible."""
+    best = {dfa.start: 0}
+    came_from: dict[int, tuple[int, int]] = {}
+    agenda = [(0, dfa.start)]
+    state = dfa.start
+    while agenda:
+        cost, state = heapq.heappop(agenda)
+        if dfa.accepting[state]:
+            break
+        if cost > best[state]:
+            continue
+        for byte in range(256):
+            target = dfa.step(state, byte)
+            ahead = cost + int(lacking[byte])
+            if target >= 0 and ahead < best.get(target, ahead + 1):
+                best[target] = ahead
+                came_from[target] = state, byte
+                heapq.heappush(agenda, (ahead, target))
+    used = set()
+    while state != dfa.start:
+        state, byte = came_from[state]
+        used.add(byte)
+    return bytes(sorted(byte for byte in used if lacking[byte]))
+
+
+@kernel
+def _spread_liveness_kernel(offsets, targets, live):  # type: ignore[no-untyped-def]
+    """Mark states with a live target; returns whether any was new. Later states, mostly nearer the end, first."""
+    changed = False
+    for state in range(len(live) - 1, -1, -1):
+        if not live[state]:
+            for k in range(offsets[state], offsets[state + 1]):
+                if live[targets[k]]:
+                    live[state] = True
+                    changed = True
+                    break
+    return changed

@@ -1,0 +1,468 @@
+"""The token index: for every automaton state, which tokens may follow and which state each leads to.
+
+Strategy (Outlines; Willard and Louf, arXiv 2307.09702, and the baseline of 001). The constraint becomes a DFA over
+bytes; a token leads from one of its states to another by its bytes. The *index* is the table state x token -> state.
+A mask is the set of tokens in one row of it.
+
+Options, each of them a variant that the literature has used:
+
+- ``lazy``: no table at all. The DFA's states are made when first visited, and a state's mask by a trie walk when first
+  asked for. Compiling then costs only the parse. Without it, the table of every state that tokens can reach is built in
+  advance, in compressed rows (CSR): for each state the allowed tokens, as ranks in byte order, and their targets.
+- ``walk``: ``trie`` shares the prefixes of tokens (`tokdfa.vocabulary.walk`); ``per_token`` runs every token from every
+  state byte by byte, as Outlines first did.
+- ``cache_masks``: keep the packed mask of a state once made; equal masks are kept once. Without it each mask is made
+  anew, from the table or by a walk.
+- ``minimal``: minimise the DFA before indexing (explicit index only).
+
+Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token;
+otherwise of tokens, and then the index is explicit even if ``lazy`` is asked for (see `tokdfa.backends.liveness`).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
+from tokdfa.backends.liveness import cannot_spell, live_states, spells_every_byte
+from tokdfa.errors import EmptyLanguageError, LimitExceeded
+from tokdfa.jit import kernel
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.backends.base import Phases
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.regex.lazy_dfa import LazyDfa
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+class TokenIndex(Backend):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "token_index"
+    summary: ClassVar[str] = "DFA state x token -> state, explicit or on demand (the Outlines index)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("lazy", bool, False, "make states and masks when first needed instead of indexing all states"),
+        Option("walk", str, "trie", "how the tokens allowed in a state are found", choices=("trie", "per_token")),
+        Option("cache_masks", bool, True, "keep each state's packed mask once made"),
+        Option("minimal", bool, True, "minimise the DFA before indexing it (explicit index only)"),
+        Option("max_states", int, 100_000, "limit on DFA states before minimisation", minimum=1),
+        Option("max_transitions", int, 100_000_000, "limit on index entries (8 bytes each)", minimum=1),
+        Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
+    )
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        from tokdfa.automata.algebra import minimize, trim
+        from tokdfa.backends.base import Phases
+        from tokdfa.regex.compile import lower_constraint
+        from tokdfa.regex.expression import ExpressionStore
+        from tokdfa.regex.lazy_dfa import LazyDfa
+
+        phases = Phases()
+        store = ExpressionStore()
+        lazy = self.settings["lazy"]
+        limit = 1_000_000 if lazy else self.settings["max_states"] + 1
+        with phases.measure("parse"):
+            root = lower_constraint(constraint, store)
+        with phases.measure("automaton"):
+            automaton = LazyDfa(store, root, limit)
+            if automaton.is_empty:
+                raise EmptyLanguageError(f"no text matches {constraint.name!r}; nothing could be generated")
+            complete = spells_every_byte(self.vocab, automaton.bytes_read)
+            compiled: CompiledConstraint
+            if lazy and complete:
+                compiled = LazyTokenIndex(self, constraint, automaton)
+                compiled.phases.update(phases)
+                return compiled
+            try:
+                dfa = automaton.to_dfa(self.settings["max_states"] + 1)
+            except LimitExceeded as error:
+                raise LimitExceeded(
+                    f"the automaton of {constraint.name!r} has more than {self.settings['max_states']} states: "
+                    "lower its repeat bounds, set lazy=True, or raise max_states",
+                    limit=error.limit,
+                    value=error.value,
+                ) from None
+        with phases.measure("minimize"):
+            dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
+        return ExplicitTokenIndex(self, constraint, dfa, phases, complete)
+
+
+class MaskCache:
+    """State -> packed mask, equal masks kept once, emptied when it passes a limit in bytes. Thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.nbytes = limit, 0
+        self.lock = threading.RLock()
+        self.of_state: dict[int, Mask] = {}
+        self._same: dict[bytes, Mask] = {}
+
+    def keep(self, state: int, mask: Mask) -> None:
+        """Remember `mask`, which nobody may change any more."""
+        with self.lock:
+            if self.nbytes > self.limit:
+                self.of_state, self._same, self.nbytes = {}, {}, 0
+            key = mask.tobytes()
+            if key not in self._same:
+                self._same[key] = mask
+                self.nbytes += 2 * mask.nbytes
+            self.of_state[state] = self._same[key]
+
+
+class _IndexMatcher(StateMatcher[int]):
+    """A matcher over either index; its state is a state (explicit) or a row offset (lazy)."""
+
+    def __init__(self, index: LazyTokenIndex | ExplicitTokenIndex) -> None:
+        super().__init__(index.vocab, 0)
+        self._index = index
+        self._cached = index.cache.of_state
+
+    def _step(self, state: int, token: int) -> int | None:
+        target = self._index.step(state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        return self._index.accepts(state)
+
+    def _fill(self, state: int, out: Mask) -> None:
+        mask = self._index.cache.of_state.get(state)
+        if mask is None:
+            mask = self._index.make_mask(state, self.counters)
+        try:
+            np.copyto(out, mask, casting="no")
+        except (TypeError, ValueError):
+            masks.check_mask(out, self.vocab.size)
+            raise
+
+    def _fork_empty(self) -> _IndexMatcher:
+        return _IndexMatcher(self._index)
+
+
+class LazyTokenIndex(CompiledConstraint):
+    """The index on demand: a lazy DFA, and the masks asked for so far. States are row offsets of the DFA's table."""
+
+    def __init__(self, backend: TokenIndex, constraint: Constraint, automaton: LazyDfa) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        self.automaton = automaton
+        self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
+        self._keep = bool(backend.settings["cache_masks"])
+        self._per_token = backend.settings["walk"] == "per_token"
+        self._update_sizes()
+
+    def _update_sizes(self) -> None:
+        self.sizes = {
+            "states": self.automaton.state_count,
+            "byte_classes": self.automaton.class_count,
+            "bytes": self.automaton.nbytes + self.cache.nbytes,
+        }
+
+    def start(self, context: Sequence[int] = ()) -> _IndexMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return _IndexMatcher(self)
+
+    def accepts(self, state: int) -> bool:
+        """Whether the text may end in `state`."""
+        return bool(self.automaton.accepting[state // self.automaton.class_count])
+
+    def step(self, state: int, token: int) -> int:
+        """The state after `token`, or -1."""
+        automaton, vocab = self.automaton, self.vocab
+        position, end = int(vocab.offsets[token]), int(vocab.offsets[token + 1])
+        if position == end:
+            return DEAD
+        while True:
+            state, position, known = _read_bytes_kernel(
+                automaton.transitions, automaton.byte_class, vocab.byte_data, position, end, state
+            )
+            if known:
+                return int(state)
+            with self.cache.lock:
+                automaton.fill_row(int(state))
+
+    def make_mask(self, state: int, counters: dict[str, int]) -> Mask:
+        """The mask of `state` by a walk, kept if masks are cached. The result must not be changed."""
+        mask = masks.allocate_mask(self.vocab.size)
+        with self.cache.lock:
+            if self._per_token:
+                allowed = [token for token in self.vocab.trie.order.tolist() if self.step(state, token) >= 0]
+                mask |= masks.mask_from_ids(allowed, self.vocab.size)
+                _count(counters, tokens_run=self.vocab.trie.order.size)
+            else:
+                done = walk(self.vocab.trie, self.automaton, state, mask)
+                _count(
+                    counters,
+                    trie_nodes_visited=done.nodes_visited,
+                    trie_nodes_skipped=done.nodes_skipped,
+                    rows_filled=done.rows_filled,
+                )
+            _finish_mask(mask, self.vocab, self.accepts(state))
+            if self._keep:
+                self.cache.keep(state, mask)
+            self._update_sizes()
+        _count(counters, masks_made=1)
+        return mask
+
+
+class ExplicitTokenIndex(CompiledConstraint):
+    """The index of all states that tokens can reach, in compressed rows.
+
+    ``offsets`` int64 (states + 1,); ``ranks`` int32: allowed tokens as positions in ``vocab.trie.order``, ascending
+    within a row; ``targets`` uint16 or int32: the state each leads to. State 0 is the start.
+    """
+
+    def __init__(self, backend: TokenIndex, constraint: Constraint, dfa: Dfa, phases: Phases, complete: bool) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        self.dfa = dfa
+        self.phases = phases
+        self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
+        self._keep = bool(backend.settings["cache_masks"])
+        with phases.measure("index"):
+            self.offsets, ranks, targets, state_of = _build_index(
+                self.vocab, dfa, backend.settings["walk"] == "trie", backend.settings["max_transitions"], constraint
+            )
+            self.accepting = dfa.accepting[state_of]
+            if not complete:
+                live = live_states(self.offsets, targets, self.accepting)
+                if not live[0]:
+                    raise cannot_spell(dfa, self.vocab, constraint.name)
+                kept = live[targets]
+                counts = np.add.reduceat(np.append(kept, False), self.offsets[:-1], dtype=np.int64)
+                counts[np.diff(self.offsets) == 0] = 0
+                self.offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+                ranks, targets = ranks[kept], targets[kept]
+            self.ranks: npt.NDArray[np.int32] = ranks.copy()
+            self.targets = targets.astype(np.uint16 if len(state_of) <= 1 << 16 else np.int32)
+        self._update_sizes()
+
+    def _update_sizes(self) -> None:
+        table = self.offsets.nbytes + self.ranks.nbytes + self.targets.nbytes + self.accepting.nbytes
+        self.sizes = {
+            "states": len(self.accepting),
+            "transitions": len(self.ranks),
+            "byte_classes": self.dfa.class_count,
+            "bytes": table + self.dfa.nbytes + self.cache.nbytes,
+        }
+
+    def start(self, context: Sequence[int] = ()) -> _IndexMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return _IndexMatcher(self)
+
+    def accepts(self, state: int) -> bool:
+        """Whether the text may end in `state`."""
+        return bool(self.accepting[state])
+
+    def step(self, state: int, token: int) -> int:
+        """The state after `token`, or -1: binary search in the state's row."""
+        begin, end = int(self.offsets[state]), int(self.offsets[state + 1])
+        rank = int(self.vocab.trie.rank_of[token])
+        at = begin + int(np.searchsorted(self.ranks[begin:end], rank))
+        return int(self.targets[at]) if rank >= 0 and at < end and self.ranks[at] == rank else DEAD
+
+    def transitions(self, state: int) -> dict[int, int]:
+        """The state's row of the index: token -> state."""
+        row = slice(int(self.offsets[state]), int(self.offsets[state + 1]))
+        return dict(zip(self.vocab.trie.order[self.ranks[row]].tolist(), self.targets[row].tolist(), strict=True))
+
+    def make_mask(self, state: int, counters: dict[str, int]) -> Mask:
+        """The mask of `state` from its row, kept if masks are cached. The result must not be changed."""
+        mask = masks.allocate_mask(self.vocab.size)
+        _set_ranks_kernel(
+            self.ranks, self.offsets[state], self.offsets[state + 1], self.vocab.trie.order, mask.view(np.uint32)
+        )
+        _finish_mask(mask, self.vocab, self.accepts(state))
+        if self._keep:
+            self.cache.keep(state, mask)
+            self._update_sizes()
+        _count(counters, masks_made=1)
+        return mask
+
+
+def _count(counters: dict[str, int], **work: int) -> None:
+    for name, amount in work.items():
+        counters[name] = counters.get(name, 0) + int(amount)
+
+
+def _finish_mask(mask: Mask, vocab: Vocabulary, may_end: bool) -> None:
+    """Set the end tokens' bits if the text may end here, and freeze the mask."""
+    if may_end:
+        for end in vocab.end_tokens:
+            masks.set_token(mask, end)
+    mask.flags.writeable = False
+
+
+def _build_index(
+    vocab: Vocabulary, dfa: Dfa, by_trie: bool, max_transitions: int, constraint: Constraint
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """(offsets, ranks, targets, DFA state of each index state); index states are numbered as found, the start is 0."""
+    trie = vocab.trie
+    table = np.where(dfa.transitions >= 0, dfa.transitions * dfa.class_count, DEAD).astype(np.int32).ravel()
+    number_of: Any = np.full(dfa.state_count, -1, dtype=np.int32)
+    number_of[dfa.start] = 0
+    state_of = np.zeros(dfa.state_count, dtype=np.int32)
+    state_of[0] = dfa.start
+    offsets = np.zeros(dfa.state_count + 1, dtype=np.int64)
+    progress = np.array([0, 1], dtype=np.int64)  # states done, states found
+    stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
+    per_state = len(trie.order) + 1
+    room = 4 * per_state
+    ranks, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    while True:
+        arrays = (table, dfa.byte_class, dfa.class_count, number_of, state_of, offsets, progress, ranks, targets)
+        if by_trie:
+            _index_by_trie_kernel(trie.ranked_nodes, len(trie.order), stack, *arrays)
+        else:
+            _index_by_token_kernel(vocab.byte_data, vocab.offsets, trie.order, *arrays)
+        done, found = progress.tolist()
+        used = int(offsets[done])
+        if used > max_transitions:
+            raise LimitExceeded(
+                f"the index of {constraint.name!r} has more than {max_transitions} transitions "
+                f"({done} of at least {found} states done): set lazy=True, or raise max_transitions",
+                limit="max_transitions",
+                value=max_transitions,
+            )
+        if done == found:
+            return offsets[: done + 1].copy(), ranks[:used], targets[:used], state_of[:done]
+        room = max(2 * room, used + per_state)
+        ranks, targets = _enlarge(ranks, room, used), _enlarge(targets, room, used)
+
+
+def _enlarge(array: npt.NDArray[np.int32], room: int, used: int) -> npt.NDArray[np.int32]:
+    larger = np.empty(room, dtype=np.int32)
+    larger[:used] = array[:used]
+    return larger
+
+
+@kernel
+def _read_bytes_kernel(transitions, byte_class, byte_data, position, end, row):  # type: ignore[no-untyped-def]
+    """Read bytes position..end-1 from `row`. Returns (row, position, True), or where an UNKNOWN entry stopped it."""
+    while position < end:
+        target = transitions[row + byte_class[byte_data[position]]]
+        if target < 0:
+            if target == UNKNOWN:
+                return np.int64(row), position, False
+            return np.int64(DEAD), position, True
+        row = np.int64(target)
+        position += 1
+    return np.int64(row), position, True
+
+
+@kernel
+def _set_ranks_kernel(ranks, begin, end, order, words):  # type: ignore[no-untyped-def]
+    """Set the bits of the tokens with ranks[begin:end]."""
+    for k in range(begin, end):
+        token = order[ranks[k]]
+        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@kernel
+def _number_targets(begin, end, class_count, number_of, state_of, progress, targets):  # type: ignore[no-untyped-def]
+    """Replace row offsets in targets[begin:end] by index states, giving numbers to new ones."""
+    for k in range(begin, end):
+        state = targets[k] // class_count
+        number = number_of[state]
+        if number < 0:
+            number = np.int32(progress[1])
+            number_of[state] = number
+            state_of[number] = state
+            progress[1] += 1
+        targets[k] = number
+
+
+@kernel
+def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
+    nodes,
+    spare,
+    stack,
+    transitions,
+    byte_class,
+    class_count,
+    number_of,
+    state_of,
+    offsets,
+    progress,
+    ranks,
+    targets,
+):
+    """Index states until all found are done or the next might not fit. The walk is that of `tokdfa.vocabulary.walk`."""
+    one = np.uint64(1)
+    while progress[0] < progress[1] and offsets[progress[0]] + spare + 1 <= len(ranks):
+        begin = offsets[progress[0]]
+        written = np.uint64(begin)
+        stack[0] = state_of[progress[0]] * class_count
+        here, stop = np.uint64(0), np.uint64(len(nodes))
+        while here < stop:
+            node = nodes[here]
+            depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+            target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])]
+            if target < 0:
+                here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+            else:
+                stack[depth + one] = target
+                rank = node >> np.uint64(TOKEN_SHIFT)
+                ranks[written] = rank
+                targets[written] = target
+                written += np.uint64(rank != np.uint64(spare))
+                here += one
+        _number_targets(begin, np.int64(written), class_count, number_of, state_of, progress, targets)
+        progress[0] += 1
+        offsets[progress[0]] = np.int64(written)
+
+
+@kernel
+def _index_by_token_kernel(  # type: ignore[no-untyped-def]
+    byte_data,
+    byte_offsets,
+    order,
+    transitions,
+    byte_class,
+    class_count,
+    number_of,
+    state_of,
+    offsets,
+    progress,
+    ranks,
+    targets,
+):
+    """Like `_index_by_trie_kernel`, running every token from its first byte."""
+    while progress[0] < progress[1] and offsets[progress[0]] + len(order) + 1 <= len(ranks):
+        begin = offsets[progress[0]]
+        written = begin
+        for rank in range(len(order)):
+            row = np.int64(state_of[progress[0]]) * class_count
+            for position in range(byte_offsets[order[rank]], byte_offsets[order[rank] + 1]):
+                row = np.int64(transitions[row + byte_class[byte_data[position]]])
+                if row < 0:
+                    break
+            if row >= 0:
+                ranks[written] = rank
+                targets[written] = row
+                written += 1
+        _number_targets(begin, written, class_count, number_of, state_of, progress, targets)
+        progress[0] += 1
+        offsets[progress[0]] = written
+
+
+def _warm_up() -> None:
+    """Run every kernel of this backend once."""
+    from tokdfa.constraint import Choice
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    vocab = Vocabulary([b"a", b"b", b"ab", b""], end_tokens=[3])
+    mask = masks.allocate_mask(vocab.size)
+    for options in ({"lazy": True}, {"walk": "per_token"}, {"cache_masks": False}):
+        matcher = TokenIndex(vocab, **options).compile(Choice(["ab", "b"])).start()
+        matcher.fill_mask(mask)
+        matcher.advance(0)
+    TokenIndex(Vocabulary([b"ab", b""], end_tokens=[1])).compile(Choice(["ab", "a"]))

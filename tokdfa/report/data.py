@@ -1,0 +1,177 @@
+"""A stored run, read once and made ready for tables and plots; paired comparison with the run's reference.
+
+A *label* is what an experiment calls a backend with its options ("token_index lazy"). A *case* is everything else that
+tells two items apart: tokenizer, constraint, workload and seed. Labels are compared case by case: a ratio is taken
+between two numbers of the same case, then the median over the cases is reported with its range. A label that failed on
+hard cases gains nothing by it, since those cases are missing from its pairs only.
+
+Only items whose status is ``ok`` enter a comparison; all others are listed as failures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tokdfa.report.metrics import Metric, Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pandas as pd
+
+CASE = ["tokenizer", "constraint", "workload", "seed"]
+
+_ITEM_COLUMNS = (
+    "item_id tokenizer vocab_size backend label constraint workload seed status message compile_s first_mask_s states "
+    "transitions memory_peak_bytes memory_retained_bytes"
+).split()
+_SAMPLE_COLUMNS = ["item_id", "measure", "repeat", "step", "ns", "allowed", "differs"]
+_NUMBERS = (
+    "vocab_size compile_s first_mask_s states transitions memory_peak_bytes memory_retained_bytes ns differs allowed"
+).split()
+
+
+class StoredRun(Protocol):
+    """What a report needs of a run; `tokdfa.runs.store.open_run` returns one.
+
+    `items`: one row per tokenizer, constraint, backend, workload and seed. `samples`: one row per measurement, in
+    nanoseconds. `results`: the rows of special kinds. `config`: name, question, kind, reference and the rest of the
+    resolved experiment. `provenance`: versions, commit, machine.
+    """
+
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def provenance(self) -> Mapping[str, Any]: ...
+    @property
+    def folder(self) -> Path: ...
+    def items(self) -> pd.DataFrame: ...
+    def samples(self) -> pd.DataFrame: ...
+    def results(self) -> pd.DataFrame: ...
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run's frames with all the columns that reports read, in the order of the experiment.
+
+    `items` and `samples` have the store's columns (missing ones are added, empty); `results` is as stored.
+    """
+
+    config: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    items: pd.DataFrame
+    samples: pd.DataFrame
+    results: pd.DataFrame
+
+    @classmethod
+    def read(cls, run: StoredRun) -> RunData:
+        """Read a run once. Cost: its size in memory."""
+        items = _complete(run.items(), _ITEM_COLUMNS)
+        items["label"] = items["label"].where(items["label"].notna(), items["backend"])
+        samples = _complete(run.samples(), _SAMPLE_COLUMNS)
+        return cls(run.config, run.provenance, items, samples, run.results().reset_index(drop=True))
+
+    @property
+    def name(self) -> str:
+        return str(self.config.get("name") or "experiment")
+
+    @property
+    def question(self) -> str:
+        return str(self.config.get("question") or "")
+
+    @property
+    def kind(self) -> str:
+        return str(self.config.get("kind") or "backends")
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The labels in the experiment's order."""
+        return [str(label) for label in dict.fromkeys(self.items["label"])]
+
+    @cached_property
+    def backend_of(self) -> dict[str, str]:
+        """label -> backend name."""
+        return dict(zip(self.items["label"].astype(str), self.items["backend"].astype(str), strict=True))
+
+    @property
+    def tokenizers(self) -> list[str]:
+        return [str(name) for name in dict.fromkeys(self.items["tokenizer"])]
+
+    @property
+    def constraints(self) -> list[str]:
+        return [str(name) for name in dict.fromkeys(self.items["constraint"])]
+
+    @cached_property
+    def reference(self) -> str | None:
+        """The label that ratios refer to: the configured one, or the first label of the configured backend."""
+        wanted = self.config.get("reference")
+        if wanted in self.labels:
+            return str(wanted)
+        return next((label for label, backend in self.backend_of.items() if backend == wanted), None)
+
+    @cached_property
+    def done(self) -> pd.DataFrame:
+        """The items that succeeded."""
+        return self.items[self.items["status"] == "ok"]
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """The items that did not succeed, whatever the reason."""
+        return self.items[self.items["status"] != "ok"]
+
+    def samples_of(self, measure: str) -> pd.DataFrame:
+        """The samples of one measure of the items that succeeded, with the items' columns beside them."""
+        chosen = self.samples[(self.samples["measure"] == measure) & self.samples["ns"].notna()]
+        return chosen.merge(self.done[["item_id", "label", "vocab_size", *CASE]], on="item_id", how="inner")
+
+    def case_values(self, metric: Metric) -> pd.DataFrame:
+        """A metric of the items that succeeded: one row per case, one column per label, NaN where there is none."""
+        import pandas as pd
+
+        cases = self.done[["item_id", "label", *CASE]].copy()
+        if metric.source == "samples":
+            chosen = self.samples[self.samples["measure"] == metric.column]
+            value = chosen.groupby("item_id")["ns"].quantile(metric.quantile or 0.5) * 1e-9
+            cases["value"] = cases["item_id"].map(value)
+        else:
+            cases["value"] = self.done[metric.column]
+        cases[CASE] = cases[CASE].astype(object).where(cases[CASE].notna(), "")
+        cases["value"] = pd.to_numeric(cases["value"])
+        table = cases.pivot_table(index=CASE, columns="label", values="value", aggfunc="median", sort=False)
+        return table.reindex(columns=self.labels)
+
+    def ratio(self, metric: Metric, label: str, reference: str | None = None) -> Ratio | None:
+        """How much better `label` is than `reference` (default: the run's), case by case; None without any pair.
+
+        Pairs in which either value is zero or less have no ratio and are left out.
+        """
+        reference = reference or self.reference
+        if reference is None or reference == label:
+            return None
+        return paired_ratio(self.case_values(metric), metric, label, reference)
+
+
+def paired_ratio(values: pd.DataFrame, metric: Metric, label: str, reference: str) -> Ratio | None:
+    """The ratio of two columns of `RunData.case_values`, above 1 where `label` is better."""
+    pairs = values[[label, reference]].dropna()
+    pairs = pairs[(pairs > 0).all(axis=1)]
+    if pairs.empty:
+        return None
+    ratios = pairs[label] / pairs[reference] if metric.better == "higher" else pairs[reference] / pairs[label]
+    return Ratio(float(ratios.median()), float(ratios.min()), float(ratios.max()), len(ratios))
+
+
+def _complete(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """A copy with at least `columns`, and numbers as float (NaN for missing), whatever the store's nullable types."""
+    import pandas as pd
+
+    frame = frame.reset_index(drop=True).copy()
+    for column in columns:
+        if column not in frame:
+            frame[column] = None
+        if column in _NUMBERS:
+            frame[column] = pd.to_numeric(frame[column], errors="coerce").astype("float64")
+    return frame

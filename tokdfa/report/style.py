@@ -1,0 +1,240 @@
+"""How everything is drawn: one look per label, one size, light and dark from the same figure.
+
+Every backend name has its colour in every report (`COLOURS`; a name that is not listed gets one by a hash of itself).
+Labels of one backend share its colour and differ by dash, marker and fill, so that colour is never the only cue. The
+named colours are close to those of Okabe and Ito (2008) and of Tol (2021), chosen to be told apart with the common
+forms of colour blindness; each has a lighter twin for dark pages.
+
+Figures are drawn 5.2 inches wide with letters that can be read on a page of 390 pixels. SVG text stays text, and colours
+become CSS variables, so that one drawing follows the page from light to dark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+    from tokdfa.report.metrics import Metric
+
+#: backend or engine name -> place in PALETTE.
+COLOURS: dict[str, int] = {
+    "token_index": 0,
+    "tokdfa": 0,
+    "llguidance": 1,
+    "outlines_core": 2,
+    "glrmask": 3,
+    "brute_force": 4,
+}
+
+#: (on light pages, on dark pages); the first five belong to the names above, the others to names by hash.
+PALETTE: tuple[tuple[str, str], ...] = (
+    ("#0072b2", "#4db3ff"),
+    ("#d55e00", "#ff9248"),
+    ("#009e73", "#2bd4a4"),
+    ("#aa3377", "#ee88bf"),
+    ("#6b6b6b", "#b4b4b4"),
+    ("#332288", "#a99bff"),
+    ("#8c6d00", "#f0d060"),
+    ("#2e8fb8", "#88ccee"),
+    ("#882255", "#e0709a"),
+    ("#117733", "#6bcb77"),
+    ("#7a7a1f", "#d4d45a"),
+)
+INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
+DARK = {INK: "#e6edf3", MUTED: "#9aa7b4", GRID: "#3d444d", PAPER: "#14181d"}
+
+WIDTH = 5.2  # inches: 374 points, about the width of a telephone in CSS pixels
+DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+RC: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10.5,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "legend.fontsize": 9.5,
+    "legend.frameon": False,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": PAPER,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.8,
+    "text.parse_math": False,  # patterns are full of dollar signs
+    "svg.fonttype": "none",
+}
+
+
+class Look(NamedTuple):
+    """How one label is drawn. `variant` counts the labels of the same backend from 0; `filled` is for bars."""
+
+    colour: str
+    dash: Any
+    marker: str
+    filled: bool
+
+
+def looks(backend_of: Mapping[str, str]) -> dict[str, Look]:
+    """label -> look, for a mapping label -> backend name in the order of the experiment."""
+    chosen: dict[str, int] = {name: COLOURS[name] for name in backend_of.values() if name in COLOURS}
+    for name in sorted(set(backend_of.values()) - set(chosen)):
+        chosen[name] = _free_place(name, set(chosen.values()))
+    variants: dict[str, int] = {}
+    found = {}
+    for label, backend in backend_of.items():
+        variant = variants[backend] = variants.get(backend, -1) + 1
+        colour = PALETTE[chosen[backend]][0]
+        marker = MARKERS[(variant + chosen[backend]) % len(MARKERS)]
+        found[label] = Look(colour, DASHES[variant % len(DASHES)], marker, variant == 0)
+    return found
+
+
+def _free_place(name: str, taken: set[int]) -> int:
+    """A place of the palette by the hash of a name; the next free one if another name of this run has it."""
+    first = max(COLOURS.values()) + 1
+    places = len(PALETTE) - first
+    start = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % places
+    order = [first + (start + i) % places for i in range(places)]
+    return next((place for place in order if place not in taken), order[0])
+
+
+def new_figure(panels: int = 1, panel_height: float = 2.6, **options: Any) -> tuple[Figure, list[Any]]:
+    """A figure with panels below each other, and their axes. Call it, and all drawing, inside `drawing()`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, 0.75 + panel_height * panels), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(panels, 1, squeeze=False, **options)[:, 0])
+
+
+def drawing() -> Any:
+    """A context in which matplotlib draws in this style, whatever the user's own settings are."""
+    import matplotlib as mpl
+
+    return mpl.rc_context({**mpl.rcParamsDefault, "backend": mpl.rcParams["backend"], **RC})
+
+
+def legend(figure: Figure, labels: Iterable[str], look: Mapping[str, Look], bars: bool = False) -> None:
+    """One legend above the panels, in as many columns as fit."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    names = list(labels)
+    handles: list[Any] = [
+        Patch(**bar_style(look[name]))
+        if bars
+        else Line2D([], [], color=look[name].colour, linestyle=look[name].dash, marker=look[name].marker, markersize=5)
+        for name in names
+    ]
+    columns = max(1, int(72 * WIDTH / (6.2 * max(map(len, names)) + 42)))
+    figure.legend(handles, [drawable(name) for name in names], loc="outside upper left", ncols=columns, handlelength=2.6)
+
+
+def bar_style(look: Look) -> dict[str, Any]:
+    """How a bar is filled: solid for the first label of a backend, outlined for its others."""
+    from matplotlib.colors import to_rgba
+
+    face = to_rgba(look.colour, 1.0 if look.filled else 0.25)
+    hatch = None if look.filled or look.dash == DASHES[1] else "////"
+    return {"facecolor": face, "edgecolor": look.colour, "linewidth": 0.9, "hatch": hatch}
+
+
+def set_axis(axis: Axis, metric: Metric, label: str | None = None) -> None:
+    """Scale, label and unit of an axis, as the metric says. Call it after the data are drawn."""
+    import numpy as np
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_label_text(metric.axis_label if label is None else label)
+    formatter = FuncFormatter(lambda value, _: metric.format(value))
+    if metric.scale == "log":
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        low, high = axis.get_view_interval()
+        decades = np.log10(high / low) if low > 0 else 9.0
+        subs = (1.0,) if decades > 4 else (1.0, 3.0) if decades > 1.6 else (1.0, 2.0, 3.0, 5.0, 7.0)
+        axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=7 if axis.axis_name == "x" else 9))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(formatter)
+
+
+def drawable(text: str, limit: int = 24) -> str:
+    """`text` for a drawing: shortened, control characters as dots, characters the font lacks as boxes."""
+    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    known = _font_characters()
+    return "".join("·" if not c.isprintable() else c if ord(c) in known else "□" for c in short)
+
+
+@cache
+def _font_characters() -> frozenset[int]:
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure as PNG on white, 150 pixels per inch."""
+    out = io.BytesIO()
+    with drawing():
+        figure.savefig(out, format="png", dpi=150)
+    return out.getvalue()
+
+
+def to_svg(figure: Figure, name: str) -> str:
+    """The figure as one <svg> element for an HTML page: no size of its own, colours as the page's CSS variables.
+
+    Ids are prefixed with `name`, since all figures of a page share its ids. The same figure gives the same text.
+    """
+    import matplotlib as mpl
+
+    out = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with drawing(), mpl.rc_context({"svg.hashsalt": name}):
+        figure.savefig(out, format="svg", transparent=True, metadata=nothing)
+    text = out.getvalue()
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r"<svg [^>]*?(viewBox=\"[^\"]*\")[^>]*>", r'<svg \1 xmlns:xlink="http://www.w3.org/1999/xlink">', text)
+    return re.sub(r"<[^>]*>", lambda tag: _page_tag(tag.group(), name), text).strip()
+
+
+def _page_tag(tag: str, name: str) -> str:
+    tag = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{name}-", tag)
+    return re.sub(r"#[0-9a-f]{6}\b", lambda match: _variables().get(match.group(), match.group()), tag)
+
+
+@cache
+def _variables() -> dict[str, str]:
+    places = {light: f"var(--c{place})" for place, (light, _) in enumerate(PALETTE)}
+    return places | {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
+
+
+def css_variables(dark: bool) -> str:
+    """The declarations of the variables that `to_svg` uses, for light or for dark pages."""
+    plain = {"--ink": INK, "--muted": MUTED, "--grid": GRID, "--paper": PAPER}
+    entries = {name: DARK[value] if dark else value for name, value in plain.items()}
+    entries |= {f"--c{place}": pair[dark] for place, pair in enumerate(PALETTE)}
+    return " ".join(f"{name}: {value};" for name, value in entries.items())

@@ -1,0 +1,127 @@
+"""``hf:PATH``: a tokenizer.json, encoded and decoded by the package `tokenizers`.
+
+Taken: BPE and Unigram models whose decoder gives each token exact bytes (`huggingface_spelling` has the rule and the
+treatment of the dummy prefix). Refused by name: WordPiece and WordLevel models, and BPE models that mark the ends of
+words, since their tokens depend on their neighbours.
+
+*Added tokens* that the file calls special spell nothing, nor does the model's unknown token; their names in a text are
+plain text. Other added tokens (runs of spaces, tool markers) spell what the decoder makes of them; the library finds
+their text before it looks at anything else. What the file changes in a text before it encodes (lower case, NFKC, `lstrip`
+of an added token, a character without token) is its own affair: then ``spell(encode(text))`` is the changed text.
+
+A tokenizer.json does not say which tokens end a text. They are what ``?end=`` names, or else all special tokens with a
+name in `END_NAMES`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary.huggingface_spelling import read_decoder, without_dummy_prefix
+from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, import_library, parse_json, read_file
+from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+#: Names that published models give to tokens that end a text, a message or a turn.
+END_NAMES = (
+    *("</s>", "<eos>", "[EOS]", "<EOT>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>"),
+    *("<|im_end|>", "<|end|>", "<|return|>", "<end_of_turn>", "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>"),
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+)
+
+
+def load_huggingface(path: Path, end: Sequence[str] = (), size: int | None = None, name: str = "hf") -> LoadedTokenizer:
+    """A tokenizer.json. `end`: end tokens by id or name; by default those that `END_NAMES` lists.
+
+    O(size of the file). Raises TokenizerError (missing, broken, a model or decoder without exact token bytes, no end
+    token), MissingDependency, VocabularyError (`size` too small).
+    """
+    data = read_file(path)
+    spec = parse_json(path, data)
+    model = spec.get("model")
+    if not isinstance(model, dict):
+        raise TokenizerError(f"{path}: this is not a tokenizer.json: it has no object 'model'")
+    texts = _model_tokens(path, model)
+    rule = read_decoder(path, spec.get("decoder"))
+    if model.get("byte_fallback") and not rule.byte_fallback:
+        raise TokenizerError(f"{path}: the model spells bytes as <0xHH>, but its decoder prints them as text")
+    tokenizer = _build(path, spec, data)
+    unknown = {model.get("unk_id")} if isinstance(model["vocab"], list) else {model["vocab"].get(model.get("unk_token"))}
+    special = {token: texts[token] for token in unknown - {None}}
+    for token, added in _added_tokens(path, spec, tokenizer).items():
+        texts[token] = added.content
+        if added.special:
+            special[token] = added.content
+    wanted = end or [token_name for token_name in END_NAMES if token_name in special.values()]
+    if not wanted:
+        raise TokenizerError(f"{path}: no special token is known to end a text; name one with ?end=NAME")
+    tokens = [b""] * (max(texts) + 1)
+    for token, text in texts.items():
+        if token not in special:
+            tokens[token] = rule.spell(text)
+    vocabulary = Vocabulary(tokens, choose_end_tokens(path, wanted, special), special, size, name)
+    return LoadedTokenizer(
+        vocabulary,
+        lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids),
+        lambda given: str(tokenizer.decode(given, skip_special_tokens=False)),
+        data,
+    )
+
+
+def _build(path: Path, spec: dict[str, Any], data: bytes) -> Any:
+    """The library's tokenizer without dummy prefix, random merges, padding, truncation and special tokens in texts."""
+    library = import_library("tokenizers", f"the tokenizer {path}")
+    exact = without_dummy_prefix(spec)
+    if spec["model"].get("dropout"):
+        exact["model"] = {**spec["model"], "dropout": None}
+    try:  # most files need no change, and writing the JSON of 10^5 tokens takes longer than reading it
+        tokenizer = library.Tokenizer.from_str(data.decode() if exact == spec else json.dumps(exact))
+    except Exception as error:  # the library raises plain Exception for every fault
+        raise TokenizerError(f"{path}: tokenizers refuses this file: {error}") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _model_tokens(path: Path, model: dict[str, Any]) -> dict[int, str]:
+    """id -> text of the model's own tokens."""
+    kind = model.get("type") or ("Unigram" if isinstance(model.get("vocab"), list) else "BPE")
+    listed = model.get("vocab")
+    if kind == "Unigram":
+        if not isinstance(listed, list) or not all(isinstance(e, list) and e and isinstance(e[0], str) for e in listed):
+            raise TokenizerError(f"{path}: model.vocab of a Unigram model must be a list of [text, score]")
+        return {token: entry[0] for token, entry in enumerate(listed)}
+    if kind != "BPE":
+        raise TokenizerError(f"{path}: a {kind} model gives tokens no exact bytes; BPE and Unigram do")
+    for key in ("end_of_word_suffix", "continuing_subword_prefix"):
+        if model.get(key):
+            raise TokenizerError(f"{path}: the model marks words ({key} {model[key]!r}), so tokens have no exact bytes")
+    if not isinstance(listed, dict):
+        raise TokenizerError(f"{path}: model.vocab of a BPE model must be an object of text -> id")
+    texts: dict[int, str] = {}
+    for text, token in listed.items():
+        if type(token) is not int or not 0 <= token < MAX_SIZE:
+            raise TokenizerError(f"{path}: model.vocab: the id {token!r} of {text!r} is not from 0 to {MAX_SIZE - 1}")
+        if texts.setdefault(token, text) != text:
+            raise TokenizerError(f"{path}: model.vocab: id {token} is given to {texts[token]!r} and to {text!r}")
+    return texts
+
+
+def _added_tokens(path: Path, spec: dict[str, Any], tokenizer: Any) -> dict[int, Any]:
+    """id -> added token, as the library has them. It numbers them itself, so the file's ids are compared with it."""
+    added: dict[int, Any] = tokenizer.get_added_tokens_decoder()
+    by_content = {token.content: i for i, token in added.items()}
+    for entry in spec.get("added_tokens") or []:
+        found = by_content.get(entry["content"])
+        if found != entry["id"]:
+            raise TokenizerError(
+                f"{path}: the added token {entry['content']!r} has the id {entry['id']} in the file, "
+                f"but tokenizers gives it {found}"
+            )
+    return added

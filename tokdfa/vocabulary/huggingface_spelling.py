@@ -1,0 +1,137 @@
+"""What the tokens of a tokenizer.json spell: its decoder, read as a rule from one token to its bytes.
+
+A tokenizer.json decodes a sequence by a chain of steps. Token bytes exist exactly when the chain treats every token by
+itself and joins the results. The steps that do:
+
+- ``ByteLevel``: each character of a token stands for one byte (GPT-2's alphabet: printable bytes stand for themselves,
+  the others for U+0100 and up). A token with any other character, such as an added token, is taken literally.
+- ``Replace`` of a fixed string, and ``Metaspace``: U+2581 stands for a space.
+- ``ByteFallback``: ``<0xHH>`` is one byte.
+- ``Fuse`` joins. After it, ``Strip`` may take the first space away: the trace of the *dummy prefix*, a space that the
+  encoder puts before every text.
+
+All others look at neighbours or at the end of the text (WordPiece, BPEDecoder, CTC, Strip per token, Replace of a
+regex), or are missing (then tokens are joined with spaces); `read_decoder` refuses them by name.
+
+A constrained text continues a context, so a token must add its bytes and nothing else. `without_dummy_prefix` therefore
+takes the dummy prefix out of encoder and decoder: ``encode("a")`` is the token ``a``, and ``encode(" a")`` what the
+original encoder makes of ``"a"`` at the start of a text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import TokenizerError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPACE = "\u2581"
+
+
+def byte_alphabet() -> list[str]:
+    """GPT-2's character of each byte: itself if it is printable Latin-1 and no space, else U+0100, U+0101, ... in turn."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = (byte for byte in range(256) if byte not in printable)
+    shifted = {byte: chr(0x100 + index) for index, byte in enumerate(others)}
+    return [shifted.get(byte, chr(byte)) for byte in range(256)]
+
+
+def _latin1_table() -> dict[int, int]:
+    """Maps the alphabet to the Latin-1 character of the byte, and Latin-1 outside the alphabet to something beyond it."""
+    beyond = dict.fromkeys(range(256), 0xFFFF)
+    return beyond | {ord(character): byte for byte, character in enumerate(byte_alphabet())}
+
+
+_TO_LATIN1 = _latin1_table()
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+@dataclass(frozen=True)
+class SpellingRule:
+    """How one token's text becomes its bytes: `replacements` first, then `byte_fallback` or `byte_level`."""
+
+    replacements: tuple[tuple[str, str], ...] = ()
+    byte_fallback: bool = False
+    byte_level: bool = False
+
+    def spell(self, token: str) -> bytes:
+        """The bytes that a token with this text adds to the output."""
+        for old, new in self.replacements:
+            token = token.replace(old, new)
+        if self.byte_fallback and (match := _BYTE_TOKEN.fullmatch(token)):
+            return bytes.fromhex(match[1])
+        if self.byte_level:
+            try:
+                return token.translate(_TO_LATIN1).encode("latin-1")
+            except UnicodeEncodeError:  # a character outside the alphabet: the token is literal
+                pass
+        return token.encode()
+
+
+def read_decoder(path: Path, decoder: Any) -> SpellingRule:
+    """The rule of a tokenizer.json's ``decoder``; TokenizerError names a step that gives no exact token bytes."""
+    replacements: list[tuple[str, str]] = []
+    done: set[str] = set()
+    for step in _steps(decoder, "decoders"):
+        kind = step.get("type")
+        if kind == "Metaspace" and not done:
+            replacements.append((step.get("replacement", SPACE), " "))
+        elif kind == "Replace" and not done and _fixed_pattern(step):
+            replacements.append((_fixed_pattern(step), str(step.get("content", ""))))
+        elif kind == "Fuse" or (kind in {"ByteFallback", "ByteLevel"} and not done):
+            done.add(kind)
+        elif not (kind == "Strip" and _strips_dummy_prefix(step) and "Fuse" in done):
+            raise TokenizerError(f"{path}: the decoder step {kind!r} gives tokens no exact bytes here")
+    if not replacements and not done:
+        raise TokenizerError(f"{path}: there is no decoder, so tokens are words joined by spaces, without exact bytes")
+    return SpellingRule(tuple(replacements), "ByteFallback" in done, "ByteLevel" in done)
+
+
+def without_dummy_prefix(spec: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a tokenizer.json's content that neither adds a space before a text nor takes one away."""
+    return {
+        **spec,
+        "normalizer": _rebuilt(spec.get("normalizer"), "normalizers"),
+        "pre_tokenizer": _rebuilt(spec.get("pre_tokenizer"), "pretokenizers"),
+        "decoder": _rebuilt(spec.get("decoder"), "decoders"),
+    }
+
+
+def _rebuilt(part: Any, key: str) -> Any:
+    """One component (possibly a Sequence of them under `key`) without its dummy prefix; None if nothing is left."""
+    if not isinstance(part, dict):
+        return part
+    kind = part.get("type")
+    if kind == "Sequence" and isinstance(part.get(key), list):
+        kept = [_rebuilt(step, key) for step in part[key]]
+        return {**part, key: [step for step in kept if step is not None]}
+    if (kind == "Prepend" and part.get("prepend") in {SPACE, " "}) or (kind == "Strip" and _strips_dummy_prefix(part)):
+        return None
+    if kind == "Metaspace":
+        return {**part, "prepend_scheme": "never", "add_prefix_space": False}
+    if kind == "ByteLevel" and key == "pretokenizers":
+        return {**part, "add_prefix_space": False}
+    return part
+
+
+def _steps(part: Any, key: str) -> list[dict[str, Any]]:
+    """The steps of a component, nested Sequences flattened."""
+    if not isinstance(part, dict):
+        return []
+    if part.get("type") != "Sequence":
+        return [part]
+    return [step for inner in part.get(key) or [] for step in _steps(inner, key)]
+
+
+def _fixed_pattern(step: dict[str, Any]) -> str:
+    pattern = step.get("pattern")
+    return str(pattern.get("String") or "") if isinstance(pattern, dict) else ""
+
+
+def _strips_dummy_prefix(step: dict[str, Any]) -> bool:
+    """A decoder's Strip of one leading space. (A normaliser's Strip has no `content`, and stays.)"""
+    return step.get("content") == " " and step.get("start") == 1 and step.get("stop") == 0

@@ -1,0 +1,111 @@
+"""What all tokenizer loaders share: their result, reading files with good errors, lazy libraries, end tokens.
+
+A *loader* turns a file into a `LoadedTokenizer`: the exact bytes of every token, and the reference library's own
+encoder and decoder. Every fault of a file is a TokenizerError that names the file and the fault.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import MissingDependency, TokenizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import ModuleType
+
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: No tokenizer file comes near this size; it bounds what a wrong path can cost.
+MAX_FILE_BYTES = 1 << 29
+
+
+@dataclass(frozen=True)
+class LoadedTokenizer:
+    """What a loader returns.
+
+    `encode`: valid text -> tokens, without begin and end tokens; text that looks like a special token is plain text.
+    `decode`: tokens that all spell something -> text, invalid UTF-8 replaced in the reference library's manner.
+    `identity`: bytes that differ between encoders that share a vocabulary (pattern, merges, normaliser, ...).
+    """
+
+    vocabulary: Vocabulary
+    encode: Callable[[str], list[int]]
+    decode: Callable[[list[int]], str]
+    identity: bytes
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a regular file of at most MAX_FILE_BYTES; TokenizerError names the file and what is wrong."""
+    try:
+        if path.is_dir():
+            raise TokenizerError(f"{path}: this is a folder; name the tokenizer's file inside it")
+        if not path.exists():
+            raise TokenizerError(f"{path}: there is no such file")
+        if not path.is_file():
+            raise TokenizerError(f"{path}: this is not a regular file")
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise TokenizerError(f"{path}: {size} bytes is too large for a tokenizer (at most {MAX_FILE_BYTES})")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise TokenizerError(f"{path}: cannot be read: {reason}") from None
+
+
+def parse_json(path: Path, data: bytes) -> dict[str, Any]:
+    """The JSON object in `data`, the content of `path`; TokenizerError names line and column of a fault."""
+    try:
+        value = json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise TokenizerError(f"{path}: this is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
+    except json.JSONDecodeError as error:
+        raise TokenizerError(
+            f"{path}: this is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of too many digits
+        raise TokenizerError(f"{path}: this JSON cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise TokenizerError(f"{path}: the file holds a JSON {type(value).__name__}, not an object")
+    return value
+
+
+def import_library(module: str, purpose: str) -> ModuleType:
+    """Import a reference library at the moment it is needed; MissingDependency says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise _missing(module, purpose) from error
+
+
+def package_file(module: str, relative: str, purpose: str) -> Path:
+    """A data file inside an installed package, found without importing the package (some import slowly)."""
+    found = importlib.util.find_spec(module)
+    if found is None or not found.submodule_search_locations:
+        raise _missing(module, purpose)
+    return Path(next(iter(found.submodule_search_locations))) / relative
+
+
+def _missing(module: str, purpose: str) -> MissingDependency:
+    return MissingDependency(module.replace("_", "-"), "llama3" if module == "llama_models" else "", purpose)
+
+
+def choose_end_tokens(path: Path, wanted: Iterable[str], special: Mapping[int, str]) -> list[int]:
+    """The ids that `wanted` names (ids in decimal, or names) among `special`, the id -> name of the silent tokens.
+
+    An end token that text could reach would make encode and masks disagree, so anything else is a TokenizerError.
+    """
+    by_name = {name: token for token, name in special.items()}
+    chosen = []
+    for entry in wanted:
+        token = by_name.get(entry, int(entry) if entry.isdecimal() and len(entry) < 12 else -1)
+        if token not in special:
+            known = ", ".join(f"{name!r} ({token})" for token, name in sorted(special.items())[:12])
+            raise TokenizerError(f"{path}: end token {entry!r} is not a special token of this file; it has {known or 'none'}")
+        chosen.append(token)
+    return chosen

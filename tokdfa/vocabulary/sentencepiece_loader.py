@@ -1,0 +1,133 @@
+"""SentencePiece models: `mistral-v1` and ``sentencepiece:PATH``.
+
+A model is a list of *pieces*, one per id, each with a kind: NORMAL and USER_DEFINED pieces spell their text, with
+U+2581 standing for a space; BYTE pieces ``<0xHH>`` spell one byte, and let text without a piece be spelled (byte
+fallback); CONTROL, UNKNOWN and UNUSED pieces spell nothing. A text ``<s>`` is encoded as plain characters; the text of a
+USER_DEFINED piece always becomes that piece, which spells it.
+
+Whitespace. As trained, the encoder puts a *dummy prefix* (a space) before the text, some models also merge runs of
+spaces, and the decoder takes the first space away. A constrained text continues a context, so a token must add its
+bytes and nothing else. Both rules are therefore switched off here, in encoder and decoder alike: ``encode("a")`` is
+the piece ``a`` and ``encode(" a")`` is ``▁a``, and ``spell(encode(text)) == text``. What the original encoder does with
+``"a"`` at the start of a prompt is our ``encode(" a")``. A character map of the model (NFKC, say) stays, and then texts
+that it changes are spelled as changed; U+2581 itself is read as a space.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary.loading import (
+    LoadedTokenizer,
+    choose_end_tokens,
+    import_library,
+    package_file,
+    read_file,
+)
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+SPACE = "\u2581"
+
+#: Appended to a serialized model: a second `normalizer_spec` (field 3), which protobuf merges into the first, with
+#: `add_dummy_prefix` (field 3) and `remove_extra_whitespaces` (field 4) false.
+_EXACT_WHITESPACE = bytes([3 << 3 | 2, 4, 3 << 3, 0, 4 << 3, 0])
+
+#: Fields of a serialized model (sentencepiece_model.proto).
+_PIECES, _TRAINER_SPEC, _DENORMALIZER_SPEC = 1, 2, 5
+
+
+def load_mistral_v1(size: int | None = None) -> LoadedTokenizer:
+    """Mistral's first tokenizer, 32,000 tokens, from the data files of mistral-common. End token: ``</s>`` (2)."""
+    path = package_file("mistral_common", "data/tokenizer.model.v1", "the tokenizer mistral-v1")
+    return load_sentencepiece(path, size=size, name="mistral-v1")
+
+
+def load_sentencepiece(
+    path: Path, end: Sequence[str] = (), size: int | None = None, name: str = "sentencepiece"
+) -> LoadedTokenizer:
+    """A SentencePiece model file. `end`: end tokens by id or name; the model's own eos when empty.
+
+    O(size of the file). Raises TokenizerError (missing, truncated, another format, no end token), MissingDependency,
+    VocabularyError (`size` too small).
+    """
+    data = read_file(path)
+    _check_model(path, data)
+    library = import_library("sentencepiece", f"the SentencePiece model {path}")
+    processor: Any = library.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(data + _EXACT_WHITESPACE)
+        ids = list(range(processor.GetPieceSize()))
+        pieces: list[str] = processor.IdToPiece(ids)
+    except (RuntimeError, ValueError) as error:
+        raise TokenizerError(f"{path}: sentencepiece cannot read this model: {error}") from None
+    is_control, is_unused, is_byte = processor.IsControl(ids), processor.IsUnused(ids), processor.IsByte(ids)
+    special = {i: pieces[i] for i in ids if is_control[i] or is_unused[i] or i == processor.unk_id()}
+    tokens = [piece.replace(SPACE, " ").encode() for piece in pieces]
+    for token in ids:
+        if token in special:
+            tokens[token] = b""
+        elif is_byte[token]:
+            tokens[token] = _byte_of(path, token, pieces[token])
+    if not end and processor.eos_id() < 0:
+        raise TokenizerError(f"{path}: the model has no end token (eos); name one with ?end=ID")
+    end_tokens = choose_end_tokens(path, end or [str(processor.eos_id())], special)
+    vocabulary = Vocabulary(tokens, end_tokens, special, size, name)
+    return LoadedTokenizer(vocabulary, processor.EncodeAsIds, processor.DecodeIds, data)
+
+
+def _byte_of(path: Path, token: int, piece: str) -> bytes:
+    match = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)
+    if match is None:
+        raise TokenizerError(f"{path}: piece {token} is a byte piece called {piece!r}, not <0xHH>")
+    return bytes.fromhex(match[1])
+
+
+def _check_model(path: Path, data: bytes) -> None:
+    """Find what the library would not: a file cut between two pieces, and a decoder that rewrites its output."""
+    fields: dict[int, bytes] = {}
+    for number, content in _fields(path, data):
+        fields[number] = content
+    if _PIECES not in fields:
+        raise TokenizerError(f"{path}: this is not a SentencePiece model: it has no pieces")
+    if _TRAINER_SPEC not in fields:
+        raise TokenizerError(f"{path}: the model is cut off: nothing comes after its pieces")
+    if any(number == 2 and content for number, content in _fields(path, fields.get(_DENORMALIZER_SPEC, b""))):
+        raise TokenizerError(f"{path}: the model rewrites decoded text (denormalizer), so its tokens have no exact bytes")
+
+
+def _fields(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The (number, content) of each field of a protobuf message; numbers come as b"". O(fields)."""
+    position = 0
+    while position < len(data):
+        start = position
+        tag, position = _varint(path, data, position)
+        kind, content = tag & 7, b""
+        if kind == 0:
+            _, position = _varint(path, data, position)
+        elif kind == 2:
+            length, position = _varint(path, data, position)
+            content = data[position : position + length]
+            position += length
+        elif kind in {1, 5}:
+            position += 8 if kind == 1 else 4
+        else:
+            raise TokenizerError(f"{path}: this is not a SentencePiece model: byte {start} starts no protobuf field")
+        if position > len(data):
+            raise TokenizerError(f"{path}: the model is cut off: the field at byte {start} runs past the end of the file")
+        yield tag >> 3, content
+
+
+def _varint(path: Path, data: bytes, position: int) -> tuple[int, int]:
+    """The variable-length number at `position`, and the position after it."""
+    value = 0
+    for index, byte in enumerate(data[position : position + 10]):
+        value |= (byte & 127) << 7 * index
+        if byte < 128:
+            return value, position + index + 1
+    raise TokenizerError(f"{path}: this is no SentencePiece model, or it is cut off at byte {position}")

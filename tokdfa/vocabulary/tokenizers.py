@@ -1,0 +1,250 @@
+"""Tokenizers by name: a vocabulary together with the reference library's own encoder and decoder.
+
+A `Vocabulary` knows what each token spells; a `Tokenizer` also turns text into the tokens a model would see. Encoding
+is the business of sentencepiece, tiktoken or tokenizers, imported when a tokenizer of theirs is loaded; tokdfa
+adds the exact bytes of every token and these laws, for every tokenizer:
+
+- `encode` adds no begin token, end token, chat template or dummy prefix, and text that looks like a special token is
+  plain text;
+- ``spell(encode(text)) == text.encode()`` unless the tokenizer itself changes the text (a normaliser, an unknown
+  character; each loader's page says what);
+- `decode` is the reference's decoding, in which tokens that spell nothing are left out: for valid UTF-8 it equals
+  ``spell(tokens).decode()``.
+
+Names: `tokenizer_names` lists them. A file is named by its family and path, as in ``hf:models/x/tokenizer.json``;
+options follow a question mark, as in ``tiktoken:x.tiktoken?pattern=o200k&end=199999``. A plain dict needs no name:
+`Vocabulary.from_dict` makes a vocabulary of it, which is all a backend asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import operator
+import re
+import threading
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import OptionError, TokenizerError, UnknownNameError
+from tokdfa.vocabulary.loading import LoadedTokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+#: How many tokenizers `load_tokenizer` keeps; one of 131,072 tokens holds about 50 MB, most of it the encoder's.
+CACHED_TOKENIZERS = 8
+
+
+class Tokenizer:
+    """A vocabulary with its encoder and decoder; made by `load_tokenizer`. Immutable to its users, shareable.
+
+    Pickling sends the name only: the receiving process loads the tokenizer again (once, see `load_tokenizer`) and
+    checks that it is the same. A relative path is then relative to the receiver's working folder.
+    """
+
+    def __init__(self, name: str, loaded: LoadedTokenizer, size: int | None = None) -> None:
+        self.name = name
+        #: The vocabulary: token bytes, special and end tokens, logit width.
+        self.vocabulary = loaded.vocabulary
+        self._loaded = loaded
+        self._size = size
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of `text`: what the reference library makes of it as a continuation, all of it plain text.
+
+        Raises OptionError if `text` is not a str or has no UTF-8 form (lone surrogates).
+        """
+        if not isinstance(text, str):
+            raise OptionError(f"encode takes a str, not {type(text).__name__}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise OptionError(f"the text cannot be encoded as UTF-8: {error.reason} at position {error.start}") from None
+        return self._loaded.encode(text)
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The text of `tokens`, special tokens and padding left out, a leading space kept.
+
+        Invalid UTF-8 (a token may end within a character) becomes U+FFFD, as often as the reference library likes.
+        Raises VocabularyError for an id outside the vocabulary.
+        """
+        return self._loaded.decode([token for token in map(int, tokens) if self.vocabulary.token_bytes(token)])
+
+    def spell(self, tokens: Iterable[int]) -> bytes:
+        """The concatenated token bytes; b"" for special tokens and padding."""
+        return self.vocabulary.spell(tokens)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the vocabulary's fingerprint and of what the encoder is made of. 32 hex digits."""
+        return hashlib.sha256(self.vocabulary.fingerprint.encode() + self._loaded.identity).hexdigest()[:32]
+
+    def __repr__(self) -> str:
+        return f"Tokenizer({self.name!r}, size={self.vocabulary.size})"
+
+    def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[str, int | None, str]]:
+        return _reload, (self.name, self._size, self.fingerprint)
+
+
+@dataclass(frozen=True)
+class TokenizerInfo:
+    """What `tokdfa tokenizers` says of one name. `size` is None for a family of files; `missing`: packages to install."""
+
+    name: str
+    summary: str
+    size: int | None
+    packages: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def installed(self) -> bool:
+        """Whether every package it needs is installed."""
+        return not self.missing
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a name leads: a function in a module (imported at first use), and what to say about it.
+
+    A name that ends in ":" is a family: its function also takes a path and the `options`.
+    """
+
+    module: str
+    function: str
+    summary: str
+    packages: tuple[str, ...]
+    size: int | None = None
+    options: tuple[str, ...] = ()
+
+
+def _load_bytes(size: int | None = None) -> LoadedTokenizer:
+    """Token i is byte i; the end token is 256."""
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [b""], [256], None, size, "bytes")
+    return LoadedTokenizer(
+        vocabulary, lambda text: list(text.encode()), lambda tokens: bytes(tokens).decode(errors="replace"), b"utf-8"
+    )
+
+
+_SENTENCEPIECE = "tokdfa.vocabulary.sentencepiece_loader"
+_TIKTOKEN = "tokdfa.vocabulary.tiktoken_loader"
+_HUGGINGFACE = "tokdfa.vocabulary.huggingface_loader"
+
+_SOURCES: dict[str, _Source] = {
+    "mistral-v1": _Source(
+        *(_SENTENCEPIECE, "load_mistral_v1", "Mistral 7B v0.1: SentencePiece BPE with byte fallback"),
+        *(("mistral-common", "sentencepiece"), 32_000),
+    ),
+    "tekken": _Source(
+        *(_TIKTOKEN, "load_tekken", "Mistral Nemo and later: byte-level BPE, 1,000 special tokens first"),
+        *(("mistral-common", "tiktoken"), 131_072),
+    ),
+    "llama3": _Source(
+        *(_TIKTOKEN, "load_llama3", "Llama 3: byte-level BPE, 256 special tokens last, three end tokens"),
+        *(("llama-models", "tiktoken"), 128_256),
+    ),
+    "bytes": _Source(__name__, "_load_bytes", "one token a byte and the end token 256, for tests", (), 257),
+    "sentencepiece:": _Source(
+        *(_SENTENCEPIECE, "load_sentencepiece", "a SentencePiece model file"),
+        *(("sentencepiece",), None, ("end",)),
+    ),
+    "hf:": _Source(
+        *(_HUGGINGFACE, "load_huggingface", "a tokenizer.json with a BPE or Unigram model"),
+        *(("tokenizers",), None, ("end",)),
+    ),
+    "tiktoken:": _Source(
+        *(_TIKTOKEN, "load_rank_file", "a rank file (base64 and rank a line); pattern: gpt2, cl100k (default), ..."),
+        *(("tiktoken",), None, ("pattern", "end")),
+    ),
+    "tekken:": _Source(_TIKTOKEN, "load_tekken", "a Tekken file (JSON) of Mistral", ("tiktoken",)),
+}
+
+
+def tokenizer_names() -> dict[str, TokenizerInfo]:
+    """Name or name pattern -> what it is, its size, the packages it needs and whether they are installed."""
+    infos = {}
+    for name, source in _SOURCES.items():
+        options = "&".join(f"{option}=..." for option in source.options)
+        pattern = f"{name}PATH{'?' if options else ''}{options}" if name.endswith(":") else name
+        missing = tuple(package for package in source.packages if not _installed(package))
+        infos[pattern] = TokenizerInfo(pattern, source.summary, source.size, source.packages, missing)
+    return infos
+
+
+def load_tokenizer(name: str, size: int | None = None) -> Tokenizer:
+    """The tokenizer called `name` (see `tokenizer_names`), its vocabulary padded to the logit width `size`.
+
+    Costs 0.1 s for 32,000 tokens, 0.4 s for 131,072. The last CACHED_TOKENIZERS are kept: the same name and size give
+    the same object, unless the file has changed. Raises UnknownNameError, MissingDependency, TokenizerError (a broken
+    file), VocabularyError (`size` is too small).
+    """
+    if not isinstance(name, str):
+        raise OptionError(
+            f"a tokenizer is loaded by its name, not from a {type(name).__name__}; for a dict use Vocabulary.from_dict"
+        )
+    if size is not None:
+        try:
+            size = operator.index(size)
+        except TypeError:
+            raise OptionError(f"size is the model's logit width, not {size!r}") from None
+    _, path, _ = _parse_name(name)
+    with _cache_lock:
+        return _load(name, size, _stamp(path) if path else None)
+
+
+_cache_lock = threading.RLock()
+
+
+@lru_cache(maxsize=CACHED_TOKENIZERS)
+def _load(name: str, size: int | None, _file_stamp: tuple[int, ...] | None) -> Tokenizer:
+    source, path, options = _parse_name(name)
+    loader = getattr(importlib.import_module(source.module), source.function)
+    arguments: dict[str, Any] = {**options, "size": size} | ({"path": path, "name": name} if path else {})
+    return Tokenizer(name, loader(**arguments), size)
+
+
+def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
+    """What a pickled tokenizer becomes in the receiving process."""
+    tokenizer = load_tokenizer(name, size)
+    if tokenizer.fingerprint != fingerprint:
+        raise TokenizerError(f"the tokenizer {name} has changed since it was pickled")
+    return tokenizer
+
+
+def _parse_name(name: str) -> tuple[_Source, Path | None, dict[str, Any]]:
+    """(source, path, options) of a name such as ``hf:PATH?end=1,2``."""
+    family, colon, rest = name.partition(":")
+    source = _SOURCES.get(family + colon)
+    if source is None:
+        raise UnknownNameError("tokenizer", name, tokenizer_names())
+    if not colon:
+        return source, None, {}
+    # Only what looks like options is taken for options, so that a path may hold a question mark.
+    match = re.fullmatch(r"(.*?)(?:\?(\w+=.*))?", rest, re.DOTALL)
+    path, written = match.groups() if match else (rest, None)
+    if not path:
+        raise TokenizerError(f"{name!r} names no file; write {family}:PATH")
+    options: dict[str, Any] = {}
+    for part in written.split("&") if written else ():
+        key, _, value = part.partition("=")
+        if key not in source.options:
+            raise UnknownNameError(f"option of {family}:PATH", key, source.options)
+        options[key] = tuple(value.split(",")) if key == "end" else value
+    return source, Path(path).expanduser(), options
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """Changes when the file at `path` does; None if there is none, which the loader reports."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package.replace("-", "_")) is not None
