@@ -24,7 +24,7 @@ MAX_STATES = 100_000
 
 
 def lower_constraint(constraint: Constraint, store: ExpressionStore) -> int:
-    """The expression of a Regex or a Choice in `store`. Raises RegexSyntaxError or RegexUnsupported with the position."""
+    """The expression of a Regex or a Choice in `store`. Raises RegexSyntaxError or RegexUnsupported."""
     from tokdfa.regex.lower import lower_choice, lower_regex
 
     if isinstance(constraint, Regex):

@@ -22,10 +22,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from tokdfa.regex.char_sets import Ranges, difference, intersection
 
-    from tokdfa.regex.char_sets import Ranges
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 #: What an `Assertion` may assert. Words are ASCII letters, digits and ``_``; a line ends before ``\n`` only.
 ASSERTION_KINDS = ("text_start", "text_end", "line_start", "line_end", "word_boundary", "not_word_boundary")
@@ -122,15 +122,23 @@ NEVER = CharSet(())
 
 
 def concat(parts: Iterable[Node]) -> Node:
-    """`parts` in sequence: flattened, without `Empty`; `NEVER` if one of them is."""
+    """`parts` in sequence: flattened, without `Empty`; `NEVER` if one of them is.
+
+    A look-ahead for one character before a character is a smaller set: ``(?![aeiou])[a-z]`` is ``[b-df-hj-np-tv-z]``.
+    """
     flat: list[Node] = []
     for part in parts:
-        if part == NEVER:
-            return NEVER
-        if isinstance(part, Concat):
-            flat.extend(part.parts)
-        elif not isinstance(part, Empty):
-            flat.append(part)
+        for piece in part.parts if isinstance(part, Concat) else (part,):
+            while isinstance(piece, CharSet) and flat and isinstance(before := flat[-1], LookAhead):
+                if not isinstance(before.body, CharSet):
+                    break
+                narrow = difference if before.negative else intersection
+                piece = CharSet(narrow(piece.ranges, before.body.ranges))
+                flat.pop()
+            if piece == NEVER:
+                return NEVER
+            if not isinstance(piece, Empty):
+                flat.append(piece)
     if len(flat) < 2:
         return flat[0] if flat else EMPTY_NODE
     return Concat(tuple(flat))
@@ -156,3 +164,16 @@ def repeat(body: Node, low: int, high: int | None) -> Node:
     if body == NEVER:
         return EMPTY_NODE if low == 0 else NEVER
     return body if (low, high) == (1, 1) else Repeat(body, low, high)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """`node` and everything below it, parents first."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        match current:
+            case Concat(parts=children) | Alternation(options=children):
+                pending.extend(reversed(children))
+            case Repeat(body=body) | LookAhead(body=body):
+                pending.append(body)

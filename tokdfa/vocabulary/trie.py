@@ -166,9 +166,9 @@ def sort_tokens(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
         keys = np.empty(len(subset), dtype=np.uint64)
         _pack_keys_kernel(vocabulary.byte_data, vocabulary.offsets, subset, skip, keys)
         skip += 8
-        again = np.lexsort((keys, run)) if skip > 8 else np.argsort(keys)
+        again = np.lexsort((keys, run)) if skip > 8 else _sorting_order(keys)
         order[tied] = subset = subset[again]
-        keys, run = keys[again], run[again]
+        keys, run = (keys if skip == 8 else keys[again]), run[again]
         fresh = np.ones(len(subset), dtype=np.bool_)
         fresh[1:] = (keys[1:] != keys[:-1]) | (run[1:] != run[:-1])
         run = np.cumsum(fresh)
@@ -178,6 +178,13 @@ def sort_tokens(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
         if len(tied) and lengths[subset].max() <= skip:
             order[tied] = subset[np.lexsort((subset, lengths[subset], run))]
             break
+    return order
+
+
+def _sorting_order(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+    """Sorts `keys` in place and returns the stable order. Radix sort: a third of the time of numpy's argsort here."""
+    order = np.arange(len(keys), dtype=np.int32)
+    _radix_sort_kernel(keys, order, np.empty_like(keys), np.empty_like(order))
     return order
 
 
@@ -210,6 +217,31 @@ def _pack_keys_kernel(byte_data, offsets, tokens, skip, keys):  # type: ignore[n
                 key |= np.uint64(byte_data[position])
             position += 1
         keys[k] = key
+
+
+@kernel
+def _radix_sort_kernel(keys, order, other_keys, other_order):  # type: ignore[no-untyped-def]
+    """Sort `keys` and `order` along, eleven bits at a time from the low end; six passes, so the result ends in place."""
+    counts = np.empty(2048, dtype=np.int64)
+    digit = np.uint64(2047)
+    for turn in range(6):
+        shift = np.uint64(11 * turn)
+        counts[:] = 0
+        for k in range(len(keys)):
+            counts[(keys[k] >> shift) & digit] += 1
+        total = 0
+        for k in range(2048):
+            count = counts[k]
+            counts[k] = total
+            total += count
+        for k in range(len(keys)):
+            bucket = (keys[k] >> shift) & digit
+            place = counts[bucket]
+            counts[bucket] = place + 1
+            other_keys[place] = keys[k]
+            other_order[place] = order[k]
+        keys, other_keys = other_keys, keys
+        order, other_order = other_order, order
 
 
 @kernel

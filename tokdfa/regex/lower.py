@@ -1,0 +1,413 @@
+r"""From syntax trees and choices to expressions over bytes, with assertions resolved wherever that is possible.
+
+Words. A *context* is what assertions can ask of the past: nothing read yet, or the last byte is a newline, a word byte
+or another byte. A *rest* is what follows a node up to the end of the text: one expression for each context in which it
+may begin. Look-ahead and ``$`` speak about the whole rest, so a node is lowered together with its rest: `resolve` takes
+a node and the rest K behind it and returns the rest that begins with the node. Its laws, for each context c:
+
+- no assertion in the node:  node · K[d], the node's matches being split by the context d in which they end, where K
+  differs by context; an empty match stays in c;
+- node₁ node₂:               resolve(node₁, resolve(node₂, K));
+- node₁ | node₂:             union; the options without assertions stay together and share one K;
+- ``^``:                     K[c] if c is the start of the text, else nothing; likewise for lines (flag m);
+- ``$``:                     K[c] ∩ {empty}; with flag m, K[c] ∩ (empty | newline · any bytes);
+- ``\b``, ``\B``:            K[c] ∩ (the next byte is a word byte) or ∩ (it is not), as c and the assertion demand;
+- ``(?=x)``, ``(?!x)``:      K[c] ∩ X[c], K[c] ∩ ¬X[c], where X = resolve(x, any bytes);
+- ``node?``:                 K ∪ resolve(node, K).
+
+So `` ^(?!foo)[a-z]+$ `` is ``[a-z]+ ∩ ¬(foo · any)`` and ``^a|b$``, searched for, is ``a · any | any · b``.
+
+Loops. ``^`` is false once something has been read and ``$`` while something is left. Let e₀ be the loop's body e with
+both taken for false. Behind the start of the text,
+
+    e{m,n} K  =  e₀{m,n} K  |  e₀{m',n-1} resolve(e, K ∩ {empty})
+
+where m' is m - 1, or 0 if e matches the empty rest there: only the last round that reads something may use ``$``. At
+the start, the first round that reads something may use ``^``; what follows it is as above. A loop around other
+assertions (look-ahead, word boundaries, lines) or nested loops around both ``^`` and ``$`` (where each level would
+double the work) keep them as nodes, for `tokdfa.regex.derivative` to decide while reading.
+
+Full match starts from the rest {empty}, search from any text before and behind; "any text" is valid UTF-8.
+
+Cost: each node is visited once, in a loop with ``^`` or ``$`` up to four times. Recursion runs on a list (`_run`), so
+that no nesting of a pattern exhausts the Python stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, complement, intersection, union, word_characters
+from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
+from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING
+from tokdfa.regex.syntax_tree import (
+    EMPTY_NODE,
+    NEVER,
+    Alternation,
+    Assertion,
+    CharSet,
+    Concat,
+    Empty,
+    LookAhead,
+    Node,
+    Repeat,
+    alternation,
+    concat,
+    repeat,
+    walk,
+)
+from tokdfa.regex.utf8 import SURROGATES, utf8_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+    from tokdfa.constraint import Choice, Regex
+    from tokdfa.regex.expression import ExpressionStore
+
+CONTEXTS = (AT_START, AFTER_NEWLINE, AFTER_WORD, AFTER_OTHER)
+_ASCII_WORD = word_characters(ascii_only=True)
+#: The characters that leave each context behind.
+_LEAVING: dict[int, Ranges] = {
+    AFTER_NEWLINE: NEWLINE,
+    AFTER_WORD: _ASCII_WORD,
+    AFTER_OTHER: complement(union(NEWLINE, _ASCII_WORD)),
+}
+_TEXT_ANCHORS = frozenset({"text_start", "text_end"})
+_ANY_TEXT = Repeat(CharSet(ALL), 0, None)
+
+ByContext: TypeAlias = tuple[int, ...]
+
+
+def lower(node: Node, store: ExpressionStore, search: bool = False) -> int:
+    """The expression in `store` for the UTF-8 texts that `node` matches whole, or (`search`) somewhere inside.
+
+    It may be an expression of the empty language without being NOTHING; whoever derives it finds out.
+    Raises LimitExceeded if the expression outgrows the store.
+    """
+    lowerer = _Lowerer(store)
+    if not search:
+        return _run(lowerer.resolve(node, _Rest((EMPTY,) * 4))).expressions[AT_START]
+    any_text = _run(lowerer.plain(_ANY_TEXT))
+    options = node.options if isinstance(node, Alternation) else (node,)
+    free = alternation(option for option in options if not option.assertions)
+    found = []
+    for option in (free, *(option for option in options if option.assertions)):
+        rest = _run(lowerer.resolve(option, _Rest((any_text,) * 4)))
+        found.append(_run(lowerer.resolve(_ANY_TEXT, rest)).expressions[AT_START])
+    return store.union(found)
+
+
+def lower_regex(constraint: Regex, store: ExpressionStore) -> int:
+    """The expression of a Regex constraint. Raises what `tokdfa.regex.parse.parse` and `lower` raise."""
+    from tokdfa.regex.parse import parse
+
+    node = parse(constraint.pattern, constraint.flags, constraint.ascii_classes)
+    return lower(node, store, constraint.search)
+
+
+def lower_choice(constraint: Choice, store: ExpressionStore) -> int:
+    """The expression of a Choice constraint: a tree with shared prefixes; equal subtrees are one expression.
+
+    O(bytes) constructor work after sorting.
+    """
+    return _literal_tree(constraint.as_bytes(), store)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What follows, up to the end of the text: an expression by context. It is `node` and behind it `parent`."""
+
+    expressions: ByContext
+    node: Node | None = None
+    parent: _Rest | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        return len(set(self.expressions)) == 1
+
+
+class _Lowerer:
+    """The recursive functions, as generators that yield their recursive calls to `_run`."""
+
+    def __init__(self, store: ExpressionStore) -> None:
+        self.store = store
+        self._char_sets: dict[Ranges, int] = {}
+
+    def char_set(self, ranges: Ranges) -> int:
+        """The expression of one code point out of `ranges`."""
+        if ranges not in self._char_sets:
+            self._char_sets[ranges] = utf8_expression(ranges, self.store)
+        return self._char_sets[ranges]
+
+    def plain(self, node: Node) -> Task:
+        """The expression of `node` alone, with zero-width nodes for its assertions."""
+        store = self.store
+        match node:
+            case Empty():
+                return EMPTY
+            case CharSet(ranges=ranges):
+                return self.char_set(ranges)
+            case Concat(parts=parts):
+                pieces = []
+                for is_literal, group in groupby(parts, key=lambda part: _literal_text(part) is not None):
+                    if is_literal:
+                        pieces.append(store.literal(b"".join(_literal_text(part) or b"" for part in group)))
+                    else:
+                        for part in group:
+                            pieces.append((yield self.plain(part)))
+                return store.concat(*pieces)
+            case Alternation(options=options):
+                sets = [option.ranges for option in options if isinstance(option, CharSet)]
+                pieces = [self.char_set(union(*sets))]
+                others = [option for option in options if not isinstance(option, CharSet)]
+                texts = {text for option in others if (text := _literal_text(option)) is not None}
+                pieces.append(_literal_tree(sorted(texts), store))
+                for option in others:
+                    if _literal_text(option) is None:
+                        pieces.append((yield self.plain(option)))
+                return store.union(pieces)
+            case Repeat(body=body, low=low, high=high):
+                return store.repeat((yield self.plain(body)), low, high)
+            case Assertion(kind=kind):
+                return store.assertion(kind)
+            case LookAhead(body=body, negative=negative):
+                return store.look_ahead((yield self.plain(body)), negative)
+        raise AssertionError(node)
+
+    def resolve(self, node: Node, rest: _Rest) -> Task:
+        """The rest that begins with `node`; see the laws in the module's docstring."""
+        match node:
+            case _ if not node.assertions:
+                expressions = yield self.prepend(node, rest)
+            case Concat(parts=parts):
+                for part in reversed(_join_free_parts(parts)):
+                    rest = yield self.resolve(part, rest)
+                return rest
+            case Alternation(options=options):
+                free = alternation(option for option in options if not option.assertions)
+                resolved = []
+                for option in (free, *(option for option in options if option.assertions)):
+                    resolved.append((yield self.resolve(option, rest)))
+                expressions = self.unite(*(one.expressions for one in resolved))
+            case Repeat(body=body, low=0, high=1):
+                expressions = self.unite((yield self.resolve(body, rest)).expressions, rest.expressions)
+            case Repeat(body=body) if body.assertions <= _TEXT_ANCHORS and not _doubles(body):
+                expressions = yield self.resolve_anchored_repeat(node, rest)
+            case Repeat():
+                expressions = (self.store.concat((yield self.plain(node)), (yield self.unresolved(rest))),) * 4
+            case Assertion(kind=kind):
+                expressions = self.assert_here(kind, rest)
+            case LookAhead(body=body, negative=negative):
+                ahead = (yield self.resolve(body, _Rest((ANY_BYTES,) * 4))).expressions
+                if negative:
+                    ahead = self.each(self.store.complement, ahead)
+                expressions = self.each(self.both, rest.expressions, ahead)
+            case _:
+                raise AssertionError(node)
+        return _Rest(expressions, node, rest)
+
+    def prepend(self, node: Node, rest: _Rest) -> Task:
+        """`node`, which has no assertion, before `rest`."""
+        store, after = self.store, rest.expressions
+        if rest.is_uniform:
+            return (store.concat((yield self.plain(node)), after[0]),) * 4
+        by_rest: dict[int, list[int]] = {}  # expression -> the contexts in which it follows
+        for context in _LEAVING:
+            by_rest.setdefault(after[context], []).append(context)
+        consumed = []
+        for expression, contexts in by_rest.items():
+            allowed = union(*(_LEAVING[context] for context in contexts))
+            if expression != NOTHING:
+                consumed.append(store.concat((yield self.ending_in(node, allowed)), expression))
+        read = (store.union(consumed),) * 4
+        return self.unite(read, after) if node.nullable else read
+
+    def ending_in(self, node: Node, last: Ranges) -> Task:
+        """The matches of `node`, which has no assertion, that are not empty and whose last character is in `last`."""
+        store = self.store
+        match node:
+            case CharSet(ranges=ranges):
+                return self.char_set(intersection(ranges, last))
+            case Concat(parts=parts):
+                result, is_last = NOTHING, True  # of the parts seen; whether the part before them can be the last
+                for part in reversed(parts):
+                    result = store.concat((yield self.plain(part)), result)
+                    if is_last:
+                        result = store.union([result, (yield self.ending_in(part, last))])
+                        is_last = part.nullable
+                return result
+            case Alternation(options=nodes):
+                options = []
+                for option in nodes:
+                    options.append((yield self.ending_in(option, last)))
+                return store.union(options)
+            case Repeat(body=body, low=low, high=high):
+                ending, whole = (yield self.ending_in(body, last)), (yield self.plain(body))
+                if ending == whole:  # so does every match of the loop
+                    return store.repeat(whole, max(low, 1), high)
+                before = 0 if body.nullable else max(low - 1, 0)
+                return store.concat(store.repeat(whole, before, None if high is None else high - 1), ending)
+        return NOTHING
+
+    def resolve_anchored_repeat(self, node: Repeat, rest: _Rest) -> Task:
+        """A loop whose only assertions are ``^`` and ``$``."""
+        body, low, high = node.body, node.low, node.high
+        if "text_start" not in body.assertions:
+            return (yield self.resolve_later_rounds(body, low, high, rest))
+        later = yield self.resolve_later_rounds(body, low, high, rest)
+        empty_at_start = (yield _with_anchors(body, start=True, end=False)).nullable
+        empty_in_empty_text = (yield _with_anchors(body, start=True, end=True)).nullable
+        fewer = 0 if empty_at_start else max(low - 1, 0)
+        behind = yield self.resolve_later_rounds(body, fewer, None if high is None else high - 1, rest)
+        first = yield self.resolve(body, _Rest((NOTHING, *behind[1:])))
+        options = [first.expressions[AT_START]]
+        if low == 0 or empty_at_start:
+            options.append(rest.expressions[AT_START])
+        elif empty_in_empty_text:
+            options.append(self.both(rest.expressions[AT_START], EMPTY))
+        return (self.store.union(options), *later[1:])
+
+    def resolve_later_rounds(self, body: Node, low: int, high: int | None, rest: _Rest) -> Task:
+        """The same loop with ``^`` taken for false."""
+        free = yield _with_anchors(body, start=False, end=False)
+        through = (yield self.resolve(repeat(free, low, high), rest)).expressions
+        if "text_end" not in body.assertions:
+            return through
+        last = yield self.resolve(body, _Rest(self.each(self.both, rest.expressions, (EMPTY,) * 4)))
+        empty_at_end = (yield _with_anchors(body, start=False, end=True)).nullable
+        fewer = 0 if empty_at_end else max(low - 1, 0)
+        before_last = repeat(free, fewer, None if high is None else high - 1)
+        return self.unite(through, (yield self.resolve(before_last, last)).expressions)
+
+    def unresolved(self, rest: _Rest) -> Task:
+        """`rest` as one expression for all contexts, with zero-width nodes where contexts matter."""
+        pieces = []
+        while not rest.is_uniform:
+            # only the loops of resolve_anchored_repeat make rests without a node, and nothing inside them asks
+            assert rest.node is not None
+            assert rest.parent is not None
+            pieces.append((yield self.plain(rest.node)))
+            rest = rest.parent
+        return self.store.concat(*pieces, rest.expressions[0])
+
+    def assert_here(self, kind: str, rest: _Rest) -> ByContext:
+        """`rest` where an assertion holds."""
+        store, after = self.store, rest.expressions
+        if kind == "text_start":
+            return (after[AT_START], NOTHING, NOTHING, NOTHING)
+        if kind == "line_start":
+            return (after[AT_START], after[AFTER_NEWLINE], NOTHING, NOTHING)
+        if kind == "text_end":
+            return self.each(self.both, after, (EMPTY,) * 4)
+        if kind == "line_end":
+            newline = store.union([EMPTY, store.concat(store.literal(b"\n"), ANY_BYTES)])
+            return self.each(self.both, after, (newline,) * 4)
+        next_is_word = store.concat(self.char_set(_ASCII_WORD), ANY_BYTES)
+        next_is_no_word = store.complement(next_is_word)
+        inside_word = next_is_no_word if kind == "word_boundary" else next_is_word
+        outside_word = next_is_word if kind == "word_boundary" else next_is_no_word
+        wanted = tuple(inside_word if context == AFTER_WORD else outside_word for context in CONTEXTS)
+        return self.each(self.both, after, wanted)
+
+    def both(self, left: int, right: int) -> int:
+        return self.store.intersection([left, right])
+
+    def each(self, function: Callable[..., int], *operands: ByContext) -> ByContext:
+        return tuple(map(function, *operands))
+
+    def unite(self, *operands: ByContext) -> ByContext:
+        return tuple(self.store.union(expressions) for expressions in zip(*operands, strict=True))
+
+
+#: A recursive function under way: it yields the calls it makes and is sent their results.
+Task: TypeAlias = "Generator[Any, Any, Any]"
+
+
+def _run(task: Task) -> Any:
+    """The result of `task`, whose recursive calls wait on a list instead of the Python stack."""
+    waiting, result = [task], None
+    while waiting:
+        try:
+            call = waiting[-1].send(result)
+        except StopIteration as done:
+            waiting.pop()
+            result = done.value
+        else:
+            waiting.append(call)
+            result = None
+    return result
+
+
+def _with_anchors(node: Node, *, start: bool, end: bool) -> Task:
+    """`node` with ``^`` and ``$`` replaced by what they are here: true (empty) or false."""
+    match node:
+        case Assertion(kind=kind):
+            return EMPTY_NODE if (start if kind == "text_start" else end) else NEVER
+        case Concat(parts=children) | Alternation(options=children) if node.assertions:
+            replaced = []
+            for child in children:
+                replaced.append((yield _with_anchors(child, start=start, end=end)))
+            return concat(replaced) if isinstance(node, Concat) else alternation(replaced)
+        case Repeat(body=body, low=low, high=high) if node.assertions:
+            return repeat((yield _with_anchors(body, start=start, end=end)), low, high)
+    return node
+
+
+def _doubles(body: Node) -> bool:
+    """True if resolving a loop around `body` would resolve a loop inside more than once."""
+    loops = (inner for inner in walk(body) if isinstance(inner, Repeat) and inner.assertions)
+    return body.assertions == _TEXT_ANCHORS and any(inner.high != 1 for inner in loops)
+
+
+def _join_free_parts(parts: Iterable[Node]) -> list[Node]:
+    """`parts` with neighbours that have no assertion made one."""
+    joined: list[Node] = []
+    for asserting, group in groupby(parts, key=lambda part: bool(part.assertions)):
+        neighbours = list(group)
+        joined.extend(neighbours if asserting else [concat(neighbours)])
+    return joined
+
+
+def _literal_text(node: Node) -> bytes | None:
+    """The only text that `node` matches, if it is written as one."""
+    parts = node.parts if isinstance(node, Concat) else (node,)
+    characters = []
+    for part in parts:
+        if not isinstance(part, CharSet) or len(part.ranges) != 1:
+            return None
+        first, last = part.ranges[0]
+        if first != last or SURROGATES[0][0] <= first <= SURROGATES[0][1]:
+            return None
+        characters.append(chr(first))
+    return "".join(characters).encode()
+
+
+def _literal_tree(texts: Sequence[bytes], store: ExpressionStore) -> int:
+    """The expression of exactly `texts`, which are distinct and sorted, with common prefixes written once.
+
+    The texts are visited in order. An open node is (length of the prefix it stands for, expressions behind it); the
+    open nodes are those on the way to the current text, shallowest first.
+    """
+    nodes: list[tuple[int, list[int]]] = [(0, [])]
+    for index, text in enumerate(texts):
+        shared = _common_prefix(text, texts[index + 1]) if index + 1 < len(texts) else 0
+        if shared > nodes[-1][0]:
+            nodes.append((shared, []))
+        nodes[-1][1].append(store.literal(text[nodes[-1][0] :]))
+        while nodes[-1][0] > shared:
+            depth, behind = nodes.pop()
+            if nodes[-1][0] < shared:
+                nodes.append((shared, []))
+            edge = store.literal(text[nodes[-1][0] : depth])
+            nodes[-1][1].append(store.concat(edge, store.union(behind)))
+    return store.union(nodes[0][1])
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    """How many bytes `one` and `other` begin with alike."""
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return index
+    return min(len(one), len(other))
