@@ -8,9 +8,9 @@ live states only is *trim*. This matters here more than elsewhere, because a tok
 iff its bytes lead to a live state.
 
 Byte classes. An automaton over bytes has 256 columns, but most of them are equal: ``[0-9]+`` treats all digits alike
-and all other bytes alike. Two bytes are in one *class* iff their columns are equal in every state, and we keep one column
-a class. `byte_classes` finds the coarsest such partition; classes are numbered by their smallest byte, so that equal
-partitions are equal arrays.
+and all other bytes alike. Two bytes are in one *class* iff their columns are equal in every state, and we keep one
+column a class. `byte_classes` finds the coarsest such partition; classes are numbered by their smallest byte, so that
+equal partitions are equal arrays.
 
 The minimal automaton. Two states are *equivalent* iff the same words lead from them to acceptance. Merging equivalent
 states of a trim automaton gives the smallest automaton of its language, and the only one of that size up to the names
@@ -26,7 +26,10 @@ Reading order:
 - `dfa`: the automaton as frozen arrays, checked once when built.
 - `byte_classes`: partitions of the 256 bytes.
 - `explore`: one breadth-first builder from "where does this state lead?" to a DFA.
-- `algebra`: trim, minimise, Boolean operations, equality with a shortest distinguishing word, counting and listing.
+- `liveness`: which states are live, how far they are from acceptance, and trimming.
+- `minimize`: the minimal automaton in canonical form.
+- `words`: listing and counting the words of a language.
+- `algebra`: Boolean operations, equality with a shortest distinguishing word; the front door to the three before.
 - `nfa`: position automata (Glushkov), Thompson automata, and the subset construction.
 - `graph`: networkx and DOT export, and drawings in the manner of a textbook.
 

@@ -1,8 +1,8 @@
 """Partitions of the 256 bytes into classes that an automaton cannot tell apart.
 
-A partition is a uint8 array `byte_class` of shape (256,): byte -> number of its class. Classes are numbered in the order
-of their smallest bytes, so equal partitions are equal arrays. With each partition come its `representatives`: uint8,
-shape (C,), the smallest byte of each class; they ascend.
+A partition is a uint8 array `byte_class` of shape (256,): byte -> number of its class. Classes are numbered in the
+order of their smallest bytes, so equal partitions are equal arrays. With each partition come its `representatives`:
+uint8, shape (C,), the smallest byte of each class; they ascend.
 
 All functions group equal columns by their content in a dictionary: O(rows x 256) time, no sorting.
 """
@@ -49,7 +49,7 @@ def _classes_of_columns(columns: npt.NDArray[np.generic], column_of: npt.NDArray
     contents = [column.tobytes() for column in columns]
     numbers: dict[bytes, int] = {}
     byte_class = np.empty(256, dtype=np.uint8)
-    representatives = []
+    representatives: list[int] = []
     for byte, column in enumerate(column_of.tolist()):
         number = numbers.setdefault(contents[column], len(representatives))
         if number == len(representatives):

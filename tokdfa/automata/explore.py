@@ -2,8 +2,8 @@
 
 Many constructions have the same shape. Their states are values (sets of NFA states, regular expressions, pairs of
 states, stacks of a bounded grammar); from a value one can compute where each byte class leads and whether it accepts;
-equal values are one state. `explore` numbers the values that can be reached and writes the table. States are numbered in
-breadth-first order, classes in ascending order, the start is 0.
+equal values are one state. `explore` numbers the values that can be reached and writes the table. States are numbered
+in breadth-first order, classes in ascending order, the start is 0.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def explore(
 
     `successors(state)` gives the next state of each byte class, in order, None where there is none; `byte_class` is
     uint8, shape (256,). The result is neither trimmed nor minimised. One dictionary look-up a transition, so linear in
-    states x classes. Raises LimitExceeded at state number `limit` + 1, AutomatonError if a state has the wrong number of
-    successors.
+    states x classes. Raises LimitExceeded at state number `limit` + 1, AutomatonError if a state has the wrong number
+    of successors.
     """
     if start is None:
         return Dfa.empty()

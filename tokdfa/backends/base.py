@@ -45,6 +45,20 @@ class Option:
     minimum: float | None = None
     optional: bool = False
 
+    def parse(self, text: str) -> Any:
+        """The value that `text` writes, checked: true/false for bool, none for None where that is admissible."""
+        lowered = text.lower()
+        if self.optional and lowered in ("none", "null"):
+            return None
+        if self.kind is bool:
+            if lowered not in ("true", "false", "yes", "no", "on", "off"):
+                raise OptionError(f"option {self.name!r} is true or false, not {text!r}")
+            return lowered in ("true", "yes", "on")
+        try:
+            return self.check(self.kind(text))
+        except ValueError:
+            raise OptionError(f"option {self.name!r} takes a {self.kind.__name__}, not {text!r}") from None
+
     def check(self, value: Any) -> Any:
         """`value` if it is admissible; otherwise OptionError."""
         if value is None and self.optional:

@@ -72,7 +72,7 @@ class TokenIndex(Backend):
         phases = Phases()
         store = ExpressionStore()
         lazy = self.settings["lazy"]
-        limit = 1_000_000 if lazy else self.settings["max_states"] + 1
+        limit = 10_000_000 if lazy else self.settings["max_states"] + 1
         with phases.measure("parse"):
             root = lower_constraint(constraint, store)
         with phases.measure("automaton"):

@@ -8,6 +8,7 @@ expressions differ. So the oracle says None ("not known") wherever dialects or U
   ``\p{L}`` or ignores case: the tables differ by Unicode version, ``\s`` by dialect;
 - the pattern uses the dot and the text has one of the line ends that only some dialects exclude from it;
 - the pattern uses ``$`` and the text ends with a newline (Python's ``$`` matches before it too, ECMA's and Rust's not);
+- a flag is switched on in mid-pattern, as in ``a(?i)b``, which dialects scope differently;
 - matching takes more than `MATCH_SECONDS` (backtracking).
 
 Grammars and JSON schemas have no oracle here.
@@ -26,6 +27,7 @@ MATCH_SECONDS = 0.5
 _PLAIN = re.compile(r"[\t\n\r\x20-\x7e]*")
 _OTHER_LINE_ENDS = re.compile("[\r\x0b\x0c\x85\u2028\u2029]")
 _CLASS = re.compile(r"\\[wWsSdDbBpP]|\[:|\(\?[a-z]*i")
+_SWITCH = re.compile(r"\(\?[a-zA-Z-]+\)")
 
 
 def in_language(constraint: Constraint, text: bytes) -> bool | None:
@@ -44,6 +46,8 @@ def _matches(constraint: Regex, text: bytes) -> bool | None:
         return False  # the language consists of UTF-8 texts
     sensitive = "i" in constraint.flags or _CLASS.search(constraint.pattern) is not None
     if sensitive and not _PLAIN.fullmatch(decoded):
+        return None
+    if _SWITCH.search(constraint.pattern):
         return None
     if "." in constraint.pattern and _OTHER_LINE_ENDS.search(decoded):
         return None

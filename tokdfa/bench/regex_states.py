@@ -51,7 +51,7 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     limit = int(settings.get("max_states", 20_000))
 
     def derivatives(without: Iterable[str]) -> int:
-        store = ExpressionStore(without, fuel=20_000_000, max_expressions=1_000_000)
+        store = ExpressionStore(without, max_expressions=1_000_000)
         dfa = LazyDfa(store, lower_constraint(constraint, store), limit + 1)
         dfa.explore()
         return dfa.state_count

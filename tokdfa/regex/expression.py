@@ -16,7 +16,7 @@ non-emptiness, exact where there is no intersection, complement or assertion), *
 is zero-width, or an intersection or complement).
 
 Growth. Kernels never write past an array: they set a status, and the Python side grows the arrays and calls again
-(interning twice is harmless). Work is counted: each constructor call costs one unit of fuel.
+(interning twice is harmless). Work is counted in units of fuel, one a node and one a part.
 
 Source: Owens, Reppy, Turon, "Regular-expression derivatives re-examined" (2009); 000 for the use of derivatives in
 token masks. The merge laws for byte sets and repeats are ours.
@@ -85,12 +85,13 @@ __all__ = ["ANY_BYTE", "ANY_BYTES", "ASSERTIONS", "EMPTY", "LAWS", "NOTHING", "E
 class ExpressionStore:
     """A growing set of interned expressions; see the module's docstring. Not thread-safe.
 
-    `without_laws`: names from `LAWS` to switch off. `fuel`: limit on constructor calls (about 0.1 us each);
-    `max_expressions`: limit on distinct expressions (about 40 bytes each). Past a limit LimitExceeded is raised.
+    `without_laws`: names from `LAWS` to switch off. `fuel`: limit on the work of constructors, one unit a
+    node and one a part of a union or intersection (0.1-1 us each); `max_expressions`: limit on distinct expressions
+    (about 40 bytes each). Past a limit LimitExceeded is raised.
     """
 
     def __init__(
-        self, without_laws: Iterable[str] = (), fuel: int = 50_000_000, max_expressions: int = 4_000_000
+        self, without_laws: Iterable[str] = (), fuel: int = 10_000_000, max_expressions: int = 4_000_000
     ) -> None:
         laws = ALL_LAWS
         for name in without_laws:

@@ -40,6 +40,7 @@ from tokdfa.regex.nodes import (
     MERGE_LIMIT,
     NOTHING,
     OK,
+    _burn,
     _intern_node_kernel,
     _intern_parts,
     _push,
@@ -166,6 +167,7 @@ def _make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail):  # 
 def _flatten_and_sort(nodes, arguments, scratch, meta, base, kind):  # type: ignore[no-untyped-def]
     """Replace parts of the given kind by their members; sort; drop repeats."""
     end = meta[M_SCRATCH]
+    _burn(meta, end - base)
     for k in range(base, end):
         part = scratch[k]
         if nodes[part, 0] & 0xFF == kind:

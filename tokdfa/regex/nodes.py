@@ -138,8 +138,8 @@ def _new_node(nodes, table, meta, slot, word, a, b, c):  # type: ignore[no-untyp
 
 
 @kernel
-def _burn(meta):  # type: ignore[no-untyped-def]
-    meta[M_FUEL] += 1
+def _burn(meta, amount):  # type: ignore[no-untyped-def]
+    meta[M_FUEL] += amount
     if meta[M_FUEL] > meta[M_FUEL_LIMIT]:
         meta[M_STATUS] = OUT_OF_FUEL
 
@@ -147,7 +147,7 @@ def _burn(meta):  # type: ignore[no-untyped-def]
 @kernel
 def _intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c):  # type: ignore[no-untyped-def]
     """The number of the node (kind and flags, a, b, c)."""
-    _burn(meta)
+    _burn(meta, 1)
     slots = np.uint64(len(table) - 1)
     slot = _hash_node(word, a, b, c) & slots
     while table[slot] != 0:
@@ -161,8 +161,8 @@ def _intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c): 
 @kernel
 def _intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: ignore[no-untyped-def]
     """The number of the node whose arguments are the parts from `base` up; takes them off the stack."""
-    _burn(meta)
     count = meta[M_SCRATCH] - base
+    _burn(meta, count)
     meta[M_SCRATCH] = base
     kind = word & 0xFF
     slots = np.uint64(len(table) - 1)

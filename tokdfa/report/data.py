@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tokdfa.report.metrics import Metric, Ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
 
+#: What a case is made of.
 CASE = ["tokenizer", "constraint", "workload", "seed"]
 
-_ITEM_COLUMNS = (
-    "item_id tokenizer vocab_size backend label constraint workload seed status message compile_s first_mask_s states "
-    "transitions memory_peak_bytes memory_retained_bytes"
-).split()
-_SAMPLE_COLUMNS = ["item_id", "measure", "repeat", "step", "ns", "allowed", "differs"]
-_NUMBERS = (
-    "vocab_size compile_s first_mask_s states transitions memory_peak_bytes memory_retained_bytes ns differs allowed"
-).split()
+_ITEM_TEXTS = ("item_id", "tokenizer", "backend", "label", "constraint", "workload", "seed", "status", "message")
+_ITEM_NUMBERS = (
+    *("vocab_size", "compile_s", "first_mask_s", "states", "transitions"),
+    *("memory_peak_bytes", "memory_retained_bytes"),
+)
+_SAMPLE_TEXTS = ("item_id", "measure")
+_SAMPLE_NUMBERS = ("repeat", "step", "ns", "allowed", "differs")
 
 
 class StoredRun(Protocol):
@@ -69,9 +69,9 @@ class RunData:
     @classmethod
     def read(cls, run: StoredRun) -> RunData:
         """Read a run once. Cost: its size in memory."""
-        items = _complete(run.items(), _ITEM_COLUMNS)
+        items = _complete(run.items(), _ITEM_TEXTS, _ITEM_NUMBERS)
         items["label"] = items["label"].where(items["label"].notna(), items["backend"])
-        samples = _complete(run.samples(), _SAMPLE_COLUMNS)
+        samples = _complete(run.samples(), _SAMPLE_TEXTS, _SAMPLE_NUMBERS)
         return cls(run.config, run.provenance, items, samples, run.results().reset_index(drop=True))
 
     @property
@@ -134,29 +134,24 @@ class RunData:
         cases = self.done[["item_id", "label", *CASE]].copy()
         if metric.source == "samples":
             chosen = self.samples[self.samples["measure"] == metric.column]
-            value = chosen.groupby("item_id")["ns"].quantile(metric.quantile or 0.5) * 1e-9
-            cases["value"] = cases["item_id"].map(value)
+            cases["value"] = cases["item_id"].map(chosen.groupby("item_id")["ns"].quantile(metric.quantile or 0.5))
         else:
             cases["value"] = self.done[metric.column]
         cases[CASE] = cases[CASE].astype(object).where(cases[CASE].notna(), "")
-        cases["value"] = pd.to_numeric(cases["value"])
+        cases["value"] = pd.to_numeric(cases["value"]) * metric.factor
         table = cases.pivot_table(index=CASE, columns="label", values="value", aggfunc="median", sort=False)
         return table.reindex(columns=self.labels)
 
-    def ratio(self, metric: Metric, label: str, reference: str | None = None) -> Ratio | None:
-        """How much better `label` is than `reference` (default: the run's), case by case; None without any pair.
 
-        Pairs in which either value is zero or less have no ratio and are left out.
-        """
-        reference = reference or self.reference
-        if reference is None or reference == label:
-            return None
-        return paired_ratio(self.case_values(metric), metric, label, reference)
+def paired_ratio(values: pd.DataFrame, metric: Metric, label: str, reference: str | None) -> Ratio | None:
+    """How much better one column of `RunData.case_values` is than another, row by row; above 1 is better.
 
-
-def paired_ratio(values: pd.DataFrame, metric: Metric, label: str, reference: str) -> Ratio | None:
-    """The ratio of two columns of `RunData.case_values`, above 1 where `label` is better."""
-    pairs = values[[label, reference]].dropna()
+    None without a reference, for the reference itself, and without any pair. Values below the metric's resolution count
+    as that; pairs that have a value of zero even so are left out.
+    """
+    if reference is None or label == reference:
+        return None
+    pairs = values[[label, reference]].dropna().clip(lower=metric.resolution)
     pairs = pairs[(pairs > 0).all(axis=1)]
     if pairs.empty:
         return None
@@ -164,14 +159,18 @@ def paired_ratio(values: pd.DataFrame, metric: Metric, label: str, reference: st
     return Ratio(float(ratios.median()), float(ratios.min()), float(ratios.max()), len(ratios))
 
 
-def _complete(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """A copy with at least `columns`, and numbers as float (NaN for missing), whatever the store's nullable types."""
+def ratio_of_row(row: pd.Series[Any], metric: Metric, label: str, reference: str | None) -> Ratio | None:
+    """The ratio within one row of labels' values: one pair."""
+    return paired_ratio(row.to_frame().T, metric, label, reference)
+
+
+def _complete(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
+    """A copy with at least these columns, and numbers as float (NaN for missing), whatever the store's nullable types."""
     import pandas as pd
 
-    frame = frame.reset_index(drop=True).copy()
-    for column in columns:
-        if column not in frame:
-            frame[column] = None
-        if column in _NUMBERS:
-            frame[column] = pd.to_numeric(frame[column], errors="coerce").astype("float64")
+    frame = frame.reset_index(drop=True)
+    for column in texts:
+        frame[column] = frame[column].astype(object) if column in frame else None
+    for column in numbers:
+        frame[column] = pd.to_numeric(frame[column]).astype("float64") if column in frame else float("nan")
     return frame

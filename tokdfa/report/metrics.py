@@ -3,13 +3,14 @@
 Tables, plots and sentences read everything they say about a number from its entry: the column head, the axis label
 ("lower is better"), the scale, the unit and the words of a comparison ("7.2x faster"). Adding a metric is one entry.
 
-Units are those of the store's meaning, not of its columns: times are seconds (samples hold nanoseconds and are
-converted when read), memory is bytes, and counts have no unit.
+Times are in seconds (what is stored in nanoseconds is converted when read), memory is in bytes, and counts have no
+unit.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -21,11 +22,20 @@ if TYPE_CHECKING:
 #: Percentiles of mask times that are reported, in percent; the maximum and the mean stand beside them.
 PERCENTILES: tuple[float, ...] = (25, 50, 75, 90, 95, 99, 99.9)
 
+#: Resident memory is measured in pages of a whole process: what is below this many bytes is noise.
+MEMORY_RESOLUTION = 100e3
+
 MISSING = "–"
 
 _TIME = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 _MEMORY = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
-_COMPARISON = {"s": ("faster", "slower"), "B": ("less", "more"), "": ("fewer", "more"), "share": ("lower", "higher")}
+_COMPARISON = {
+    "s": ("faster", "slower"),
+    "B": ("less", "more"),
+    "": ("fewer", "more"),
+    "share": ("lower", "higher"),
+    "ratio": ("lower", "higher"),
+}
 
 
 @dataclass(frozen=True)
@@ -34,18 +44,22 @@ class Metric:
 
     `source` and `column` say where it is stored: a column of the run's items or of its special results, or a measure
     among its samples (then `quantile`, in 0..1, says which quantile of an item's samples). `unit`: ``s``, ``B``,
-    ``share`` (0..1) or empty for a count. `better`: which end is better, or neither. `scale` is that of its axis.
+    ``share`` (0..1), ``ratio`` or empty for a count. `better`: which end is better, or neither. `scale` is that of its
+    axis. `factor` takes what is stored to the unit (nanoseconds to seconds: 1e-9). `resolution`: differences below it
+    mean nothing.
     """
 
     name: str
     title: str
     description: str
-    unit: Literal["s", "B", "share", ""]
+    unit: Literal["s", "B", "share", "ratio", ""]
     source: Literal["items", "samples", "results"]
     column: str
     quantile: float | None = None
     better: Literal["lower", "higher", "neither"] = "lower"
     scale: Literal["log", "linear"] = "log"
+    factor: float = 1.0
+    resolution: float = 0.0
 
     @property
     def axis_label(self) -> str:
@@ -66,7 +80,14 @@ class Metric:
             return format_seconds(value)
         if self.unit == "B":
             return format_bytes(value)
+        if self.unit == "ratio":
+            return f"{significant(value)}x"
         return format_share(value) if self.unit == "share" else format_count(value)
+
+    def tick(self, value: float) -> str:
+        """`value` as a label of an axis: as `format`, without closing zeros."""
+        text = self.format(value)
+        return re.sub(r"\.?0+(?= |%|x|$)", "", text) if "." in text else text
 
 
 def format_seconds(value: float) -> str:
@@ -110,36 +131,41 @@ def _with_prefix(value: float, prefixes: Sequence[tuple[str, float]]) -> str:
 
 
 class Ratio(NamedTuple):
-    """How much better than the reference, paired case by case: above 1 is better. `count` cases were paired."""
+    """How much better than the reference, paired case by case: above 1 is better. `cases` were paired."""
 
     median: float
     low: float
     high: float
-    count: int
+    cases: int
 
     def describe(self, metric: Metric) -> str:
         """``7.2x faster (1.3-40)``; a range that crosses 1 keeps its direction, so numbers below 1 are worse."""
         ratio, word = self, metric.words[0]
         if self.median < 1:
-            ratio, word = Ratio(1 / self.median, 1 / self.high, 1 / self.low, self.count), metric.words[1]
-        text = "equal" if _factor(ratio.median) == "1.0" else f"{_factor(ratio.median)}x {word}"
-        return text if self.count == 1 else f"{text} ({_factor(ratio.low)}–{_factor(ratio.high)})"
+            ratio, word = Ratio(1 / self.median, 1 / self.high, 1 / self.low, self.cases), metric.words[1]
+        text = "equal" if short_factor(ratio.median) == "1.0" else f"{short_factor(ratio.median)}x {word}"
+        return text if self.cases == 1 else f"{text} ({short_factor(ratio.low)}–{short_factor(ratio.high)})"
 
 
-def _factor(value: float) -> str:
+def short_factor(value: float) -> str:
+    """A ratio with two significant digits: ``7.2``, ``40``, ``0.52``."""
     return significant(value, 2) if value < 10 else f"{value:,.0f}"
 
 
 def _quantile(name: str, title: str, measure: str, quantile: float) -> Metric:
     which = "the maximum" if quantile == 1 else f"the {100 * quantile:g}th percentile"
     what = {"mask": "filling the mask once", "advance": "advancing by one token"}[measure]
-    return Metric(name, title, f"time of {what}; {which} of the item's samples", "s", "samples", measure, quantile)
+    return Metric(
+        name, title, f"time of {what}; {which} of the item's samples", "s", "samples", measure, quantile, factor=1e-9
+    )
 
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("compile", "compile time", "time to compile a constraint, median of its repeats", "s", "items", "compile_s"),
+        Metric(
+            "compile", "compile time", "time to compile a constraint, median of its repeats", "s", "items", "compile_s"
+        ),
         Metric(
             "first_mask",
             "time to first mask",
@@ -160,6 +186,7 @@ METRICS: dict[str, Metric] = {
             "B",
             "items",
             "memory_peak_bytes",
+            resolution=MEMORY_RESOLUTION,
         ),
         Metric(
             "memory_retained",
@@ -168,19 +195,33 @@ METRICS: dict[str, Metric] = {
             "B",
             "items",
             "memory_retained_bytes",
+            resolution=MEMORY_RESOLUTION,
         ),
         Metric("states", "states", "states of the compiled constraint", "", "items", "states"),
-        Metric("transitions", "transitions", "token transitions of the compiled constraint", "", "items", "transitions"),
-        Metric("vocab_size", "vocabulary size", "logit width of the model", "", "items", "vocab_size", better="neither"),
-        Metric("walk_time", "walk time", "one walk of the token trie, median of the repeats", "s", "results", "walk_s"),
+        Metric(
+            "transitions", "transitions", "token transitions of the compiled constraint", "", "items", "transitions"
+        ),
+        Metric(
+            "vocab_size", "vocabulary size", "logit width of the model", "", "items", "vocab_size", better="neither"
+        ),
+        Metric(
+            "walk_time",
+            "walk time",
+            "one walk of the token trie, median of the repeats",
+            "s",
+            "results",
+            "ns_median",
+            factor=1e-9,
+        ),
         Metric(
             "node_time",
             "time per trie node",
             "walk time over the trie nodes visited",
             "s",
             "results",
-            "node_s",
+            "ns_per_node",
             scale="linear",
+            factor=1e-9,
         ),
         Metric(
             "density",
@@ -192,6 +233,10 @@ METRICS: dict[str, Metric] = {
             better="neither",
         ),
         Metric("dfa_states", "states", "states of a byte automaton", "", "results", "states"),
+        Metric(
+            "state_factor", "states over minimal", "states over those of the minimal DFA", "ratio", "results", "states"
+        ),
+        Metric("build_time", "build time", "time to build all states of an automaton", "s", "results", "seconds"),
     )
 }
 

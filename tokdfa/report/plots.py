@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tokdfa.report import style
-from tokdfa.report.data import paired_ratio
-from tokdfa.report.metrics import METRICS, significant
+from tokdfa.report.data import ratio_of_row
+from tokdfa.report.metrics import METRICS, short_factor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pandas as pd
     from matplotlib.figure import Figure
@@ -44,19 +44,24 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
 
 
+def left_out(name: str, title: str, reason: str) -> Plot:
+    """A plot that would be empty, with the reason."""
+    return Plot(name, title, "", None, reason)
+
+
 def build_plots(data: RunData) -> list[Plot]:
     """All plots of a run that compares backends, drawn or with the reason why not."""
     if not len(data.done):
         reason = "no item of the run has succeeded" if len(data.items) else "the run has no items yet"
-        return [Plot("backends", "Comparison of backends", "", reason=reason)]
+        return [left_out("backends", "Comparison of backends", reason)]
     with style.drawing():
         look = style.looks(data.backend_of)
         return [
             mask_ecdf(data, look),
             *compile_bars(data, look),
             memory_bars(data, look),
-            cost_against(data, look, "states"),
-            cost_against(data, look, "vocab_size"),
+            cost_against_states(data, look),
+            cost_against_vocabulary(data, look),
         ]
 
 
@@ -64,28 +69,27 @@ def mask_ecdf(data: RunData, look: dict[str, style.Look]) -> Plot:
     """ECDFs of mask time, one panel per tokenizer, one curve per label."""
     import numpy as np
 
-    metric = METRICS["mask_p50"]
-    plot = Plot("mask_ecdf", "Mask time: share of masks that took at most so long", "")
+    name, title = "mask_ecdf", "Mask time: share of masks that took at most so long"
     samples = data.samples_of("mask")
     samples = samples[samples["ns"] > 0]
     if samples.empty:
-        return _without(plot, "no mask times were measured")
-    tokenizers = [name for name in data.tokenizers if (samples["tokenizer"] == name).any()]
-    figure, panels = style.new_figure(len(tokenizers), 2.5, sharex=True)
-    shares = np.unique(np.concatenate([np.linspace(0, 0.99, 200), np.linspace(0.99, 1, 101)]))
+        return left_out(name, title, "no mask times were measured")
+    tokenizers = [tokenizer for tokenizer in data.tokenizers if (samples["tokenizer"] == tokenizer).any()]
+    figure, panels = style.new_figure(len(tokenizers), 2.3, sharex=True)
+    # enough points for a smooth curve, most of them in the tail, however many samples there are
+    shares = np.unique(np.concatenate([np.linspace(0, 0.99, 150), np.linspace(0.99, 1, 51)]))
     for axes, tokenizer in zip(panels, tokenizers, strict=True):
         mine = samples[samples["tokenizer"] == tokenizer]
         for label, group in mine.groupby("label", sort=False):
             times = np.quantile(group["ns"].to_numpy() * 1e-9, shares, method="inverted_cdf")
-            axes.plot(times, shares, color=look[label].colour, linestyle=look[label].dash, drawstyle="steps-post")
+            axes.plot(times, shares, drawstyle="steps-post", **style.curve(look[str(label)]))
         size = mine["vocab_size"].iloc[0]
         axes.set_title(style.drawable(tokenizer, 40) + ("" if np.isnan(size) else f" ({size:,.0f} tokens)"))
-        axes.set(ylabel="share of masks", ylim=(0, 1.02))
-    style.set_axis(panels[-1].xaxis, metric, "time of one mask (left is better)")
-    _curve_legend(figure, _present(data, samples["label"]), look)
-    count = len(samples)
-    caption = f"{count:,} mask samples of the items that succeeded, pooled over constraints and workloads."
-    return _drawn(plot, figure, caption)
+        axes.set(ylabel="share of masks", ylim=(0, 1.03))
+    style.set_axis(panels[-1].xaxis, METRICS["mask_p50"], "time of one mask (left is better)")
+    style.legend(figure, _present(data, samples["label"]), look, "curves")
+    caption = f"{len(samples):,} mask samples of the items that succeeded, pooled over constraints and workloads."
+    return Plot(name, title, caption, figure)
 
 
 def compile_bars(data: RunData, look: dict[str, style.Look]) -> Iterator[Plot]:
@@ -93,57 +97,48 @@ def compile_bars(data: RunData, look: dict[str, style.Look]) -> Iterator[Plot]:
     metric = METRICS["compile"]
     values = data.case_values(metric).groupby(level=["tokenizer", "constraint"], sort=False).median()
     for tokenizer in data.tokenizers:
-        title = f"Compile time by constraint: {tokenizer}"
-        plot = Plot(f"compile_{slug(tokenizer)}", title, "")
-        if tokenizer not in values.index.get_level_values(0) or not values.loc[tokenizer].notna().to_numpy().any():
-            yield _without(plot, "no compile times were measured with this tokenizer")
+        name, title = f"compile_{slug(tokenizer)}", f"Compile time by constraint: {tokenizer}"
+        if tokenizer not in values.index or not values.loc[tokenizer].notna().to_numpy().any():
+            yield left_out(name, title, "no compile times were measured with this tokenizer")
             continue
         mine = values.loc[tokenizer]
-        mine = mine.reindex([name for name in data.constraints if name in mine.index])
         shown = mine.head(MAX_GROUPS)
-        ratios = {
-            label: [paired_ratio(row.to_frame().T, metric, label, data.reference) for _, row in shown.iterrows()]
-            for label in data.labels
-            if data.reference is not None and label != data.reference
-        }
-        notes = {label: [f"{_short(r.median)}x" if r else "" for r in found] for label, found in ratios.items()}
-        figure = grouped_bars(shown, metric, data.labels, look, notes)
-        caption = f"The number at a bar is its ratio to {data.reference}; above 1 is faster. " if notes else ""
+        notes: dict[str, list[str]] = {}
+        for label in data.labels if data.reference is not None else ():
+            ratios = [ratio_of_row(row, metric, label, data.reference) for _, row in shown.iterrows()]
+            notes[label] = [f"{short_factor(ratio.median)}x" if ratio else "" for ratio in ratios]
+        figure = grouped_bars(shown, metric, look, notes)
+        caption = f"The number at a bar is its ratio to {data.reference}; above 1 is faster." if notes else ""
         if shown.isna().to_numpy().any():
-            caption += "A missing bar is a failure, listed below. "
+            caption += " A missing bar has no result: see the failures."
         if len(mine) > len(shown):
-            caption += f"The first {len(shown)} of {len(mine)} constraints; all are in the table. "
-        yield _drawn(plot, figure, caption.strip())
+            caption += f" The first {len(shown)} of {len(mine)} constraints; all are in the table."
+        yield Plot(name, title, caption.strip(), figure)
 
 
 def grouped_bars(
-    values: pd.DataFrame,
-    metric: Metric,
-    labels: Sequence[str],
-    look: dict[str, style.Look],
-    notes: dict[str, list[str]],
+    values: pd.DataFrame, metric: Metric, look: dict[str, style.Look], notes: dict[str, list[str]]
 ) -> Figure:
-    """Horizontal bars: one group per row of `values`, one bar per label, with an optional note at each bar's end."""
+    """Horizontal bars: a group per row of `values`, a bar per column, with a note at each bar's end."""
     import numpy as np
 
-    height = 0.14 * len(values) * (len(labels) + 1.2) + 0.2
-    figure, (axes,) = style.new_figure(1, max(1.4, height))
-    places = np.arange(len(values)) * (len(labels) + 1.2)
+    labels = [str(label) for label in values.columns]
+    step = len(labels) + 1.2
+    figure, (axes,) = style.new_figure(1, max(1.4, 0.13 * len(values) * step + 0.3))
+    tops = np.arange(len(values)) * step
     for i, label in enumerate(labels):
         widths = values[label].to_numpy(dtype=float)
         known = np.isfinite(widths) & (widths > 0)
-        axes.barh(places[known] + i, widths[known], height=0.86, **style.bar_style(look[label]))
-        for place, width, note in zip(places + i, widths, notes.get(label, [""] * len(values)), strict=True):
-            if np.isfinite(width):
-                offset = {"xytext": (3, 0), "textcoords": "offset points"}
-                axes.annotate(note, (width, place), va="center", fontsize=7.5, color=style.INK, **offset)
-    axes.set_yticks(places + (len(labels) - 1) / 2, [style.drawable(str(name), 18) for name in values.index])
-    axes.set_ylim(places[-1] + len(labels), -1)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
-    axes.margins(x=0.14)
+        axes.barh(tops[known] + i, widths[known], height=0.86, **style.bars(look[label]))
+        for row in np.flatnonzero(known):
+            style.annotate_end(axes, widths[row], tops[row] + i, notes[label][row] if label in notes else "", 7.5)
+    axes.set_yticks(tops + (len(labels) - 1) / 2, [style.drawable(str(name), 18) for name in values.index])
+    axes.set_ylim(tops[-1] + len(labels), -1)
+    style.bare_rows(axes)
+    axes.set_xscale("log")
+    axes.margins(x=0.12)
     style.set_axis(axes.xaxis, metric)
-    style.legend(figure, labels, look, bars=True)
+    style.legend(figure, labels, look, "bars")
     return figure
 
 
@@ -151,63 +146,90 @@ def memory_bars(data: RunData, look: dict[str, style.Look]) -> Plot:
     """Peak and retained memory per label: the median over cases, with a line from the lowest to the highest."""
     import numpy as np
 
-    plot = Plot("memory", "Memory of a compiled constraint", "")
-    found = {name: data.case_values(METRICS[name]) for name in ("memory_peak", "memory_retained")}
-    found = {name: values for name, values in found.items() if values.notna().to_numpy().any()}
+    name, title = "memory", "Memory of a compiled constraint"
+    found = [(METRICS[which], data.case_values(METRICS[which])) for which in ("memory_peak", "memory_retained")]
+    found = [(metric, values) for metric, values in found if values.notna().to_numpy().any()]
     if not found:
-        return _without(plot, "memory was not measured")
-    figure, panels = style.new_figure(len(found), 0.4 + 0.27 * len(data.labels))
-    for axes, (name, values) in zip(panels, found.items(), strict=True):
-        metric = METRICS[name]
+        return left_out(name, title, "memory was not measured")
+    figure, panels = style.new_figure(len(found), 0.5 + 0.27 * len(data.labels))
+    for axes, (metric, values) in zip(panels, found, strict=True):
+        known = values.to_numpy()[np.isfinite(values.to_numpy())]
+        # a logarithmic axis only where every value can stand on it and it is needed
+        log = bool(known.min() > 0 and known.max() > 30 * known.min())
+        if log:
+            axes.set_xscale("log")
         for place, label in enumerate(data.labels):
             column = values[label].dropna()
-            if column.empty:
-                continue
-            middle, low, high = column.median(), column.min(), column.max()
-            axes.barh(place, middle, height=0.7, **style.bar_style(look[label]))
-            axes.plot([low, high], [place, place], color=style.INK, linewidth=1)
-            offset = {"xytext": (4, 0), "textcoords": "offset points"}
-            axes.annotate(metric.format(middle), (max(high, middle), place), va="center", fontsize=8.5, **offset)
+            if len(column):
+                axes.barh(place, column.median(), height=0.7, **style.bars(look[label]))
+                axes.plot([column.min(), column.max()], [place, place], color=style.INK, linewidth=1)
+                style.annotate_end(axes, column.max(), place, metric.format(column.median()))
         axes.set_yticks(range(len(data.labels)), [style.drawable(label) for label in data.labels])
         axes.set_ylim(len(data.labels) - 0.4, -0.6)
-        axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="y", length=0)
+        style.bare_rows(axes)
         axes.margins(x=0.2)
-        positive = values.to_numpy()[values.to_numpy() > 0]
-        # a logarithmic axis only if all values can stand on it and they need it
-        if len(positive) == np.isfinite(values.to_numpy()).sum() and positive.max() > 30 * positive.min():
-            style.set_axis(axes.xaxis, metric)
-        else:
-            style.set_linear_axis(axes.xaxis, metric)
-    return _drawn(plot, figure, "Bars: median over cases; lines: from the lowest to the highest case.")
+        style.set_axis(axes.xaxis, metric, log=log)
+    return Plot(name, title, "Bars and numbers: median over cases; lines: from the lowest to the highest case.", figure)
 
 
-def cost_against(data: RunData, look: dict[str, style.Look], name: str) -> Plot:
-    """Compile time and mask time against the states of the DFA or the vocabulary size, one point per case."""
-    against = METRICS[name]
-    title = {"states": "Cost against DFA states", "vocab_size": "Cost against vocabulary size"}[name]
-    plot = Plot(f"cost_{name}", title, "")
-    places = _smallest_states(data) if name == "states" else _vocabulary_sizes(data)
-    if places.nunique() < 2:
-        found = "no backend reported its states" if places.empty else f"all cases have the same {against.title}"
-        return _without(plot, found)
-    shown = [(METRICS[cost], data.case_values(METRICS[cost])) for cost in ("compile", "mask_p50")]
-    shown = [(metric, values) for metric, values in shown if values.notna().to_numpy().any()]
+def cost_against_states(data: RunData, look: dict[str, style.Look]) -> Plot:
+    """Compile time and median mask time against the number of states, one point per case and label."""
+    name, title = "cost_states", "Cost against DFA states"
+    states = data.case_values(METRICS["states"]).min(axis=1).dropna()
+    if states.nunique() < 2:
+        return left_out(name, title, "fewer than two cases with different numbers of states")
+    shown = _costs(data)
     if not shown:
-        return _without(plot, "neither compile times nor mask times were measured")
-    figure, panels = style.new_figure(len(shown), 2.5, sharex=True)
+        return left_out(name, title, "neither compile times nor mask times were measured")
+    figure, panels = style.new_figure(len(shown), 2.4, sharex=True)
     for axes, (metric, values) in zip(panels, shown, strict=True):
         for label in data.labels:
-            points = values[label].dropna()
-            points = points[points.index.isin(places.index) & (points > 0)]
-            x = places.loc[points.index]
-            faint = {"alpha": 0.35, "linewidths": 0} if name == "vocab_size" else {"alpha": 0.85, "linewidths": 0}
-            axes.scatter(x, points, s=22, color=look[label].colour, marker=look[label].marker, **faint)
-            middle = points.groupby(x).median()
-            if name == "vocab_size":
-                axes.plot(middle.index, middle, color=look[label].colour, dashes=look[label].dash, **_line(look[label]))
-        style.set_axis(axes.yaxis, metric, metric.title)
-        axes.set_title("Lower is better")
-    style.set_axis(panels[-1].xaxis, against, "DFA states (the fewest that any backend reports)" if name == "states" else None)
-    style.legend(figure, data.labels, look)
-    return _drawn(plot, figure, "One point per case; both axes are logarithmic.")
+            column = _positive(values[label])
+            column = column[column.index.isin(states.index)]
+            axes.scatter(states.loc[column.index], column, alpha=0.8, **style.points(look[label]))
+        axes.set_title(metric.axis_label)
+        style.set_axis(axes.yaxis, metric, "")
+    style.set_axis(panels[-1].xaxis, METRICS["states"], "states: the fewest that any backend reports for the case")
+    style.legend(figure, data.labels, look, "points")
+    return Plot(name, title, "One point per case and backend; both axes are logarithmic.", figure)
+
+
+def cost_against_vocabulary(data: RunData, look: dict[str, style.Look]) -> Plot:
+    """Compile time and median mask time against the vocabulary size: cases as points, medians as lines."""
+    name, title = "cost_vocabulary", "Cost against vocabulary size"
+    sizes = data.done["vocab_size"].nunique()
+    if sizes < 2:
+        return left_out(name, title, f"the run has {sizes} vocabulary size{'s' if sizes != 1 else ''}; this needs two")
+    shown = _costs(data)
+    if not shown:
+        return left_out(name, title, "neither compile times nor mask times were measured")
+    size_of = dict(zip(data.done["tokenizer"], data.done["vocab_size"], strict=True))
+    figure, panels = style.new_figure(len(shown), 2.4, sharex=True)
+    for axes, (metric, values) in zip(panels, shown, strict=True):
+        for label in data.labels:
+            column = _positive(values[label])
+            x = column.index.get_level_values("tokenizer").map(size_of)
+            axes.scatter(x, column, alpha=0.35, **style.points(look[label]))
+            middle = column.groupby(x).median()
+            axes.plot(middle.index, middle.to_numpy(), **style.curve(look[label]))
+        axes.set_title(metric.axis_label)
+        style.set_axis(axes.yaxis, metric, "")
+    style.set_axis(panels[-1].xaxis, METRICS["vocab_size"], "vocabulary size (tokens)")
+    style.legend(figure, data.labels, look, "curves")
+    caption = "Points: cases; lines: their median. Other constraints may have succeeded at another size."
+    return Plot(name, title, caption, figure)
+
+
+def _costs(data: RunData) -> list[tuple[Metric, pd.DataFrame]]:
+    found = [(METRICS[cost], data.case_values(METRICS[cost])) for cost in ("compile", "mask_p50")]
+    return [(metric, values) for metric, values in found if (values > 0).to_numpy().any()]
+
+
+def _positive(column: pd.Series[float]) -> pd.Series[float]:
+    """The values that can stand on a logarithmic axis."""
+    return column[column > 0]
+
+
+def _present(data: RunData, labels: pd.Series[str]) -> list[str]:
+    found = set(labels)
+    return [label for label in data.labels if label in found]

@@ -5,8 +5,8 @@ Labels of one backend share its colour and differ by dash, marker and fill, so t
 named colours are close to those of Okabe and Ito (2008) and of Tol (2021), chosen to be told apart with the common
 forms of colour blindness; each has a lighter twin for dark pages.
 
-Figures are drawn 5.2 inches wide with letters that can be read on a page of 390 pixels. SVG text stays text, and colours
-become CSS variables, so that one drawing follows the page from light to dark.
+Figures are drawn 5.2 inches wide with letters that can be read on a page of 390 pixels. SVG text stays text, and
+colours become CSS variables, so that one drawing follows the page from light to dark.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -55,6 +55,7 @@ DARK = {INK: "#e6edf3", MUTED: "#9aa7b4", GRID: "#3d444d", PAPER: "#14181d"}
 
 WIDTH = 5.2  # inches: 374 points, about the width of a telephone in CSS pixels
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+HATCHES = (None, None, "////", "....")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 RC: dict[str, Any] = {
@@ -91,12 +92,12 @@ RC: dict[str, Any] = {
 
 
 class Look(NamedTuple):
-    """How one label is drawn. `variant` counts the labels of the same backend from 0; `filled` is for bars."""
+    """How one label is drawn. `variant` counts the labels of the same backend from 0."""
 
     colour: str
+    variant: int
     dash: Any
     marker: str
-    filled: bool
 
 
 def looks(backend_of: Mapping[str, str]) -> dict[str, Look]:
@@ -110,7 +111,7 @@ def looks(backend_of: Mapping[str, str]) -> dict[str, Look]:
         variant = variants[backend] = variants.get(backend, -1) + 1
         colour = PALETTE[chosen[backend]][0]
         marker = MARKERS[(variant + chosen[backend]) % len(MARKERS)]
-        found[label] = Look(colour, DASHES[variant % len(DASHES)], marker, variant == 0)
+        found[label] = Look(colour, variant, DASHES[variant % len(DASHES)], marker)
     return found
 
 
@@ -121,6 +122,14 @@ def _free_place(name: str, taken: set[int]) -> int:
     start = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % places
     order = [first + (start + i) % places for i in range(places)]
     return next((place for place in order if place not in taken), order[0])
+
+
+def looks_in_order(names: Sequence[str]) -> dict[str, Look]:
+    """Looks for things that are not backends: the palette's colours in order, then again with other fills."""
+    count = len(PALETTE)
+    return {
+        name: Look(PALETTE[i % count][0], i // count, "-", MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)
+    }
 
 
 def new_figure(panels: int = 1, panel_height: float = 2.6, **options: Any) -> tuple[Figure, list[Any]]:
@@ -134,52 +143,85 @@ def new_figure(panels: int = 1, panel_height: float = 2.6, **options: Any) -> tu
 
 
 def drawing() -> Any:
-    """A context in which matplotlib draws in this style, whatever the user's own settings are."""
+    """A context in which matplotlib draws in this style."""
     import matplotlib as mpl
 
-    return mpl.rc_context({**mpl.rcParamsDefault, "backend": mpl.rcParams["backend"], **RC})
+    return mpl.rc_context(RC)
 
 
-def legend(figure: Figure, labels: Iterable[str], look: Mapping[str, Look], bars: bool = False) -> None:
+def curve(look: Look) -> dict[str, Any]:
+    """How a label's curve is drawn."""
+    return {"color": look.colour, "linestyle": look.dash}
+
+
+def points(look: Look) -> dict[str, Any]:
+    """How a label's points are drawn by `Axes.scatter`."""
+    return {"color": look.colour, "marker": look.marker, "s": 22, "linewidths": 0}
+
+
+def bars(look: Look) -> dict[str, Any]:
+    """How a label's bars are filled: solid for the first label of a backend, pale with an outline for its others."""
+    from matplotlib.colors import to_rgba
+
+    face = to_rgba(look.colour, 1.0 if look.variant == 0 else 0.25)
+    return {
+        "facecolor": face,
+        "edgecolor": look.colour,
+        "linewidth": 0.9,
+        "hatch": HATCHES[look.variant % len(HATCHES)],
+    }
+
+
+def legend(
+    figure: Figure, labels: Sequence[str], look: Mapping[str, Look], of: Literal["curves", "points", "bars"]
+) -> None:
     """One legend above the panels, in as many columns as fit."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    names = list(labels)
-    handles: list[Any] = [
-        Patch(**bar_style(look[name]))
-        if bars
-        else Line2D([], [], color=look[name].colour, linestyle=look[name].dash, marker=look[name].marker, markersize=5)
-        for name in names
-    ]
-    columns = max(1, int(72 * WIDTH / (6.2 * max(map(len, names)) + 42)))
-    figure.legend(handles, [drawable(name) for name in names], loc="outside upper left", ncols=columns, handlelength=2.6)
+    handles: list[Any] = []
+    for label in labels:
+        one = look[label]
+        if of == "bars":
+            handles.append(Patch(**bars(one)))
+        elif of == "curves":
+            handles.append(Line2D([], [], **curve(one)))
+        else:
+            handles.append(Line2D([], [], color=one.colour, linestyle="", marker=one.marker, markersize=5.5))
+    names = [drawable(label) for label in labels]
+    columns = max(1, int(72 * WIDTH / (5.6 * max(map(len, names)) + 44)))
+    figure.legend(handles, names, loc="outside upper left", ncols=min(columns, 4), handlelength=2.2, columnspacing=1.4)
 
 
-def bar_style(look: Look) -> dict[str, Any]:
-    """How a bar is filled: solid for the first label of a backend, outlined for its others."""
-    from matplotlib.colors import to_rgba
-
-    face = to_rgba(look.colour, 1.0 if look.filled else 0.25)
-    hatch = None if look.filled or look.dash == DASHES[1] else "////"
-    return {"facecolor": face, "edgecolor": look.colour, "linewidth": 0.9, "hatch": hatch}
+def annotate_end(axes: Axes, width: float, place: float, note: str, size: float = 8.5) -> None:
+    """Write `note` just right of the end of a horizontal bar."""
+    axes.annotate(
+        note, (width, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=size, color=INK
+    )
 
 
-def set_axis(axis: Axis, metric: Metric, label: str | None = None) -> None:
-    """Scale, label and unit of an axis, as the metric says. Call it after the data are drawn."""
+def bare_rows(axes: Axes) -> None:
+    """Rows of bars need neither lines nor ticks across."""
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def set_axis(axis: Axis, metric: Metric, label: str | None = None, log: bool | None = None) -> None:
+    """Scale, label and unit of an axis, as the metric says unless told otherwise. Call it after the data are drawn."""
     import numpy as np
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axis.set_label_text(metric.axis_label if label is None else label)
-    formatter = FuncFormatter(lambda value, _: metric.format(value))
-    if metric.scale == "log":
-        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    if log if log is not None else metric.scale == "log":
+        axis._set_axes_scale("log")
         low, high = axis.get_view_interval()
-        decades = np.log10(high / low) if low > 0 else 9.0
-        subs = (1.0,) if decades > 4 else (1.0, 3.0) if decades > 1.6 else (1.0, 2.0, 3.0, 5.0, 7.0)
-        axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=7 if axis.axis_name == "x" else 9))
+        decades = np.log10(high / low)
+        subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.5 else (1.0, 2.0, 3.0, 5.0, 7.0)
+        axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=7))
         axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(formatter)
+    else:
+        axis.set_major_locator(MaxNLocator(5))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: metric.tick(value)))
 
 
 def drawable(text: str, limit: int = 24) -> str:
@@ -217,7 +259,9 @@ def to_svg(figure: Figure, name: str) -> str:
         figure.savefig(out, format="svg", transparent=True, metadata=nothing)
     text = out.getvalue()
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r"<svg [^>]*?(viewBox=\"[^\"]*\")[^>]*>", r'<svg \1 xmlns:xlink="http://www.w3.org/1999/xlink">', text)
+    text = re.sub(
+        r"<svg [^>]*?(viewBox=\"[^\"]*\")[^>]*>", r'<svg \1 xmlns:xlink="http://www.w3.org/1999/xlink">', text
+    )
     return re.sub(r"<[^>]*>", lambda tag: _page_tag(tag.group(), name), text).strip()
 
 

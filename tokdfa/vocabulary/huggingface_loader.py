@@ -6,8 +6,9 @@ words, since their tokens depend on their neighbours.
 
 *Added tokens* that the file calls special spell nothing, nor does the model's unknown token; their names in a text are
 plain text. Other added tokens (runs of spaces, tool markers) spell what the decoder makes of them; the library finds
-their text before it looks at anything else. What the file changes in a text before it encodes (lower case, NFKC, `lstrip`
-of an added token, a character without token) is its own affair: then ``spell(encode(text))`` is the changed text.
+their text before it looks at anything else. What the file changes in a text before it encodes (lower case, NFKC,
+`lstrip` of an added token, a character without token) is its own affair: then ``spell(encode(text))`` is the changed
+text. Every token's bytes are compared with the library's decoding of that token when the file is loaded.
 
 A tokenizer.json does not say which tokens end a text. They are what ``?end=`` names, or else all special tokens with a
 name in `END_NAMES`.
@@ -51,8 +52,8 @@ def load_huggingface(path: Path, end: Sequence[str] = (), size: int | None = Non
     if model.get("byte_fallback") and not rule.byte_fallback:
         raise TokenizerError(f"{path}: the model spells bytes as <0xHH>, but its decoder prints them as text")
     tokenizer = _build(path, spec, data)
-    unknown = {model.get("unk_id")} if isinstance(model["vocab"], list) else {model["vocab"].get(model.get("unk_token"))}
-    special = {token: texts[token] for token in unknown - {None}}
+    unknown = model.get("unk_id") if isinstance(model["vocab"], list) else model["vocab"].get(model.get("unk_token"))
+    special: dict[int, str] = {} if unknown is None else {unknown: texts[unknown]}
     for token, added in _added_tokens(path, spec, tokenizer).items():
         texts[token] = added.content
         if added.special:
@@ -64,6 +65,7 @@ def load_huggingface(path: Path, end: Sequence[str] = (), size: int | None = Non
     for token, text in texts.items():
         if token not in special:
             tokens[token] = rule.spell(text)
+    _compare_with_library(path, tokens, tokenizer)
     vocabulary = Vocabulary(tokens, choose_end_tokens(path, wanted, special), special, size, name)
     return LoadedTokenizer(
         vocabulary,
@@ -125,3 +127,14 @@ def _added_tokens(path: Path, spec: dict[str, Any], tokenizer: Any) -> dict[int,
                 f"but tokenizers gives it {found}"
             )
     return added
+
+
+def _compare_with_library(path: Path, tokens: Sequence[bytes], tokenizer: Any) -> None:
+    """Each token that spells something must decode to its bytes, as far as they are UTF-8. 0.6 us a token."""
+    spelling = [token for token, spelled in enumerate(tokens) if spelled]
+    decoded = tokenizer.decode_batch([[token] for token in spelling], skip_special_tokens=False)
+    for token, text in zip(spelling, decoded, strict=True):
+        if tokens[token].decode(errors="replace") != text:
+            raise TokenizerError(
+                f"{path}: token {token} should spell {tokens[token]!r}, but tokenizers decodes {text!r}"
+            )

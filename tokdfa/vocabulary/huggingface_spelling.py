@@ -33,7 +33,7 @@ SPACE = "\u2581"
 
 
 def byte_alphabet() -> list[str]:
-    """GPT-2's character of each byte: itself if it is printable Latin-1 and no space, else U+0100, U+0101, ... in turn."""
+    """GPT-2's character of each byte: itself if it is printable Latin-1, else U+0100, U+0101, ... in turn."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = (byte for byte in range(256) if byte not in printable)
     shifted = {byte: chr(0x100 + index) for index, byte in enumerate(others)}
@@ -41,7 +41,7 @@ def byte_alphabet() -> list[str]:
 
 
 def _latin1_table() -> dict[int, int]:
-    """Maps the alphabet to the Latin-1 character of the byte, and Latin-1 outside the alphabet to something beyond it."""
+    """Maps the alphabet to the Latin-1 characters of the bytes, and other Latin-1 characters out of Latin-1."""
     beyond = dict.fromkeys(range(256), 0xFFFF)
     return beyond | {ord(character): byte for byte, character in enumerate(byte_alphabet())}
 

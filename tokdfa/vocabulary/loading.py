@@ -63,7 +63,7 @@ def parse_json(path: Path, data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise TokenizerError(f"{path}: this is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
+        raise TokenizerError(f"{path}: byte {error.start} ({data[error.start]:#04x}) is not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise TokenizerError(
             f"{path}: this is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
@@ -106,6 +106,6 @@ def choose_end_tokens(path: Path, wanted: Iterable[str], special: Mapping[int, s
         token = by_name.get(entry, int(entry) if entry.isdecimal() and len(entry) < 12 else -1)
         if token not in special:
             known = ", ".join(f"{name!r} ({token})" for token, name in sorted(special.items())[:12])
-            raise TokenizerError(f"{path}: end token {entry!r} is not a special token of this file; it has {known or 'none'}")
+            raise TokenizerError(f"{path}: end token {entry!r} is not among the special tokens: {known or 'none'}")
         chosen.append(token)
     return chosen

@@ -2,8 +2,8 @@
 
 A model is a list of *pieces*, one per id, each with a kind: NORMAL and USER_DEFINED pieces spell their text, with
 U+2581 standing for a space; BYTE pieces ``<0xHH>`` spell one byte, and let text without a piece be spelled (byte
-fallback); CONTROL, UNKNOWN and UNUSED pieces spell nothing. A text ``<s>`` is encoded as plain characters; the text of a
-USER_DEFINED piece always becomes that piece, which spells it.
+fallback); CONTROL, UNKNOWN and UNUSED pieces spell nothing. A text ``<s>`` is encoded as plain characters; the text of
+a USER_DEFINED piece always becomes that piece, which spells it.
 
 Whitespace. As trained, the encoder puts a *dummy prefix* (a space) before the text, some models also merge runs of
 spaces, and the decoder takes the first space away. A constrained text continues a context, so a token must add its
@@ -98,7 +98,7 @@ def _check_model(path: Path, data: bytes) -> None:
     if _TRAINER_SPEC not in fields:
         raise TokenizerError(f"{path}: the model is cut off: nothing comes after its pieces")
     if any(number == 2 and content for number, content in _fields(path, fields.get(_DENORMALIZER_SPEC, b""))):
-        raise TokenizerError(f"{path}: the model rewrites decoded text (denormalizer), so its tokens have no exact bytes")
+        raise TokenizerError(f"{path}: the model's denormalizer rewrites decoded text, so tokens have no exact bytes")
 
 
 def _fields(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -119,7 +119,7 @@ def _fields(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
         else:
             raise TokenizerError(f"{path}: this is not a SentencePiece model: byte {start} starts no protobuf field")
         if position > len(data):
-            raise TokenizerError(f"{path}: the model is cut off: the field at byte {start} runs past the end of the file")
+            raise TokenizerError(f"{path}: the model is cut off: the field at byte {start} runs past the file's end")
         yield tag >> 3, content
 
 

@@ -72,21 +72,26 @@ PATTERNS: dict[str, str] = {
     ),
 }
 
-_LLAMA3_SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>", "<|finetune_right_pad_id|>", "<|step_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>", "<|image|>"]
+_LLAMA3_SPECIAL = (
+    "<|begin_of_text|> <|end_of_text|> <|reserved_special_token_0|> <|reserved_special_token_1|> "
+    "<|finetune_right_pad_id|> <|step_id|> <|start_header_id|> <|end_header_id|> <|eom_id|> <|eot_id|> "
+    "<|python_tag|> <|image|>"
+)
 _LLAMA3_SPECIAL_COUNT = 256
 
 #: The special tokens of Tekken files that list none (those up to version v7).
-_TEKKEN_SPECIAL = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"]
+_TEKKEN_SPECIAL = (
+    "<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CALLS] "
+    "[IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]"
+)
 
 
 def load_llama3(size: int | None = None) -> LoadedTokenizer:
     """Llama 3: 128,000 ranks and 256 special tokens. Three end tokens: of the text, of a message, of a turn."""
     path = package_file("llama_models", "llama3/tokenizer.model", "the tokenizer llama3")
     tokens = _read_ranks(path)
-    names = _LLAMA3_SPECIAL + [
-        f"<|reserved_special_token_{index - len(_LLAMA3_SPECIAL) + 2}|>"
-        for index in range(len(_LLAMA3_SPECIAL), _LLAMA3_SPECIAL_COUNT)
-    ]
+    names = _LLAMA3_SPECIAL.split()
+    names += [f"<|reserved_special_token_{index + 2}|>" for index in range(_LLAMA3_SPECIAL_COUNT - len(names))]
     special = {len(tokens) + index: name for index, name in enumerate(names)}
     ends = choose_end_tokens(path, ("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"), special)
     vocabulary = Vocabulary(tokens + [b""] * len(names), ends, special, size, "llama3")
@@ -248,7 +253,7 @@ def _tekken_special(path: Path, listed: Any, count: int) -> dict[int, str]:
     """id -> name of all `count` special tokens; those without a name are called ``<SPECIAL_id>``."""
     special = {token: f"<SPECIAL_{token}>" for token in range(count)}
     if listed is None:
-        return special | dict(list(enumerate(_TEKKEN_SPECIAL))[:count])
+        return special | dict(list(enumerate(_TEKKEN_SPECIAL.split()))[:count])
     if not isinstance(listed, list):
         raise TokenizerError(f"{path}: special_tokens must be a list")
     for index, entry in enumerate(listed):

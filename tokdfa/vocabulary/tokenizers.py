@@ -64,7 +64,7 @@ class Tokenizer:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise OptionError(f"the text cannot be encoded as UTF-8: {error.reason} at position {error.start}") from None
+            raise OptionError(f"the text is not valid Unicode: {error.reason} at position {error.start}") from None
         return self._loaded.encode(text)
 
     def decode(self, tokens: Iterable[int]) -> str:
@@ -93,7 +93,7 @@ class Tokenizer:
 
 @dataclass(frozen=True)
 class TokenizerInfo:
-    """What `tokdfa tokenizers` says of one name. `size` is None for a family of files; `missing`: packages to install."""
+    """What `tokdfa tokenizers` says of one name. `size`: None for a family of files; `missing`: packages to install."""
 
     name: str
     summary: str

@@ -1,0 +1,179 @@
+"""SentencePiece models against the library itself, with the dummy prefix that we switch off left on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mistral_common
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.vocabulary.tokenizer_files import SPACE, TEXTS, train_sentencepiece, write_json
+from tokdfa.errors import TokenizerError, VocabularyError
+from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
+
+MODEL = Path(mistral_common.__path__[0]) / "data" / "tokenizer.model.v1"
+
+
+@pytest.fixture(scope="module")
+def mistral() -> Tokenizer:
+    return load_tokenizer("mistral-v1")
+
+
+@pytest.fixture(scope="module")
+def reference() -> Any:
+    return sentencepiece.SentencePieceProcessor(model_file=str(MODEL))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """NFKC, whitespace runs merged, a user-defined symbol, a second control symbol, unigram."""
+    path = tmp_path_factory.mktemp("sentencepiece") / "small.model"
+    return train_sentencepiece(path, user_defined_symbols=["<tool>"], control_symbols=["<turn>"])
+
+
+def test_every_token_of_mistral(mistral: Tokenizer, reference: Any) -> None:
+    vocab = mistral.vocabulary
+    assert vocab.size == reference.GetPieceSize() == 32_000
+    anchor = reference.PieceToId("a")
+    normal = [i for i in range(32_000) if not (reference.IsControl(i) or reference.IsUnknown(i) or reference.IsByte(i))]
+    decoded = reference.DecodeIds([[anchor, token] for token in normal])
+    assert [("a" + vocab.token_bytes(token).decode()) for token in normal] == decoded
+    silent = [token for token in range(32_000) if not vocab.token_bytes(token)]
+    assert silent == [reference.unk_id(), reference.bos_id(), reference.eos_id()]
+    assert vocab.special_tokens == {0: "<unk>", 1: "<s>", 2: "</s>"}
+    assert vocab.end_tokens == (2,)
+
+
+def test_every_byte_token_of_mistral(mistral: Tokenizer, reference: Any) -> None:
+    byte_ids = [token for token in range(32_000) if reference.IsByte(token)]
+    assert [mistral.vocabulary.token_bytes(token) for token in byte_ids] == [bytes([byte]) for byte in range(256)]
+    anchor, of_byte = reference.PieceToId("a"), dict(enumerate(byte_ids))
+    for character in [*map(chr, range(128)), *map(chr, range(0x80, 0x110000, 1013))]:
+        if not 0xD800 <= ord(character) < 0xE000:
+            assert reference.DecodeIds([anchor, *(of_byte[byte] for byte in character.encode())]) == "a" + character
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_encode_is_the_reference_behind_a_line(mistral: Tokenizer, reference: Any, text: str) -> None:
+    # No piece contains a line break, so what follows one is encoded as a continuation by the unchanged model too.
+    prefix = reference.EncodeAsIds("\n")
+    assert mistral.encode(text) == reference.EncodeAsIds("\n" + text)[len(prefix) :]
+
+
+def test_a_leading_space_is_the_dummy_prefix(mistral: Tokenizer, reference: Any) -> None:
+    assert mistral.encode(" Hello world") == reference.EncodeAsIds("Hello world")
+    assert mistral.decode(mistral.encode(" Hello")) == " Hello"
+    assert reference.DecodeIds(mistral.encode(" Hello")) == "Hello"
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.text(alphabet=st.characters(exclude_characters=[SPACE], exclude_categories=["Cs"])))
+def test_any_text_is_spelled_exactly(text: str) -> None:
+    mistral = load_tokenizer("mistral-v1")
+    tokens = mistral.encode(text)
+    assert mistral.spell(tokens) == text.encode()
+    assert mistral.decode(tokens) == text
+
+
+def test_the_space_mark_itself_is_read_as_a_space(mistral: Tokenizer) -> None:
+    assert mistral.decode(mistral.encode(f"a{SPACE}b")) == "a b"
+
+
+def test_cut_characters_are_replaced(mistral: Tokenizer) -> None:
+    first = mistral.encode("\n🫠")[1:][:1]
+    assert mistral.spell(first) == b"\xf0"
+    assert mistral.decode(first) == "\ufffd"
+
+
+def test_a_trained_model(trained: Path) -> None:
+    reference = sentencepiece.SentencePieceProcessor(model_file=str(trained))
+    tokenizer = load_tokenizer(f"sentencepiece:{trained}")
+    vocab, tool, turn = tokenizer.vocabulary, reference.PieceToId("<tool>"), reference.PieceToId("<turn>")
+    assert vocab.end_tokens == (reference.eos_id(),)
+    assert set(vocab.special_tokens) == {0, 1, 2, turn}
+    assert vocab.token_bytes(tool) == b"<tool>"
+    anchor = reference.PieceToId("a")
+    for token in range(vocab.size):
+        if token not in vocab.special_tokens and not reference.IsByte(token):
+            assert "a" + vocab.token_bytes(token).decode() == reference.DecodeIds([anchor, token])
+    # The character map (NFKC) stays, the whitespace rules do not: runs, leading and trailing space are spelled.
+    assert reference.DecodeIds(reference.EncodeAsIds("  ﬁn  ①  ")) == "fin 1"
+    assert tokenizer.decode(tokenizer.encode("  ﬁn  ①  ")) == "  fin  1  "
+    assert tokenizer.spell(tokenizer.encode("  ﬁn  ①  ")) == b"  fin  1  "
+    # A control symbol is plain text, a user-defined one is itself.
+    assert turn not in tokenizer.encode("x<turn>y")
+    assert tokenizer.decode(tokenizer.encode("x<turn>y")) == "x<turn>y"
+    assert tool in tokenizer.encode("x<tool>y")
+    assert tokenizer.decode([turn, tool, 1]) == "<tool>"
+
+
+def test_end_tokens_can_be_chosen(trained: Path) -> None:
+    turn = sentencepiece.SentencePieceProcessor(model_file=str(trained)).PieceToId("<turn>")
+    assert load_tokenizer(f"sentencepiece:{trained}?end=2,<turn>").vocabulary.end_tokens == (2, turn)
+    assert load_tokenizer(f"sentencepiece:{trained}?end={turn}").vocabulary.end_tokens == (turn,)
+    with pytest.raises(TokenizerError, match="'<tool>' is not among the special tokens"):
+        load_tokenizer(f"sentencepiece:{trained}?end=<tool>")
+
+
+def test_a_model_without_end_token_is_refused_until_one_is_named(tmp_path: Path) -> None:
+    path = train_sentencepiece(tmp_path / "no_eos.model", eos_id=-1, control_symbols=["<stop>"])
+    with pytest.raises(TokenizerError, match=r"no_eos.model: the model has no end token \(eos\)"):
+        load_tokenizer(f"sentencepiece:{path}")
+    assert len(load_tokenizer(f"sentencepiece:{path}?end=<stop>").vocabulary.end_tokens) == 1
+
+
+def test_a_model_that_rewrites_its_output_is_refused(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.tsv"
+    rules.write_text("41\t42\n")
+    path = train_sentencepiece(tmp_path / "denormalizer.model", denormalization_rule_tsv=str(rules))
+    with pytest.raises(TokenizerError, match="denormalizer rewrites decoded text"):
+        load_tokenizer(f"sentencepiece:{path}")
+
+
+def test_logit_width(trained: Path) -> None:
+    small = load_tokenizer("mistral-v1")
+    wide = load_tokenizer("mistral-v1", size=32_064)
+    assert wide.vocabulary.size == 32_064
+    assert wide.vocabulary.spell(range(32_000, 32_064)) == b""
+    assert wide.encode("ab c") == small.encode("ab c")
+    assert wide.fingerprint != small.fingerprint
+    with pytest.raises(VocabularyError, match="32000 tokens do not fit a logit width of 31999"):
+        load_tokenizer("mistral-v1", size=31_999)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "it has no pieces"),
+        (b"\x00\x01\x02", "no pieces|starts no protobuf field"),
+        (b"\xff" * 100, "no SentencePiece model"),
+        (b'{"model": {}}', "byte 0 starts no protobuf field"),
+        (b"\x0a\x7fabc", "the field at byte 0 runs past"),
+        (b"\x0a\x03abc\x12\x00", "sentencepiece cannot read this model"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "x.model").write_bytes(data)
+    with pytest.raises(TokenizerError, match=message) as caught:
+        load_tokenizer(f"sentencepiece:{tmp_path / 'x.model'}")
+    assert "x.model" in str(caught.value)
+
+
+def test_a_model_cut_anywhere_before_its_settings_is_refused(tmp_path: Path) -> None:
+    data = MODEL.read_bytes()
+    path = tmp_path / "cut.model"
+    # Some of these cuts fall between two pieces, where the library itself notices nothing.
+    for length in [1, 2, 15, 16, 17, 100_000, *range(200_000, 200_040), len(data) // 2, len(data) - 1000]:
+        path.write_bytes(data[:length])
+        with pytest.raises(TokenizerError, match="cut off|runs past|no SentencePiece model"):
+            load_tokenizer(f"sentencepiece:{path}")
+
+
+def test_a_tokenizer_json_is_no_sentencepiece_model(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "tokenizer.json", {"model": {}})
+    with pytest.raises(TokenizerError, match="this is not a SentencePiece model"):
+        load_tokenizer(f"sentencepiece:{path}")

@@ -1,0 +1,142 @@
+"""A vocabulary: bytes by id, special and end tokens, padding, duplicates, and everything that is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokdfa.errors import VocabularyError
+from tokdfa.vocabulary.vocabulary import MAX_SIZE, MAX_TOKEN_BYTES, Vocabulary
+
+token_lists = st.lists(st.binary(max_size=6), max_size=30)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(token_lists, st.integers(0, 40), st.lists(st.integers(0, 10**6), max_size=20))
+def test_bytes_of_every_id(tokens: list[bytes], padding: int, picks: list[int]) -> None:
+    vocab = Vocabulary([*tokens, b""], [len(tokens)], size=len(tokens) + 1 + padding)
+    assert [vocab.token_bytes(token) for token in range(vocab.size)] == [*tokens, b""] + [b""] * padding
+    assert len(vocab) == vocab.size
+    assert vocab.lengths.tolist() == [len(token) for token in tokens] + [0] * (1 + padding)
+    assert vocab.lengths.dtype == np.int32
+    assert vocab.byte_data.tobytes() == b"".join(tokens)
+    assert vocab.offsets.tolist() == [0, *np.cumsum(vocab.lengths).tolist()]
+    sequence = [pick % vocab.size for pick in picks]
+    assert vocab.spell(sequence) == b"".join([*tokens, *[b""] * (padding + 1)][token] for token in sequence)
+    assert np.flatnonzero(vocab.single_byte_tokens).tolist() == sorted({t[0] for t in tokens if len(t) == 1})
+    assert np.flatnonzero(vocab.used_bytes).tolist() == sorted(set(b"".join(tokens)))
+
+
+def test_end_tokens_are_special_sorted_and_distinct() -> None:
+    vocab = Vocabulary([b"a", b"", b"", b""], [3, 1, 3], {2: "<pad>", 3: "</s>"}, name="toy")
+    assert vocab.end_tokens == (1, 3)
+    assert vocab.end_token_set == {1, 3}
+    assert vocab.special_tokens == {1: "<end>", 2: "<pad>", 3: "</s>"}
+    assert repr(vocab) == "Vocabulary(toy, size=4, end_tokens=[1, 3])"
+
+
+def test_several_ids_with_equal_bytes_are_all_kept() -> None:
+    vocab = Vocabulary.from_dict({"a": [0, 2], b"b": 1, "é": 4}, end_tokens=5)
+    assert [vocab.token_bytes(token) for token in range(6)] == [b"a", b"b", b"a", b"", "é".encode(), b""]
+    assert vocab.size == 6
+
+
+def test_from_dict_by_id_and_with_logit_width() -> None:
+    vocab = Vocabulary.from_dict({0: "x", 3: b"\xff"}, end_tokens=[1], special_tokens={7: "<image>"}, size=64)
+    assert vocab.size == 64
+    assert vocab.token_bytes(3) == b"\xff"
+    assert vocab.special_tokens == {1: "<end>", 7: "<image>"}
+    assert vocab.spell(range(64)) == b"x\xff"
+
+
+def test_the_trie_is_built_once_and_holds_every_spelling_token() -> None:
+    vocab = Vocabulary.from_dict({"a": [0, 3], "ab": 1}, end_tokens=2)
+    assert vocab.trie is vocab.trie
+    assert sorted(vocab.trie.order.tolist()) == [0, 1, 3]
+
+
+def test_fingerprint_tells_all_parts_apart() -> None:
+    def variants() -> list[Vocabulary]:
+        return [
+            Vocabulary([b"a", b"b", b""], [2]),
+            Vocabulary([b"ab", b"", b""], [2]),
+            Vocabulary([b"", b"ab", b""], [2]),
+            Vocabulary([b"a", b"b", b"", b""], [2]),
+            Vocabulary([b"a", b"b", b"", b""], [3]),
+            Vocabulary([b"a", b"b", b"", b""], [2, 3]),
+            Vocabulary([b"a", b"b", b""], [2], {2: "</s>"}),
+            Vocabulary([b"a", b"c", b""], [2]),
+        ]
+
+    prints = [vocab.fingerprint for vocab in variants()]
+    assert len(set(prints)) == len(prints)
+    assert prints == [vocab.fingerprint for vocab in variants()]
+    assert Vocabulary([b"a", b""], [1], size=5).fingerprint == Vocabulary([b"a", b"", b"", b"", b""], [1]).fingerprint
+    assert Vocabulary([b"a", b""], [1], name="x").fingerprint == Vocabulary([b"a", b""], [1], name="y").fingerprint
+
+
+def test_pickles() -> None:
+    vocab = Vocabulary([b"a", b"b", b""], [2], {2: "</s>"}, size=9, name="toy")
+    twin = pickle.loads(pickle.dumps(vocab))
+    assert twin.fingerprint == vocab.fingerprint
+    assert twin.name == "toy"
+
+
+def test_arrays_cannot_be_written() -> None:
+    vocab = Vocabulary([b"a", b""], [1])
+    with pytest.raises(ValueError, match="read-only"):
+        vocab.offsets[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        vocab.byte_data[0] = 1
+
+
+@pytest.mark.parametrize("token", [-1, 2, 10**9])
+def test_ids_outside_are_refused(token: int) -> None:
+    vocab = Vocabulary([b"a", b""], [1])
+    with pytest.raises(VocabularyError, match=rf"token {token} is outside 0\.\.1"):
+        vocab.token_bytes(token)
+    with pytest.raises(VocabularyError, match="outside"):
+        vocab.spell([0, token])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], [0]), "1 to"),
+        (([b"a"], []), "at least one end token"),
+        (([b"a"], [1]), r"special token 1 is outside 0\.\.0"),
+        (([b"a", b""], [1], {-1: "x"}), "special token -1 is outside"),
+        (([b"a", b""], [0]), "token 0 is special but spells b'a'"),
+        (([b"a", b""], [1], {0: "x"}), "token 0 is special but spells b'a'"),
+        (([b"a", b""], [1], None, 1), "2 tokens do not fit a logit width of 1"),
+        (([b"a", b""], [1], None, MAX_SIZE + 1), "1 to"),
+        (([b"a", "b", b""], [2]), "token 1 is a str; tokens are bytes"),
+        (([b"a", b"x" * (MAX_TOKEN_BYTES + 1), b""], [2]), f"token 1 has {MAX_TOKEN_BYTES + 1} bytes"),
+    ],
+)
+def test_inconsistent_vocabularies_are_refused(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(VocabularyError, match=message):
+        Vocabulary(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "ends", "message"),
+    [
+        ({"a": 0, b"b": 0}, 1, "id 0 has two texts: b'a' and b'b'"),
+        ({"a": [0, 1], "b": 1}, 2, "id 1 has two texts"),
+        ({"a": -1}, 2, "token id -1 of 'a'"),
+        ({"a": "0"}, 2, "token id '0' of 'a'"),
+        ({0: 5}, 2, "token 5 is neither text nor bytes"),
+        ({"a": 10**12}, 2, "too large"),
+        ({"a": 0}, 10**12, "too large"),
+        ({"a": 0}, [], "at least one end token"),
+        ({"a": 0}, 0, "token 0 is special but spells"),
+    ],
+)
+def test_dicts_with_faults_are_refused(tokens: dict[object, object], ends: object, message: str) -> None:
+    with pytest.raises(VocabularyError, match=message):
+        Vocabulary.from_dict(tokens, ends)  # type: ignore[arg-type]

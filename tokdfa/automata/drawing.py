@@ -1,0 +1,380 @@
+"""Drawings of small automata in the manner of textbook figures, with matplotlib alone.
+
+States stand in columns by their distance from the start, so that reading goes from left to right. Everything is measured
+in units of the drawing, letters included, so a figure looks the same at any size. What goes where is chosen greedily:
+
+1. Columns: breadth-first distance. Within a column, states are ordered by the mean height of their neighbours on the
+   left (the barycentre heuristic of K. Sugiyama, S. Tagawa and M. Toda, 1981). A gap between columns is as wide as the
+   widest label that must fit into it.
+2. Each arrow is a cubic Bézier curve. Of several bends, from straight to far, it takes the first that is cheapest:
+   touching a state costs most, then lying on an arrow drawn before, then the bend itself. Arrows that lead back prefer
+   to bend downwards. Loops stand on top of their state.
+3. Each label stands beside its arrow where it hides least: states and other labels first, then arrows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import numpy.typing as npt
+
+    Point = npt.NDArray[np.float64]
+
+#: More states than this make no readable figure.
+DRAWN_STATES = 80
+
+# Lengths in units of the drawing; a unit is UNIT_INCHES wide unless the figure would be wider than MAX_INCHES.
+_UNIT_INCHES, _MAX_INCHES = 0.72, 30.0
+_RADIUS, _RING = 0.30, 0.055
+_GAP, _ROW = 0.75, 1.35
+_LETTERS = 0.21
+_LABEL_LINES, _LABEL_WIDTH = 4, 20
+_INK = "#262626"
+
+
+@dataclass
+class _Arrow:
+    """All edges from one state to another, drawn as one curve with one label of `lines`."""
+
+    source: Any
+    target: Any
+    lines: list[str]
+    size: tuple[float, float] = (0.0, 0.0)  # of the label
+    curve: Point = field(default_factory=lambda: np.zeros((4, 2)))  # control points, from rim to rim
+
+    @property
+    def points(self) -> Point:
+        return _bezier(self.curve, np.linspace(0, 1, 25))
+
+
+def draw(
+    graph: Any, ax: Any = None, *, accent: str = "#1a6fb5", highlight: Collection[int] = (), title: str = ""
+) -> Any:
+    """Draw a graph made by `tokdfa.automata.graph` and return the matplotlib Axes.
+
+    Accepting states have a double rim in the `accent` colour; states of `highlight` are filled with it. Without `ax` a
+    figure of fitting size is made. LimitExceeded for more than 80 states.
+    """
+    import matplotlib.pyplot as plt
+
+    if len(graph) > DRAWN_STATES:
+        raise LimitExceeded(
+            f"a drawing of {len(graph)} states cannot be read; draw at most {DRAWN_STATES}, or export with to_dot",
+            limit="drawn states",
+            value=DRAWN_STATES,
+        )
+    arrows = _arrows(graph)
+    places = _place_states(graph, arrows)
+    for arrow in sorted(arrows, key=lambda arrow: _urgency(arrow, places)):
+        arrow.curve = _route(arrow, places, [other.points for other in arrows if other.curve.any()])
+    labels = _place_labels(arrows, places)
+
+    low, high = _extent(places, arrows, labels)
+    if ax is None:
+        width, height = (high - low) * min(_UNIT_INCHES, _MAX_INCHES / (high - low)[0])
+        figure = plt.figure(figsize=(width, height + (0.3 if title else 0.0)))
+        ax = figure.add_axes((0.0, 0.0, 1.0, height / (height + 0.3) if title else 1.0))
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", title=title)
+    ax.set_axis_off()
+    ax.apply_aspect()
+    points_per_unit = ax.get_window_extent().width / ax.figure.dpi * 72 / (high - low)[0]
+    _paint(ax, graph, places, arrows, labels, points_per_unit, accent, highlight)
+    return ax
+
+
+def _arrows(graph: Any) -> list[_Arrow]:
+    """One arrow for each pair of neighbours, its labels joined and cut to a few short lines."""
+    labels: dict[tuple[Any, Any], list[str]] = {}
+    for source, target, data in graph.edges(data=True):
+        labels.setdefault((source, target), []).append(_with_glyphs(data["label"]))
+    arrows = []
+    for (source, target), texts in labels.items():
+        lines = [""]
+        for index, text in enumerate(texts):
+            joined = f"{lines[-1]}, {text}" if lines[-1] else text
+            if len(joined) <= _LABEL_WIDTH or not lines[-1]:
+                lines[-1] = joined
+            elif len(lines) < _LABEL_LINES:
+                lines[-1] += ","
+                lines.append(text)
+            else:
+                lines.append(f"… {len(texts) - index} more")
+                break
+        lines = [line if len(line) <= 2 * _LABEL_WIDTH else line[: 2 * _LABEL_WIDTH - 1] + "…" for line in lines]
+        arrows.append(_Arrow(source, target, lines, _text_size(lines)))
+    return arrows
+
+
+# ------------------------------------------------------------------------------------------------------------- places
+
+
+def _columns(graph: Any) -> list[list[Any]]:
+    """The states by distance from the start, each column in barycentre order; those out of reach come last."""
+    starts = [node for node, data in graph.nodes(data=True) if data["start"]]
+    column_of = dict.fromkeys(starts, 0)
+    queue = deque(starts)
+    while queue:
+        node = queue.popleft()
+        for target in graph.successors(node):
+            if target not in column_of:
+                column_of[target] = column_of[node] + 1
+                queue.append(target)
+    apart = max(column_of.values(), default=-1) + 1
+    columns: list[list[Any]] = []
+    heights: dict[Any, float] = {}
+    for node in graph:
+        column_of.setdefault(node, apart)
+    for column in range(max(column_of.values(), default=-1) + 1):
+        members = [node for node in graph if column_of[node] == column]
+        means = {}
+        for node in members:
+            left = [heights[other] for other in graph.predecessors(node) if column_of[other] < column]
+            means[node] = sum(left) / len(left) if left else 0.0
+        members.sort(key=lambda node: -means[node])
+        heights.update({node: (len(members) - 1) / 2 - row for row, node in enumerate(members)})
+        columns.append(members)
+    return columns
+
+
+def _place_states(graph: Any, arrows: list[_Arrow]) -> dict[Any, Point]:
+    """The centre of each state."""
+    columns = _columns(graph)
+    column_of = {node: index for index, members in enumerate(columns) for node in members}
+    loops = {arrow.source: arrow.size for arrow in arrows if arrow.source == arrow.target}
+    gaps = [_GAP] * len(columns)  # between the rims of a column and the next
+    for arrow in arrows:
+        left, right = sorted((column_of[arrow.source], column_of[arrow.target]))
+        if right == left + 1:
+            gaps[left] = max(gaps[left], arrow.size[0] + 0.4)
+        elif right == left and arrow.source != arrow.target:
+            gaps[left] = max(gaps[left], arrow.size[0] + 0.7)
+    widths = [max([loops[node][0] for node in members if node in loops], default=0.0) for members in columns]
+    places: dict[Any, Point] = {}
+    x = 0.0
+    for index, members in enumerate(columns):
+        tallest = max((loops[node][1] + 0.55 for node in members if node in loops), default=0.0)
+        row = _ROW + tallest if len(members) > 1 else _ROW
+        for position, node in enumerate(members):
+            places[node] = np.array([x, ((len(members) - 1) / 2 - position) * row])
+        following = widths[index + 1] if index + 1 < len(columns) else 0.0
+        x += max(2 * _RADIUS + gaps[index], (widths[index] + following) / 2 + 0.2)
+    return places
+
+
+# ------------------------------------------------------------------------------------------------------------- arrows
+
+
+def _urgency(arrow: _Arrow, places: dict[Any, Point]) -> tuple[int, float]:
+    """Short arrows to the right first, then loops, then long ones, those that lead back last."""
+    across = float(places[arrow.target][0] - places[arrow.source][0])
+    if arrow.source == arrow.target:
+        return (1, 0.0)
+    return (0, across) if across > 0 else (2, -across)
+
+
+def _route(arrow: _Arrow, places: dict[Any, Point], drawn: list[Point]) -> Point:
+    """The cheapest of a fan of curves: control points, shape (4, 2)."""
+    start, end = places[arrow.source], places[arrow.target]
+    obstacles = np.array([place for node, place in places.items() if node not in (arrow.source, arrow.target)])
+    others = np.concatenate(drawn) if drawn else np.zeros((0, 2))
+    if arrow.source == arrow.target:
+        fan = [(_loop(start, side), cost) for side, cost in ((1, 0.0), (-1, 1.0))]
+    else:
+        across = end - start
+        length = float(np.hypot(*across))
+        normal = np.array([-across[1], across[0]]) / length  # to the left of the arrow: upwards if it goes right
+        fan = []
+        for step in range(8):
+            for side in (1, -1) if step else (1,):
+                bend = side * step * 0.35
+                lift = normal * bend
+                curve = np.array([start, start + 0.25 * across + lift, end - 0.25 * across + lift, end])
+                wrong_side = 0.4 if side < 0 else 0.0
+                straight_back = 0.3 if across[0] < 0 and step == 0 else 0.0
+                fan.append((_from_rim_to_rim(curve), abs(bend) + wrong_side + straight_back))
+    costs = []
+    for curve, cost in fan:
+        points = _bezier(curve, np.linspace(0, 1, 25))
+        if len(obstacles):
+            room = np.min(np.hypot(*(points[:, None] - obstacles[None]).transpose(2, 0, 1)))
+            cost += 20.0 * max(0.0, 1.0 - room / (_RADIUS + 0.16))
+            cost += 10.0 * (room < _RADIUS + 0.05)
+        if len(others):
+            near = np.min(np.hypot(*(points[3:-3, None] - others[None]).transpose(2, 0, 1)), axis=1) < 0.12
+            cost += 0.15 * float(near.sum())
+        costs.append(cost)
+    return fan[int(np.argmin(costs))][0]
+
+
+def _loop(centre: Point, side: int) -> Point:
+    """A loop on top of a state (side 1) or below it (-1)."""
+    foot, top = np.array([0.15, 0.26]), np.array([0.42, 0.95])
+    flip = np.array([1.0, side])
+    left, right = np.array([-1.0, 1.0]), np.array([1.0, 1.0])
+    return np.array(
+        [centre + flip * side_ * part for side_, part in ((left, foot), (left, top), (right, top), (right, foot))]
+    )
+
+
+def _bezier(curve: Point, t: Point) -> Point:
+    """Points of a cubic Bézier curve: shape (len(t), 2)."""
+    s = 1 - t
+    weights = np.stack([s**3, 3 * s**2 * t, 3 * s * t**2, t**3], axis=1)
+    return weights @ curve
+
+
+def _from_rim_to_rim(curve: Point) -> Point:
+    """The part of a curve between two states' centres that lies outside their rims."""
+    t = np.linspace(0, 1, 401)
+    points = _bezier(curve, t)
+    outside = (np.hypot(*(points - curve[0]).T) >= _RADIUS) & (np.hypot(*(points - curve[3]).T) >= _RADIUS + 0.02)
+    inner = t[outside]
+    return _part_of(curve, float(inner[0]), float(inner[-1]))
+
+
+def _part_of(curve: Point, t0: float, t1: float) -> Point:
+    """The control points of a curve between two of its parameters (its blossom at t0 and t1)."""
+
+    def blossom(a: float, b: float, c: float) -> Point:
+        points = curve
+        for t in (a, b, c):
+            points = (1 - t) * points[:-1] + t * points[1:]
+        return points[0]
+
+    return np.array([blossom(t0, t0, t0), blossom(t0, t0, t1), blossom(t0, t1, t1), blossom(t1, t1, t1)])
+
+
+# ------------------------------------------------------------------------------------------------------------- labels
+
+
+def _place_labels(arrows: list[_Arrow], places: dict[Any, Point]) -> list[Point]:
+    """The centre of each arrow's label."""
+    centres = np.array(list(places.values())).reshape(-1, 2)
+    curves = [arrow.points for arrow in arrows]
+    placed: list[tuple[Point, Point]] = []  # (centre, half of width and height)
+    for index, arrow in enumerate(arrows):
+        half = np.array(arrow.size) / 2
+        others = np.concatenate([points for other, points in enumerate(curves) if other != index] or [np.zeros((0, 2))])
+        best, least = np.zeros(2), np.inf
+        for t, off_centre in ((0.5, 0.0), (0.42, 0.1), (0.58, 0.1), (0.33, 0.3), (0.67, 0.3), (0.22, 0.6), (0.78, 0.6)):
+            here, ahead = _bezier(arrow.curve, np.array([t - 0.01, t + 0.01]))
+            along = (ahead - here) / max(float(np.hypot(*(ahead - here))), 1e-9)
+            for side in (1.0, -1.0):
+                normal = side * np.array([-along[1], along[0]])
+                distance = np.abs(normal) @ half + 0.07
+                centre = (here + ahead) / 2 + normal * distance
+                outside = np.maximum(np.abs(centres - centre) - half, 0.0)
+                cost = off_centre + 30.0 * float((np.hypot(*outside.T) < _RADIUS + 0.02).sum())
+                cost += 30.0 * sum(bool((np.abs(centre - c) < half + h).all()) for c, h in placed)
+                cost += 1.0 * float((np.abs(others - centre) < half + 0.03).all(axis=1).sum())
+                cost += 1.0 * float((np.abs(curves[index] - centre) < half).all(axis=1).sum())
+                cost += 0.2 * (normal[1] < 0)
+                if cost < least:
+                    best, least = centre, cost
+        placed.append((best, half))
+    return [centre for centre, _ in placed]
+
+
+def _text_size(lines: list[str]) -> tuple[float, float]:
+    """Width and height of a label in units of the drawing."""
+    from matplotlib.textpath import TextPath
+
+    width = max(
+        TextPath((0, 0), line.replace("$", r"\$"), size=_LETTERS, prop=_font()).get_extents().width for line in lines
+    )
+    return float(width) + 0.04, 1.2 * _LETTERS * len(lines)
+
+
+def _font() -> Any:
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(family="DejaVu Sans Mono")
+
+
+def _with_glyphs(text: str) -> str:
+    """`text` with an escape for each character that the font cannot draw."""
+    from matplotlib.font_manager import findfont, get_font
+
+    font = get_font(findfont(_font()))
+    return "".join(
+        character if font.get_char_index(ord(character)) else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- paint
+
+
+def _extent(places: dict[Any, Point], arrows: list[_Arrow], labels: list[Point]) -> tuple[Point, Point]:
+    """The lower left and upper right corners of everything, with a margin."""
+    corners = [np.zeros((1, 2))]
+    for place in places.values():
+        corners += [place[None] - _RADIUS, place[None] + _RADIUS]
+    for arrow, label in zip(arrows, labels, strict=True):
+        half = np.array(arrow.size) / 2
+        corners += [arrow.points, label[None] - half, label[None] + half]
+    everything = np.concatenate(corners)
+    margin = np.array([0.12, 0.12])
+    return everything.min(axis=0) - margin - (0.55, 0.0), everything.max(axis=0) + margin
+
+
+def _paint(
+    ax: Any,
+    graph: Any,
+    places: dict[Any, Point],
+    arrows: list[_Arrow],
+    labels: list[Point],
+    points_per_unit: float,
+    accent: str,
+    highlight: Collection[int],
+) -> None:
+    from matplotlib.patches import Circle, FancyArrowPatch
+    from matplotlib.path import Path
+
+    line = 0.022 * points_per_unit
+    head = {"arrowstyle": "-|>,head_length=0.42,head_width=0.2", "mutation_scale": 0.32 * points_per_unit}
+    style = {"linewidth": line, "color": _INK, "shrinkA": 0, "shrinkB": 0, "joinstyle": "miter", "capstyle": "butt"}
+    for node, data in graph.nodes(data=True):
+        rim = accent if data["accepting"] else _INK
+        fill = accent if node in highlight else "white"
+        ax.add_patch(Circle(places[node], _RADIUS, facecolor=fill, edgecolor=rim, linewidth=1.2 * line, zorder=3))
+        if data["accepting"]:
+            inner = "white" if node in highlight else rim
+            ax.add_patch(Circle(places[node], _RADIUS - _RING, fill=False, edgecolor=inner, linewidth=line, zorder=4))
+        ax.text(
+            *places[node],
+            str(node),
+            ha="center",
+            va="center_baseline",
+            fontsize=_LETTERS * points_per_unit,
+            color="white" if node in highlight else _INK,
+            zorder=5,
+        )
+        if data["start"]:
+            rim_point = places[node] - (_RADIUS + 0.02, 0.0)
+            ax.add_patch(FancyArrowPatch(rim_point - (0.5, 0.0), rim_point, **head, **style, zorder=2))
+    for arrow, label in zip(arrows, labels, strict=True):
+        path = Path(arrow.curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+        ax.add_patch(FancyArrowPatch(path=path, **head, **style, zorder=2))
+        ax.text(
+            *label,
+            "\n".join(arrow.lines),
+            ha="center",
+            va="center",
+            fontsize=_LETTERS * points_per_unit,
+            fontproperties=_font(),
+            color=_INK,
+            linespacing=1.1,
+            parse_math=False,
+            zorder=6,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.0, "alpha": 0.8},
+        )

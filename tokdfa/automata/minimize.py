@@ -1,0 +1,141 @@
+"""The minimal automaton, by refining a partition of the states and one of the transitions in turn.
+
+Two states of a trim automaton are told apart by acceptance, and then by where their transitions lead, until nothing is
+left to tell apart. The algorithm is that of A. Valmari and P. Lehtinen, "Efficient minimization of DFAs with partial
+transition functions", STACS 2008; also A. Valmari, "Fast brief practical DFA minimization", Information Processing
+Letters 112 (2012). It works on partial transition functions as they are, so its cost depends on the live transitions
+and not on states x classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.automata.liveness import _list_incoming_kernel, live_edges, trim, trim_table
+from tokdfa.jit import kernel
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.automata.liveness import Flags, States, Table
+
+# Rows of a refinable partition of n items: int32, shape (7, n). The items of a set stand together in row ITEM, at
+# FIRST[set]..PAST[set]-1, the MARKED[set] marked ones in front; PLACE is the inverse of ITEM; TOUCHED lists the sets
+# that have marks.
+_ITEM, _PLACE, _SET, _FIRST, _PAST, _MARKED, _TOUCHED = range(7)
+
+
+def minimize(dfa: Dfa) -> Dfa:
+    """The minimal automaton of the language of `dfa`, in canonical form.
+
+    O(states x classes + m log m) for m live transitions (Valmari and Lehtinen 2008; see the module's docstring).
+    """
+    trimmed = trim(dfa)
+    if trimmed.state_count < 2:
+        return trimmed
+    table, accepting = np.array(trimmed.transitions), np.array(trimmed.accepting)
+    blocks, count = _refine_blocks_kernel(*live_edges(table), accepting)
+    if count == len(blocks):
+        return trimmed
+    member = np.empty(count, dtype=np.int32)
+    member[blocks] = np.arange(len(blocks), dtype=np.int32)  # any member stands for its block
+    quotient = np.append(blocks, np.int32(-1))[table[member]]
+    return trim_table(quotient, trimmed.byte_class, accepting[member], int(blocks[trimmed.start]))
+
+
+@kernel
+def _new_partition_kernel(size: int) -> Table:
+    """A partition of `size` items with one set, 0."""
+    partition = np.zeros((7, size), dtype=np.int32)
+    for item in range(size):
+        partition[_ITEM, item] = item
+        partition[_PLACE, item] = item
+    partition[_PAST, 0] = size
+    return partition
+
+
+@kernel
+def _mark_item_kernel(partition: Table, item: int, touched: int) -> int:
+    """Mark an unmarked item. Takes and returns the number of touched sets."""
+    group = partition[_SET, item]
+    if partition[_MARKED, group] == 0:
+        partition[_TOUCHED, touched] = group
+        touched += 1
+    place = partition[_PLACE, item]
+    front = partition[_FIRST, group] + partition[_MARKED, group]
+    other = partition[_ITEM, front]
+    partition[_ITEM, place] = other
+    partition[_PLACE, other] = place
+    partition[_ITEM, front] = item
+    partition[_PLACE, item] = front
+    partition[_MARKED, group] += 1
+    return touched
+
+
+@kernel
+def _split_sets_kernel(partition: Table, touched: int, sets: int) -> int:
+    """Split each touched set into its marked and unmarked items. Takes and returns the number of sets.
+
+    The smaller half gets the new number. Each set is used as a splitter once, so an item is in O(log n) splitters.
+    """
+    for index in range(touched):
+        group = partition[_TOUCHED, index]
+        first, past = partition[_FIRST, group], partition[_PAST, group]
+        middle = first + partition[_MARKED, group]
+        partition[_MARKED, group] = 0
+        if middle == past:
+            continue
+        if middle - first <= past - middle:
+            new_first, new_past = first, middle
+            partition[_FIRST, group] = middle
+        else:
+            new_first, new_past = middle, past
+            partition[_PAST, group] = middle
+        partition[_FIRST, sets], partition[_PAST, sets] = new_first, new_past
+        for place in range(new_first, new_past):
+            partition[_SET, partition[_ITEM, place]] = sets
+        sets += 1
+    return sets
+
+
+@kernel
+def _refine_blocks_kernel(sources: States, labels: States, targets: States, accepting: Flags) -> tuple[States, int]:
+    """The blocks of equivalent states of a trim automaton: (block of each state, number of blocks).
+
+    Edges are ordered by label. Two partitions refine each other: *blocks* of states, and *bundles* of edges that have
+    one label and lead into one block. States of a block of which only some have an edge of some bundle are split.
+    """
+    states, edges = len(accepting), len(sources)
+    offsets, incoming = _list_incoming_kernel(targets, states)
+    blocks, block_count = _new_partition_kernel(states), 1
+    touched = 0
+    for state in range(states):
+        if accepting[state]:
+            touched = _mark_item_kernel(blocks, state, touched)
+    block_count = _split_sets_kernel(blocks, touched, block_count)
+
+    bundles, bundle_count = _new_partition_kernel(edges), 0
+    for edge in range(edges):
+        if edge == 0 or labels[edge] != labels[edge - 1]:
+            bundles[_FIRST, bundle_count] = edge
+            bundle_count += 1
+        bundles[_PAST, bundle_count - 1] = edge + 1
+        bundles[_SET, edge] = bundle_count - 1
+
+    next_block, next_bundle = 1, 0  # block 0 need not split: what leads elsewhere tells it apart
+    while next_bundle < bundle_count:
+        touched = 0
+        for place in range(bundles[_FIRST, next_bundle], bundles[_PAST, next_bundle]):
+            touched = _mark_item_kernel(blocks, sources[bundles[_ITEM, place]], touched)
+        block_count = _split_sets_kernel(blocks, touched, block_count)
+        next_bundle += 1
+        while next_block < block_count:
+            touched = 0
+            for place in range(blocks[_FIRST, next_block], blocks[_PAST, next_block]):
+                state = blocks[_ITEM, place]
+                for index in range(offsets[state], offsets[state + 1]):
+                    touched = _mark_item_kernel(bundles, incoming[index], touched)
+            bundle_count = _split_sets_kernel(bundles, touched, bundle_count)
+            next_block += 1
+    return blocks[_SET].copy(), block_count

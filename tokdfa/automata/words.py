@@ -1,0 +1,103 @@
+"""The words of a language: the shortest, the first few, and how many there are."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.automata.liveness import distance_to_accept, trim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tokdfa.automata.dfa import Dfa
+
+
+def shortest_word(dfa: Dfa) -> bytes | None:
+    """The first of the shortest accepted words in the order of their bytes; None iff there are none."""
+    return next(iter(words(dfa, 1)), None)
+
+
+def words(dfa: Dfa, limit: int) -> list[bytes]:
+    """The first `limit` accepted words (all if there are fewer), shorter ones first, then in the order of their bytes.
+
+    Each length costs O(states x classes); the search enters no pair (state, bytes left) twice that has no word.
+    """
+    live = trim(dfa)
+    return list(islice(_words_by_length(live), max(limit, 0))) if live.state_count else []
+
+
+def _words_by_length(live: Dfa) -> Iterator[bytes]:
+    """All words of a trim automaton that accepts some."""
+    distances = distance_to_accept(live).tolist()
+    hopeless: set[tuple[int, int]] = set()
+    ahead = np.zeros(
+        live.state_count + 1, dtype=np.bool_
+    )  # states after exactly `length` bytes; the last entry is dead
+    ahead[0] = True
+    length = 0
+    while ahead[:-1].any():
+        if live.accepting[ahead[:-1]].any():
+            yield from _words_of_length(live, length, distances, hopeless)
+        targets = live.transitions[ahead[:-1]]
+        ahead = np.zeros_like(ahead)
+        ahead[targets] = True
+        length += 1
+
+
+def _words_of_length(live: Dfa, length: int, distances: list[int], hopeless: set[tuple[int, int]]) -> Iterator[bytes]:
+    """All words of one length, depth first. `hopeless` collects (state, bytes left) from which there is no word."""
+
+    def moves(state: int) -> Iterator[tuple[int, int]]:
+        row = live.transitions[state, live.byte_class]
+        return ((int(byte), int(row[byte])) for byte in np.flatnonzero(row >= 0))
+
+    word = bytearray()
+    path = [(0, moves(0))]
+    fruitful = [False]  # whether a word was found below each state of the path
+    while path:
+        state, untried = path[-1]
+        left = length - len(word)
+        if left == 0:
+            yield bytes(word)
+            fruitful[-1] = True
+        elif entered := next(
+            (move for move in untried if distances[move[1]] < left and (move[1], left - 1) not in hopeless), None
+        ):
+            byte, target = entered
+            word.append(byte)
+            path.append((target, moves(target)))
+            fruitful.append(False)
+            continue
+        path.pop()
+        if fruitful.pop():
+            if fruitful:
+                fruitful[-1] = True
+        else:
+            hopeless.add((state, left))
+        if word:
+            word.pop()
+
+
+def count_words(dfa: Dfa, max_length: int) -> int:
+    """How many words of at most `max_length` bytes are accepted, exactly. O(max_length x transitions) large numbers."""
+    live = trim(dfa)
+    if max_length < 0 or not live.state_count:
+        return 0
+    sources, columns = np.nonzero(live.transitions >= 0)
+    targets = live.transitions[sources, columns]
+    weights = np.bincount(live.byte_class)[columns].astype(object)  # bytes a class; object: Python's unbounded int
+    first_edges = np.flatnonzero(np.diff(sources, prepend=-1))
+    counts = live.accepting.astype(np.int64).astype(object)  # words of exactly k bytes from each state
+    total = int(counts[0])
+    for _ in range(max_length):
+        longer = np.zeros(live.state_count, dtype=object)
+        if len(sources):
+            longer[sources[first_edges]] = np.add.reduceat(weights * counts[targets], first_edges)
+        counts = longer
+        if not counts.any():
+            break
+        total += int(counts[0])
+    return total

@@ -1,0 +1,64 @@
+"""The untimed call before the timed ones: a throw-away constraint, so that no sample pays for what happens only once.
+
+A backend's first compile on a vocabulary may load kernels, build the token trie or fill tables of its engine. That is
+the price of a vocabulary, not of a constraint, so it is paid here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa import mask as masks
+from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Backend
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+LABEL = "warm-up"
+
+
+def warm_up(backend: Backend) -> None:
+    """Compile a throw-away constraint, fill a mask and take a token.
+
+    What goes wrong here is ignored on purpose, panics included: the constraint that is asked for will show it, in a
+    place where it is recorded.
+    """
+    constraint = throwaway(backend)
+    if constraint is None:
+        return
+    try:
+        matcher = backend.compile(constraint).start()
+        mask = masks.allocate_mask(backend.vocab.size)
+        matcher.fill_mask(mask)
+        allowed = masks.mask_to_ids(mask)
+        if len(allowed):
+            matcher.advance(int(allowed[0]))
+            matcher.fill_mask(mask)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        return
+
+
+def throwaway(backend: Backend) -> Constraint | None:
+    """A small constraint of the first kind that the backend takes; None if the vocabulary has no plain word."""
+    word = _plain_word(backend.vocab)
+    if word is None:
+        return None
+    by_kind: dict[str, Constraint] = {
+        "regex": Regex(f"(?:{word}){{1,3}}", label=LABEL),
+        "choice": Choice([word, word * 2], label=LABEL),
+        "grammar": Grammar(f'start: "{word}"+', label=LABEL),
+        "json_schema": JsonSchema({"type": "boolean"}, label=LABEL),
+    }
+    return next((by_kind[kind] for kind in backend.kinds if kind in by_kind), None)
+
+
+def _plain_word(vocab: Vocabulary) -> str | None:
+    """The first token that is made of ASCII letters and digits; they mean themselves in every syntax."""
+    for token in range(vocab.size):
+        spelled = vocab.token_bytes(token)
+        if spelled.isalnum():  # bytes: ASCII letters and digits only
+            return spelled.decode("ascii")
+    return None

@@ -1,0 +1,306 @@
+"""The command `tokdfa`: run experiments, report on them, look at masks, list and check what there is.
+
+Each command prepares arguments, calls the library and prints. Heavy modules are imported inside commands, so that
+``tokdfa --help`` answers at once. Errors of tokdfa's own are printed without a traceback; the exit status is then 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tokdfa.errors import ConfigError, OptionError, TokdfaError, TokenRefused
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Matcher
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+app = typer.Typer(
+    help="Compare the strategies for turning constraints into token masks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+OptionsArgument = Annotated[
+    list[str] | None, typer.Option("--option", "-o", help="A backend option as NAME=VALUE; may be repeated.")
+]
+
+
+def main() -> None:
+    """The entry point: runs the command and turns tokdfa's errors into one message and exit status 1."""
+    try:
+        app()
+    except TokdfaError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False)
+        sys.exit(1)
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="The experiment's YAML file.")],
+    folder: Annotated[Path | None, typer.Option(help="Where run folders go (default: results/ beside the file).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what an earlier run has measured.")] = False,
+    report: Annotated[bool, typer.Option(help="Write tables, plots and the HTML page at the end.")] = True,
+) -> None:
+    """Run an experiment; an interrupted one goes on where it stopped."""
+    from tokdfa.runs.config import load_config
+    from tokdfa.runs.expand import describe
+
+    config = load_config(file)
+    plan = describe(config)
+    console.print(f"[bold]{config.name}[/]: {_plain(config.question)}", highlight=False)
+    console.print(_plain(str(plan)), highlight=False)
+    if dry_run:
+        return
+    _ensure_warm()
+    from tokdfa.cli_progress import RunProgress
+    from tokdfa.runs.execute import run as execute
+
+    with RunProgress(console) as progress:
+        summary = execute(config, folder=folder, progress=progress, fresh=fresh)
+    console.print(_plain(str(summary)), highlight=False)
+    if report:
+        _report(summary.folder)
+    if summary.interrupted:
+        raise typer.Exit(130)
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders (or the folder that holds them).")],
+) -> None:
+    """Write tables (Markdown), plots and one HTML page for each run folder."""
+    for folder in folders:
+        inside = [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))
+        if not inside:
+            raise ConfigError("there is no run in this folder (no config.yaml)", str(folder))
+        for run_folder in inside:
+            _report(run_folder)
+
+
+def _report(folder: Path) -> None:
+    from tokdfa.report.html import write_report
+    from tokdfa.report.tables import print_summary
+    from tokdfa.runs.store import open_run
+
+    measured = open_run(folder)
+    print_summary(measured, console)
+    files = write_report(measured)
+    console.print(f"report: {files.html}", highlight=False, soft_wrap=True)
+
+
+@app.command("mask")
+def show_mask(
+    tokenizer: Annotated[str, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")],
+    regex: Annotated[str | None, typer.Option("--regex", "-r", help="The constraint: a regular expression.")] = None,
+    choice: Annotated[list[str] | None, typer.Option("--choice", "-c", help="The constraint: a text; repeat.")] = None,
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
+    backend: Annotated[str, typer.Option("--backend", "-b", help="A name that `tokdfa backends` lists.")] = "token_index",
+    search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="How many allowed tokens to print.")] = 24,
+    option: OptionsArgument = None,
+) -> None:
+    """Print which tokens may come next."""
+    from tokdfa.backends.registry import create_backend
+    from tokdfa.constraint import Choice, Regex
+    from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+    if (regex is None) == (not choice):
+        raise OptionError("give a constraint: either --regex PATTERN, or --choice TEXT once or more")
+    constraint: Constraint = Regex(regex, search=search) if regex is not None else Choice(choice or [])
+    _ensure_warm()
+    loaded = load_tokenizer(tokenizer)
+    settings = _parse_options(backend, option or [])
+    if backend == "token_index" and not settings:
+        settings = {"lazy": True}
+    matcher = create_backend(backend, loaded.vocabulary, **settings).compile(constraint).start()
+    _advance_by_text(matcher, loaded, prefix)
+    _print_mask(matcher, loaded, samples)
+
+
+def _advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str) -> None:
+    """Feed the tokenizer's tokens of `prefix`."""
+    vocab = tokenizer.vocabulary
+    done: list[int] = []
+    for token in tokenizer.encode(prefix):
+        try:
+            matcher.advance(token)
+        except TokenRefused:
+            raise TokdfaError(
+                f"the prefix leaves the constraint: after {vocab.spell(done)!r}, "
+                f"token {token} ({vocab.token_bytes(token)!r}) is not allowed"
+            ) from None
+        done.append(token)
+    if done:
+        spelled = " ".join(f"{vocab.token_bytes(token)!r}" for token in done)
+        console.print(f"prefix    {len(done)} tokens: {_plain(spelled)}", highlight=False)
+
+
+def _print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int) -> None:
+    import numpy as np
+    from rich.table import Table
+
+    from tokdfa import mask as masks
+
+    vocab = tokenizer.vocabulary
+    mask = masks.allocate_mask(vocab.size)
+    matcher.fill_mask(mask)
+    allowed = masks.mask_to_ids(mask)
+    spelling = sorted((vocab.token_bytes(token), token) for token in allowed.tolist() if vocab.token_bytes(token))
+    share = len(spelling) / vocab.size
+    console.print(f"allowed   {len(spelling):,} of {vocab.size:,} tokens ({share:.2%})", highlight=False)
+    console.print(f"may end   {'yes' if matcher.can_end() else 'no'}", highlight=False)
+    forced = matcher.forced_tokens()
+    if forced:
+        console.print(f"forced    {_plain(repr(vocab.spell(forced)))} ({len(forced)} tokens)", highlight=False)
+    if not spelling or samples <= 0:
+        return
+    picked = np.unique(np.linspace(0, len(spelling) - 1, min(samples, len(spelling))).round().astype(int))
+    table = Table("token", "bytes", "token", "bytes", "token", "bytes", box=None, pad_edge=False)
+    cells = [cell for k in picked.tolist() for cell in (str(spelling[k][1]), _plain(repr(spelling[k][0])[1:]))]
+    for start in range(0, len(cells), 6):
+        table.add_row(*cells[start : start + 6])
+    title = "all of them" if len(picked) == len(spelling) else f"{len(picked)} of them, evenly spaced in byte order"
+    console.print(f"{title}:", highlight=False)
+    console.print(table)
+
+
+@app.command("backends")
+def list_backends(name: Annotated[str | None, typer.Argument(help="One backend, with its options.")] = None) -> None:
+    """List the backends, or one backend's options."""
+    from rich.table import Table
+
+    from tokdfa.backends.registry import backend_class, backend_info, backends
+
+    if name is None:
+        table = Table("backend", "takes", "what it is", "installed", box=None, pad_edge=False)
+        for info in backends().values():
+            installed = "yes" if info.installed else f"no: pip install {' '.join(info.missing)}"
+            table.add_row(info.name, ", ".join(info.kinds), info.summary, installed)
+        console.print(table)
+        return
+    info = backend_info(name)
+    console.print(f"[bold]{info.name}[/]: {_plain(info.summary)}", highlight=False)
+    console.print(f"takes {', '.join(info.kinds)}", highlight=False)
+    table = Table("option", "type", "default", "what it does", box=None, pad_edge=False)
+    for option in info.options:
+        kind = " | ".join(option.choices) or option.kind.__name__
+        table.add_row(option.name, _plain(kind), _plain(repr(option.default)), _plain(option.help))
+    console.print(table if info.options else "no options")
+    for law, reason in backend_class(name).known_differences.items():
+        console.print(f"known difference ({_plain(law)}): {_plain(reason)}", highlight=False)
+
+
+@app.command("tokenizers")
+def list_tokenizers() -> None:
+    """List the tokenizers that can be loaded by name."""
+    from rich.table import Table
+
+    from tokdfa.vocabulary.tokenizers import tokenizer_names
+
+    table = Table("name", "tokens", "what it is", "installed", box=None, pad_edge=False)
+    for info in tokenizer_names().values():
+        size = f"{info.size:,}" if info.size else "by file"
+        installed = "yes" if info.installed else f"no: pip install 'tokdfa[{info.extra}]'"
+        table.add_row(_plain(info.name), size, _plain(info.summary), _plain(installed))
+    console.print(table)
+
+
+@app.command()
+def check(
+    backend: Annotated[str, typer.Argument(help="A name that `tokdfa backends` lists.")],
+    tokenizer: Annotated[
+        list[str] | None, typer.Option("--tokenizer", "-t", help="Also on this tokenizer; may be repeated.")
+    ] = None,
+    option: OptionsArgument = None,
+) -> None:
+    """Run the laws of the mask interface on a backend."""
+    from tokdfa.backends.contract import check_backend, real_cases, toy_cases
+
+    settings = _parse_options(backend, option or [])
+    _ensure_warm()
+    cases = [*toy_cases(), *(real_cases(tokenizer) if tokenizer else [])]
+    with console.status("checking") as status:
+        results = check_backend(
+            backend, settings, cases=cases, report=lambda result: status.update(f"checking: {_plain(result.law)}")
+        )
+    _print_law_results(results)
+    if any(not result.ok for result in results):
+        raise typer.Exit(1)
+
+
+def _print_law_results(results: list[Any]) -> None:
+    from rich.table import Table
+
+    table = Table("law", "held", "declared difference", "broken", "not applicable", box=None, pad_edge=False)
+    laws = list(dict.fromkeys(result.law for result in results))
+    for law in laws:
+        outcomes = [result.outcome for result in results if result.law == law]
+        counts = [sum(outcome == name for outcome in outcomes) for name in ("held", "declared", "broken", "skipped")]
+        table.add_row(law, *(str(number) if number else "" for number in counts))
+    console.print(table)
+    for result in results:
+        if not result.ok:
+            console.print(f"[red]broken[/] {_plain(f'{result.law}, {result.case}: {result.message}')}", highlight=False)
+
+
+@app.command()
+def warmup() -> None:
+    """Compile all kernels now (they are kept on disk)."""
+    from tokdfa import jit
+
+    if jit.is_warm():
+        console.print(f"all kernels are compiled already, in {jit.kernel_folder()}", highlight=False, soft_wrap=True)
+        return
+    _ensure_warm()
+
+
+def _ensure_warm() -> None:
+    """Compile the kernels if this machine has not yet, saying so."""
+    from tokdfa import jit
+
+    if jit.is_warm():
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console.print(
+        f"compiling kernels, once (under a minute; kept in {jit.kernel_folder()})", highlight=False, soft_wrap=True
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        bar = progress.add_task("kernels", total=len(jit.WARMUP_STEPS))
+        for title, done, total in jit.warm_up():
+            progress.update(bar, description=title, completed=done, total=total)
+        progress.update(bar, description="kernels", completed=len(jit.WARMUP_STEPS))
+
+
+def _parse_options(backend: str, given: list[str]) -> dict[str, Any]:
+    """NAME=VALUE texts as typed settings of `backend`."""
+    from tokdfa.backends.registry import backend_class
+    from tokdfa.errors import UnknownNameError
+
+    known = {option.name: option for option in backend_class(backend).options}
+    settings: dict[str, Any] = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise OptionError(f"an option is NAME=VALUE, not {text!r}")
+        if name not in known:
+            raise UnknownNameError(f"option of backend {backend}", name, known)
+        settings[name] = known[name].parse(value)
+    return settings
+
+
+def _plain(text: str) -> str:
+    """`text` without any meaning to rich's markup."""
+    from rich.markup import escape
+
+    return escape(text)

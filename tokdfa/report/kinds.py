@@ -1,0 +1,40 @@
+"""Which tables, plots and sentences a run of each kind gets. A new kind of experiment adds a module and a line here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.report import headlines, plots, regex_states, tables, trie_walk
+
+if TYPE_CHECKING:
+    from tokdfa.report.cells import Table
+    from tokdfa.report.data import RunData
+    from tokdfa.report.plots import Plot
+
+_SPECIAL = {"trie_walk": trie_walk, "regex_states": regex_states}
+
+
+def build_tables(data: RunData) -> list[Table]:
+    """All tables of a run that have a row; the environment comes last."""
+    built: list[Table] = []
+    if data.kind in _SPECIAL:
+        built += _SPECIAL[data.kind].build_tables(data) if len(data.results) else []
+    elif len(data.results):
+        built.append(tables.plain_results(data))
+    if len(data.items):
+        built += tables.build_tables(data)
+    return [table for table in [*built, tables.environment(data)] if table.rows]
+
+
+def build_plots(data: RunData) -> list[Plot]:
+    """All plots of a run, drawn or with the reason why not."""
+    if data.kind in _SPECIAL:
+        return _SPECIAL[data.kind].build_plots(data)
+    return plots.build_plots(data)
+
+
+def build_headlines(data: RunData) -> list[str]:
+    """What the run found, in sentences computed from its data."""
+    if data.kind in _SPECIAL:
+        return _SPECIAL[data.kind].headlines(data)
+    return headlines.headlines(data)

@@ -1,0 +1,140 @@
+"""Reports on runs of kind ``regex_states``: how many states a regex's automaton has, by the way it is built.
+
+Derivatives give one state per distinct expression, so every simplification law that makes two expressions one saves
+states; subset construction gives one per set of positions of an NFA; the minimal DFA is the least there is. The claim
+under test (000): with simplification the derivative automaton, while not minimal, is typically much smaller than the
+unminimised result of subset construction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.report import style
+from tokdfa.report.cells import NOTHING, Table, number_cell, readable, status_cell, text_cell
+from tokdfa.report.metrics import METRICS, short_factor
+from tokdfa.report.plots import MAX_GROUPS, Plot, grouped_bars, left_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tokdfa.report.data import RunData
+    from tokdfa.report.metrics import Metric
+
+MINIMAL = "minimal"
+
+
+def variants(data: RunData) -> list[str]:
+    """The ways of building, in the order of the run."""
+    return [str(variant) for variant in dict.fromkeys(data.results["variant"])] if len(data.results) else []
+
+
+def state_counts(data: RunData) -> pd.DataFrame:
+    """States: one row per constraint, one column per variant, NaN where a variant did not finish."""
+    results = data.results
+    done = results[results["status"] == "ok"]
+    table = done.pivot_table(index="constraint", columns="variant", values="states", aggfunc="first", sort=False)
+    order = list(dict.fromkeys(results["constraint"]))
+    return table.astype("float64").reindex(index=order, columns=variants(data))
+
+
+def over_minimal(data: RunData) -> pd.DataFrame:
+    """States over those of the minimal DFA, for the constraints whose minimal DFA is known; else empty."""
+    counts = state_counts(data)
+    if MINIMAL not in counts:
+        return counts.iloc[:0]
+    return counts.div(counts[MINIMAL], axis=0).dropna(subset=[MINIMAL])
+
+
+def build_tables(data: RunData) -> list[Table]:
+    """States and seconds: one row per constraint, one column per variant, or why there is no number."""
+    return [
+        _by_variant(data, METRICS["dfa_states"], "States of the byte automaton that each variant builds."),
+        _by_variant(data, METRICS["build_time"], "Time to build all states of the automaton."),
+    ]
+
+
+def _by_variant(data: RunData, metric: Metric, note: str) -> Table:
+    rows = []
+    for constraint, group in data.results.groupby("constraint", sort=False):
+        found = {str(entry["variant"]): entry for _, entry in group.iterrows()}
+        row = [text_cell(constraint)]
+        for variant in variants(data):
+            if variant not in found:
+                row.append(NOTHING)
+            elif found[variant]["status"] != "ok":
+                row.append(status_cell(found[variant]["status"]))
+            else:
+                row.append(number_cell(metric, float(found[variant][metric.column])))
+        rows.append(tuple(row))
+    return Table(
+        metric.name, f"{metric.title} by variant".capitalize(), note, ("constraint", *variants(data)), tuple(rows)
+    )
+
+
+def build_plots(data: RunData) -> list[Plot]:
+    """The factor over the minimal DFA by variant, and the states of each constraint."""
+    if data.results.empty:
+        return [left_out("regex_states", "States by variant", "the run has no results yet")]
+    with style.drawing():
+        return [factor_bars(data), state_bars(data)]
+
+
+def factor_bars(data: RunData) -> Plot:
+    """Per variant the median over constraints of states over minimal states, with a line to the extremes."""
+    name, title = "states_over_minimal", "States over those of the minimal DFA"
+    factors = over_minimal(data).drop(columns=MINIMAL, errors="ignore").dropna(axis=1, how="all")
+    if factors.empty or not len(factors.columns):
+        return left_out(name, title, f"no constraint has both a {MINIMAL!r} DFA and another variant")
+    look = style.looks_in_order(list(variants(data)))
+    figure, (axes,) = style.new_figure(1, 0.4 + 0.27 * len(factors.columns))
+    axes.set_xscale("log")
+    for place, variant in enumerate(map(str, factors.columns)):
+        column = factors[variant].dropna()
+        axes.barh(place, column.median(), height=0.7, **style.bars(look[variant]))
+        axes.plot([column.min(), column.max()], [place, place], color=style.INK, linewidth=1)
+        unfinished = len(factors) - len(column)
+        note = f"{short_factor(column.median())}x" + (f" ({unfinished} unfinished)" if unfinished else "")
+        style.annotate_end(axes, column.max(), place, note)
+    axes.set_yticks(range(len(factors.columns)), [style.drawable(str(variant), 32) for variant in factors.columns])
+    axes.set_ylim(len(factors.columns) - 0.4, -0.6)
+    style.bare_rows(axes)
+    axes.margins(x=0.25)
+    style.set_axis(axes.xaxis, METRICS["state_factor"])
+    caption = "Bars and numbers: median over the constraints that the variant finished; lines: lowest to highest."
+    return Plot(name, title, caption, figure)
+
+
+def state_bars(data: RunData) -> Plot:
+    """The states of every constraint, one bar per variant."""
+    name, title = "states_by_constraint", "States by constraint"
+    counts = state_counts(data)
+    shown = counts.dropna(how="all").head(MAX_GROUPS)
+    if shown.empty:
+        return left_out(name, title, "no variant has finished on any constraint")
+    figure = grouped_bars(shown, METRICS["dfa_states"], style.looks_in_order(variants(data)), {})
+    caption = "A missing bar did not finish: see the table." if shown.isna().to_numpy().any() else ""
+    if len(counts) > len(shown):
+        caption += f" {len(shown)} of {len(counts)} constraints; all are in the table."
+    return Plot(name, title, caption.strip(), figure)
+
+
+def headlines(data: RunData) -> list[str]:
+    """Each variant's states over the minimal DFA's, and what did not finish."""
+    if data.results.empty:
+        return ["The run has no results yet."]
+    factors = over_minimal(data)
+    sentences = []
+    for variant in variants(data):
+        column = factors[variant].dropna() if variant in factors and variant != MINIMAL else factors.iloc[:0, 0]
+        if len(column):
+            spread = f"{short_factor(column.min())}–{short_factor(column.max())}"
+            sentences.append(
+                f"{variant}: {short_factor(column.median())} times the states of the minimal DFA "
+                f"(median of {len(column)} constraints; {spread})."
+            )
+    failed = data.results[data.results["status"] != "ok"]
+    if len(failed):
+        kinds = ", ".join(f"{count} {readable(kind)}" for kind, count in failed["status"].value_counts().items())
+        sentences.append(f"{len(failed)} of {len(data.results)} builds did not finish: {kinds}.")
+    return sentences

@@ -1,0 +1,180 @@
+"""Reports on runs of kind ``trie_walk``: what one walk of the token trie costs, by mask density and vocabulary size.
+
+A wide mask visits nearly all nodes of the trie, a narrow one skips most subtrees; the time per visited node tells how
+good the inner loop is, the time per mask how good the skipping is (004). Both engines are divided by the nodes that
+tokdfa's walk visits, so their times per node compare like their times. Building the trie is paid once a vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from tokdfa.report import style
+from tokdfa.report.cells import Cell, Table, count_cell, number_cell, share_cell, text_cell
+from tokdfa.report.metrics import METRICS, format_seconds, short_factor
+from tokdfa.report.plots import Plot, left_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tokdfa.report.data import RunData
+
+OURS = "tokdfa"
+
+
+def build_tables(data: RunData) -> list[Table]:
+    """The walks, and the tries that are walked."""
+    return [walks(data), tries(data)]
+
+
+def walks(data: RunData) -> Table:
+    """One row per tokenizer, pattern and engine, with each peer's time over ours."""
+    time, node = METRICS["walk_time"], METRICS["node_time"]
+    rows = []
+    for _, group in data.results.groupby(["tokenizer", "pattern"], sort=False):
+        ours = _first(group.loc[group["engine"] == OURS, "ns_median"])
+        for _, entry in group.iterrows():
+            ratio = float(entry["ns_median"]) / ours
+            median = number_cell(time, entry["ns_median"] * time.factor)
+            if entry["engine"] != OURS and not math.isnan(ratio):
+                median = median._replace(detail=f"{short_factor(ratio)}x of {OURS}", detail_value=ratio)
+            rows.append(
+                (
+                    *map(text_cell, (entry["tokenizer"], entry["label"] or entry["pattern"], entry["engine"])),
+                    count_cell(entry["allowed"]),
+                    share_cell(entry["density"]),
+                    count_cell(entry["nodes_visited"]),
+                    median,
+                    number_cell(time, entry["ns_min"] * time.factor),
+                    number_cell(node, entry["ns_per_node"] * node.factor),
+                    count_cell(entry["differs"]),
+                )
+            )
+    columns = (
+        "tokenizer",
+        "pattern",
+        "engine",
+        "allowed",
+        "share",
+        "nodes",
+        "median",
+        "fastest",
+        "per node",
+        "differs",
+    )
+    note = (
+        "The mask of a pattern's first state, again and again. Nodes are those that tokdfa's walk visits; "
+        f"differs counts tokens in which a mask differs from that of {OURS}."
+    )
+    return Table("trie_walk", "Walks of the token trie", note, columns, tuple(rows))
+
+
+def tries(data: RunData) -> Table:
+    """One row per tokenizer: nodes of its trie, and the time to build it."""
+    rows = []
+    for tokenizer, group in data.results.groupby("tokenizer", sort=False):
+        one = group.iloc[0]
+        counts = (one["vocab_size"], one["trie_nodes"], one["trie_nodes"] / one["vocab_size"])
+        rows.append(
+            (text_cell(tokenizer), *map(count_cell, counts), Cell(f"{one['build_ms']:.3g} ms", float(one["build_ms"])))
+        )
+    columns = ("tokenizer", "vocabulary size", "trie nodes", "nodes per token", "build time")
+    return Table("tries", "The tries", "Median of five builds.", columns, tuple(rows))
+
+
+def _first(values: pd.Series[float]) -> float:
+    return float(values.iloc[0]) if len(values) else math.nan
+
+
+def build_plots(data: RunData) -> list[Plot]:
+    """Time per node against mask density (a panel per tokenizer), and against vocabulary size."""
+    if data.results.empty:
+        return [left_out("trie_walk", "Time per trie node", "the run has no results yet")]
+    with style.drawing():
+        look = style.looks({engine: _program(engine) for engine in _engines(data)})
+        return [by_density(data, look), by_vocabulary(data, look)]
+
+
+def _engines(data: RunData) -> list[str]:
+    return [str(engine) for engine in dict.fromkeys(data.results["engine"])]
+
+
+def _program(engine: str) -> str:
+    """The name before the first space or comma: ``llguidance slices off`` is llguidance."""
+    return re.split("[ ,]", engine)[0]
+
+
+def by_density(data: RunData, look: dict[str, style.Look]) -> Plot:
+    """Time per node against the share of the vocabulary that is allowed."""
+    name, title = "node_time_density", "Time per trie node by mask density"
+    known = data.results[(data.results["density"] > 0) & data.results["ns_per_node"].notna()]
+    if known.empty:
+        return left_out(name, title, "no pattern allows a token")
+    metric = METRICS["node_time"]
+    tokenizers = [str(tokenizer) for tokenizer in dict.fromkeys(known["tokenizer"])]
+    figure, panels = style.new_figure(len(tokenizers), 2.1, sharex=True)
+    for axes, tokenizer in zip(panels, tokenizers, strict=True):
+        mine = known[known["tokenizer"] == tokenizer]
+        for engine, one in look.items():
+            points = mine[mine["engine"] == engine].sort_values("density")
+            marks = {"marker": one.marker, "markersize": 5}
+            axes.plot(points["density"], points["ns_per_node"] * metric.factor, **style.curve(one), **marks)
+        axes.set_title(f"{style.drawable(tokenizer, 40)} ({mine['vocab_size'].iloc[0]:,.0f} tokens)")
+        axes.set_yscale("log")
+        style.set_axis(axes.yaxis, metric, "per node", log=True)
+    style.set_axis(panels[-1].xaxis, METRICS["density"], "share of the vocabulary allowed")
+    style.legend(figure, list(look), look, "curves")
+    return Plot(name, title, "One point per pattern; lower is better.", figure)
+
+
+def by_vocabulary(data: RunData, look: dict[str, style.Look]) -> Plot:
+    """Time per node of each tokenizer's widest mask against the vocabulary size."""
+    name, title = "node_time_vocabulary", "Time per trie node of the widest mask by vocabulary size"
+    widest = widest_masks(data)
+    if widest["vocab_size"].nunique() < 2:
+        return left_out(name, title, "fewer than two vocabulary sizes")
+    metric = METRICS["node_time"]
+    figure, (axes,) = style.new_figure(1, 2.3)
+    for engine, one in look.items():
+        points = widest[widest["engine"] == engine].sort_values("vocab_size")
+        marks = {"marker": one.marker, "markersize": 5}
+        axes.plot(points["vocab_size"], points["ns_per_node"] * metric.factor, **style.curve(one), **marks)
+    axes.set_ylim(bottom=0)
+    style.set_axis(axes.yaxis, metric, "per node")
+    style.set_axis(axes.xaxis, METRICS["vocab_size"], "vocabulary size (tokens)")
+    style.legend(figure, list(look), look, "curves")
+    return Plot(name, title, "Of each tokenizer the pattern that allows most tokens; lower is better.", figure)
+
+
+def widest_masks(data: RunData) -> pd.DataFrame:
+    """The results of the pattern that allows most tokens, for each tokenizer."""
+    results = data.results
+    most = results.groupby("tokenizer")["allowed"].transform("max")
+    patterns = set(map(tuple, results.loc[results["allowed"] == most, ["tokenizer", "pattern"]].to_numpy()))
+    chosen = [
+        (tokenizer, pattern) in patterns
+        for tokenizer, pattern in zip(results["tokenizer"], results["pattern"], strict=True)
+    ]
+    return results[chosen]
+
+
+def headlines(data: RunData) -> list[str]:
+    """For each tokenizer's widest mask: our time and time per node, and each peer's time over ours."""
+    if data.results.empty:
+        return ["The run has no results yet."]
+    sentences = []
+    for tokenizer, group in widest_masks(data).groupby("tokenizer", sort=False):
+        ours = group[group["engine"] == OURS]
+        if ours.empty:
+            continue
+        one = ours.iloc[0]
+        node = format_seconds(one["ns_per_node"] * 1e-9)
+        sentence = f"{tokenizer}: the widest mask ({one['allowed']:,.0f} tokens) takes tokdfa "
+        sentence += f"{format_seconds(one['ns_median'] * 1e-9)}, {node} a node"
+        for _, peer in group[[_program(engine) != OURS for engine in group["engine"]]].iterrows():
+            ratio = short_factor(peer["ns_median"] / one["ns_median"])
+            sentence += f"; {peer['engine']} takes {format_seconds(peer['ns_median'] * 1e-9)}, {ratio} times as long"
+        sentences.append(f"{sentence}.")
+    return sentences

@@ -1,0 +1,155 @@
+"""The experiment file: a typed YAML, checked as a whole before anything runs.
+
+`load_config` resolves what the file leaves open: files it refers to are read in, grids of backend options are spelled
+out, defaults and labels are filled in. Two files that resolve to the same thing are the same experiment. The resolved
+form is itself an experiment file (``config.yaml`` in the run folder) and loads to an equal config.
+
+What is refused here rather than during a run: unknown or missing keys, wrong types, unknown backends, options, option
+values, tokenizers, workloads and measures, patterns that cannot be parsed, labels given twice. A backend whose package
+is missing and a constraint that a backend does not take are results, not mistakes: they become rows that say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from tokdfa.bench.limits import Limits
+from tokdfa.bench.workloads import Workload, canonical_json
+from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Backend
+
+Measure = Literal["compile", "first_mask", "mask", "advance", "memory"]
+
+#: Kind of experiment -> "module:function" that measures one item of it, ``run_item(settings, seed) -> list[dict]``.
+#: The module may have a ``check_settings(settings)`` that raises OptionError. "backends" is measured by `jobs`.
+KINDS: dict[str, str | None] = {
+    "backends": None,
+    "trie_walk": "tokdfa.bench.trie_walk:run_item",
+    "regex_states": "tokdfa.bench.regex_states:run_item",
+}
+
+
+class ConstraintEntry(BaseModel):
+    """One constraint: exactly one of `regex`, `choice`, `grammar` (Lark text) and `json_schema`, with its options."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    label: str = ""
+    regex: str | None = None
+    search: bool = False
+    ascii_classes: bool = False
+    flags: str = ""
+    choice: list[str] | None = None
+    grammar: str | None = None
+    start: str = "start"
+    json_schema: dict[str, Any] | bool | str | None = None
+
+    def build(self) -> Constraint:
+        """The constraint. Raises OptionError or EmptyLanguageError."""
+        if self.regex is not None:
+            return Regex(self.regex, self.search, self.ascii_classes, self.flags, label=self.label)
+        if self.choice is not None:
+            return Choice(self.choice, label=self.label)
+        if self.grammar is not None:
+            return Grammar(self.grammar, self.start, label=self.label)
+        if self.json_schema is not None:
+            return JsonSchema(self.json_schema, label=self.label)
+        raise ConfigError(f"constraint {self.label!r} has none of {', '.join(CONSTRAINT_KEYS)}")
+
+    def key(self) -> str:
+        """What its language depends on, as canonical JSON: everything but the label."""
+        return canonical_json(self.model_dump(mode="json", exclude={"label"}, exclude_defaults=True))
+
+
+#: What says which kind of constraint an entry is -> the options that go with it.
+CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
+    "regex": frozenset({"search", "ascii_classes", "flags"}),
+    "choice": frozenset(),
+    "grammar": frozenset({"start"}),
+    "json_schema": frozenset(),
+}
+
+
+class BackendEntry(BaseModel):
+    """One backend with one value for each of its options. `label` is its name in tables."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: str
+    label: str
+    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+
+    def backend_class(self) -> type[Backend]:
+        """The class of the backend. Raises UnknownNameError."""
+        from tokdfa.backends.registry import backend_class
+
+        return backend_class(self.name)
+
+
+class ExperimentConfig(BaseModel):
+    """An experiment, resolved. Made by `load_config`; see the module's page for what it guarantees."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
+    question: str = ""
+    kind: str = "backends"
+    tokenizers: list[str] = Field(default_factory=list)
+    constraints: list[ConstraintEntry] = Field(default_factory=list)
+    backends: list[BackendEntry] = Field(default_factory=list)
+    reference: str = ""
+    workloads: list[Annotated[Workload, Field(discriminator="kind")]] = Field(default_factory=list)
+    measures: list[Measure] = Field(default_factory=list)
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    limits: Limits = Field(default_factory=Limits)
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    _source: Path | None = PrivateAttr(default=None)
+
+    @property
+    def source(self) -> Path | None:
+        """The file it was loaded from."""
+        return self._source
+
+    @property
+    def fingerprint(self) -> str:
+        """10 hex digits of a hash of all that results depend on: everything but `question`."""
+        content = canonical_json(self.model_dump(mode="json", exclude={"question"}))
+        return hashlib.sha256(content.encode()).hexdigest()[:10]
+
+    @property
+    def folder_name(self) -> str:
+        """The name of the run folder: ``NAME-FINGERPRINT``."""
+        return f"{self.name}-{self.fingerprint}"
+
+    @property
+    def results_folder(self) -> Path:
+        """Where run folders go by default: ``results`` beside the experiment file."""
+        return (self._source.parent if self._source else Path()) / "results"
+
+    def to_yaml(self) -> str:
+        """The resolved experiment as YAML text, which `load_config` reads back to an equal config."""
+        import yaml
+
+        data = self.model_dump(mode="json")
+        data["constraints"] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in self.constraints]
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+
+
+def load_config(path: str | Path) -> ExperimentConfig:
+    """Read, check and resolve an experiment file. Raises ConfigError with file, line and key.
+
+    Cost: milliseconds, plus the import of the named backends' modules (not of the peers' packages), plus loading the
+    tokenizers that are given as files.
+    """
+    from tokdfa.runs.resolve import resolve
+
+    return resolve(Path(path))

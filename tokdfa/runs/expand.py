@@ -1,0 +1,198 @@
+"""From an experiment to its items: every combination, each with an identity and a seed that depend on nothing else.
+
+An item's identity is a hash of all that its numbers depend on (tokenizer, constraint, backend, options, workload,
+measures, repeats, limits, seed), so a stored item can be recognised. Its seed is derived from the experiment's seed,
+tokenizer, constraint and workload: all backends of a group get the same walks, and adding a tokenizer or a constraint
+changes the walks of no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.bench.workloads import canonical_json, derive_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tokdfa.bench.workloads import Workload
+    from tokdfa.runs.config import BackendEntry, ConstraintEntry, ExperimentConfig
+
+#: Part of every identity: raised when a change of tokdfa makes old numbers incomparable.
+FORMAT = 1
+#: What an item is taken to need before anything has been measured, and what a worker needs to start.
+NOMINAL_ITEM_SECONDS = 2.0
+NOMINAL_START_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Item:
+    """One row of the result. `tokenizer`, `constraint`, `backend` and `workload` are None where a special kind of
+    experiment has none; `settings` is what such a kind gets.
+    """
+
+    item_id: str
+    experiment: str
+    kind: str
+    tokenizer: str | None
+    constraint: ConstraintEntry | None
+    backend: BackendEntry | None
+    workload: Workload | None
+    seed: int
+    settings: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """What tables call the contender: the backend's label, or the kind of experiment."""
+        return self.backend.label if self.backend else self.kind
+
+
+@dataclass(frozen=True)
+class Group:
+    """Items that are measured side by side. `position`: its place in the experiment."""
+
+    group_id: str
+    position: int
+    items: tuple[Item, ...]
+
+    @property
+    def part_name(self) -> str:
+        """The name of its files in the store; sorted by name, parts are in the order of the experiment."""
+        return f"{self.position:06d}-{self.group_id}"
+
+    @property
+    def title(self) -> str:
+        """Which group this is, for people."""
+        first = self.items[0]
+        parts = (first.tokenizer, first.constraint and first.constraint.label, first.workload and first.workload.label)
+        return " / ".join(part for part in parts if part) or first.kind
+
+
+def expand(config: ExperimentConfig) -> list[Item]:
+    """The items of an experiment, in its order: tokenizers, then constraints, then workloads, then backends."""
+    return [item for group in expand_groups(config) for item in group.items]
+
+
+def expand_groups(config: ExperimentConfig) -> list[Group]:
+    """The same items, as the groups that are measured side by side."""
+    tokenizers: Sequence[str | None] = config.tokenizers or [None]
+    constraints: Sequence[ConstraintEntry | None] = config.constraints or [None]
+    workloads: Sequence[Workload | None] = config.workloads or [None]
+    backends: Sequence[BackendEntry | None] = config.backends or [None]
+    groups: list[Group] = []
+    for tokenizer, constraint, workload in itertools.product(tokenizers, constraints, workloads):
+        seed = _seed(config, tokenizer, constraint, workload)
+        items = tuple(_item(config, tokenizer, constraint, backend, workload, seed) for backend in backends)
+        groups.append(Group(_digest([item.item_id for item in items]), len(groups), items))
+    return groups
+
+
+def _seed(
+    config: ExperimentConfig, tokenizer: str | None, constraint: ConstraintEntry | None, workload: Workload | None
+) -> int:
+    keys = (constraint.key() if constraint else "", workload.key() if workload else "")
+    return derive_seed(config.seed, config.kind, tokenizer or "", *keys)
+
+
+def _item(
+    config: ExperimentConfig,
+    tokenizer: str | None,
+    constraint: ConstraintEntry | None,
+    backend: BackendEntry | None,
+    workload: Workload | None,
+    seed: int,
+) -> Item:
+    settings = dict(config.settings)
+    if config.kind != "backends":
+        settings |= {"tokenizer": tokenizer} if tokenizer else {}
+        settings |= constraint.model_dump(mode="json", exclude_defaults=True) if constraint else {}
+    identity = {
+        "format": FORMAT,
+        "experiment": config.name,
+        "kind": config.kind,
+        "tokenizer": tokenizer,
+        "constraint": [constraint.label, constraint.key()] if constraint else None,
+        "backend": backend.model_dump(mode="json") if backend else None,
+        "workload": [workload.label, workload.key()] if workload else None,
+        "reference": config.reference,
+        "measures": config.measures,
+        "repeats": config.repeats,
+        "limits": config.limits.model_dump(mode="json"),
+        "settings": settings,
+        "seed": seed,
+    }
+    item_id = _digest(identity)
+    return Item(item_id, config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do. `seconds`: a rough estimate of what is left; `measured`: whether it rests on groups of this
+    run that are finished, rather than on a nominal time per item.
+    """
+
+    name: str
+    folder: Path
+    tokenizers: int
+    constraints: int
+    backends: int
+    workloads: int
+    groups: int
+    items: int
+    finished: int
+    seconds: float
+    measured: bool
+
+    def __str__(self) -> str:
+        axes = (
+            (self.tokenizers, "tokenizer"),
+            (self.constraints, "constraint"),
+            (self.workloads, "workload"),
+            (self.backends, "backend"),
+        )
+        product = " x ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in axes if count)
+        basis = "from the groups measured so far" if self.measured else f"taking {NOMINAL_ITEM_SECONDS:g} s an item"
+        left = self.items - self.finished
+        lines = [f"{self.items} items in {self.groups} groups ({product or 'no axes'}); {self.finished} finished"]
+        lines += [f"about {format_seconds(self.seconds)} to go, {basis}" if left else "nothing is left to do"]
+        return "\n".join([*lines, f"run folder: {self.folder}"])
+
+
+def format_seconds(seconds: float) -> str:
+    """``42 s``, ``3 min``, ``2.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def describe(config: ExperimentConfig, folder: str | Path | None = None) -> Plan:
+    """What `run(config, folder)` would do, without doing it. Raises StoreError if the run folder is damaged."""
+    from tokdfa.runs.store import RunStore
+
+    groups = expand_groups(config)
+    store = RunStore.locate(config, folder)
+    finished, seconds_per_item = store.progress()
+    left = [item for group in groups for item in group.items if item.item_id not in finished]
+    starts = len({item.tokenizer for item in left})
+    nominal = NOMINAL_ITEM_SECONDS if seconds_per_item is None else seconds_per_item
+    return Plan(
+        name=config.name,
+        folder=store.folder,
+        tokenizers=len(config.tokenizers),
+        constraints=len(config.constraints),
+        backends=len(config.backends),
+        workloads=len(config.workloads),
+        groups=len(groups),
+        items=sum(len(group.items) for group in groups),
+        finished=sum(item.item_id in finished for group in groups for item in group.items),
+        seconds=len(left) * nominal + starts * NOMINAL_START_SECONDS,
+        measured=seconds_per_item is not None,
+    )
