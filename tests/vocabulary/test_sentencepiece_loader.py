@@ -149,7 +149,7 @@ def test_logit_width(trained: Path) -> None:
     ("data", "message"),
     [
         (b"", "it has no pieces"),
-        (b"\x00\x01\x02", "no pieces|starts no protobuf field"),
+        (b"\x00\x01\x02", "cut off at byte 3"),
         (b"\xff" * 100, "no SentencePiece model"),
         (b'{"model": {}}', "byte 0 starts no protobuf field"),
         (b"\x0a\x7fabc", "the field at byte 0 runs past"),

@@ -19,7 +19,7 @@ TEXTS = [
     "Hello world",
     "  two  spaces, then a tab\tand\n\n  lines\r\n",
     " " * 300 + "x" + "\n" * 50,
-    'def f(x: int) -> str:\n\treturn f"{x!r}" or \'\\n\'  # 0x1F\n',
+    "def f(x: int) -> str:\n\treturn f\"{x!r}\" or '\\n'  # 0x1F\n",
     '{"key": [1, 2.5e-3, null, true], "näme": "\\u00e9"}',
     "1234567890 3.14159 10000000000 ١٢٣",
     "Le cœur a ses raisons que la raison ne connaît point; ¿qué? Straße, Ærø, Żółw",

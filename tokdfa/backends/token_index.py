@@ -139,11 +139,9 @@ class _IndexMatcher(StateMatcher[int]):
         mask = self._index.cache.of_state.get(state)
         if mask is None:
             mask = self._index.make_mask(state, self.counters)
-        try:
-            np.copyto(out, mask, casting="no")
-        except (TypeError, ValueError):
+        if out.dtype != np.int32 or out.shape != mask.shape:
             masks.check_mask(out, self.vocab.size)
-            raise
+        np.copyto(out, mask)
 
     def _fork_empty(self) -> _IndexMatcher:
         return _IndexMatcher(self._index)

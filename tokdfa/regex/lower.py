@@ -260,7 +260,9 @@ class _Lowerer:
         empty_at_start = (yield _with_anchors(body, start=True, end=False)).nullable
         empty_in_empty_text = (yield _with_anchors(body, start=True, end=True)).nullable
         fewer = 0 if empty_at_start else max(low - 1, 0)
-        behind = yield self.resolve_later_rounds(body, fewer, None if high is None else high - 1, rest)
+        behind = later
+        if (fewer, high) != (low, None):
+            behind = yield self.resolve_later_rounds(body, fewer, None if high is None else high - 1, rest)
         first = yield self.resolve(body, _Rest((NOTHING, *behind[1:])))
         options = [first.expressions[AT_START]]
         if low == 0 or empty_at_start:

@@ -165,7 +165,7 @@ def ratio_of_row(row: pd.Series[Any], metric: Metric, label: str, reference: str
 
 
 def _complete(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
-    """A copy with at least these columns, and numbers as float (NaN for missing), whatever the store's nullable types."""
+    """A copy with at least these columns; numbers as float, NaN for missing, whatever the stored nullable type."""
     import pandas as pd
 
     frame = frame.reset_index(drop=True)

@@ -40,8 +40,8 @@ class Plot:
 
 
 def slug(text: str) -> str:
-    """`text` as part of a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
+    """`text` as part of a file name and of an id, at most 40 characters."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40]
 
 
 def left_out(name: str, title: str, reason: str) -> Plot:
@@ -86,7 +86,7 @@ def mask_ecdf(data: RunData, look: dict[str, style.Look]) -> Plot:
         size = mine["vocab_size"].iloc[0]
         axes.set_title(style.drawable(tokenizer, 40) + ("" if np.isnan(size) else f" ({size:,.0f} tokens)"))
         axes.set(ylabel="share of masks", ylim=(0, 1.03))
-    style.set_axis(panels[-1].xaxis, METRICS["mask_p50"], "time of one mask (left is better)")
+    style.set_axis(panels[-1], "x", METRICS["mask_p50"], "time of one mask (left is better)")
     style.legend(figure, _present(data, samples["label"]), look, "curves")
     caption = f"{len(samples):,} mask samples of the items that succeeded, pooled over constraints and workloads."
     return Plot(name, title, caption, figure)
@@ -96,12 +96,12 @@ def compile_bars(data: RunData, look: dict[str, style.Look]) -> Iterator[Plot]:
     """Compile time per constraint, one plot per tokenizer, with each label's ratio to the reference."""
     metric = METRICS["compile"]
     values = data.case_values(metric).groupby(level=["tokenizer", "constraint"], sort=False).median()
-    for tokenizer in data.tokenizers:
-        name, title = f"compile_{slug(tokenizer)}", f"Compile time by constraint: {tokenizer}"
-        if tokenizer not in values.index or not values.loc[tokenizer].notna().to_numpy().any():
+    for place, tokenizer in enumerate(data.tokenizers, 1):
+        name, title = f"compile_{place}_{slug(tokenizer)}", f"Compile time by constraint: {tokenizer}"
+        mine = values[values.index.get_level_values("tokenizer") == tokenizer].droplevel("tokenizer")
+        if not mine.notna().to_numpy().any():
             yield left_out(name, title, "no compile times were measured with this tokenizer")
             continue
-        mine = values.loc[tokenizer]
         shown = mine.head(MAX_GROUPS)
         notes: dict[str, list[str]] = {}
         for label in data.labels if data.reference is not None else ():
@@ -137,7 +137,7 @@ def grouped_bars(
     style.bare_rows(axes)
     axes.set_xscale("log")
     axes.margins(x=0.12)
-    style.set_axis(axes.xaxis, metric)
+    style.set_axis(axes, "x", metric)
     style.legend(figure, labels, look, "bars")
     return figure
 
@@ -168,7 +168,7 @@ def memory_bars(data: RunData, look: dict[str, style.Look]) -> Plot:
         axes.set_ylim(len(data.labels) - 0.4, -0.6)
         style.bare_rows(axes)
         axes.margins(x=0.2)
-        style.set_axis(axes.xaxis, metric, log=log)
+        style.set_axis(axes, "x", metric, log=log)
     return Plot(name, title, "Bars and numbers: median over cases; lines: from the lowest to the highest case.", figure)
 
 
@@ -188,8 +188,8 @@ def cost_against_states(data: RunData, look: dict[str, style.Look]) -> Plot:
             column = column[column.index.isin(states.index)]
             axes.scatter(states.loc[column.index], column, alpha=0.8, **style.points(look[label]))
         axes.set_title(metric.axis_label)
-        style.set_axis(axes.yaxis, metric, "")
-    style.set_axis(panels[-1].xaxis, METRICS["states"], "states: the fewest that any backend reports for the case")
+        style.set_axis(axes, "y", metric, "")
+    style.set_axis(panels[-1], "x", METRICS["states"], "states: the fewest that any backend reports for the case")
     style.legend(figure, data.labels, look, "points")
     return Plot(name, title, "One point per case and backend; both axes are logarithmic.", figure)
 
@@ -213,8 +213,8 @@ def cost_against_vocabulary(data: RunData, look: dict[str, style.Look]) -> Plot:
             middle = column.groupby(x).median()
             axes.plot(middle.index, middle.to_numpy(), **style.curve(look[label]))
         axes.set_title(metric.axis_label)
-        style.set_axis(axes.yaxis, metric, "")
-    style.set_axis(panels[-1].xaxis, METRICS["vocab_size"], "vocabulary size (tokens)")
+        style.set_axis(axes, "y", metric, "")
+    style.set_axis(panels[-1], "x", METRICS["vocab_size"], "vocabulary size (tokens)")
     style.legend(figure, data.labels, look, "curves")
     caption = "Points: cases; lines: their median. Other constraints may have succeeded at another size."
     return Plot(name, title, caption, figure)

@@ -100,7 +100,7 @@ def factor_bars(data: RunData) -> Plot:
     axes.set_ylim(len(factors.columns) - 0.4, -0.6)
     style.bare_rows(axes)
     axes.margins(x=0.25)
-    style.set_axis(axes.xaxis, METRICS["state_factor"])
+    style.set_axis(axes, "x", METRICS["state_factor"])
     caption = "Bars and numbers: median over the constraints that the variant finished; lines: lowest to highest."
     return Plot(name, title, caption, figure)
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from tokdfa.report.metrics import Metric
@@ -206,14 +205,17 @@ def bare_rows(axes: Axes) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def set_axis(axis: Axis, metric: Metric, label: str | None = None, log: bool | None = None) -> None:
+def set_axis(
+    axes: Axes, which: Literal["x", "y"], metric: Metric, label: str | None = None, log: bool | None = None
+) -> None:
     """Scale, label and unit of an axis, as the metric says unless told otherwise. Call it after the data are drawn."""
     import numpy as np
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+    axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_label_text(metric.axis_label if label is None else label)
     if log if log is not None else metric.scale == "log":
-        axis._set_axes_scale("log")
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         low, high = axis.get_view_interval()
         decades = np.log10(high / low)
         subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.5 else (1.0, 2.0, 3.0, 5.0, 7.0)

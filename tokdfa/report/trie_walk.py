@@ -123,8 +123,8 @@ def by_density(data: RunData, look: dict[str, style.Look]) -> Plot:
             axes.plot(points["density"], points["ns_per_node"] * metric.factor, **style.curve(one), **marks)
         axes.set_title(f"{style.drawable(tokenizer, 40)} ({mine['vocab_size'].iloc[0]:,.0f} tokens)")
         axes.set_yscale("log")
-        style.set_axis(axes.yaxis, metric, "per node", log=True)
-    style.set_axis(panels[-1].xaxis, METRICS["density"], "share of the vocabulary allowed")
+        style.set_axis(axes, "y", metric, "per node", log=True)
+    style.set_axis(panels[-1], "x", METRICS["density"], "share of the vocabulary allowed")
     style.legend(figure, list(look), look, "curves")
     return Plot(name, title, "One point per pattern; lower is better.", figure)
 
@@ -142,8 +142,8 @@ def by_vocabulary(data: RunData, look: dict[str, style.Look]) -> Plot:
         marks = {"marker": one.marker, "markersize": 5}
         axes.plot(points["vocab_size"], points["ns_per_node"] * metric.factor, **style.curve(one), **marks)
     axes.set_ylim(bottom=0)
-    style.set_axis(axes.yaxis, metric, "per node")
-    style.set_axis(axes.xaxis, METRICS["vocab_size"], "vocabulary size (tokens)")
+    style.set_axis(axes, "y", metric, "per node")
+    style.set_axis(axes, "x", METRICS["vocab_size"], "vocabulary size (tokens)")
     style.legend(figure, list(look), look, "curves")
     return Plot(name, title, "Of each tokenizer the pattern that allows most tokens; lower is better.", figure)
 

@@ -182,6 +182,10 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
     )
 
 
+class _TooSlow(Exception):
+    """A contender has used up its time for deciding the walks."""
+
+
 def _decide_walks(job: GroupJob, tokenizer: Tokenizer, contenders: list[Contender], board: Board) -> list[Walk]:
     """The walks, decided by the first contender that can, with a compiled constraint that is not replayed on.
 
@@ -197,7 +201,7 @@ def _decide_walks(job: GroupJob, tokenizer: Tokenizer, contenders: list[Contende
 
         def begin(index: int = contender.index, deadline: float = deadline) -> None:
             if time.monotonic() > deadline:
-                raise TimeoutError
+                raise _TooSlow
             board.begin(index, "plan the walks")
 
         try:
@@ -206,7 +210,7 @@ def _decide_walks(job: GroupJob, tokenizer: Tokenizer, contenders: list[Contende
             return plan_walks(job.workload, job.constraint, tokenizer, start, job.seed, begin)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except TimeoutError:
+        except _TooSlow:
             last = Failure("timeout", f"the walks were not decided within {job.limits.seconds:g} s")
         except BaseException as error:
             last = failure_of(error)

@@ -1,0 +1,247 @@
+"""tokenizer.json files, written by and compared with `tokenizers`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.vocabulary.tokenizer_files import (
+    TEXTS,
+    added,
+    byte_fallback,
+    byte_level,
+    metaspace_unigram,
+    write_json,
+)
+from tokdfa.errors import TokenizerError, VocabularyError
+from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
+
+texts = st.text(alphabet=st.characters(exclude_characters=["\u2581"], exclude_categories=["Cs"]))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("huggingface")
+
+
+@pytest.fixture(scope="module")
+def bytes_path(folder: Path) -> Path:
+    return byte_level(folder / "byte_level.json")
+
+
+@pytest.fixture(scope="module")
+def fallback_path(folder: Path) -> Path:
+    return byte_fallback(folder / "byte_fallback.json")
+
+
+@pytest.fixture(scope="module")
+def unigram_path(folder: Path) -> Path:
+    return metaspace_unigram(folder / "unigram.json")
+
+
+def load(path: Path, **options: Any) -> Tokenizer:
+    return load_tokenizer(f"hf:{path}", **options)
+
+
+def check_every_token(path: Path, anchor: str) -> None:
+    """Each token, decoded by the unchanged library behind an anchor token, is the anchor's text and its bytes."""
+    reference, vocab = tokenizers.Tokenizer.from_file(str(path)), load(path).vocabulary
+    first = reference.token_to_id(anchor)
+    used = set(reference.get_vocab().values())
+    assert vocab.size == max(used) + 1
+    compared = 0
+    for token in range(vocab.size):
+        spelled = vocab.token_bytes(token)
+        if token in vocab.special_tokens or token not in used:
+            assert spelled == b""
+            continue
+        text = reference.decode([first, token], skip_special_tokens=False)
+        assert text == anchor + spelled.decode(errors="replace"), token
+        compared += 1
+    assert compared == len(used) - len(vocab.special_tokens)
+
+
+def test_every_token(bytes_path: Path, fallback_path: Path, unigram_path: Path) -> None:
+    for path in (bytes_path, fallback_path, unigram_path):
+        check_every_token(path, "a")
+
+
+def test_every_character_of_byte_tokens(bytes_path: Path, fallback_path: Path) -> None:
+    """Bytes that are no UTF-8 by themselves: seen in sequence, by the unchanged library."""
+    for path in (bytes_path, fallback_path):
+        reference, tokenizer = tokenizers.Tokenizer.from_file(str(path)), load(path)
+        single = {tokenizer.spell([token]): token for token in range(tokenizer.vocabulary.size)}
+        anchor = single[b"a"]
+        for character in map(chr, [*range(0x80, 0xD800, 211), *range(0xE000, 0x110000, 2011)]):
+            tokens = [anchor, *(single[bytes([byte])] for byte in character.encode())]
+            assert reference.decode(tokens, skip_special_tokens=False) == "a" + character
+            assert tokenizer.spell(tokens) == ("a" + character).encode()
+
+
+@pytest.mark.parametrize("text", [text for text in TEXTS if "\u2581" not in text])
+def test_texts_are_spelled_exactly(bytes_path: Path, fallback_path: Path, text: str) -> None:
+    for tokenizer in (load(bytes_path), load(fallback_path)):
+        tokens = tokenizer.encode(text)
+        assert tokenizer.spell(tokens) == text.encode()
+        assert tokenizer.decode(tokens) == text
+        assert not set(tokens) & set(tokenizer.vocabulary.special_tokens)
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(text=texts)
+def test_any_text_is_spelled_exactly(bytes_path: Path, fallback_path: Path, text: str) -> None:
+    for tokenizer in (load(bytes_path), load(fallback_path)):
+        assert tokenizer.spell(tokenizer.encode(text)) == text.encode()
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("text", ["a", " a", "ab  ab", "  x", "étéab\n"])
+def test_a_leading_space_is_the_dummy_prefix(
+    bytes_path: Path, fallback_path: Path, unigram_path: Path, text: str
+) -> None:
+    for path in (bytes_path, fallback_path, unigram_path):
+        reference = tokenizers.Tokenizer.from_file(str(path))
+        reference.no_padding()
+        reference.no_truncation()
+        expected = reference.encode(text, add_special_tokens=False).ids
+        # ByteLevel and Metaspace add a space only where there is none yet; Prepend always does.
+        prefixed = text if text.startswith(" ") and path != fallback_path else " " + text
+        assert load(path).encode(prefixed) == expected
+
+
+def test_special_and_other_added_tokens(bytes_path: Path) -> None:
+    tokenizer = load(bytes_path)
+    vocab = tokenizer.vocabulary
+    reference = tokenizers.Tokenizer.from_file(str(bytes_path))
+    tool, spaces, japanese, turn = map(reference.token_to_id, ("<tool>", " " * 6, "日本語", "<|im_end|>"))
+    assert vocab.special_tokens == {0: "<|bos|>", 1: "<|endoftext|>", turn: "<|im_end|>"}
+    assert vocab.end_tokens == (1, turn)
+    assert [vocab.token_bytes(i) for i in (tool, spaces, japanese)] == [b"<tool>", b" " * 6, "日本語".encode()]
+    assert set(tokenizer.encode("x<tool>      日本語")) >= {tool, spaces, japanese}
+    assert turn not in tokenizer.encode("<|im_end|>")
+    assert tokenizer.decode([0, *tokenizer.encode("a<|im_end|>"), turn]) == "a<|im_end|>"
+
+
+def test_equal_bytes_unused_ids_and_unknown(fallback_path: Path) -> None:
+    vocab = load(fallback_path).vocabulary
+    capital_a = [token for token in range(vocab.size) if vocab.token_bytes(token) == b"A"]
+    assert len(capital_a) == 2
+    assert vocab.spell([0, 1, 2, 3, 4]) == b""
+    assert set(vocab.special_tokens) == {0, 1, 2}
+    assert vocab.end_tokens == (2,)
+
+
+def test_a_unigram_model_spells_what_it_knows(unigram_path: Path) -> None:
+    tokenizer = load(unigram_path)
+    assert tokenizer.spell(tokenizer.encode("ab ab  b")) == b"ab ab  b"
+    assert tokenizer.decode(tokenizer.encode(" ab")) == " ab"
+    # An unknown character becomes the unknown token, which spells nothing although the file does not call it special.
+    assert tokenizer.encode("aXb") == [4, 1, 5]
+    assert tokenizer.spell([4, 1, 5]) == b"ab"
+    assert tokenizer.decode([4, 1, 5]) == "ab"
+
+
+def test_dropout_is_switched_off(folder: Path, bytes_path: Path) -> None:
+    spec = json.loads(bytes_path.read_text(encoding="utf-8"))
+    spec["model"]["dropout"] = 0.9
+    path = write_json(folder / "dropout.json", spec)
+    assert load(path).encode("Hello world " * 20) == load(bytes_path).encode("Hello world " * 20)
+
+
+def test_end_tokens_can_be_chosen(bytes_path: Path, folder: Path) -> None:
+    assert load_tokenizer(f"hf:{bytes_path}?end=<|bos|>,1").vocabulary.end_tokens == (0, 1)
+    with pytest.raises(TokenizerError, match=r"end token '<tool>' is not among the special tokens: '<\|bos\|>' \(0\)"):
+        load_tokenizer(f"hf:{bytes_path}?end=<tool>")
+    unnamed = byte_fallback(folder / "unnamed.json", added_tokens=[added(0, "<unk>"), added(1, "<s>")])
+    with pytest.raises(TokenizerError, match=r"no special token is known to end a text; name one with \?end=NAME"):
+        load(unnamed)
+    assert load_tokenizer(f"hf:{unnamed}?end=<s>").vocabulary.end_tokens == (1,)
+
+
+def test_logit_width(fallback_path: Path) -> None:
+    size = load(fallback_path).vocabulary.size
+    assert load(fallback_path, size=size + 100).vocabulary.size == size + 100
+    with pytest.raises(VocabularyError, match="do not fit a logit width"):
+        load(fallback_path, size=size - 1)
+
+
+def test_an_added_token_of_the_byte_alphabet_spells_what_it_decodes_to(folder: Path) -> None:
+    # "é" is also the alphabet's character of the byte 0xE9: the library encodes the text é to it and decodes it to 0xE9.
+    path = byte_level(folder / "ambiguous.json")
+    spec = json.loads(path.read_text(encoding="utf-8"))
+    token = spec["model"]["vocab"]["é"]
+    spec["added_tokens"] = sorted([*spec["added_tokens"], added(token, "é", special=False)], key=lambda e: e["id"])
+    tokenizer = load(write_json(path, spec))
+    assert tokenizer.vocabulary.token_bytes(token) == b"\xe9"
+    assert (
+        tokenizer.decode(tokenizer.encode("é")) == tokenizers.Tokenizer.from_file(str(path)).decode([token]) == "\ufffd"
+    )
+
+
+def word_piece(path: Path) -> Path:
+    model = {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "max_input_chars_per_word": 9}
+    return byte_fallback(path, model={**model, "vocab": {"u": 0, "<s>": 1, "</s>": 2}})
+
+
+def bpe(**changes: Any) -> dict[str, Any]:
+    return {"type": "BPE", "vocab": {"<unk>": 0, "<s>": 1, "</s>": 2, "a": 3}, "merges": [], **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": None}, "not a tokenizer.json: it has no object 'model'"),
+        ({"model": bpe(type="WordLevel")}, "a WordLevel model gives tokens no exact bytes"),
+        ({"model": bpe(type="Foo")}, "a Foo model"),
+        ({"model": bpe(end_of_word_suffix="</w>")}, "end_of_word_suffix '</w>'"),
+        ({"model": bpe(continuing_subword_prefix="##")}, "continuing_subword_prefix '##'"),
+        ({"model": bpe(vocab=[["a", 0.0]])}, "must be an object of text -> id"),
+        ({"model": bpe(vocab={"a": -1})}, "the id -1 of 'a'"),
+        ({"model": bpe(vocab={"a": 10**9})}, "the id 1000000000 of 'a'"),
+        ({"model": bpe(vocab={"a": "0"})}, "the id '0' of 'a'"),
+        ({"model": bpe(vocab={"a": 0, "b": 0})}, "id 0 is given to 'a' and to 'b'"),
+        ({"model": bpe(merges=["a z"])}, "tokenizers refuses this file: .*out of vocabulary"),
+        ({"model": {"type": "Unigram", "vocab": {"a": 0}}}, "must be a list of"),
+        ({"model": {"type": "Unigram", "vocab": [["a"]], "unk_id": 0}}, "tokenizers refuses this file"),
+        ({"decoder": None}, "there is no decoder"),
+        ({"decoder": {"type": "Fuse"}}, "the model spells bytes as <0xHH>, but its decoder prints them"),
+        ({"added_tokens": [added(2, "</s>"), added(7, "<new>")]}, "'<new>' has the id 7 in the file, but .* gives it"),
+        ({"added_tokens": [{"id": 2}]}, "tokenizers refuses this file"),
+        ({"pre_tokenizer": {"type": "Foo"}}, "tokenizers refuses this file"),
+    ],
+)
+def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    path = byte_fallback(tmp_path / "tokenizer.json", **changes)
+    with pytest.raises(TokenizerError, match=message) as caught:
+        load(path)
+    assert "tokenizer.json" in str(caught.value)
+
+
+def test_word_piece_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="a WordPiece model gives tokens no exact bytes; BPE and Unigram do"):
+        load(word_piece(tmp_path / "tokenizer.json"))
+
+
+def test_a_spelling_that_the_library_decodes_differently_is_refused(tmp_path: Path) -> None:
+    # The library also reads <0x+5> as the byte 5, which no published tokenizer contains and our rule does not know.
+    path = byte_fallback(tmp_path / "tokenizer.json")
+    spec = json.loads(path.read_text(encoding="utf-8"))
+    spec["model"]["vocab"]["<0x+5>"] = 3
+    with pytest.raises(TokenizerError, match=r"token 3 should spell b'<0x\+5>', but tokenizers decodes '\\x05'"):
+        load(write_json(path, spec))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"{", "line 1, column 2"), (b"", "line 1, column 1"), (b"[]", "a JSON list"), (b"\xff{}", "is not UTF-8")],
+)
+def test_broken_files(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(data)
+    with pytest.raises(TokenizerError, match=message):
+        load(tmp_path / "tokenizer.json")

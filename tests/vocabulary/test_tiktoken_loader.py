@@ -1,0 +1,259 @@
+"""Rank files and Tekken files against tiktoken, mistral_common's Tekkenizer and llama_models' tokenizer."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.vocabulary.tokenizer_files import TEXTS, rank_file, tekken_file, write_json
+from tokdfa.errors import TokenizerError, UnknownNameError, VocabularyError
+from tokdfa.vocabulary.tiktoken_loader import PATTERNS, _catching_panics
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
+
+
+@pytest.fixture(scope="module")
+def tekkenizer() -> Any:
+    import mistral_common
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    return Tekkenizer.from_file(Path(mistral_common.__path__[0]) / "data" / "tekken_240911.json")
+
+
+@pytest.fixture(scope="module")
+def llama() -> Any:
+    from llama_models.llama3.tokenizer import Tokenizer
+
+    return Tokenizer.get_instance()
+
+
+def test_every_token_of_tekken(tekkenizer: Any) -> None:
+    vocab = load_tokenizer("tekken").vocabulary
+    assert vocab.size == tekkenizer.n_words == 131_072
+    assert [vocab.token_bytes(i) for i in range(1000, vocab.size)] == [
+        tekkenizer.id_to_byte_piece(i) for i in range(1000, vocab.size)
+    ]
+    assert set(vocab.special_tokens) == tekkenizer.special_ids == set(range(1000))
+    assert [vocab.special_tokens[i] for i in range(1000)] == [tekkenizer.id_to_piece(i) for i in range(1000)]
+    assert vocab.spell(range(1000)) == b""
+    assert vocab.end_tokens == (tekkenizer.eos_id,)
+
+
+def test_every_token_of_llama3(llama: Any) -> None:
+    vocab = load_tokenizer("llama3").vocabulary
+    assert vocab.size == llama.n_words == 128_256
+    assert [vocab.token_bytes(i) for i in range(128_000)] == [
+        llama.model.decode_single_token_bytes(i) for i in range(128_000)
+    ]
+    assert {name: token for token, name in vocab.special_tokens.items()} == llama.special_tokens
+    assert vocab.spell(range(128_000, 128_256)) == b""
+    assert list(vocab.end_tokens) == sorted(llama.stop_tokens)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_encode_and_decode_are_the_references(tekkenizer: Any, llama: Any, text: str) -> None:
+    tekken, llama3 = load_tokenizer("tekken"), load_tokenizer("llama3")
+    assert tekken.encode(text) == tekkenizer.encode(text, bos=False, eos=False)
+    assert llama3.encode(text) == llama.encode(text, bos=False, eos=False)
+    for tokenizer in (tekken, llama3):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert tokenizer.spell(tokenizer.encode(text)) == text.encode()
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(texts)
+def test_any_text(text: str) -> None:
+    for name in ("tekken", "llama3"):
+        tokenizer = load_tokenizer(name)
+        assert tokenizer.spell(tokenizer.encode(text)) == text.encode()
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_special_tokens_are_left_out_of_decoding() -> None:
+    llama3 = load_tokenizer("llama3")
+    assert llama3.decode([128_000, *llama3.encode("hi"), 128_009]) == "hi"
+    tekken = load_tokenizer("tekken")
+    assert tekken.decode([1, *tekken.encode("hi"), 2, 999]) == "hi"
+
+
+def test_patterns_are_the_published_ones(monkeypatch: pytest.MonkeyPatch, llama: Any) -> None:
+    from tiktoken_ext import openai_public
+
+    assert PATTERNS["llama3"] == llama.pat_str
+    assert PATTERNS["gpt2"] == openai_public.r50k_pat_str
+    # The constructors would download the ranks first.
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *_args, **_options: {})
+    assert PATTERNS["cl100k"] == openai_public.cl100k_base()["pat_str"]
+    assert PATTERNS["o200k"] == openai_public.o200k_base()["pat_str"]
+
+
+@pytest.mark.parametrize("pattern", sorted(PATTERNS))
+@pytest.mark.parametrize("text", ["it's DON'T 12345", "ab  ab\n\n ab ", "\t ab1ab"])
+def test_rank_file_with_each_pattern(tmp_path: Path, pattern: str, text: str) -> None:
+    merges = {b"ab": 256, b" ab": 257, b"  ": 258, b"12": 259, b"123": 260, b"'t": 261, b"\n\n": 262, b"DON": 263}
+    merges |= {b"1a": 264, b"\t ": 265}
+    path = rank_file(tmp_path / "ranks", merges)
+    ranks = {bytes([byte]): byte for byte in range(256)} | merges
+    reference = tiktoken.Encoding("x", pat_str=PATTERNS[pattern], mergeable_ranks=ranks, special_tokens={})
+    tokenizer = load_tokenizer(f"tiktoken:{path}?pattern={pattern}")
+    assert tokenizer.encode(text) == reference.encode_ordinary(text)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    vocab = tokenizer.vocabulary
+    assert [vocab.token_bytes(i) for i in range(266)] == [reference.decode_single_token_bytes(i) for i in range(266)]
+
+
+def test_default_pattern_and_end_token(tmp_path: Path) -> None:
+    path = rank_file(tmp_path / "ranks", {b"12": 256, b"1234": 258, b"34": 257})
+    plain = load_tokenizer(f"tiktoken:{path}")
+    assert plain.vocabulary.end_tokens == (259,)
+    assert plain.vocabulary.size == 260
+    assert plain.encode("1234") == load_tokenizer(f"tiktoken:{path}?pattern=cl100k").encode("1234") == [256, 51, 52]
+    assert load_tokenizer(f"tiktoken:{path}?pattern=gpt2").encode("1234") == [258]
+    assert plain.fingerprint != load_tokenizer(f"tiktoken:{path}?pattern=gpt2").fingerprint
+    chosen = load_tokenizer(f"tiktoken:{path}?pattern=gpt2&end=300,259")
+    assert chosen.vocabulary.end_tokens == (259, 300)
+    assert chosen.vocabulary.size == 301
+    assert load_tokenizer(f"tiktoken:{path}", size=512).vocabulary.size == 512
+    with pytest.raises(VocabularyError, match="260 tokens do not fit"):
+        load_tokenizer(f"tiktoken:{path}", size=259)
+
+
+def test_an_end_token_may_fill_a_gap_between_ranks(tmp_path: Path) -> None:
+    path = rank_file(tmp_path / "ranks", {b"ab": 256, b"cd": 258})
+    with pytest.raises(TokenizerError, match=r"no line has the rank 257; .* add \?end=257"):
+        load_tokenizer(f"tiktoken:{path}")
+    tokenizer = load_tokenizer(f"tiktoken:{path}?end=257")
+    assert tokenizer.vocabulary.end_tokens == (257,)
+    assert tokenizer.encode("cdab") == [258, 256]
+    assert tokenizer.vocabulary.token_bytes(258) == b"cd"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([b"YQ== 0", b"Y!== 1"], r"line 2: b'Y!==' is not base64"),
+        ([b"YQ== 0", b"YWI 1"], r"line 2: b'YWI' is not base64"),
+        ([b"YQ== 0", b"", b"YWI="], "line 3: b'YWI=' is not a base64 token, a space and a rank"),
+        ([b"YQ== x"], "line 1: .* is not a base64 token"),
+        ([b"YQ== -1"], "line 1: .* is not a base64 token"),
+        ([b"YQ== " + b"9" * 9], "line 1: rank 999999999 is too large"),
+        ([b"YQ== " + b"9" * 90], "line 1: .* is not a base64 token"),
+        ([b"YQ== 0", b"Yg== 0"], "line 2: rank 0 was given to b'a' before"),
+        ([b"YQ== 0", b"YQ== 0"], "line 2: rank 0 was given to b'a' before"),
+        ([b"YQ== 0", b"YQ== 1"], "ranks 0 and 1 are both b'a'"),
+        ([b"==== 0"], "line 1"),
+        ([], "the file holds no tokens"),
+        ([b"\xff\xfe\x00"], "line 1"),
+        ([b"YQ== 0", b"Yg== 1"], "no token is the single byte 0x00"),
+        ([base64.b64encode(bytes([i])) + b" %d" % i for i in range(255)], "no token is the single byte 0xff"),
+    ],
+)
+def test_faults_of_rank_files_are_named(tmp_path: Path, lines: list[bytes], message: str) -> None:
+    path = tmp_path / "some.tiktoken"
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(TokenizerError, match=message) as caught:
+        load_tokenizer(f"tiktoken:{path}")
+    assert "some.tiktoken" in str(caught.value)
+
+
+def test_faults_of_rank_file_names_are_named(tmp_path: Path) -> None:
+    path = rank_file(tmp_path / "ranks")
+    with pytest.raises(UnknownNameError, match=r"no word pattern 'cl100k_base'; did you mean 'cl100k'"):
+        load_tokenizer(f"tiktoken:{path}?pattern=cl100k_base")
+    with pytest.raises(TokenizerError, match="end token 97 spells b'a'"):
+        load_tokenizer(f"tiktoken:{path}?end=97")
+    for wrong in ("</s>", "", "-1", "9" * 50, "5000000"):
+        with pytest.raises(TokenizerError, match="is not an id; a rank file has no names"):
+            load_tokenizer(f"tiktoken:{path}?end={wrong}")
+
+
+def test_a_small_tekken_file(tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(f"tekken:{tekken_file(tmp_path / 'tekken.json')}")
+    vocab = tokenizer.vocabulary
+    assert vocab.size == 267
+    assert tokenizer.encode("abc <s>") == [266, *(10 + byte for byte in b"c <s>")]
+    assert tokenizer.decode(tokenizer.encode("abc <s>")) == "abc <s>"
+    assert vocab.spell(range(10)) == b""
+    assert vocab.special_tokens[2] == "</s>"
+    assert vocab.end_tokens == (2,)
+
+
+def test_a_tekken_file_with_its_own_special_tokens(tmp_path: Path) -> None:
+    listed = [
+        {"rank": 5, "token_str": "</s>", "is_control": True},
+        {"rank": 0, "token_str": "<x>", "is_control": False},
+    ]
+    tokenizer = load_tokenizer(f"tekken:{tekken_file(tmp_path / 'tekken.json', special_tokens=listed)}")
+    assert tokenizer.vocabulary.end_tokens == (5,)
+    assert tokenizer.vocabulary.special_tokens[0] == "<x>"
+    assert tokenizer.vocabulary.special_tokens[2] == "<SPECIAL_2>"
+
+
+_CONFIG = {"pattern": ".", "default_vocab_size": 267, "default_num_special_tokens": 10}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"config": None}, "not a Tekken file"),
+        ({"config": {**_CONFIG, "pattern": 3}}, "config.pattern must be a str, not 3"),
+        ({"config": {**_CONFIG, "pattern": "(["}}, "tiktoken refuses this tokenizer"),
+        ({"config": {**_CONFIG, "default_vocab_size": "267"}}, "config.default_vocab_size must be a int"),
+        ({"config": {**_CONFIG, "default_vocab_size": 10}}, "is impossible"),
+        ({"config": {**_CONFIG, "default_vocab_size": 10**9}}, "is impossible"),
+        ({"config": {**_CONFIG, "default_num_special_tokens": 0}}, "is impossible"),
+        ({"config": {**_CONFIG, "default_vocab_size": 1000}}, "'vocab' holds 258 tokens, but config promises 990"),
+        ({"vocab": None}, "'vocab' holds no list"),
+        ({"vocab": [{"rank": 0, "token_bytes": "AA=="}] * 257}, r"vocab\[1\] needs token_bytes and the rank 1"),
+        ({"vocab": [{"rank": i, "token_bytes": "AA=="} for i in range(257)]}, r"vocab\[0\] and vocab\[1\] are both"),
+        ({"vocab": [{"rank": 0, "token_bytes": "A!=="}] * 257}, r"vocab\[0\]: 'A!==' is not base64"),
+        ({"vocab": [{"rank": 0, "token_bytes": "é"}] * 257}, r"vocab\[0\]: 'é' is not base64"),
+        ({"vocab": ["x"] * 257}, r"vocab\[0\] needs token_bytes"),
+        ({"special_tokens": {}}, "special_tokens must be a list"),
+        ({"special_tokens": [{"rank": 10, "token_str": "x"}]}, r"special_tokens\[0\] needs a rank from 0 to 9"),
+        ({"special_tokens": ["x"]}, r"special_tokens\[0\] needs a rank"),
+        ({"special_tokens": []}, "end token '</s>' is not among the special tokens"),
+    ],
+)
+def test_faults_of_tekken_files_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    path = tekken_file(tmp_path / "tekken.json", **changes)
+    with pytest.raises(TokenizerError, match=message) as caught:
+        load_tokenizer(f"tekken:{path}")
+    assert "tekken.json" in str(caught.value)
+
+
+def test_a_tokenizer_json_is_no_tekken_file(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "tokenizer.json", {"model": {}})
+    with pytest.raises(TokenizerError, match="not a Tekken file: it has no object 'config'"):
+        load_tokenizer(f"tekken:{path}")
+
+
+def test_a_panic_of_the_library_is_an_error_of_ours() -> None:
+    class PanicException(BaseException):
+        """What tiktoken's binding raises, by name."""
+
+    def encode(text: str) -> list[int]:
+        raise KeyboardInterrupt if text == "stop" else PanicException("StackOverflow")
+
+    with pytest.raises(TokenizerError, match=r"this text of 3 characters \(StackOverflow\)"):
+        _catching_panics(encode)("abc")
+    with pytest.raises(KeyboardInterrupt):
+        _catching_panics(encode)("stop")
+
+
+def test_a_million_spaces_end_in_tokens_or_in_an_error() -> None:
+    tokenizer = load_tokenizer("llama3")
+    text = " " * 1_000_000
+    try:
+        tokens = tokenizer.encode(text)
+    except TokenizerError as error:
+        assert "1000000 characters" in str(error)
+    else:
+        assert tokenizer.spell(tokens) == text.encode()

@@ -1,0 +1,262 @@
+"""Tokenizers by name: the list, the cache, pickling, the laws that hold for all of them, and unknown names."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tokdfa
+from tests.vocabulary.tokenizer_files import TEXTS, byte_fallback, byte_level, rank_file, tekken_file
+from tokdfa.errors import (
+    MissingDependency,
+    OptionError,
+    TokenizerError,
+    UnknownNameError,
+    VocabularyError,
+)
+from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer, tokenizer_names
+
+NAMED = ["mistral-v1", "tekken", "llama3", "bytes"]
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> list[Tokenizer]:
+    """One tokenizer of every name and family."""
+    import mistral_common
+
+    folder = tmp_path_factory.mktemp("every")
+    names = [
+        *NAMED,
+        f"hf:{byte_level(folder / 'byte_level.json')}",
+        f"hf:{byte_fallback(folder / 'byte_fallback.json')}",
+        f"tiktoken:{rank_file(folder / 'ranks', {b'ab': 256, b' a': 257})}?pattern=gpt2",
+        f"tekken:{tekken_file(folder / 'tekken.json')}",
+        f"sentencepiece:{Path(mistral_common.__path__[0]) / 'data' / 'mistral_instruct_tokenizer_240323.model.v3'}",
+    ]
+    return [load_tokenizer(name) for name in names]
+
+
+def test_every_family_is_here(every: list[Tokenizer]) -> None:
+    assert {tokenizer.name.partition(":")[0] for tokenizer in every} == {
+        name.partition(":")[0] for name in tokenizer_names()
+    }
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(data=st.data())
+def test_laws(every: list[Tokenizer], data: st.DataObject) -> None:
+    text = data.draw(
+        st.sampled_from(TEXTS) | st.text(st.characters(exclude_characters="\u2581", exclude_categories=["Cs"]))
+    )
+    extra = data.draw(st.lists(st.integers(0, 2**20), max_size=20))
+    for tokenizer in every:
+        vocab = tokenizer.vocabulary
+        tokens = tokenizer.encode(text)
+        assert all(type(token) is int for token in tokens)
+        assert tokenizer.spell(tokens) == text.encode()
+        assert tokenizer.decode(tokens) == text
+        assert not set(tokens) & set(vocab.special_tokens)
+        silent = list(vocab.special_tokens)[:50]
+        assert tokenizer.decode([*silent, *np.asarray(tokens, dtype=np.int32), *silent]) == text
+        # Any tokens: what they decode to is what they spell, wherever that is UTF-8.
+        wild = [token % vocab.size for token in extra]
+        try:
+            expected = tokenizer.spell(wild).decode()
+        except UnicodeDecodeError:
+            assert "\ufffd" in tokenizer.decode(wild)
+        else:
+            assert tokenizer.decode(wild) == expected
+
+
+def test_bytes() -> None:
+    tokenizer = load_tokenizer("bytes")
+    assert [tokenizer.vocabulary.token_bytes(token) for token in range(257)] == [bytes([i]) for i in range(256)] + [b""]
+    assert tokenizer.vocabulary.end_tokens == (256,)
+    assert tokenizer.encode("é") == [0xC3, 0xA9]
+    assert tokenizer.decode([0x61, 0xC3, 256]) == "a\ufffd"
+    assert load_tokenizer("bytes", size=300).vocabulary.size == 300
+
+
+def test_the_same_name_gives_the_same_object() -> None:
+    assert load_tokenizer("mistral-v1") is load_tokenizer("mistral-v1") is tokdfa.load_tokenizer("mistral-v1")
+    assert load_tokenizer("bytes", size=300) is load_tokenizer("bytes", size=np.int64(300))  # type: ignore[arg-type]
+    assert load_tokenizer("bytes", size=300) is not load_tokenizer("bytes")
+
+
+def test_threads_get_the_same_object(tmp_path: Path) -> None:
+    name = f"tiktoken:{rank_file(tmp_path / 'ranks')}"
+    together = threading.Barrier(8)
+
+    def load(_: int) -> Tokenizer:
+        together.wait()
+        return load_tokenizer(name)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(tokenizer) for tokenizer in pool.map(load, range(8))}) == 1
+
+
+def test_a_changed_file_is_loaded_again(tmp_path: Path) -> None:
+    name = f"tiktoken:{rank_file(tmp_path / 'ranks')}"
+    before = load_tokenizer(name)
+    pickled = pickle.dumps(before)
+    assert pickle.loads(pickled) is before
+    rank_file(tmp_path / "ranks", {b"ab": 256})
+    after = load_tokenizer(name)
+    assert after.encode("ab") == [256]
+    assert before.encode("ab") == [97, 98]
+    assert after.fingerprint != before.fingerprint
+    with pytest.raises(TokenizerError, match="has changed since it was pickled"):
+        pickle.loads(pickled)
+
+
+def test_fingerprints_tell_encoders_and_vocabularies_apart(every: list[Tokenizer], tmp_path: Path) -> None:
+    assert len({tokenizer.fingerprint for tokenizer in every}) == len(every)
+    path = byte_fallback(tmp_path / "tokenizer.json")
+    first = load_tokenizer(f"hf:{path}")
+    spec = json.loads(path.read_text(encoding="utf-8"))
+    spec["model"]["merges"].reverse()
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    second = load_tokenizer(f"hf:{path}")
+    assert second.vocabulary.fingerprint == first.vocabulary.fingerprint
+    assert second.fingerprint != first.fingerprint
+
+
+def test_another_process_gets_the_same_tokenizer(every: list[Tokenizer]) -> None:
+    tokenizers = every[:1] + every[3:8]
+    pickled = pickle.dumps(tokenizers)
+    assert len(pickled) < 3000
+    program = (
+        "import pickle, sys\n"
+        "tokenizers = pickle.load(sys.stdin.buffer)\n"
+        "print([(t.name, t.fingerprint, t.encode('ab <s>')) for t in tokenizers])\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        input=pickled,
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    expected = [(t.name, t.fingerprint, t.encode("ab <s>")) for t in tokenizers]
+    assert run.stdout.decode().strip() == str(expected)
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+    program = (
+        "import sys, tokdfa.vocabulary.tokenizers as t\n"
+        "heavy = {'sentencepiece', 'tiktoken', 'tokenizers', 'mistral_common', 'llama_models', 'torch'}\n"
+        "t.tokenizer_names(); t.load_tokenizer('bytes'); assert not heavy & set(sys.modules)\n"
+        "t.load_tokenizer('mistral-v1'); assert heavy & set(sys.modules) == {'sentencepiece'}, heavy & set(sys.modules)\n"
+        "t.load_tokenizer('llama3'); assert heavy & set(sys.modules) == {'sentencepiece', 'tiktoken'}\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, env=environment)
+
+
+def test_names_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    infos = tokenizer_names()
+    assert list(infos)[:4] == NAMED
+    assert all(info.name == name and info.summary for name, info in infos.items())
+    assert {name: info.size for name, info in infos.items() if info.size} == {
+        name: load_tokenizer(name).vocabulary.size for name in NAMED
+    }
+    assert all(info.installed for info in infos.values())
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "llama_models" else "found")
+    missing = tokenizer_names()["llama3"]
+    assert not missing.installed
+    assert missing.missing == ("llama-models",)
+    assert tokenizer_names()["tekken"].installed
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingDependency, match=r"tokenizer llama3 needs the package llama-models.*tokdfa\[llama3\]"):
+        load_tokenizer("llama3", size=200_000)
+    with pytest.raises(MissingDependency, match="tokenizer tekken needs the package mistral-common"):
+        load_tokenizer("tekken", size=200_000)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    path = byte_fallback(tmp_path / "tokenizer.json")
+    with pytest.raises(MissingDependency, match="needs the package tokenizers"):
+        load_tokenizer(f"hf:{path}")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mistral", "there is no tokenizer 'mistral'; did you mean 'mistral-v1'"),
+        ("LLAMA3", "there is no tokenizer 'LLAMA3'"),
+        ("", "there is no tokenizer ''"),
+        ("hf", "there is no tokenizer 'hf'"),
+        ("mistral-v1:x", "there is no tokenizer 'mistral-v1:x'"),
+        ("gguf:/x", "there is no tokenizer 'gguf:/x'"),
+        ("hf:x?ends=1", "there is no option of hf:PATH 'ends'; did you mean 'end'"),
+        ("hf:x?end=1&pattern=gpt2", "there is no option of hf:PATH 'pattern'"),
+        ("tekken:x?end=1", "there is no option of tekken:PATH 'end'"),
+    ],
+)
+def test_unknown_names_and_options(name: str, message: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        load_tokenizer(name)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("family", ["hf", "sentencepiece", "tiktoken", "tekken"])
+def test_paths_with_faults(family: str, tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=f"'{family}:' names no file; write {family}:PATH"):
+        load_tokenizer(f"{family}:")
+    with pytest.raises(TokenizerError, match="absent: there is no such file"):
+        load_tokenizer(f"{family}:{tmp_path / 'absent'}")
+    with pytest.raises(TokenizerError, match="this is a folder"):
+        load_tokenizer(f"{family}:{tmp_path}")
+
+
+def test_a_path_may_hold_a_question_mark_or_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = rank_file(tmp_path / "what? a:b")
+    assert load_tokenizer(f"tiktoken:{path}").vocabulary.size == 257
+    assert load_tokenizer(f"tiktoken:{path}?pattern=gpt2&end=999").vocabulary.size == 1000
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_tokenizer("tiktoken:~/what? a:b").vocabulary.size == 257
+
+
+@pytest.mark.parametrize("wrong", [{"a": 0}, None, 5, b"bytes"])
+def test_a_name_is_a_str(wrong: Any) -> None:
+    with pytest.raises(OptionError, match="loaded by its name.*for a dict use Vocabulary.from_dict"):
+        load_tokenizer(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["300", 300.0, [300]])
+def test_a_size_is_a_number(wrong: Any) -> None:
+    with pytest.raises(OptionError, match="size is the model's logit width"):
+        load_tokenizer("bytes", size=wrong)
+    for small in (256, 0, -1):
+        with pytest.raises(VocabularyError, match=r"fit a logit width|has 1 to"):
+            load_tokenizer("bytes", size=small)
+
+
+def test_wrong_texts_and_tokens(every: list[Tokenizer]) -> None:
+    for tokenizer in every:
+        with pytest.raises(OptionError, match="surrogates not allowed at position 1"):
+            tokenizer.encode("a\ud800")
+        with pytest.raises(OptionError, match="encode takes a str, not bytes"):
+            tokenizer.encode(b"a")  # type: ignore[arg-type]
+        for token in (-1, tokenizer.vocabulary.size):
+            with pytest.raises(VocabularyError, match="is outside"):
+                tokenizer.decode([token])
+            with pytest.raises(VocabularyError, match="is outside"):
+                tokenizer.spell([token])
+
+
+def test_repr() -> None:
+    assert repr(load_tokenizer("bytes")) == "Tokenizer('bytes', size=257)"
