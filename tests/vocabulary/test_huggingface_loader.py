@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import tokenizers
@@ -21,6 +20,9 @@ from tests.vocabulary.tokenizer_files import (
 )
 from tokdfa.errors import TokenizerError, VocabularyError
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 texts = st.text(alphabet=st.characters(exclude_characters=["\u2581"], exclude_categories=["Cs"]))
 
@@ -172,7 +174,7 @@ def test_logit_width(fallback_path: Path) -> None:
 
 
 def test_an_added_token_of_the_byte_alphabet_spells_what_it_decodes_to(folder: Path) -> None:
-    # "é" is also the alphabet's character of the byte 0xE9: the library encodes the text é to it and decodes it to 0xE9.
+    # "é" is also the alphabet's character of the byte 0xE9: the library encodes é to it and decodes it to 0xE9.
     path = byte_level(folder / "ambiguous.json")
     spec = json.loads(path.read_text(encoding="utf-8"))
     token = spec["model"]["vocab"]["é"]

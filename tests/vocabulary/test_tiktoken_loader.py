@@ -252,8 +252,7 @@ def test_a_million_spaces_end_in_tokens_or_in_an_error() -> None:
     tokenizer = load_tokenizer("llama3")
     text = " " * 1_000_000
     try:
-        tokens = tokenizer.encode(text)
+        outcome: bytes | str = tokenizer.spell(tokenizer.encode(text))
     except TokenizerError as error:
-        assert "1000000 characters" in str(error)
-    else:
-        assert tokenizer.spell(tokens) == text.encode()
+        outcome = str(error)
+    assert outcome == text.encode() or "cannot encode this text of 1000000 characters" in str(outcome)

@@ -147,7 +147,7 @@ def rank_file(path: Path, extra: dict[bytes, int] | None = None, start: int = 0)
 
 
 def tekken_file(path: Path, **changes: Any) -> Path:
-    """A small Tekken file: 10 special tokens, 256 bytes and two merges of which the last is past the vocabulary size."""
+    """A small Tekken file: 10 special tokens, 256 bytes and two merges, the last of them past the vocabulary size."""
     spelled = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc"]
     content = {
         "config": {"pattern": r"\w+|\W", "default_vocab_size": 267, "default_num_special_tokens": 10, "version": "v3"},

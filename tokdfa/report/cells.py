@@ -50,7 +50,7 @@ class Table:
     def frame(self) -> pd.DataFrame:
         """The values as a DataFrame: base units (seconds, bytes), NaN where there is none.
 
-        A column whose cells have details is followed by one named ``COLUMN: ratio``.
+        A column whose cells have ratios is followed by one named ``COLUMN: ratio``.
         """
         import pandas as pd
 
@@ -58,7 +58,7 @@ class Table:
         for place, column in enumerate(self.columns):
             cells = [row[place] for row in self.rows]
             frame[column] = [cell.value for cell in cells]
-            if any(cell.detail for cell in cells):
+            if not all(math.isnan(cell.detail_value) for cell in cells):
                 frame[f"{column}: ratio"] = [cell.detail_value for cell in cells]
         return frame
 

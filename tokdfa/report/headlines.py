@@ -33,8 +33,8 @@ def against_reference(data: RunData) -> list[str]:
         parts = [f"{METRICS[name].title} {ratio.describe(METRICS[name])}" for name, ratio in ratios.items() if ratio]
         cases = max((ratio.cases for ratio in ratios.values() if ratio), default=0)
         if parts:
-            over = f"median over {cases} cases, lowest–highest in brackets" if cases > 1 else "one case"
-            sentences.append(f"{label} against {data.reference}: {'; '.join(parts)} ({over}).")
+            over = f"median of {cases} cases (range)" if cases > 1 else "one case"
+            sentences.append(f"{label} against {data.reference}, {over}: {', '.join(parts)}.")
         else:
             sentences.append(f"{label} and {data.reference} have no case that both completed.")
     return sentences

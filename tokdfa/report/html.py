@@ -46,13 +46,14 @@ th, td { padding: 0.4rem 0.7rem; text-align: left; vertical-align: top; border-b
   background: var(--paper); }
 tbody tr:last-child > * { border-bottom: 0; }
 thead th { background: var(--tint); vertical-align: bottom; font-weight: 600; min-width: 4.5rem; }
-th:first-child { position: sticky; left: 0; z-index: 1; max-width: 11rem; overflow-wrap: anywhere; }
+th:first-child { position: sticky; left: 0; z-index: 1; min-width: 7.5rem; max-width: 12rem; overflow-wrap: break-word; }
 tbody th { font-weight: 600; }
-.n { text-align: right; white-space: nowrap; }
+.n { text-align: right; }
+td.n { white-space: nowrap; }
 td.t { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 6rem; max-width: 36rem; }
 td.t.long { min-width: 18rem; font-family: ui-monospace, monospace; font-size: 0.8rem; }
-td b { color: var(--c2); }
-small { display: block; color: var(--muted); font-size: 0.78rem; }
+td b { background: var(--tint); border-radius: 4px; box-shadow: 0 0 0 0.25rem var(--tint); }
+small { display: block; color: var(--muted); font-size: 0.78rem; font-weight: 400; }
 th button { all: unset; cursor: pointer; }
 th button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 th[aria-sort=ascending] button::after { content: " \\2191"; }
@@ -60,7 +61,7 @@ th[aria-sort=descending] button::after { content: " \\2193"; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%%, 27rem), 1fr)); gap: 2rem 2.5rem;
   align-items: start; margin-top: 0.8rem; }
 figure { margin: 0; min-width: 0; }
-figure svg { display: block; width: 100%%; max-width: 38rem; height: auto; }
+figure svg { display: block; width: 100%%; max-width: 34rem; height: auto; }
 figure svg text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif !important; }
 pre { background: var(--tint); border: 1px solid var(--grid); border-radius: 6px; padding: 0.7rem 0.9rem;
   overflow-x: auto; font-size: 0.85rem; }
@@ -152,7 +153,7 @@ def _cell(cell: Cell, numeric: bool, place: int) -> str:
     detail = f"<small>{text(cell.detail)}</small>" if cell.detail else ""
     kind = "n" if numeric else "t long" if len(cell.text) > 60 else "t"
     if place == 0:
-        return f'<th scope="row" data-v="{key}">{shown}</th>'
+        return f'<th scope="row" data-v="{key}">{shown}{detail}</th>'
     return f'<td class="{kind}" data-v="{key}">{shown}{detail}</td>'
 
 

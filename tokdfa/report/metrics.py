@@ -144,7 +144,8 @@ class Ratio(NamedTuple):
         if self.median < 1:
             ratio, word = Ratio(1 / self.median, 1 / self.high, 1 / self.low, self.cases), metric.words[1]
         text = "equal" if short_factor(ratio.median) == "1.0" else f"{short_factor(ratio.median)}x {word}"
-        return text if self.cases == 1 else f"{text} ({short_factor(ratio.low)}–{short_factor(ratio.high)})"
+        low, high = short_factor(ratio.low), short_factor(ratio.high)
+        return text if low == high else f"{text} ({low}–{high})"
 
 
 def short_factor(value: float) -> str:
@@ -174,11 +175,11 @@ METRICS: dict[str, Metric] = {
             "items",
             "first_mask_s",
         ),
-        _quantile("mask_p50", "mask time, median", "mask", 0.5),
-        _quantile("mask_p90", "mask time, p90", "mask", 0.9),
-        _quantile("mask_p99", "mask time, p99", "mask", 0.99),
-        _quantile("mask_max", "mask time, max", "mask", 1.0),
-        _quantile("advance_p50", "advance time, median", "advance", 0.5),
+        _quantile("mask_p50", "median mask time", "mask", 0.5),
+        _quantile("mask_p90", "p90 mask time", "mask", 0.9),
+        _quantile("mask_p99", "p99 mask time", "mask", 0.99),
+        _quantile("mask_max", "maximal mask time", "mask", 1.0),
+        _quantile("advance_p50", "median advance time", "advance", 0.5),
         Metric(
             "memory_peak",
             "peak memory",

@@ -124,14 +124,14 @@ def grouped_bars(
 
     labels = [str(label) for label in values.columns]
     step = len(labels) + 1.2
-    figure, (axes,) = style.new_figure(1, max(1.4, 0.13 * len(values) * step + 0.3))
+    figure, (axes,) = style.new_figure(1, max(1.4, 0.135 * len(values) * step + 0.3))
     tops = np.arange(len(values)) * step
     for i, label in enumerate(labels):
         widths = values[label].to_numpy(dtype=float)
         known = np.isfinite(widths) & (widths > 0)
         axes.barh(tops[known] + i, widths[known], height=0.86, **style.bars(look[label]))
         for row in np.flatnonzero(known):
-            style.annotate_end(axes, widths[row], tops[row] + i, notes[label][row] if label in notes else "", 7.5)
+            style.annotate_end(axes, widths[row], tops[row] + i, notes[label][row] if label in notes else "", 8)
     axes.set_yticks(tops + (len(labels) - 1) / 2, [style.drawable(str(name), 18) for name in values.index])
     axes.set_ylim(tops[-1] + len(labels), -1)
     style.bare_rows(axes)
@@ -162,7 +162,7 @@ def memory_bars(data: RunData, look: dict[str, style.Look]) -> Plot:
             column = values[label].dropna()
             if len(column):
                 axes.barh(place, column.median(), height=0.7, **style.bars(look[label]))
-                axes.plot([column.min(), column.max()], [place, place], color=style.INK, linewidth=1)
+                style.draw_range(axes, column.min(), column.max(), place)
                 style.annotate_end(axes, column.max(), place, metric.format(column.median()))
         axes.set_yticks(range(len(data.labels)), [style.drawable(label) for label in data.labels])
         axes.set_ylim(len(data.labels) - 0.4, -0.6)
@@ -189,7 +189,7 @@ def cost_against_states(data: RunData, look: dict[str, style.Look]) -> Plot:
             axes.scatter(states.loc[column.index], column, alpha=0.8, **style.points(look[label]))
         axes.set_title(metric.axis_label)
         style.set_axis(axes, "y", metric, "")
-    style.set_axis(panels[-1], "x", METRICS["states"], "states: the fewest that any backend reports for the case")
+    style.set_axis(panels[-1], "x", METRICS["states"], "states (the fewest that any backend reports)")
     style.legend(figure, data.labels, look, "points")
     return Plot(name, title, "One point per case and backend; both axes are logarithmic.", figure)
 

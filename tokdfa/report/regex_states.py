@@ -92,7 +92,7 @@ def factor_bars(data: RunData) -> Plot:
     for place, variant in enumerate(map(str, factors.columns)):
         column = factors[variant].dropna()
         axes.barh(place, column.median(), height=0.7, **style.bars(look[variant]))
-        axes.plot([column.min(), column.max()], [place, place], color=style.INK, linewidth=1)
+        style.draw_range(axes, column.min(), column.max(), place)
         unfinished = len(factors) - len(column)
         note = f"{short_factor(column.median())}x" + (f" ({unfinished} unfinished)" if unfinished else "")
         style.annotate_end(axes, column.max(), place, note)

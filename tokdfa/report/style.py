@@ -5,7 +5,7 @@ Labels of one backend share its colour and differ by dash, marker and fill, so t
 named colours are close to those of Okabe and Ito (2008) and of Tol (2021), chosen to be told apart with the common
 forms of colour blindness; each has a lighter twin for dark pages.
 
-Figures are drawn 5.2 inches wide with letters that can be read on a page of 390 pixels. SVG text stays text, and
+Figures are drawn 4.7 inches wide with letters that can be read on a page of 390 pixels. SVG text stays text, and
 colours become CSS variables, so that one drawing follows the page from light to dark.
 """
 
@@ -52,7 +52,7 @@ PALETTE: tuple[tuple[str, str], ...] = (
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 DARK = {INK: "#e6edf3", MUTED: "#9aa7b4", GRID: "#3d444d", PAPER: "#14181d"}
 
-WIDTH = 5.2  # inches: 374 points, about the width of a telephone in CSS pixels
+WIDTH = 4.7  # inches: 338 points, so that a point is about a CSS pixel on a narrow page
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 HATCHES = (None, None, "////", "....")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -197,6 +197,12 @@ def annotate_end(axes: Axes, width: float, place: float, note: str, size: float 
     axes.annotate(
         note, (width, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=size, color=INK
     )
+
+
+def draw_range(axes: Axes, low: float, high: float, place: float) -> None:
+    """A line from the lowest to the highest value across a horizontal bar; nothing if they are one."""
+    if low < high:
+        axes.plot([low, high], [place, place], color=INK, linewidth=1)
 
 
 def bare_rows(axes: Axes) -> None:

@@ -55,7 +55,10 @@ def overview(data: RunData) -> Table:
     for label in data.labels:
         mine = data.items[data.items["label"] == label]
         done = int((mine["status"] == "ok").sum())
-        row = [text_cell(label), Cell(f"{done} of {len(mine)}", float(done))]
+        row = [
+            text_cell(label)._replace(detail="reference" * (label == data.reference)),
+            Cell(f"{done} of {len(mine)}", float(done)),
+        ]
         for metric, values in measured:
             medians = values.median()
             ratio = paired_ratio(values, metric, label, data.reference) if metric.name in WITH_RATIO else None

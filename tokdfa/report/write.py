@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 FORMATS = ("md", "html", "png")
 
-#: What the terminal shows of the overview, in this order, as far as it was measured.
-_TERMINAL_COLUMNS = (
-    "backend", "done", "compile time", "mask time, median", "mask time, p99", "retained memory", "failures",
-)  # fmt: skip
+#: table -> the columns of it that fit a terminal, as far as they are there; of other tables all are shown.
+_TERMINAL_COLUMNS = {
+    "overview": ("backend", "done", "compile time", "median mask time", "p99 mask time", "retained memory", "failures"),
+    "trie_walk": ("tokenizer", "pattern", "engine", "allowed", "median", "per node"),
+}
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ def print_summary(run: StoredRun, console: Console) -> None:
     data = RunData.read(run)
     console.print(Text(data.question or data.name, style="bold"))
     main = kinds.build_tables(data)[0]
-    places = [main.columns.index(name) for name in _TERMINAL_COLUMNS if name in main.columns]
-    places = places if main.name == "overview" else list(range(len(main.columns)))
+    wanted = _TERMINAL_COLUMNS.get(main.name, main.columns)
+    places = [place for place, name in enumerate(main.columns) if name in wanted]
     shown = Table(show_edge=False, pad_edge=False)
     numeric = main.numeric()
     for place in places:

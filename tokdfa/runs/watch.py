@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tokdfa.bench.clock import ONE_THREAD
 from tokdfa.bench.limits import Activity, Board, Failure, breach, death_failure, resident_bytes
-from tokdfa.runs.worker import DIED, DONE, KILL, UNPREPARED
+from tokdfa.runs.worker import DONE, KILL, UNPREPARED
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -94,8 +94,14 @@ class _Worker:
 
     def last_words(self) -> str:
         """The end of what was printed since the job began, on one line."""
-        self.words.seek(self.said)
-        return " ".join(self.words.read().decode(errors="replace").split())[-LAST_WORDS:]
+        # Read without moving: the file's position is shared with the worker, which writes at it.
+        recent = max(self.said, self.printed() - 4 * LAST_WORDS)
+        text = os.pread(self.words.fileno(), 4 * LAST_WORDS, recent).decode(errors="replace")
+        return " ".join(text.split())[-LAST_WORDS:]
+
+    def printed(self) -> int:
+        """How many bytes it has printed so far."""
+        return os.fstat(self.words.fileno()).st_size
 
     def end(self) -> int:
         """Kill the worker and its forks if they still live; the exit code."""
@@ -115,11 +121,8 @@ class Watch:
         self._job: Job | None = None
         self._verdict: tuple[Failure, int] | None = None
         self._deadline = 0.0
-
-    @property
-    def busy(self) -> bool:
-        """Whether a job is at work."""
-        return self._job is not None
+        #: The tokenizer that the worker has prepared.
+        self.tokenizer: str | None = None
 
     @property
     def pipe(self) -> Connection | None:
@@ -137,9 +140,12 @@ class Watch:
 
     def submit(self, job: Job) -> None:
         """Start a job; `poll` tells how it ends."""
+        if self._worker is not None and self.tokenizer != job.tokenizer:
+            self.close()  # a new process, so that no tokenizer's memory stays with another's
         if self._worker is None:
             self._worker = _Worker.start()
-        self._worker.said = self._worker.words.seek(0, os.SEEK_END)
+        self.tokenizer = job.tokenizer
+        self._worker.said = self._worker.printed()
         self._job, self._verdict = job, None
         self._worker.send(job)
 

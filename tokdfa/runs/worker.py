@@ -1,8 +1,8 @@
 """The worker process: prepares a tokenizer and its backends once, then forks a process for each job.
 
-A fork starts from the prepared state and ends with its job, so no job finds what an earlier one has left behind in
-caches or heaps, the memory of a contender is the growth of its own process, and a contender that dies takes nothing with
-it. The worker itself only loads, builds and waits.
+A fork starts from the prepared state and ends with its job. So no job finds what an earlier one has left behind in
+caches or heaps, the memory of a contender is the growth of its own process, and a contender that dies takes nothing
+with it. The worker itself only loads, builds and waits.
 
 It talks to its watcher (`tokdfa.runs.watch`) through a pipe: jobs come in; (DONE, pickled result), (DIED, (exit code,
 last activity)) or (UNPREPARED, failure) goes out; KILL ends the job at work. What is going on at any moment stands on
@@ -110,7 +110,7 @@ def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -
 
 
 def _die_with_parent() -> None:
-    """Ask the system to kill this fork when the worker is killed. Linux only; elsewhere the watcher ends the session."""
+    """Ask the system to kill this fork when the worker dies (Linux); elsewhere the watcher kills both."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
