@@ -7,7 +7,7 @@ Each command prepares arguments, calls the library and prints. Heavy modules are
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 (typer reads the annotations)
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,7 +45,9 @@ def main() -> None:
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="The experiment's YAML file.")],
-    folder: Annotated[Path | None, typer.Option(help="Where run folders go (default: results/ beside the file).")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where run folders go (default: results/ beside the file).")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what an earlier run has measured.")] = False,
     report: Annotated[bool, typer.Option(help="Write tables, plots and the HTML page at the end.")] = True,
@@ -79,7 +81,9 @@ def report(
 ) -> None:
     """Write tables (Markdown), plots and one HTML page for each run folder."""
     for folder in folders:
-        inside = [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))
+        inside = (
+            [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))
+        )
         if not inside:
             raise ConfigError("there is no run in this folder (no config.yaml)", str(folder))
         for run_folder in inside:
@@ -87,8 +91,7 @@ def report(
 
 
 def _report(folder: Path) -> None:
-    from tokdfa.report.html import write_report
-    from tokdfa.report.tables import print_summary
+    from tokdfa.report.write import print_summary, write_report
     from tokdfa.runs.store import open_run
 
     measured = open_run(folder)
@@ -103,7 +106,9 @@ def show_mask(
     regex: Annotated[str | None, typer.Option("--regex", "-r", help="The constraint: a regular expression.")] = None,
     choice: Annotated[list[str] | None, typer.Option("--choice", "-c", help="The constraint: a text; repeat.")] = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
-    backend: Annotated[str, typer.Option("--backend", "-b", help="A name that `tokdfa backends` lists.")] = "token_index",
+    backend: Annotated[
+        str, typer.Option("--backend", "-b", help="A name that `tokdfa backends` lists.")
+    ] = "token_index",
     search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
     samples: Annotated[int, typer.Option("--samples", "-n", help="How many allowed tokens to print.")] = 24,
     option: OptionsArgument = None,
@@ -209,7 +214,7 @@ def list_tokenizers() -> None:
     table = Table("name", "tokens", "what it is", "installed", box=None, pad_edge=False)
     for info in tokenizer_names().values():
         size = f"{info.size:,}" if info.size else "by file"
-        installed = "yes" if info.installed else f"no: pip install 'tokdfa[{info.extra}]'"
+        installed = "yes" if info.installed else f"no: pip install {' '.join(info.missing)}"
         table.add_row(_plain(info.name), size, _plain(info.summary), _plain(installed))
     console.print(table)
 

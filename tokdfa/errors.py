@@ -80,7 +80,8 @@ class MissingDependency(TokdfaError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package, self.extra = package, extra
-        super().__init__(f"{purpose} needs the package {package}: pip install 'tokdfa[{extra}]'")
+        target = f"'tokdfa[{extra}]'" if extra else package
+        super().__init__(f"{purpose} needs the package {package}: pip install {target}")
 
 
 class TokenRefused(TokdfaError):

@@ -102,7 +102,9 @@ def backend_run(
                             differs = 3 if (label, constraint, step) == ("llguidance", "url", 5) else 0
                             mask = {"measure": "mask", "ns": int(ns), "allowed": 100 + step, "differs": differs}
                             advance = {"measure": "advance", "ns": int(ns / 10)}
-                            samples += [{"item_id": item_id, "repeat": 0, "step": step, **one} for one in (mask, advance)]
+                            samples += [
+                                {"item_id": item_id, "repeat": 0, "step": step, **one} for one in (mask, advance)
+                            ]
     integers = {"vocab_size": "Int64", "states": "Int64", "seed": "Int64"}
     frames = {
         "items": pd.DataFrame(items).astype(integers),

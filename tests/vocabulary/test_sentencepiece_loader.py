@@ -111,6 +111,20 @@ def test_a_trained_model(trained: Path) -> None:
     assert tokenizer.decode([turn, tool, 1]) == "<tool>"
 
 
+def test_unused_pieces_spell_nothing(trained: Path, tmp_path: Path) -> None:
+    path = tmp_path / "unused.model"
+    # One more piece (field 1): text "unused" (field 1), score 0.0 (field 2), type UNUSED = 5 (field 3).
+    piece = b"\x0a\x06unused" + b"\x15" + bytes(4) + b"\x18\x05"
+    path.write_bytes(trained.read_bytes() + b"\x0a" + bytes([len(piece)]) + piece)
+    reference = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    token = reference.GetPieceSize() - 1
+    assert reference.IsUnused(token)
+    tokenizer = load_tokenizer(f"sentencepiece:{path}")
+    assert tokenizer.vocabulary.special_tokens[token] == "unused"
+    assert tokenizer.decode([token, *tokenizer.encode("unused")]) == "unused"
+    assert token not in tokenizer.encode("unused")
+
+
 def test_end_tokens_can_be_chosen(trained: Path) -> None:
     turn = sentencepiece.SentencePieceProcessor(model_file=str(trained)).PieceToId("<turn>")
     assert load_tokenizer(f"sentencepiece:{trained}?end=2,<turn>").vocabulary.end_tokens == (2, turn)

@@ -65,12 +65,13 @@ def test_all_forms_allow_what_brute_force_allows(vocab: Vocabulary, recognizer: 
 
     tree = walk_forms.build_tree((token, vocab.token_bytes(token)) for token in range(vocab.size))
     flat = walk_forms.flatten(tree)
-    for allowed, stack in (
-        (walk_forms.walk_recursive(tree, stack := walk_forms.StackOfStates(recognizer, 0)), stack),
-        (walk_forms.walk_array(flat, stack := walk_forms.StackOfStates(recognizer, 0)), stack),
-        (walk_forms.walk_flat(flat, stack := walk_forms.StackOfStates(recognizer, 0)), stack),
+    for form, nodes in (
+        (walk_forms.walk_recursive, tree),
+        (walk_forms.walk_array, flat),
+        (walk_forms.walk_flat, flat),
     ):
-        assert allowed == set(expected)
+        stack = walk_forms.StackOfStates(recognizer, 0)
+        assert form(nodes, stack) == set(expected)  # type: ignore[operator]
         assert stack.height == 0
 
     room = np.empty(vocab.size + 1, dtype=np.int32)

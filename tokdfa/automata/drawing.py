@@ -1,11 +1,13 @@
 """Drawings of small automata in the manner of textbook figures, with matplotlib alone.
 
-States stand in columns by their distance from the start, so that reading goes from left to right. Everything is measured
-in units of the drawing, letters included, so a figure looks the same at any size. What goes where is chosen greedily:
+States stand in columns by their distance from the start, so that reading goes from left to right. Everything is
+measured in units of the drawing, letters included, so a figure looks the same at any size. What goes where is chosen
+greedily:
 
-1. Columns: breadth-first distance. Within a column, states are ordered by the mean height of their neighbours on the
-   left (the barycentre heuristic of K. Sugiyama, S. Tagawa and M. Toda, 1981). A gap between columns is as wide as the
-   widest label that must fit into it.
+1. Columns: the largest distance from the start where there are no cycles, and the smallest one, breadth-first, within
+   each strongly connected component. So an arrow leads to the left or stays in its column only if it is on a cycle.
+   Within a column, states are ordered by the mean height of their neighbours on the left (the barycentre heuristic of
+   K. Sugiyama, S. Tagawa and M. Toda, 1981). A gap between columns is as wide as the widest label that must fit into it.
 2. Each arrow is a cubic Bézier curve. Of several bends, from straight to far, it takes the first that is cheapest:
    touching a state costs most, then lying on an arrow drawn before, then the bend itself. Arrows that lead back prefer
    to bend downwards. Loops stand on top of their state.
@@ -118,21 +120,10 @@ def _arrows(graph: Any) -> list[_Arrow]:
 
 
 def _columns(graph: Any) -> list[list[Any]]:
-    """The states by distance from the start, each column in barycentre order; those out of reach come last."""
-    starts = [node for node, data in graph.nodes(data=True) if data["start"]]
-    column_of = dict.fromkeys(starts, 0)
-    queue = deque(starts)
-    while queue:
-        node = queue.popleft()
-        for target in graph.successors(node):
-            if target not in column_of:
-                column_of[target] = column_of[node] + 1
-                queue.append(target)
-    apart = max(column_of.values(), default=-1) + 1
+    """The states by distance from the start, each column in barycentre order."""
+    column_of = _column_numbers(graph)
     columns: list[list[Any]] = []
     heights: dict[Any, float] = {}
-    for node in graph:
-        column_of.setdefault(node, apart)
     for column in range(max(column_of.values(), default=-1) + 1):
         members = [node for node in graph if column_of[node] == column]
         means = {}
@@ -143,6 +134,29 @@ def _columns(graph: Any) -> list[list[Any]]:
         heights.update({node: (len(members) - 1) / 2 - row for row, node in enumerate(members)})
         columns.append(members)
     return columns
+
+
+def _column_numbers(graph: Any) -> dict[Any, int]:
+    """State -> column. The components are taken in topological order, so that what leads into one is placed already."""
+    import networkx
+
+    column_of: dict[Any, int] = {}
+    condensed = networkx.condensation(graph)
+    for component in networkx.lexicographical_topological_sort(condensed):
+        members = condensed.nodes[component]["members"]
+        before = {node: [other for other in graph.predecessors(node) if other not in members] for node in members}
+        entries = [node for node in sorted(members) if before[node] or graph.nodes[node]["start"]]
+        depth = dict.fromkeys(entries or sorted(members)[:1], 0)
+        queue = deque(depth)
+        while queue:
+            node = queue.popleft()
+            for target in graph.successors(node):
+                if target in members and target not in depth:
+                    depth[target] = depth[node] + 1
+                    queue.append(target)
+        base = max((column_of[other] + 1 for node in entries for other in before[node]), default=0)
+        column_of.update({node: base + depth[node] for node in members})
+    return column_of
 
 
 def _place_states(graph: Any, arrows: list[_Arrow]) -> dict[Any, Point]:
@@ -161,10 +175,12 @@ def _place_states(graph: Any, arrows: list[_Arrow]) -> dict[Any, Point]:
     places: dict[Any, Point] = {}
     x = 0.0
     for index, members in enumerate(columns):
-        tallest = max((loops[node][1] + 0.55 for node in members if node in loops), default=0.0)
-        row = _ROW + tallest if len(members) > 1 else _ROW
-        for position, node in enumerate(members):
-            places[node] = np.array([x, ((len(members) - 1) / 2 - position) * row])
+        heights = np.zeros(len(members))
+        for position, node in enumerate(members[1:], start=1):
+            above = loops[node][1] + 0.5 if node in loops else 0.0  # room for the loop of the lower one of two
+            heights[position] = heights[position - 1] - _ROW - above
+        heights -= (heights[0] + heights[-1]) / 2
+        places.update({node: np.array([x, height]) for node, height in zip(members, heights, strict=True)})
         following = widths[index + 1] if index + 1 < len(columns) else 0.0
         x += max(2 * _RADIUS + gaps[index], (widths[index] + following) / 2 + 0.2)
     return places
@@ -195,11 +211,11 @@ def _route(arrow: _Arrow, places: dict[Any, Point], drawn: list[Point]) -> Point
         fan = []
         for step in range(8):
             for side in (1, -1) if step else (1,):
-                bend = side * step * 0.35
+                bend = side * step * 0.4
                 lift = normal * bend
                 curve = np.array([start, start + 0.25 * across + lift, end - 0.25 * across + lift, end])
                 wrong_side = 0.4 if side < 0 else 0.0
-                straight_back = 0.3 if across[0] < 0 and step == 0 else 0.0
+                straight_back = 0.5 if across[0] < 0 and step == 0 else 0.0
                 fan.append((_from_rim_to_rim(curve), abs(bend) + wrong_side + straight_back))
     costs = []
     for curve, cost in fan:
@@ -209,8 +225,8 @@ def _route(arrow: _Arrow, places: dict[Any, Point], drawn: list[Point]) -> Point
             cost += 20.0 * max(0.0, 1.0 - room / (_RADIUS + 0.16))
             cost += 10.0 * (room < _RADIUS + 0.05)
         if len(others):
-            near = np.min(np.hypot(*(points[3:-3, None] - others[None]).transpose(2, 0, 1)), axis=1) < 0.12
-            cost += 0.15 * float(near.sum())
+            near = np.min(np.hypot(*(points[3:-1, None] - others[None]).transpose(2, 0, 1)), axis=1) < 0.15
+            cost += 0.25 * float(near.sum())
         costs.append(cost)
     return fan[int(np.argmin(costs))][0]
 
@@ -341,17 +357,28 @@ def _paint(
     from matplotlib.path import Path
 
     line = 0.022 * points_per_unit
-    head = {"arrowstyle": "-|>,head_length=0.42,head_width=0.2", "mutation_scale": 0.32 * points_per_unit}
-    style = {"linewidth": line, "color": _INK, "shrinkA": 0, "shrinkB": 0, "joinstyle": "miter", "capstyle": "butt"}
+    head: dict[str, Any] = {
+        "arrowstyle": "-|>,head_length=0.42,head_width=0.2",
+        "mutation_scale": 0.32 * points_per_unit,
+    }
+    style: dict[str, Any] = {
+        "linewidth": line,
+        "color": _INK,
+        "shrinkA": 0,
+        "shrinkB": 0,
+        "joinstyle": "miter",
+        "capstyle": "butt",
+    }
     for node, data in graph.nodes(data=True):
         rim = accent if data["accepting"] else _INK
         fill = accent if node in highlight else "white"
-        ax.add_patch(Circle(places[node], _RADIUS, facecolor=fill, edgecolor=rim, linewidth=1.2 * line, zorder=3))
+        centre = (float(places[node][0]), float(places[node][1]))
+        ax.add_patch(Circle(centre, _RADIUS, facecolor=fill, edgecolor=rim, linewidth=1.2 * line, zorder=3))
         if data["accepting"]:
             inner = "white" if node in highlight else rim
-            ax.add_patch(Circle(places[node], _RADIUS - _RING, fill=False, edgecolor=inner, linewidth=line, zorder=4))
+            ax.add_patch(Circle(centre, _RADIUS - _RING, fill=False, edgecolor=inner, linewidth=line, zorder=4))
         ax.text(
-            *places[node],
+            *centre,
             str(node),
             ha="center",
             va="center_baseline",
@@ -360,8 +387,8 @@ def _paint(
             zorder=5,
         )
         if data["start"]:
-            rim_point = places[node] - (_RADIUS + 0.02, 0.0)
-            ax.add_patch(FancyArrowPatch(rim_point - (0.5, 0.0), rim_point, **head, **style, zorder=2))
+            tip = (centre[0] - _RADIUS - 0.02, centre[1])
+            ax.add_patch(FancyArrowPatch((tip[0] - 0.5, tip[1]), tip, **head, **style, zorder=2))
     for arrow, label in zip(arrows, labels, strict=True):
         path = Path(arrow.curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
         ax.add_patch(FancyArrowPatch(path=path, **head, **style, zorder=2))

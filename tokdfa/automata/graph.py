@@ -1,8 +1,8 @@
 r"""Automata as graphs: networkx for analysis, DOT for other tools, `draw` for figures.
 
-Nodes are state numbers with the attributes `start` and `accepting`; edges have a readable `label`: a byte (``a``), a set
-of bytes (``[a-z0-9]``, ``[^"]``), all bytes (``·``), or a token. A space is shown as ``␣``, other bytes that do not
-print as escapes (``\n``, ``\xe2``).
+Nodes are state numbers with the attributes `start` and `accepting`; edges have a readable `label`: a byte (``a``), a
+set of bytes (``[a-z0-9]``, ``[^"]``), all bytes (``·``), or a token. A space is shown as ``␣``, other bytes that do
+not print as escapes (``\n``, ``\xe2``).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def token_label(token: bytes | str | int) -> str:
         try:
             token = token.decode()
         except UnicodeDecodeError:
-            return "".join(map(_byte_text, token))
+            return "".join(_byte_text(byte) for byte in token)
     return "".join(
         _byte_text(ord(character))
         if ord(character) < 128
@@ -121,15 +121,21 @@ def _byte_text(byte: int) -> str:
 
 
 def _ranges(members: npt.NDArray[np.bool_]) -> str:
-    """The inside of a bracketed class. Runs of three or more are written as a range."""
-    edges = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0))
+    """The inside of a bracketed class: letters, digits, the rest. Runs of three or more are written as a range."""
+    edges = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0)).tolist()
+    runs = sorted(zip(edges[::2], edges[1::2], strict=True), key=lambda run: _rank(run[0]))
     parts = []
-    for first, past in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+    for first, past in runs:
         if past - first < 3:
             parts += [_class_text(byte) for byte in range(first, past)]
         else:
             parts.append(f"{_class_text(first)}-{_class_text(past - 1)}")
     return "".join(parts)
+
+
+def _rank(byte: int) -> int:
+    character = chr(byte)
+    return 3 if byte > 127 or not character.isalnum() else 0 if character.islower() else 1 if character.isupper() else 2
 
 
 def _class_text(byte: int) -> str:

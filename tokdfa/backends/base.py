@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from tokdfa import mask as masks
@@ -65,11 +65,11 @@ class Option:
             return None
         if self.kind is float and type(value) is int:
             value = float(value)
-        if type(value) is not self.kind:
+        if not isinstance(value, self.kind) or isinstance(value, bool) != (self.kind is bool):
             raise OptionError(f"option {self.name!r} takes a {self.kind.__name__}, not {value!r}")
         if self.choices and value not in self.choices:
             raise OptionError(f"option {self.name!r} must be one of {', '.join(self.choices)}, not {value!r}")
-        if self.minimum is not None and value < self.minimum:
+        if self.minimum is not None and value < self.minimum:  # type: ignore[operator]
             raise OptionError(f"option {self.name!r} must be at least {self.minimum}, not {value!r}")
         return value
 
@@ -254,7 +254,7 @@ class StateMatcher(Matcher, Generic[StateT]):
         if self.state is self._FINISHED or not 0 <= token < self.vocab.size:
             return None
         if token in self.vocab.end_token_set:
-            return self._FINISHED if self._accepts(self.state) else None  # type: ignore[no-any-return]
+            return self._FINISHED if self._accepts(self.state) else None
         return self._step(self.state, token)
 
     def advance(self, token: int) -> None:

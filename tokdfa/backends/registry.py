@@ -61,7 +61,9 @@ def create_backend(name: str, vocab: Vocabulary, **options: Any) -> Backend:
     return backend_class(name)(vocab, **options)
 
 
-def compile(constraint: Constraint, vocab: Vocabulary, backend: str = "token_index", **options: Any) -> CompiledConstraint:
+def compile(
+    constraint: Constraint, vocab: Vocabulary, backend: str = "token_index", **options: Any
+) -> CompiledConstraint:
     """Compile `constraint` for `vocab` with a backend by name: ``compile(Regex("[0-9]+"), vocab, lazy=True)``."""
     return create_backend(backend, vocab, **options).compile(constraint)
 

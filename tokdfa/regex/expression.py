@@ -196,7 +196,7 @@ class ExpressionStore:
     def members(self, expression: int) -> list[int]:
         """The parts of a union or intersection, sorted by number."""
         _, start, count, _ = self.nodes[expression].tolist()
-        return self.arguments[start : start + count].tolist()  # type: ignore[no-any-return]
+        return self.arguments[start : start + count].tolist()
 
     def bytes_of(self, expression: int) -> npt.NDArray[np.bool_]:
         """The members of a byte set: bool, shape (256,)."""

@@ -46,7 +46,8 @@ th, td { padding: 0.4rem 0.7rem; text-align: left; vertical-align: top; border-b
   background: var(--paper); }
 tbody tr:last-child > * { border-bottom: 0; }
 thead th { background: var(--tint); vertical-align: bottom; font-weight: 600; min-width: 4.5rem; }
-th:first-child { position: sticky; left: 0; z-index: 1; min-width: 7.5rem; max-width: 12rem; overflow-wrap: break-word; }
+th:first-child { position: sticky; left: 0; z-index: 1; min-width: 7.5rem; max-width: 12rem;
+  overflow-wrap: break-word; }
 tbody th { font-weight: 600; }
 .n { text-align: right; }
 td.n { white-space: nowrap; }
@@ -94,9 +95,6 @@ for (const table of document.querySelectorAll("table")) {
 }
 """
 
-#: Tables that stand after the drawings, in reference order; all others stand before them.
-_AFTER_PLOTS = ("mask_percentiles", "compile", "differences", "failures", "environment")
-
 
 def text(value: str) -> str:
     """`value` for HTML text or an attribute in double quotes."""
@@ -105,10 +103,9 @@ def text(value: str) -> str:
 
 def render(page: Page) -> str:
     """The page as HTML text. Cost: drawing each figure once as SVG."""
-    before = [table for table in page.tables if table.name not in _AFTER_PLOTS]
-    after = [table for table in page.tables if table.name in _AFTER_PLOTS]
-    links = [*((table.name, table.title) for table in before), ("plots", "Plots")]
-    links += [*((table.name, table.title) for table in after), ("repeat", "Repeat it")]
+    main, *others = page.tables
+    links = [(main.name, main.title), ("plots", "Plots")]
+    links += [*((table.name, table.title) for table in others), ("repeat", "Repeat it")]
     css = _CSS % {"light": style.css_variables(dark=False), "dark": style.css_variables(dark=True)}
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -118,9 +115,9 @@ def render(page: Page) -> str:
         f"<h1>{text(page.question or page.name)}</h1>",
         f'<ul class="findings">{"".join(f"<li>{text(line)}</li>" for line in page.headlines)}</ul>',
         f"<nav>{''.join(itertools.starmap(_link, links))}</nav>\n</header>\n<main>",
-        *map(_table, before),
+        _table(main),
         _plots(page.plots),
-        *map(_table, after),
+        *map(_table, others),
         _repeat(page),
         f"</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n",
     ]

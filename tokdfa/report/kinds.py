@@ -15,15 +15,17 @@ _SPECIAL = {"trie_walk": trie_walk, "regex_states": regex_states}
 
 
 def build_tables(data: RunData) -> list[Table]:
-    """All tables of a run that have a row; the environment comes last."""
+    """All tables of a run that have a row, the main one first; the environment comes last, even if nothing is known."""
     built: list[Table] = []
     if data.kind in _SPECIAL:
         built += _SPECIAL[data.kind].build_tables(data) if len(data.results) else []
     elif len(data.results):
         built.append(tables.plain_results(data))
-    if len(data.items):
+    if data.kind not in _SPECIAL and len(data.items):
         built += tables.build_tables(data)
-    return [table for table in [*built, tables.environment(data)] if table.rows]
+    elif len(data.failures):
+        built.append(tables.failures(data))
+    return [*(table for table in built if table.rows), tables.environment(data)]
 
 
 def build_plots(data: RunData) -> list[Plot]:
@@ -36,5 +38,6 @@ def build_plots(data: RunData) -> list[Plot]:
 def build_headlines(data: RunData) -> list[str]:
     """What the run found, in sentences computed from its data."""
     if data.kind in _SPECIAL:
-        return _SPECIAL[data.kind].headlines(data)
+        failed = [headlines.success(data)] if len(data.failures) else []
+        return [*_SPECIAL[data.kind].headlines(data), *failed]
     return headlines.headlines(data)

@@ -144,8 +144,13 @@ class Ratio(NamedTuple):
         if self.median < 1:
             ratio, word = Ratio(1 / self.median, 1 / self.high, 1 / self.low, self.cases), metric.words[1]
         text = "equal" if short_factor(ratio.median) == "1.0" else f"{short_factor(ratio.median)}x {word}"
-        low, high = short_factor(ratio.low), short_factor(ratio.high)
-        return text if low == high else f"{text} ({low}–{high})"
+        return text + spread(ratio.low, ratio.high)
+
+
+def spread(low: float, high: float) -> str:
+    """`` (1.3–40)`` after a number; nothing where both ends read the same."""
+    first, last = short_factor(low), short_factor(high)
+    return "" if first == last else f" ({first}–{last})"
 
 
 def short_factor(value: float) -> str:

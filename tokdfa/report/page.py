@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.report import kinds
@@ -43,7 +44,7 @@ class Page:
             tables=kinds.build_tables(data),
             plots=kinds.build_plots(data),
             experiment=_yaml(data.config),
-            command=command(run),
+            command=command(Path(run.folder)),
         )
 
     def markdown(self, images: Mapping[str, str]) -> str:
@@ -69,10 +70,13 @@ class Page:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def command(run: StoredRun) -> str:
-    """The commands that measure again and report again."""
-    source = run.provenance.get("source") or "FILE"
-    return f"tokdfa run {shlex.quote(str(source))} && tokdfa report {shlex.quote(str(run.folder))}"
+def command(folder: Path) -> str:
+    """The commands that measure again and report again.
+
+    The resolved experiment in the run folder is an experiment file; run from there, its results stand beside it.
+    """
+    again = folder / "results" / folder.name
+    return f"tokdfa run {shlex.quote(str(folder / 'config.yaml'))} && tokdfa report {shlex.quote(str(again))}"
 
 
 def _section(table: Table) -> str:

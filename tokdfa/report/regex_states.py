@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tokdfa.report import style
 from tokdfa.report.cells import NOTHING, Table, number_cell, readable, status_cell, text_cell
-from tokdfa.report.metrics import METRICS, short_factor
+from tokdfa.report.metrics import METRICS, short_factor, spread
 from tokdfa.report.plots import MAX_GROUPS, Plot, grouped_bars, left_out
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tokdfa.report.metrics import Metric
 
 MINIMAL = "minimal"
+ALL_LAWS = "all laws"
+WITHOUT = "without "
 
 
 def variants(data: RunData) -> list[str]:
@@ -106,35 +108,60 @@ def factor_bars(data: RunData) -> Plot:
 
 
 def state_bars(data: RunData) -> Plot:
-    """The states of every constraint, one bar per variant."""
+    """The states of every constraint, one bar per variant; laws that change no constraint have none."""
     name, title = "states_by_constraint", "States by constraint"
     counts = state_counts(data)
     shown = counts.dropna(how="all").head(MAX_GROUPS)
     if shown.empty:
         return left_out(name, title, "no variant has finished on any constraint")
+    idle = [variant for variant in variants(data) if variant in laws(data) and counts[variant].equals(counts[ALL_LAWS])]
+    shown = shown.drop(columns=idle)
     figure = grouped_bars(shown, METRICS["dfa_states"], style.looks_in_order(variants(data)), {})
     caption = "A missing bar did not finish: see the table." if shown.isna().to_numpy().any() else ""
+    if idle:
+        caption += f" The same states as with all laws, so not drawn: {', '.join(idle)}."
     if len(counts) > len(shown):
         caption += f" {len(shown)} of {len(counts)} constraints; all are in the table."
     return Plot(name, title, caption.strip(), figure)
 
 
+def laws(data: RunData) -> list[str]:
+    """The variants that leave out one law, if there is a variant with all of them to compare with."""
+    return [name for name in variants(data) if name.startswith(WITHOUT)] if ALL_LAWS in variants(data) else []
+
+
 def headlines(data: RunData) -> list[str]:
-    """Each variant's states over the minimal DFA's, and what did not finish."""
+    """The variants' states over the minimal DFA's, the law whose absence costs most, and what did not finish."""
     if data.results.empty:
         return ["The run has no results yet."]
     factors = over_minimal(data)
     sentences = []
     for variant in variants(data):
-        column = factors[variant].dropna() if variant in factors and variant != MINIMAL else factors.iloc[:0, 0]
-        if len(column):
-            spread = f"{short_factor(column.min())}–{short_factor(column.max())}"
+        column = factors[variant].dropna()
+        if variant != MINIMAL and variant not in laws(data) and len(column):
             sentences.append(
-                f"{variant}: {short_factor(column.median())} times the states of the minimal DFA "
-                f"(median of {len(column)} constraints; {spread})."
+                f"{variant}: {short_factor(column.median())} times the states of the minimal DFA"
+                f"{spread(column.min(), column.max())}, median of {len(column)} constraints."
             )
+    sentences += _costliest_law(data)
     failed = data.results[data.results["status"] != "ok"]
     if len(failed):
         kinds = ", ".join(f"{count} {readable(kind)}" for kind, count in failed["status"].value_counts().items())
         sentences.append(f"{len(failed)} of {len(data.results)} builds did not finish: {kinds}.")
     return sentences
+
+
+def _costliest_law(data: RunData) -> list[str]:
+    """Which law, left out, adds most states over all constraints. A build that did not finish counts as its limit."""
+    results = data.results
+    total = results.groupby("variant", sort=False)["states"].sum()
+    ranked = total[laws(data)].sort_values(ascending=False)
+    if ranked.empty or ranked.iloc[0] <= total[ALL_LAWS]:
+        return []
+    law, states = str(ranked.index[0]), ranked.iloc[0]
+    unfinished = int(((results["variant"] == law) & (results["status"] != "ok")).sum())
+    more = f", {unfinished} of them unfinished and counted as their limit" if unfinished else ""
+    return [
+        f"Of single laws the costliest to leave out: {law}, with {states:,.0f} states over all constraints{more}, "
+        f"against {total[ALL_LAWS]:,.0f} {ALL_LAWS}."
+    ]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tokdfa.report.data import RunData
     from tokdfa.report.metrics import Metric
 
+#: Lists and mappings of the provenance that are longer are shown by their length.
+MAX_LISTED = 40
 #: What the overview shows of each label; a metric that nothing was measured of is left out.
 OVERVIEW = (
     *("compile", "first_mask", "mask_p50", "mask_p90", "mask_p99", "mask_max", "advance_p50"),
@@ -167,15 +169,22 @@ def plain_results(data: RunData) -> Table:
 
 
 def environment(data: RunData) -> Table:
-    """Versions, commit, machine and seeds, flattened to one row per key."""
+    """Versions, commit, machine and seeds, flattened to one row per key; long lists only by their length."""
     rows = tuple((text_cell(key), text_cell(value)) for key, value in _flatten(data.provenance))
-    return Table("environment", "Environment", "Recorded with the run.", ("what", "value"), rows)
+    note = "Recorded with the run; the whole record is provenance.json in its folder."
+    return Table("environment", "Environment", note, ("what", "value"), rows)
 
 
 def _flatten(entries: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
     for key, value in entries.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict | list) and (len(value) > MAX_LISTED or _has_records(value)):
+            yield f"{above}{key}", f"{len(value)} entries"
+        elif isinstance(value, dict) and value:
             yield from _flatten(value, f"{above}{key} · ")
         else:
             plain = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
             yield f"{above}{key}", plain
+
+
+def _has_records(value: Mapping[str, Any] | list[Any]) -> bool:
+    return isinstance(value, list) and any(isinstance(entry, dict) for entry in value)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tokdfa.report import style
-from tokdfa.report.cells import Cell, Table, count_cell, number_cell, share_cell, text_cell
+from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, number_cell, share_cell, text_cell
 from tokdfa.report.metrics import METRICS, format_seconds, short_factor
 from tokdfa.report.plots import Plot, left_out
 
@@ -30,45 +30,33 @@ def build_tables(data: RunData) -> list[Table]:
 
 
 def walks(data: RunData) -> Table:
-    """One row per tokenizer, pattern and engine, with each peer's time over ours."""
-    time, node = METRICS["walk_time"], METRICS["node_time"]
+    """One row per tokenizer and pattern, one column per engine: time of one mask, time per node, and time over ours."""
     rows = []
     for _, group in data.results.groupby(["tokenizer", "pattern"], sort=False):
-        ours = _first(group.loc[group["engine"] == OURS, "ns_median"])
-        for _, entry in group.iterrows():
-            ratio = float(entry["ns_median"]) / ours
-            median = number_cell(time, entry["ns_median"] * time.factor)
-            if entry["engine"] != OURS and not math.isnan(ratio):
-                median = median._replace(detail=f"{short_factor(ratio)}x of {OURS}", detail_value=ratio)
-            rows.append(
-                (
-                    *map(text_cell, (entry["tokenizer"], entry["label"] or entry["pattern"], entry["engine"])),
-                    count_cell(entry["allowed"]),
-                    share_cell(entry["density"]),
-                    count_cell(entry["nodes_visited"]),
-                    median,
-                    number_cell(time, entry["ns_min"] * time.factor),
-                    number_cell(node, entry["ns_per_node"] * node.factor),
-                    count_cell(entry["differs"]),
-                )
-            )
-    columns = (
-        "tokenizer",
-        "pattern",
-        "engine",
-        "allowed",
-        "share",
-        "nodes",
-        "median",
-        "fastest",
-        "per node",
-        "differs",
-    )
+        found = {str(entry["engine"]): entry for _, entry in group.iterrows()}
+        ours = float(found[OURS]["ns_median"]) if OURS in found else math.nan
+        one = group.iloc[0]
+        cells = [_time_cell(found[engine], ours) if engine in found else NOTHING for engine in _engines(data)]
+        place = (text_cell(one["tokenizer"]), text_cell(one["label"] or one["pattern"]))
+        counts = (count_cell(one["allowed"]), share_cell(one["density"]), count_cell(one["nodes_visited"]))
+        rows.append((*place, *counts, *cells, count_cell(group["differs"].max())))
+    columns = ("tokenizer", "pattern", "allowed", "share", "nodes", *_engines(data), "differs")
     note = (
-        "The mask of a pattern's first state, again and again. Nodes are those that tokdfa's walk visits; "
-        f"differs counts tokens in which a mask differs from that of {OURS}."
+        "The mask of a pattern's first state, again and again: median, time per node, and time over that of "
+        f"{OURS}. Nodes are those that tokdfa's walk visits. Differs counts tokens in which some engine's mask is "
+        f"not that of {OURS}."
     )
     return Table("trie_walk", "Walks of the token trie", note, columns, tuple(rows))
+
+
+def _time_cell(entry: pd.Series[Any], ours: float) -> Cell:
+    time, node = METRICS["walk_time"], METRICS["node_time"]
+    cell = number_cell(time, entry["ns_median"] * time.factor)
+    detail = f"{node.format(entry['ns_per_node'] * node.factor)} a node"
+    if entry["engine"] == OURS or math.isnan(ours):
+        return cell._replace(detail=detail)
+    ratio = float(entry["ns_median"]) / ours
+    return cell._replace(detail=f"{detail}, {short_factor(ratio)}x", detail_value=ratio)
 
 
 def tries(data: RunData) -> Table:
@@ -82,10 +70,6 @@ def tries(data: RunData) -> Table:
         )
     columns = ("tokenizer", "vocabulary size", "trie nodes", "nodes per token", "build time")
     return Table("tries", "The tries", "Median of five builds.", columns, tuple(rows))
-
-
-def _first(values: pd.Series[float]) -> float:
-    return float(values.iloc[0]) if len(values) else math.nan
 
 
 def build_plots(data: RunData) -> list[Plot]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tokdfa.errors import UnknownNameError
 from tokdfa.report import html, kinds, style
+from tokdfa.report.cells import visible
 from tokdfa.report.data import RunData
 from tokdfa.report.page import Page
 
@@ -15,18 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    from tokdfa.report.cells import Cell
+    from tokdfa.report.cells import Cell, Table
     from tokdfa.report.data import StoredRun
 
 FORMATS = ("md", "html", "png")
 
-#: table -> the columns of it that fit a terminal, as far as they are there; of other tables all are shown.
-_TERMINAL_COLUMNS = {
-    "overview": ("backend", "done", "compile time", "median mask time", "p99 mask time", "retained memory", "failures"),
-    "trie_walk": ("tokenizer", "pattern", "engine", "allowed", "median", "per node"),
-}
+#: The columns of the overview that fit a terminal, as far as they are there; of other tables all are shown.
+_TERMINAL_COLUMNS = "backend,done,compile time,median mask time,p99 mask time,retained memory,failures".split(",")
 
 
 @dataclass(frozen=True)
@@ -73,27 +72,34 @@ def write_report(run: StoredRun, folder: str | Path | None = None, formats: Iter
 
 def print_summary(run: StoredRun, console: Console) -> None:
     """Print the question, the main table in a width that fits a terminal, and the findings."""
-    from rich.table import Table
     from rich.text import Text
 
     data = RunData.read(run)
-    console.print(Text(data.question or data.name, style="bold"))
+    console.print(Text(visible(data.question or data.name), style="bold"))
     main = kinds.build_tables(data)[0]
-    wanted = _TERMINAL_COLUMNS.get(main.name, main.columns)
-    places = [place for place, name in enumerate(main.columns) if name in wanted]
-    shown = Table(show_edge=False, pad_edge=False)
+    if main.name != "environment":
+        console.print(_terminal_table(main))
+    for line in kinds.build_headlines(data):
+        console.print(Text(f"• {visible(line)}"))
+
+
+def _terminal_table(main: Table) -> RichTable:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     numeric = main.numeric()
+    wanted = _TERMINAL_COLUMNS if main.name == "overview" else main.columns
+    places = [place for place, name in enumerate(main.columns) if name in wanted]
+    shown = RichTable(show_edge=False, pad_edge=False)
     for place in places:
         shown.add_column(Text(main.columns[place]), justify="right" if numeric[place] else "left")
     for row in main.rows:
-        shown.add_row(*(_terminal(row[place]) for place in places))
-    console.print(shown)
-    for line in kinds.build_headlines(data):
-        console.print(Text(f"• {line}"))
+        shown.add_row(*(_terminal_cell(row[place]) for place in places))
+    return shown
 
 
-def _terminal(cell: Cell) -> Text:
+def _terminal_cell(cell: Cell) -> Text:
     from rich.text import Text
 
-    shown = Text(cell.text, style="bold green" if cell.best else "")
-    return shown.append(f"\n{cell.detail}", style="dim") if cell.detail else shown
+    shown = Text(visible(cell.text), style="bold green" if cell.best else "")
+    return shown.append(f"\n{visible(cell.detail)}", style="dim") if cell.detail else shown

@@ -226,8 +226,8 @@ class _Execution:
             facts = {"size": task.vocab_size, "fingerprint": task.tokenizer_fingerprint}
             tokenizers[task.group.items[0].tokenizer] = facts
         statuses = task.statuses()
+        self.summary.statuses.update(statuses.values())
         for item in task.group.items:
-            self.summary.statuses[statuses[item.item_id]] += 1
             self._tell("item_finished", group=task.group, item=item, status=statuses[item.item_id])
         for label, failure in task.failures().items():
             self._tell("note", group=task.group, message=f"{task.group.title} / {label}: {failure}")

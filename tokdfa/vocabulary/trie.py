@@ -74,7 +74,7 @@ class TokenTrie:
 
     @cached_property
     def ranked_nodes(self) -> npt.NDArray[np.uint64]:
-        """`nodes` with positions in `order` in place of ids: they ascend along a walk. The spare one is ``len(order)``."""
+        """`nodes` with positions in `order` in place of ids; they ascend along a walk. The spare is ``len(order)``."""
         ids = self.nodes >> np.uint64(TOKEN_SHIFT)
         ranks = np.append(self.rank_of, np.int32(len(self.order)))[ids]
         return (self.nodes & np.uint64((1 << TOKEN_SHIFT) - 1)) | (ranks.astype(np.uint64) << np.uint64(TOKEN_SHIFT))
@@ -221,7 +221,7 @@ def _pack_keys_kernel(byte_data, offsets, tokens, skip, keys):  # type: ignore[n
 
 @kernel
 def _radix_sort_kernel(keys, order, other_keys, other_order):  # type: ignore[no-untyped-def]
-    """Sort `keys` and `order` along, eleven bits at a time from the low end; six passes, so the result ends in place."""
+    """Sort `keys`, and `order` along, eleven bits at a time from the low end; after six passes they are in place."""
     counts = np.empty(2048, dtype=np.int64)
     digit = np.uint64(2047)
     for turn in range(6):
@@ -268,7 +268,7 @@ def _count_nodes_kernel(byte_data, offsets, order, shared):  # type: ignore[no-u
 
 @kernel
 def _write_nodes_kernel(byte_data, offsets, order, shared, spare, path, nodes):  # type: ignore[no-untyped-def]
-    """Write the packed nodes. path[d] is the node of depth d on the way to the last token; `next` is known on leaving."""
+    """Write the packed nodes. path[d]: the node of depth d on the way to the last token; `next` is set on leaving."""
     count = 0
     open_depth = 0
     for k in range(len(order)):
@@ -292,7 +292,7 @@ def _write_nodes_kernel(byte_data, offsets, order, shared, spare, path, nodes): 
 @kernel
 def _index_first_bytes_kernel(nodes, first_child):  # type: ignore[no-untyped-def]
     """first_child[b] = the first node whose depth-0 byte is b or more; entries past the last byte stay as given."""
-    node = 0
+    node = np.int64(0)
     byte = 0
     while node < len(nodes):
         here = np.int64(nodes[node] & np.uint64(0xFF))

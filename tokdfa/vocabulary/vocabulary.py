@@ -74,7 +74,8 @@ class Vocabulary:
                 raise VocabularyError(f"special token {token} is outside 0..{self.size - 1}")
             if token < len(tokens) and tokens[token]:
                 raise VocabularyError(
-                    f"token {token} is special but spells {tokens[token]!r}; give it empty bytes, so that no text reaches it"
+                    f"token {token} is special but spells {tokens[token]!r}; "
+                    "give it empty bytes, so that no text reaches it"
                 )
         for index, token_bytes in enumerate(tokens):
             if type(token_bytes) is not bytes:
@@ -91,14 +92,14 @@ class Vocabulary:
         size: int | None = None,
         name: str = "dict",
     ) -> Vocabulary:
-        """From ``{text: id or [ids]}`` or ``{id: text}``, text being bytes or a str (UTF-8). Ids left out are padding."""
+        """From ``{text: id or [ids]}`` or ``{id: text}``, text being bytes or a str (UTF-8); other ids are padding."""
         ends = [end_tokens] if isinstance(end_tokens, int) else list(end_tokens)
         by_id: dict[int, bytes] = {}
         for key, value in tokens.items():
             text, ids = (value, [key]) if isinstance(key, int) else (key, [value] if isinstance(value, int) else value)
             if not isinstance(text, str | bytes):
                 raise VocabularyError(f"token {text!r} is neither text nor bytes")
-            for token in ids:  # type: ignore[union-attr]
+            for token in ids:
                 if not isinstance(token, int) or token < 0:
                     raise VocabularyError(f"token id {token!r} of {text!r} is not a number from 0 up")
                 spelled = text.encode() if isinstance(text, str) else text

@@ -47,7 +47,7 @@ UNKNOWN = -2
 
 
 class ByteTable(Protocol):
-    """What the kernel needs of a recogniser. `transitions` may be replaced by a larger array whenever a row is filled."""
+    """What the kernel needs of a recogniser. Filling a row may replace `transitions` by a larger array."""
 
     transitions: npt.NDArray[np.int32]  #: flat; row offset + class -> row offset, DEAD or UNKNOWN
     byte_class: npt.NDArray[np.uint8]  #: shape (256,)

@@ -6,8 +6,8 @@ its own. Each form returns the set of allowed tokens and does the same pushes an
 1. `walk_recursive`: over a tree of nested dicts. What the walk means.
 2. `walk_array`: the tree laid out in depth-first order. A child is the next entry; a sibling is ``subtree_size``
    further. Still recursive, but the tree needs no pointers.
-3. `walk_flat`: no recursion. After a node that has no children, or whose subtree is skipped, the next entry is a sibling
-   of the node or of one of its ancestors; ``parents_to_pop`` says how many levels up that is.
+3. `walk_flat`: no recursion. After a node that has no children, or whose subtree is skipped, the next entry is a
+   sibling of the node or of one of its ancestors; ``parents_to_pop`` says how many levels up that is.
 
 From here to the kernel of `tokdfa.vocabulary.walk`: keep the states in an array indexed by depth instead of a stack
 (nothing to pop), store "next sibling" as an absolute index, pack the node into one word, and write the mask bit at

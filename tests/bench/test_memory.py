@@ -1,0 +1,52 @@
+"""Memory is measured in fresh processes, as it would be in a run; sizes are known by construction."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys
+from tests.bench.fakes import byte_vocabulary
+from tests.runs.fake_backends import Fake
+from tokdfa.bench.memory import measure_memory
+from tokdfa.bench.workloads import Walk
+from tokdfa.constraint import Regex
+
+heap = [bytes(1000) for _ in range(50_000)]  # 50 MB that were in use before, and are free now
+del heap
+backend = Fake(byte_vocabulary(), how=sys.argv[1], where=sys.argv[2])
+begun = []
+print(*measure_memory(backend, Regex("abc"), [Walk((97, 98), None, False, False)], lambda: begun.append(1)), len(begun))
+"""
+MB = 2**20
+
+
+def measure(how: str, where: str = "compile") -> tuple[int, int, int]:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, how, where], capture_output=True, text=True, check=True)
+    peak, retained, begun = map(int, done.stdout.split())
+    return peak, retained, begun
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the high-water mark can be reset on Linux only")
+def test_peak_and_retained_memory():
+    # allocates 24 and 8 MiB, then frees the 24
+    peak, retained, begun = measure("small_hog")
+    assert 31 * MB < peak < 36 * MB
+    assert 7 * MB < retained < 11 * MB
+    assert begun == 3  # one compile, two masks
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the high-water mark can be reset on Linux only")
+def test_memory_taken_by_masks_is_retained_but_no_peak_of_compiling():
+    peak, retained, _ = measure("small_hog", "mask")
+    assert peak < 3 * MB
+    assert 7 * MB < retained < 11 * MB
+
+
+def test_little_memory_is_little():
+    peak, retained, _ = measure("honest")
+    assert 0 <= peak < 3 * MB
+    assert 0 <= retained < 3 * MB
