@@ -12,8 +12,10 @@ def test_the_collector_is_off_inside_and_as_before_afterwards(enabled):
     before = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()
-        with pytest.raises(KeyError), collector_off():
+        with collector_off():
             assert not gc.isenabled()
+        assert gc.isenabled() is enabled
+        with pytest.raises(KeyError), collector_off():
             raise KeyError
         assert gc.isenabled() is enabled
     finally:

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
 from tokdfa.regex.laws import (
+    _make_acyclic_kernel,
     _make_bytes_kernel,
     _make_complement_kernel,
     _make_concat_kernel,
@@ -174,6 +175,16 @@ class ExpressionStore:
         if name not in ASSERTIONS:
             raise UnknownNameError("assertion", name, ASSERTIONS)
         return self._run(_intern_node_kernel, K_ASSERTION | F_ASSERTS | F_BOOLEAN, ASSERTIONS.index(name), 0, 0)
+
+    def acyclic(
+        self, offsets: npt.NDArray[np.int32], bits: npt.NDArray[np.int32], targets: npt.NDArray[np.int32]
+    ) -> int:
+        """The language of an acyclic automaton over byte sets, built in one call (see `tokdfa.regex.utf8.Utf8Plan`).
+
+        Node n has the edges ``offsets[n] .. offsets[n + 1] - 1``; ``bits`` (int32, shape (edges, 8)) are their byte
+        sets, ``targets`` earlier nodes, or -1 for the end. The last node is the root.
+        """
+        return self._run(_make_acyclic_kernel, offsets, bits, targets)
 
     # Questions.
 

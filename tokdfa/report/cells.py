@@ -38,13 +38,17 @@ NOTHING = Cell(MISSING, math.nan)
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table. `columns` are the heads; every row of `rows` has as many cells. `note` explains the numbers."""
+    """A titled table. `columns` are the heads; every row of `rows` has as many cells. `note` explains the numbers.
+
+    `brief`: the columns to show where there is little room, such as a terminal; by default all.
+    """
 
     name: str
     title: str
     note: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    brief: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -69,9 +69,9 @@ def _by_variant(data: RunData, metric: Metric, note: str) -> Table:
             else:
                 row.append(number_cell(metric, float(found[variant][metric.column])))
         rows.append(tuple(row))
-    return Table(
-        metric.name, f"{metric.title} by variant".capitalize(), note, ("constraint", *variants(data)), tuple(rows)
-    )
+    title, columns = f"{metric.title} by variant".capitalize(), ("constraint", *variants(data))
+    brief = tuple(column for column in columns if column not in laws(data))
+    return Table(metric.name, title, note, columns, tuple(rows), brief)
 
 
 def build_plots(data: RunData) -> list[Plot]:

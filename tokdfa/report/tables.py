@@ -39,6 +39,8 @@ OVERVIEW = (
     *("compile", "first_mask", "mask_p50", "mask_p90", "mask_p99", "mask_max", "advance_p50"),
     *("memory_peak", "memory_retained"),
 )
+#: What of it is shown where there is little room.
+BRIEF = ("compile", "mask_p50", "mask_p99", "memory_retained")
 #: The overview's metrics that also get a column of ratios to the reference.
 WITH_RATIO = ("compile", "first_mask", "mask_p50", "advance_p50", "memory_peak", "memory_retained")
 
@@ -73,7 +75,8 @@ def overview(data: RunData) -> Table:
             f"memory below {format_bytes(MEMORY_RESOLUTION)} counts as {format_bytes(MEMORY_RESOLUTION)} in them."
         )
     columns = ("backend", "done", *(metric.title for metric, _ in measured), "failures")
-    return Table("overview", "Backends side by side", note, columns, tuple(rows))
+    brief = ("backend", "done", *(METRICS[name].title for name in BRIEF), "failures")
+    return Table("overview", "Backends side by side", note, columns, tuple(rows), brief)
 
 
 def _best(metric: Metric, values: pd.Series[Any]) -> float:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("md", "html", "png")
 
-#: The columns of the overview that fit a terminal, as far as they are there; of other tables all are shown.
-_TERMINAL_COLUMNS = "backend,done,compile time,median mask time,p99 mask time,retained memory,failures".split(",")
-
 
 @dataclass(frozen=True)
 class ReportFiles:
@@ -88,8 +85,7 @@ def _terminal_table(main: Table) -> RichTable:
     from rich.text import Text
 
     numeric = main.numeric()
-    wanted = _TERMINAL_COLUMNS if main.name == "overview" else main.columns
-    places = [place for place, name in enumerate(main.columns) if name in wanted]
+    places = [place for place, name in enumerate(main.columns) if name in (main.brief or main.columns)]
     shown = RichTable(show_edge=False, pad_edge=False)
     for place in places:
         shown.add_column(Text(main.columns[place]), justify="right" if numeric[place] else "left")
