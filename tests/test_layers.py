@@ -15,6 +15,7 @@ LAYERS = (
     "vocabulary",
     "automata",
     "regex",
+    "token_automata",
     "backends",
     "bench",
     "runs",

@@ -1,8 +1,8 @@
 """tokdfa compares the strategies for turning a constraint into token masks for language-model decoding.
 
-The public names are below; everything else is reached through its module. The order of the sub-packages, from the
-bottom up: errors, jit, mask, constraint, vocabulary, automata, regex, backends, bench, runs, report, cli; imports go
-only downwards.
+The public names are below; everything else is reached through its module. The order of the parts, from the bottom up:
+errors, jit, mask, constraint, vocabulary, automata, regex, token_automata, backends, bench, runs, report, cli; imports
+go only downwards.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""Runs made of made-up numbers, with the shape of stored ones: known answers, hostile texts, and every kind of failure."""
+"""Runs of made-up numbers in the shape of stored ones: known answers, hostile texts, every kind of failure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LABELS = {
     "token_index": "token_index",

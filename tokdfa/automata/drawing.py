@@ -7,10 +7,10 @@ greedily:
 1. Columns: the largest distance from the start where there are no cycles, and the smallest one, breadth-first, within
    each strongly connected component. So an arrow leads to the left or stays in its column only if it is on a cycle.
    Within a column, states are ordered by the mean height of their neighbours on the left (the barycentre heuristic of
-   K. Sugiyama, S. Tagawa and M. Toda, 1981). A gap between columns is as wide as the widest label that must fit into it.
-2. Each arrow is a cubic Bézier curve. Of several bends, from straight to far, it takes the first that is cheapest:
-   touching a state costs most, then lying on an arrow drawn before, then the bend itself. Arrows that lead back prefer
-   to bend downwards. Loops stand on top of their state.
+   K. Sugiyama, S. Tagawa and M. Toda, 1981). A gap between columns is as wide as the widest label that must fit in.
+2. Each arrow is a cubic Bézier curve. Of several bends, from straight to far, it takes the cheapest: touching a state
+   costs most, then crossing or lying on an arrow drawn before, then the bend itself. Arrows bend to their left, so
+   those that lead back run below. Loops stand on top of their state.
 3. Each label stands beside its arrow where it hides least: states and other labels first, then arrows.
 """
 
@@ -25,19 +25,19 @@ import numpy as np
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     import numpy.typing as npt
 
     Point = npt.NDArray[np.float64]
 
 #: More states than this make no readable figure.
-DRAWN_STATES = 80
+DRAWN_STATES = 60
 
 # Lengths in units of the drawing; a unit is UNIT_INCHES wide unless the figure would be wider than MAX_INCHES.
 _UNIT_INCHES, _MAX_INCHES = 0.72, 30.0
 _RADIUS, _RING = 0.30, 0.055
-_GAP, _ROW = 0.75, 1.35
+_GAP, _ROW = 0.85, 1.5
 _LETTERS = 0.21
 _LABEL_LINES, _LABEL_WIDTH = 4, 20
 _INK = "#262626"
@@ -64,7 +64,7 @@ def draw(
     """Draw a graph made by `tokdfa.automata.graph` and return the matplotlib Axes.
 
     Accepting states have a double rim in the `accent` colour; states of `highlight` are filled with it. Without `ax` a
-    figure of fitting size is made. LimitExceeded for more than 80 states.
+    figure of fitting size is made. LimitExceeded for more than 60 states.
     """
     import matplotlib.pyplot as plt
 
@@ -199,36 +199,62 @@ def _urgency(arrow: _Arrow, places: dict[Any, Point]) -> tuple[int, float]:
 
 def _route(arrow: _Arrow, places: dict[Any, Point], drawn: list[Point]) -> Point:
     """The cheapest of a fan of curves: control points, shape (4, 2)."""
-    start, end = places[arrow.source], places[arrow.target]
-    obstacles = np.array([place for node, place in places.items() if node not in (arrow.source, arrow.target)])
-    others = np.concatenate(drawn) if drawn else np.zeros((0, 2))
-    if arrow.source == arrow.target:
-        fan = [(_loop(start, side), cost) for side, cost in ((1, 0.0), (-1, 1.0))]
-    else:
-        across = end - start
-        length = float(np.hypot(*across))
-        normal = np.array([-across[1], across[0]]) / length  # to the left of the arrow: upwards if it goes right
-        fan = []
-        for step in range(8):
-            for side in (1, -1) if step else (1,):
-                bend = side * step * 0.4
-                lift = normal * bend
-                curve = np.array([start, start + 0.25 * across + lift, end - 0.25 * across + lift, end])
-                wrong_side = 0.4 if side < 0 else 0.0
-                straight_back = 0.5 if across[0] < 0 and step == 0 else 0.0
-                fan.append((_from_rim_to_rim(curve), abs(bend) + wrong_side + straight_back))
-    costs = []
-    for curve, cost in fan:
+    obstacles = [place for node, place in places.items() if node not in (arrow.source, arrow.target)]
+    best, least = np.zeros((4, 2)), np.inf
+    for cost, curve in _fan(places[arrow.source], places[arrow.target]):
+        if cost >= least:
+            break
         points = _bezier(curve, np.linspace(0, 1, 25))
-        if len(obstacles):
-            room = np.min(np.hypot(*(points[:, None] - obstacles[None]).transpose(2, 0, 1)))
-            cost += 20.0 * max(0.0, 1.0 - room / (_RADIUS + 0.16))
-            cost += 10.0 * (room < _RADIUS + 0.05)
-        if len(others):
-            near = np.min(np.hypot(*(points[3:-1, None] - others[None]).transpose(2, 0, 1)), axis=1) < 0.15
-            cost += 0.25 * float(near.sum())
-        costs.append(cost)
-    return fan[int(np.argmin(costs))][0]
+        if obstacles:
+            room = float(_distances(points, np.array(obstacles)).min())
+            cost += 20.0 * max(0.0, 1.0 - room / (_RADIUS + 0.16)) + 10.0 * (room < _RADIUS + 0.05)
+        low, high = points.min(axis=0) - 0.2, points.max(axis=0) + 0.2
+        others = [line for line in drawn if (line.max(axis=0) > low).all() and (line.min(axis=0) < high).all()]
+        if others:
+            near = _distances(points[3:-2], np.concatenate(others)).min(axis=1) < 0.2
+            cost += 0.25 * float(near.sum()) + 1.5 * _crossings(points[::2], [line[::2] for line in others])
+        if cost < least:
+            best, least = curve, cost
+    return best
+
+
+def _fan(start: Point, end: Point) -> Iterator[tuple[float, Point]]:
+    """Curves from one place to another with what their shape costs, cheapest first."""
+    if start is end:
+        yield 0.0, _loop(start, 1)
+        yield 1.0, _loop(start, -1)
+        return
+    across = end - start
+    normal = np.array([-across[1], across[0]]) / np.hypot(*across)  # to the left: upwards if the arrow goes right
+    leads_back = across[0] < 0
+    bends = [(0.5 if leads_back else 0.0, 0.0)]
+    for step in range(1, 13):
+        bends += [(0.2 * step, 0.35 * step), (0.2 * step + 0.7, -0.35 * step)]
+    for cost, bend in sorted(bends):
+        lift = bend * normal
+        curve = np.array([start, start + 0.25 * across + lift, end - 0.25 * across + lift, end])
+        yield cost, _from_rim_to_rim(curve)
+
+
+def _distances(points: Point, others: Point) -> Point:
+    """Between each point and each of the others: shape (len(points), len(others))."""
+    return np.hypot(points[:, None, 0] - others[None, :, 0], points[:, None, 1] - others[None, :, 1])
+
+
+def _crossings(line: Point, others: list[Point]) -> int:
+    """How many segments of other lines a line crosses, all given by their points."""
+    start, step = line[:-1, None], np.diff(line, axis=0)[:, None]
+    other_start = np.concatenate([other[:-1] for other in others])[None]
+    other_step = np.concatenate([np.diff(other, axis=0) for other in others])[None]
+
+    def cross(a: Point, b: Point) -> Point:
+        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+
+    between = other_start - start
+    area = cross(step, other_step)
+    area = np.where(area == 0, np.inf, area)  # parallel segments do not cross
+    t, u = cross(between, other_step) / area, cross(between, step) / area
+    return int(((t > 0) & (t < 1) & (u > 0) & (u < 1)).sum())
 
 
 def _loop(centre: Point, side: int) -> Point:
@@ -290,7 +316,7 @@ def _place_labels(arrows: list[_Arrow], places: dict[Any, Point]) -> list[Point]
                 centre = (here + ahead) / 2 + normal * distance
                 outside = np.maximum(np.abs(centres - centre) - half, 0.0)
                 cost = off_centre + 30.0 * float((np.hypot(*outside.T) < _RADIUS + 0.02).sum())
-                cost += 30.0 * sum(bool((np.abs(centre - c) < half + h).all()) for c, h in placed)
+                cost += 30.0 * sum(bool((np.abs(centre - c) < half + h + 0.08).all()) for c, h in placed)
                 cost += 1.0 * float((np.abs(others - centre) < half + 0.03).all(axis=1).sum())
                 cost += 1.0 * float((np.abs(curves[index] - centre) < half).all(axis=1).sum())
                 cost += 0.2 * (normal[1] < 0)

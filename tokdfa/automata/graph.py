@@ -85,19 +85,12 @@ def token_label(token: bytes | str | int) -> str:
     r"""A token for display: its text with ``␣`` for spaces and escapes for what does not print; an id as a number."""
     if isinstance(token, int):
         return str(token)
-    if isinstance(token, bytes):
-        try:
-            token = token.decode()
-        except UnicodeDecodeError:
-            return "".join(_byte_text(byte) for byte in token)
-    return "".join(
-        _byte_text(ord(character))
-        if ord(character) < 128
-        else character
-        if character.isprintable()
-        else character.encode("unicode_escape").decode()
-        for character in token
-    )
+    if isinstance(token, str):
+        return "".join(map(_character_text, token))
+    try:
+        return token_label(token.decode())
+    except UnicodeDecodeError:
+        return "".join(map(_byte_text, token))
 
 
 def to_dot(graph: Any) -> str:
@@ -114,6 +107,12 @@ def to_dot(graph: Any) -> str:
     return "\n".join([*lines, "}", ""])
 
 
+def _character_text(character: str) -> str:
+    if character.isascii():
+        return _byte_text(ord(character))
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
 def _byte_text(byte: int) -> str:
     if byte in _ESCAPES:
         return _ESCAPES[byte]
@@ -123,9 +122,8 @@ def _byte_text(byte: int) -> str:
 def _ranges(members: npt.NDArray[np.bool_]) -> str:
     """The inside of a bracketed class: letters, digits, the rest. Runs of three or more are written as a range."""
     edges = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0)).tolist()
-    runs = sorted(zip(edges[::2], edges[1::2], strict=True), key=lambda run: _rank(run[0]))
     parts = []
-    for first, past in runs:
+    for first, past in sorted(zip(edges[::2], edges[1::2], strict=True), key=_rank):
         if past - first < 3:
             parts += [_class_text(byte) for byte in range(first, past)]
         else:
@@ -133,9 +131,11 @@ def _ranges(members: npt.NDArray[np.bool_]) -> str:
     return "".join(parts)
 
 
-def _rank(byte: int) -> int:
-    character = chr(byte)
-    return 3 if byte > 127 or not character.isalnum() else 0 if character.islower() else 1 if character.isupper() else 2
+def _rank(run: tuple[int, int]) -> int:
+    """Where a run of bytes stands in a bracketed class; within a rank, runs ascend."""
+    members = bytes(range(*run))
+    kinds = (members.islower, members.isupper, members.isdigit)
+    return next((rank for rank, kind in enumerate(kinds) if members.isalnum() and kind()), len(kinds))
 
 
 def _class_text(byte: int) -> str:

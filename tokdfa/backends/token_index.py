@@ -15,24 +15,23 @@ Options, each of them a variant that the literature has used:
   anew, from the table or by a walk.
 - ``minimal``: minimise the DFA before indexing (explicit index only).
 
-Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token;
-otherwise of tokens, and then the index is explicit even if ``lazy`` is asked for (see `tokdfa.backends.liveness`).
+Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token; else of
+tokens, and then the index is explicit even if ``lazy`` is asked for (see `tokdfa.token_automata.liveness`).
 """
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.liveness import cannot_spell, live_states, spells_every_byte
+from tokdfa.backends.mask_cache import MaskCache
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
+from tokdfa.token_automata.token_index import build_token_table
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk
 
 if TYPE_CHECKING:
@@ -97,27 +96,6 @@ class TokenIndex(Backend):
         with phases.measure("minimize"):
             dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
         return ExplicitTokenIndex(self, constraint, dfa, phases, complete)
-
-
-class MaskCache:
-    """State -> packed mask, equal masks kept once, emptied when it passes a limit in bytes. Thread-safe."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.nbytes = limit, 0
-        self.lock = threading.RLock()
-        self.of_state: dict[int, Mask] = {}
-        self._same: dict[bytes, Mask] = {}
-
-    def keep(self, state: int, mask: Mask) -> None:
-        """Remember `mask`, which nobody may change any more."""
-        with self.lock:
-            if self.nbytes > self.limit:
-                self.of_state, self._same, self.nbytes = {}, {}, 0
-            key = mask.tobytes()
-            if key not in self._same:
-                self._same[key] = mask
-                self.nbytes += 2 * mask.nbytes
-            self.of_state[state] = self._same[key]
 
 
 class _IndexMatcher(StateMatcher[int]):
@@ -213,11 +191,7 @@ class LazyTokenIndex(CompiledConstraint):
 
 
 class ExplicitTokenIndex(CompiledConstraint):
-    """The index of all states that tokens can reach, in compressed rows.
-
-    ``offsets`` int64 (states + 1,); ``ranks`` int32: allowed tokens as positions in ``vocab.trie.order``, ascending
-    within a row; ``targets`` uint16 or int32: the state each leads to. State 0 is the start.
-    """
+    """The index of all states that tokens can reach, as a `TokenTable`; state 0 is the start."""
 
     def __init__(self, backend: TokenIndex, constraint: Constraint, dfa: Dfa, phases: Phases, complete: bool) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
@@ -226,30 +200,23 @@ class ExplicitTokenIndex(CompiledConstraint):
         self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
         self._keep = bool(backend.settings["cache_masks"])
         with phases.measure("index"):
-            self.offsets, ranks, targets, state_of = _build_index(
-                self.vocab, dfa, backend.settings["walk"] == "trie", backend.settings["max_transitions"], constraint
-            )
-            self.accepting = dfa.accepting[state_of]
+            by_trie = backend.settings["walk"] == "trie"
+            table = build_token_table(self.vocab, dfa, by_trie=by_trie, max_entries=backend.settings["max_transitions"])
+            self.accepting = dfa.accepting[table.dfa_states]
             if not complete:
-                live = live_states(self.offsets, targets, self.accepting)
+                live = live_states(table.offsets, table.targets, self.accepting)
                 if not live[0]:
                     raise cannot_spell(dfa, self.vocab, constraint.name)
-                kept = live[targets]
-                counts = np.add.reduceat(np.append(kept, False), self.offsets[:-1], dtype=np.int64)
-                counts[np.diff(self.offsets) == 0] = 0
-                self.offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-                ranks, targets = ranks[kept], targets[kept]
-            self.ranks: npt.NDArray[np.int32] = ranks.copy()
-            self.targets = targets.astype(np.uint16 if len(state_of) <= 1 << 16 else np.int32)
+                table = table.keep(live)
+            self.table = table.compact()
         self._update_sizes()
 
     def _update_sizes(self) -> None:
-        table = self.offsets.nbytes + self.ranks.nbytes + self.targets.nbytes + self.accepting.nbytes
         self.sizes = {
             "states": len(self.accepting),
-            "transitions": len(self.ranks),
+            "transitions": len(self.table.ranks),
             "byte_classes": self.dfa.class_count,
-            "bytes": table + self.dfa.nbytes + self.cache.nbytes,
+            "bytes": self.table.nbytes + self.accepting.nbytes + self.dfa.nbytes + self.cache.nbytes,
         }
 
     def start(self, context: Sequence[int] = ()) -> _IndexMatcher:
@@ -262,22 +229,20 @@ class ExplicitTokenIndex(CompiledConstraint):
 
     def step(self, state: int, token: int) -> int:
         """The state after `token`, or -1: binary search in the state's row."""
-        begin, end = int(self.offsets[state]), int(self.offsets[state + 1])
         rank = int(self.vocab.trie.rank_of[token])
-        at = begin + int(np.searchsorted(self.ranks[begin:end], rank))
-        return int(self.targets[at]) if rank >= 0 and at < end and self.ranks[at] == rank else DEAD
+        return self.table.look_up(state, rank) if rank >= 0 else DEAD
 
     def transitions(self, state: int) -> dict[int, int]:
         """The state's row of the index: token -> state."""
-        row = slice(int(self.offsets[state]), int(self.offsets[state + 1]))
-        return dict(zip(self.vocab.trie.order[self.ranks[row]].tolist(), self.targets[row].tolist(), strict=True))
+        row = slice(int(self.table.offsets[state]), int(self.table.offsets[state + 1]))
+        tokens = self.vocab.trie.order[self.table.ranks[row]]
+        return dict(zip(tokens.tolist(), self.table.targets[row].tolist(), strict=True))
 
     def make_mask(self, state: int, counters: dict[str, int]) -> Mask:
         """The mask of `state` from its row, kept if masks are cached. The result must not be changed."""
         mask = masks.allocate_mask(self.vocab.size)
-        _set_ranks_kernel(
-            self.ranks, self.offsets[state], self.offsets[state + 1], self.vocab.trie.order, mask.view(np.uint32)
-        )
+        begin, end = self.table.offsets[state], self.table.offsets[state + 1]
+        _set_ranks_kernel(self.table.ranks, begin, end, self.vocab.trie.order, mask.view(np.uint32))
         _finish_mask(mask, self.vocab, self.accepts(state))
         if self._keep:
             self.cache.keep(state, mask)
@@ -297,49 +262,6 @@ def _finish_mask(mask: Mask, vocab: Vocabulary, may_end: bool) -> None:
         for end in vocab.end_tokens:
             masks.set_token(mask, end)
     mask.flags.writeable = False
-
-
-def _build_index(
-    vocab: Vocabulary, dfa: Dfa, by_trie: bool, max_transitions: int, constraint: Constraint
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """(offsets, ranks, targets, DFA state of each index state); index states are numbered as found, the start is 0."""
-    trie = vocab.trie
-    table = np.where(dfa.transitions >= 0, dfa.transitions * dfa.class_count, DEAD).astype(np.int32).ravel()
-    number_of: Any = np.full(dfa.state_count, -1, dtype=np.int32)
-    number_of[dfa.start] = 0
-    state_of = np.zeros(dfa.state_count, dtype=np.int32)
-    state_of[0] = dfa.start
-    offsets = np.zeros(dfa.state_count + 1, dtype=np.int64)
-    progress = np.array([0, 1], dtype=np.int64)  # states done, states found
-    stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
-    per_state = len(trie.order) + 1
-    room = 4 * per_state
-    ranks, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-    while True:
-        arrays = (table, dfa.byte_class, dfa.class_count, number_of, state_of, offsets, progress, ranks, targets)
-        if by_trie:
-            _index_by_trie_kernel(trie.ranked_nodes, len(trie.order), stack, *arrays)
-        else:
-            _index_by_token_kernel(vocab.byte_data, vocab.offsets, trie.order, *arrays)
-        done, found = progress.tolist()
-        used = int(offsets[done])
-        if used > max_transitions:
-            raise LimitExceeded(
-                f"the index of {constraint.name!r} has more than {max_transitions} transitions "
-                f"({done} of at least {found} states done): set lazy=True, or raise max_transitions",
-                limit="max_transitions",
-                value=max_transitions,
-            )
-        if done == found:
-            return offsets[: done + 1].copy(), ranks[:used], targets[:used], state_of[:done]
-        room = max(2 * room, used + per_state)
-        ranks, targets = _enlarge(ranks, room, used), _enlarge(targets, room, used)
-
-
-def _enlarge(array: npt.NDArray[np.int32], room: int, used: int) -> npt.NDArray[np.int32]:
-    larger = np.empty(room, dtype=np.int32)
-    larger[:used] = array[:used]
-    return larger
 
 
 @kernel
@@ -362,94 +284,6 @@ def _set_ranks_kernel(ranks, begin, end, order, words):  # type: ignore[no-untyp
     for k in range(begin, end):
         token = order[ranks[k]]
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-
-
-@kernel
-def _number_targets(begin, end, class_count, number_of, state_of, progress, targets):  # type: ignore[no-untyped-def]
-    """Replace row offsets in targets[begin:end] by index states, giving numbers to new ones."""
-    for k in range(begin, end):
-        state = targets[k] // class_count
-        number = number_of[state]
-        if number < 0:
-            number = np.int32(progress[1])
-            number_of[state] = number
-            state_of[number] = state
-            progress[1] += 1
-        targets[k] = number
-
-
-@kernel
-def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
-    nodes,
-    spare,
-    stack,
-    transitions,
-    byte_class,
-    class_count,
-    number_of,
-    state_of,
-    offsets,
-    progress,
-    ranks,
-    targets,
-):
-    """Index states until all found are done or the next might not fit. The walk is that of `tokdfa.vocabulary.walk`."""
-    one = np.uint64(1)
-    while progress[0] < progress[1] and offsets[progress[0]] + spare + 1 <= len(ranks):
-        begin = offsets[progress[0]]
-        written = np.uint64(begin)
-        stack[0] = state_of[progress[0]] * class_count
-        here, stop = np.uint64(0), np.uint64(len(nodes))
-        while here < stop:
-            node = nodes[here]
-            depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-            target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])]
-            if target < 0:
-                here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
-            else:
-                stack[depth + one] = target
-                rank = node >> np.uint64(TOKEN_SHIFT)
-                ranks[written] = rank
-                targets[written] = target
-                written += np.uint64(rank != np.uint64(spare))
-                here += one
-        _number_targets(begin, np.int64(written), class_count, number_of, state_of, progress, targets)
-        progress[0] += 1
-        offsets[progress[0]] = np.int64(written)
-
-
-@kernel
-def _index_by_token_kernel(  # type: ignore[no-untyped-def]
-    byte_data,
-    byte_offsets,
-    order,
-    transitions,
-    byte_class,
-    class_count,
-    number_of,
-    state_of,
-    offsets,
-    progress,
-    ranks,
-    targets,
-):
-    """Like `_index_by_trie_kernel`, running every token from its first byte."""
-    while progress[0] < progress[1] and offsets[progress[0]] + len(order) + 1 <= len(ranks):
-        begin = offsets[progress[0]]
-        written = begin
-        for rank in range(len(order)):
-            row = np.int64(state_of[progress[0]]) * class_count
-            for position in range(byte_offsets[order[rank]], byte_offsets[order[rank] + 1]):
-                row = np.int64(transitions[row + byte_class[byte_data[position]]])
-                if row < 0:
-                    break
-            if row >= 0:
-                ranks[written] = rank
-                targets[written] = row
-                written += 1
-        _number_targets(begin, written, class_count, number_of, state_of, progress, targets)
-        progress[0] += 1
-        offsets[progress[0]] = written
 
 
 def _warm_up() -> None:

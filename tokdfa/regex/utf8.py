@@ -9,7 +9,7 @@ Only the shortest encoding of each code point occurs and no surrogate (D800..DFF
 (Unicode, section 3.9, table 3-7): the full set has exactly the lead bytes 00..7F, C2..DF, E0..EF and F0..F4.
 
 The automaton is worked out once a set and kept (`utf8_plan`); a store then builds it in one compiled call, so that
-``\\w`` with its 770 ranges costs a fraction of a millisecond in every pattern but the first.
+the Unicode word class with its 770 ranges costs a fraction of a millisecond in every pattern but the first.
 """
 
 from __future__ import annotations

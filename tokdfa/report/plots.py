@@ -124,7 +124,8 @@ def grouped_bars(
 
     labels = [str(label) for label in values.columns]
     step = len(labels) + 1.2
-    figure, (axes,) = style.new_figure(1, max(1.4, 0.135 * len(values) * step + 0.3))
+    thickness = 0.135 if notes else 0.1
+    figure, (axes,) = style.new_figure(1, max(1.4, thickness * len(values) * step + 0.3))
     tops = np.arange(len(values)) * step
     for i, label in enumerate(labels):
         widths = values[label].to_numpy(dtype=float)

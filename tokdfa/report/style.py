@@ -187,7 +187,7 @@ def legend(
             handles.append(Line2D([], [], **curve(one)))
         else:
             handles.append(Line2D([], [], color=one.colour, linestyle="", marker=one.marker, markersize=5.5))
-    names = [drawable(label) for label in labels]
+    names = [drawable(label, 34) for label in labels]
     columns = max(1, int(72 * WIDTH / (5.6 * max(map(len, names)) + 44)))
     figure.legend(handles, names, loc="outside upper left", ncols=min(columns, 4), handlelength=2.2, columnspacing=1.4)
 

@@ -47,25 +47,33 @@ def resolve(path: Path) -> ExperimentConfig:
     }
     kind = raw.get("kind", "backends")
     _known(source, ("kind",), "kind of experiment", kind, KINDS)
+    _check_keys(source, raw, kind)
     fields["tokenizers"] = _tokenizers(source, raw)
     fields["constraints"] = _constraints(source, raw)
     fields["limits"] = _model(source, Limits, raw.get("limits", {}), ("limits",))
     if kind == "backends":
         fields |= _backend_fields(source, raw)
-    else:
-        _refuse_backend_keys(source, raw, kind)
     config = _model(source, ExperimentConfig, fields, ())
     _check_settings(source, config)
     config._source = path
     return config
 
 
+def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
+    """Refuse keys that do not go with the kind of experiment, and ask for those that it needs."""
+    if kind == "backends":
+        for key in ("tokenizers", "constraints", "backends"):
+            if not raw.get(key):
+                raise source.error(f"an experiment on backends needs {key}", (key,))
+        if raw.get("settings"):
+            raise source.error("settings are for special kinds of experiments; this one is on backends", ("settings",))
+        return
+    for key in _BACKEND_KEYS:
+        if raw.get(key):
+            raise source.error(f"an experiment of kind {kind} has no {key}; what it needs goes into settings", (key,))
+
+
 def _backend_fields(source: YamlSource, raw: dict[str, Any]) -> dict[str, Any]:
-    for key in ("tokenizers", "constraints", "backends"):
-        if not raw.get(key):
-            raise source.error(f"an experiment on backends needs {key}", (key,))
-    if raw.get("settings"):
-        raise source.error("settings are for special kinds of experiments; this one compares backends", ("settings",))
     backends = _backends(source, raw)
     labels = [entry.label for entry in backends]
     reference = raw.get("reference", labels[0])
@@ -76,12 +84,6 @@ def _backend_fields(source: YamlSource, raw: dict[str, Any]) -> dict[str, Any]:
         "workloads": _workloads(source, raw),
         "measures": _measures(source, raw),
     }
-
-
-def _refuse_backend_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
-    for key in _BACKEND_KEYS:
-        if raw.get(key):
-            raise source.error(f"an experiment of kind {kind} has no {key}; what it needs goes into settings", (key,))
 
 
 def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:

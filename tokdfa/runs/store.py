@@ -117,6 +117,8 @@ class RunStore:
             path = self.folder / name / f"{group.part_name}.parquet"
             if tables.get(name):
                 write_atomically(path, _to_parquet(tables[name], COLUMNS.get(name)))
+            else:
+                path.unlink(missing_ok=True)
 
     def progress(self) -> tuple[set[str], float | None]:
         """The ids of the finished items, and the mean seconds an item took (None before the first)."""
@@ -175,7 +177,7 @@ class Run:
             schema = _schema(COLUMNS[table]) if table in COLUMNS else pa.schema([("item_id", pa.string())])
             parts = [schema.empty_table()]
         nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
-        merged = pa.concat_tables(parts, promote_options="permissive")
+        merged = pa.concat_tables(_with_equal_types(parts), promote_options="permissive")
         return merged.to_pandas(types_mapper=nullable.get)
 
 
@@ -249,9 +251,41 @@ def _to_parquet(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | 
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    table = pa.Table.from_pylist(list(rows), schema=_schema(columns) if columns else None)
+    if columns:
+        table = pa.Table.from_pylist(list(rows), schema=_schema(columns))
+    else:
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = pa.table({name: _free_column([row.get(name) for row in rows]) for name in names})
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
     return buffer.getvalue()
+
+
+def _free_column(values: Sequence[Any]) -> pa.Array:
+    """A column whose type follows its values; JSON text where values are nested or of mixed types."""
+    import pyarrow as pa
+
+    if not any(isinstance(value, dict | list | tuple) for value in values):
+        with contextlib.suppress(pa.ArrowException):
+            return pa.array(values)
+    return pa.array([_as_text(value) for value in values], pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _with_equal_types(parts: list[pa.Table]) -> list[pa.Table]:
+    """Parts whose free columns agree: text in all parts if in any, so that they can be put together."""
+    import pyarrow as pa
+
+    textual = {field.name for part in parts for field in part.schema if pa.types.is_string(field.type)}
+    for number, part in enumerate(parts):
+        for position, field in enumerate(part.schema):
+            if field.name in textual and not pa.types.is_string(field.type):
+                values = pa.array([_as_text(value) for value in part.column(position).to_pylist()], pa.string())
+                part = part.set_column(position, field.name, values)
+        parts[number] = part
+    return parts
 
 
 def _schema(columns: Mapping[str, str]) -> pa.Schema:

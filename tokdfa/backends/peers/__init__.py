@@ -1,0 +1,25 @@
+r"""Other people's engines behind our mask interface, compared with ours and checked by the same laws.
+
+=================  =====================================================================================================
+backend            the engine
+=================  =====================================================================================================
+``llguidance``     derivatives of regexes into a lazy byte automaton, an Earley parser above it, masks by trie walks
+``outlines_core``  the Outlines index: automaton state x token -> state, complete before the first mask
+``glrmask``        grammars compiled for a vocabulary into an automaton over tokens, or walked as a trie
+=================  =====================================================================================================
+
+What makes the comparison fair:
+
+- *Same language.* Dialects of regexes differ in details: Unicode versions of ``\d``, case folding, ``{,3}``, anchors.
+  With ``dialect="tokdfa"`` (the default) a pattern is parsed by us and printed in the notation that all three read
+  alike, so its language is exactly ours (`rust_regex`); what a peer cannot express is refused by name. With
+  ``dialect="own"`` the peer gets the pattern as it was written and reads it by its own rules.
+- *Same buffer.* Each peer writes into the caller's packed mask. End tokens follow our rule: all their bits are set iff
+  the text may end. A peer never sees an end token; `common.PeerMatcher` takes and takes back end tokens itself.
+- *Set-up apart.* What a peer builds once for a vocabulary is kept with the vocabulary (weakly) and made with the
+  backend, not while compiling; `setup_seconds` of the backend says how long it took.
+- *Rare operations by simple means.* Where a peer has no fork or no rollback, it starts anew and takes the same tokens
+  again; so does a peer that a refused token has spoilt. The counter ``tokens_replayed`` says how many were taken again.
+
+Grammars and JSON schemas go to the peers that read them as they are; each peer has its own reading of them.
+"""

@@ -1,0 +1,49 @@
+"""Experiments on fake backends, written and run by the tests of a whole run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tokdfa.runs.config import load_config
+from tokdfa.runs.execute import run
+from tokdfa.runs.store import open_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokdfa.runs.config import ExperimentConfig
+    from tokdfa.runs.execute import RunSummary
+
+
+def experiment(folder: Path, *backends: Any, **keys: Any) -> ExperimentConfig:
+    """An experiment on the byte vocabulary; small, unless `keys` say otherwise."""
+    data: dict[str, Any] = {
+        "name": "test",
+        "tokenizers": ["bytes"],
+        "constraints": [{"label": "choice", "choice": ["ab", "ac", "b"]}],
+        "backends": [*backends],
+        "workloads": [{"kind": "random_walk", "walks": 2, "steps": 4}],
+        "repeats": 2,
+        "limits": {"seconds": 20, "memory_mb": 500},
+        **keys,
+    }
+    path = folder / "e.yaml"
+    path.write_text(yaml.safe_dump(data))
+    return load_config(path)
+
+
+def trick(how: str, where: str = "compile", label: str | None = None, **options: Any) -> dict[str, Any]:
+    """A backend that does `how`; labelled so."""
+    return {"name": "fake", "label": label or how, "options": {"how": how, "where": where, **options}}
+
+
+def run_all(config: ExperimentConfig, **options: Any) -> tuple[RunSummary, dict[str, Any], Any]:
+    """Run; (summary, label -> row of the items, samples)."""
+    summary = run(config, **options)
+    stored = open_run(summary.folder)
+    items = stored.items()
+    assert items["item_id"].is_unique
+    rows = {row["label"]: row for row in items.to_dict("records")}
+    return summary, rows, stored.samples()

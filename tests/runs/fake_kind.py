@@ -1,0 +1,35 @@
+"""A special kind of experiment for tests: throws dice."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from typing import Any
+
+from tokdfa.errors import OptionError
+
+
+def check_settings(settings: dict[str, Any]) -> None:
+    if settings.get("sides", 1) < 1:
+        raise OptionError("a die has at least one side")
+
+
+def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    trick = settings.get("trick")
+    if trick == "die":
+        os._exit(5)
+    if trick == "raise":
+        raise RuntimeError("the die is cast away")
+    if trick == "sleep":
+        time.sleep(60)
+    throw = random.Random(seed)
+    return [
+        {
+            "tokenizer": settings.get("tokenizer"),
+            "throw": n,
+            "points": throw.randint(1, settings["sides"]),
+            "note": {"n": n},
+        }
+        for n in range(3)
+    ]

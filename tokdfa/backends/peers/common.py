@@ -1,0 +1,215 @@
+"""What all peers share: importing their package, objects kept per vocabulary, and a matcher that handles end tokens."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import YES, Backend, Matcher, Option, Support
+from tokdfa.backends.peers.rust_regex import choice_pattern, exact_pattern, own_pattern
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import (
+    EmptyLanguageError,
+    MissingDependency,
+    OptionError,
+    RegexSyntaxError,
+    TokdfaError,
+    TokenRefused,
+    UnsupportedConstraint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from types import ModuleType
+    from typing import ClassVar
+
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+T = TypeVar("T")
+
+DIALECT = Option(
+    "dialect",
+    str,
+    "tokdfa",
+    "tokdfa: rewrite a regex so that its language is exactly ours; own: pass it on as written",
+    choices=("tokdfa", "own"),
+)
+
+
+def require(package: str, module: str) -> ModuleType:
+    """The peer's module; MissingDependency with the command that installs its package if there is none."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingDependency(package, "peers", f"the backend {module}") from None
+
+
+class PerVocabulary(Generic[T]):
+    """Objects made once for a vocabulary and a key, kept as long as the vocabulary lives. Thread-safe."""
+
+    def __init__(self, make: Callable[..., T]) -> None:
+        self._make = make
+        self._kept: WeakKeyDictionary[Vocabulary, dict[Hashable, tuple[T, float]]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def get(self, vocab: Vocabulary, *key: Hashable) -> tuple[T, float]:
+        """The object ``make(vocab, *key)`` and the seconds that making it took, at the first time."""
+        with self._lock:
+            of_vocab = self._kept.setdefault(vocab, {})
+            if key not in of_vocab:
+                started = time.perf_counter()
+                made = self._make(vocab, *key)
+                of_vocab[key] = made, time.perf_counter() - started
+            return of_vocab[key]
+
+
+class Peer(Backend):
+    """A backend that passes regexes and choices on as Rust regexes (see `rust_regex`).
+
+    `setup_seconds`: what building the peer's objects for the vocabulary took, when they were built.
+    """
+
+    packages: ClassVar[tuple[str, ...]]
+    setup_seconds: float
+
+    def supports(self, constraint: Constraint) -> Support:
+        """Looks at the constraint's kind and, for regexes, at the pattern; its translation is kept for `compile`."""
+        answer = super().supports(constraint)
+        if answer:
+            try:
+                self.pattern(constraint)
+            except UnsupportedConstraint as error:
+                return Support(False, f"{self.name}: {error}")
+            except (RegexSyntaxError, EmptyLanguageError, OptionError):
+                return YES  # a fault of the constraint, which `compile` reports as such
+        return answer
+
+    def pattern(self, constraint: Constraint) -> str:
+        """The Rust regex of a Regex or Choice, "" for another constraint. Raises what `rust_regex` raises."""
+        if isinstance(constraint, Regex):
+            return exact_pattern(constraint) if self.settings["dialect"] == "tokdfa" else own_pattern(constraint)
+        return choice_pattern(constraint) if isinstance(constraint, Choice) else ""
+
+
+class PeerMatcher(Matcher):
+    """A matcher whose text tokens a peer takes; end tokens stay here. Subclasses write the five `_` methods.
+
+    `taken`: the tokens that the peer has taken.
+    """
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        super().__init__(vocab)
+        self.taken: list[int] = []
+        self._finished = False
+        self._out: Mask | None = None
+        self._address = 0
+        #: (word, value) of the end tokens' bits.
+        self._end_bits = [(end >> 5, np.uint32(1 << (end & 31)).view(np.int32)) for end in vocab.end_tokens]
+
+    @abstractmethod
+    def _fill(self, out: Mask) -> None:
+        """Write the mask of the peer's state, end tokens included, into a checked buffer."""
+
+    @abstractmethod
+    def _take(self, token: int) -> bool:
+        """Let the peer take `token`, an id of the vocabulary that ends nothing. False: refused, and nothing changed."""
+
+    @abstractmethod
+    def _would_take(self, token: int) -> bool:
+        """Whether `_take` would succeed."""
+
+    @abstractmethod
+    def _accepts(self) -> bool:
+        """Whether the peer's text is complete."""
+
+    @abstractmethod
+    def _go_back(self, count: int) -> None:
+        """Let the peer forget its last `count` tokens, at least one; `taken` has them still."""
+
+    @abstractmethod
+    def _fork_peer(self) -> PeerMatcher:
+        """A new matcher whose peer is in this one's state. `taken` and the rest are the caller's business."""
+
+    def address(self, out: Mask) -> int:
+        """Where `out` lies in memory, after checking that it is a mask; a buffer used before is not checked again."""
+        if out is not self._out:
+            masks.check_mask(out, self.vocab.size)
+            self._out, self._address = out, out.ctypes.data
+        return self._address
+
+    def set_end_bits(self, out: Mask) -> None:
+        """Allow all end tokens."""
+        for word, bit in self._end_bits:
+            out[word] |= bit
+
+    def clear_end_bits(self, out: Mask) -> None:
+        """Refuse all end tokens."""
+        for word, bit in self._end_bits:
+            out[word] &= ~bit
+
+    def fill_mask(self, out: Mask) -> None:
+        if self._finished:
+            masks.check_mask(out, self.vocab.size)
+            out.fill(0)
+        else:
+            self._fill(out)
+
+    def advance(self, token: int) -> None:
+        if self._finished:
+            raise TokenRefused(token, "an end token has been taken already; rollback(1) reopens the text")
+        if token in self.vocab.end_token_set:
+            if not self._accepts():
+                raise TokenRefused(token, "it is an end token and the text is not complete here")
+            self._finished = True
+        elif 0 <= token < self.vocab.size and self._take(token):
+            self.taken.append(token)
+        else:
+            raise TokenRefused(token)
+
+    def allows(self, token: int) -> bool:
+        if self._finished:
+            return False
+        if token in self.vocab.end_token_set:
+            return self._accepts()
+        return 0 <= token < self.vocab.size and self._would_take(token)
+
+    def can_end(self) -> bool:
+        return not self._finished and self._accepts()
+
+    def is_finished(self) -> bool:
+        return self._finished
+
+    def rollback(self, count: int) -> None:
+        there = len(self.taken) + self._finished
+        if not 0 <= count <= there:
+            raise TokdfaError(f"cannot take back {count} tokens: {there} were taken")
+        text_tokens = count - self._finished
+        if count:
+            self._finished = False
+        if text_tokens > 0:
+            self._go_back(text_tokens)
+            del self.taken[-text_tokens:]
+
+    def fork(self) -> PeerMatcher:
+        twin = self._fork_peer()
+        twin.taken = self.taken.copy()
+        twin._finished = self._finished
+        return twin
+
+    def count_replayed(self, tokens: int) -> None:
+        """Note that the peer was started anew and took `tokens` tokens again."""
+        self.counters["tokens_replayed"] = self.counters.get("tokens_replayed", 0) + tokens
+
+
+def first_lines(message: Any, limit: int = 400) -> str:
+    """What a peer says, without the dump of its state that may follow."""
+    return str(message).split("<state>")[0].strip()[:limit]

@@ -1,0 +1,174 @@
+r"""llguidance (Microsoft; source 000): lazy derivatives, an Earley parser, a trie walk for each mask, slices.
+
+A regex or a choice becomes a grammar of one lexeme, ``start: /.../``; a Grammar is passed on in llguidance's own Lark
+dialect, a JsonSchema as ``%json``. What matters for a comparison:
+
+- *Forcing is off* (``no_forcing``). By default llguidance, when the next bytes are determined, offers only the tokens
+  that the model's own tokenizer would make of them, so its masks lack other allowed tokens. Off, its masks are the full
+  sets that the contract demands. (It also needs the model's encoder, which a vocabulary does not have.)
+- *Slices.* With ``slices="default"`` tokens such as those without quotes and control characters are sorted out in
+  advance, and a state that allows a whole slice takes its ready mask; ``off`` walks the trie, whose speed 000 and 004
+  discuss.
+- *Memory of the last mask.* Asked twice in the same state, llguidance returns the last mask again.
+- *Vocabulary.* Tokens that begin with byte FF mean special tokens to it; they occur in no UTF-8 text. It knows several
+  end tokens; we never let it take one.
+- *Errors.* It reports nothing but goes into an error state; `fill_mask` asks for it and raises LimitExceeded.
+- *Dead ends.* It does not look whether the vocabulary can spell what remains. A text that no token can continue is an
+  error state to it, from which it cannot go back, so the matcher starts anew then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tokdfa.backends.base import CompiledConstraint, Option
+from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, first_lines, require
+from tokdfa.backends.peers.rust_regex import escape_slashes
+from tokdfa.constraint import Grammar, JsonSchema
+from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+_HEADER = '%llguidance {"no_forcing": true}\n'
+_LIMIT_WORDS = ("too big", "too many", "too complex", "limit", "fuel")
+#: Why a matcher stopped if no token of the vocabulary continues the text.
+_DEAD_END = "NoExtensionBias"
+
+
+class LlguidancePeer(Peer):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "llguidance"
+    summary: ClassVar[str] = "lazy derivatives, Earley parser and trie walk (llguidance, Microsoft)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
+    packages: ClassVar[tuple[str, ...]] = ("llguidance",)
+    options: ClassVar[tuple[Option, ...]] = (
+        DIALECT,
+        Option("slices", str, "default", "default: ready masks of common token sets; off: walk", choices=("default", "off")),
+        Option("precompute_large", bool, True, "walk the trie for large regexes while compiling"),
+        Option("step_fuel", int, 200_000, "limit on the lexer's work in one mask", minimum=1),
+        Option("max_states", int, 250_000, "limit on lexer states", minimum=1),
+    )
+    known_differences: ClassVar[dict[str, str]] = {
+        "compiles_with_gaps": "compiles although the vocabulary cannot spell any text of the language",
+        "no_dead_end_with_gaps": "looks at bytes only, so it offers tokens after which the vocabulary cannot go on",
+    }
+
+    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
+        super().__init__(vocab, **options)
+        self._module = require("llguidance", "llguidance")
+        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(vocab, self.settings["slices"])
+        self._limits = self._module.LLParserLimits(
+            step_lexer_fuel=self.settings["step_fuel"],
+            max_lexer_states=self.settings["max_states"],
+            precompute_large_lexemes=self.settings["precompute_large"],
+        )
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        grammar = self._grammar(constraint)
+        return _Compiled(self, constraint, grammar, self._limits)
+
+    def _grammar(self, constraint: Constraint) -> str:
+        if isinstance(constraint, Grammar):
+            return _HEADER + with_start_rule(constraint)
+        if isinstance(constraint, JsonSchema):
+            return f"{_HEADER}start: %json {constraint.text}\n"
+        return f"{_HEADER}start: /{escape_slashes(self.pattern(constraint))}/\n"
+
+
+def with_start_rule(grammar: Grammar) -> str:
+    """The text of a grammar, with a rule ``start`` if its start symbol has another name."""
+    if grammar.start == "start":
+        return grammar.text
+    return f"{grammar.text}\nstart: {grammar.start}\n"
+
+
+class _Wrapper:
+    """A vocabulary in the form that LLTokenizer reads."""
+
+    bos_token_id = None
+    is_tokenizer_wrapper = True
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        self.eos_token_id = vocab.end_tokens[0]
+        self.special_token_ids = sorted({*vocab.special_tokens, *vocab.end_tokens})
+        self.tokens = [vocab.token_bytes(token) for token in range(vocab.size)]
+
+    def __call__(self, text: str) -> list[int]:
+        raise TokdfaError("llguidance asked for an encoder, which a vocabulary does not have")
+
+
+def _make_tokenizer(vocab: Vocabulary, slices: str) -> Any:
+    """LLTokenizer for `vocab`; two that differ in their slices share the vocabulary's trie."""
+    if slices == "default":
+        module = require("llguidance", "llguidance")
+        return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=None)
+    module = require("llguidance", "llguidance")
+    return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=[])
+
+
+_TOKENIZERS: PerVocabulary[Any] = PerVocabulary(_make_tokenizer)
+
+
+class _Compiled(CompiledConstraint):
+    """A parsed grammar in its start state, which each matcher copies."""
+
+    def __init__(self, backend: LlguidancePeer, constraint: Constraint, grammar: str, limits: Any) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        with self.phases.measure("compile"):
+            self.prototype = backend._module.LLMatcher(backend.tokenizer, grammar, log_level=0, limits=limits)
+        if self.prototype.is_error():
+            said = first_lines(self.prototype.get_error())
+            if any(word in said for word in _LIMIT_WORDS):
+                raise _limit_exceeded(constraint.name, said)
+            raise UnsupportedConstraint(f"llguidance cannot compile {constraint.name!r}: {said}")
+
+    def start(self, context: Sequence[int] = ()) -> _LlguidanceMatcher:
+        """A matcher before the first token; `context` does not matter without forcing."""
+        return _LlguidanceMatcher(self, self.prototype.deep_copy())
+
+
+def _limit_exceeded(name: str, said: str) -> LimitExceeded:
+    return LimitExceeded(f"llguidance gave up on {name!r}: {said}", limit="llguidance", value=float("nan"))
+
+
+class _LlguidanceMatcher(PeerMatcher):
+    def __init__(self, compiled: _Compiled, peer: Any) -> None:
+        super().__init__(compiled.vocab)
+        self._compiled, self._peer = compiled, peer
+        self._nbytes = 4 * ((self.vocab.size + 31) // 32)
+
+    def _fill(self, out: Mask) -> None:
+        peer = self._peer
+        peer.unsafe_compute_mask_ptr(self.address(out), self._nbytes)
+        if peer.is_stopped():
+            out.fill(0)  # what it says now is "end", whether or not the text is complete
+            if peer.is_accepting():
+                self.set_end_bits(out)
+            elif peer.stop_reason() != _DEAD_END:
+                raise _limit_exceeded(self._compiled.constraint.name, first_lines(peer.get_error()))
+
+    def _take(self, token: int) -> bool:
+        return bool(self._peer.try_consume_tokens([token]) == 1)
+
+    def _would_take(self, token: int) -> bool:
+        return bool(self._peer.validate_tokens([token]) == 1)
+
+    def _accepts(self) -> bool:
+        return bool(self._peer.is_accepting())
+
+    def _go_back(self, count: int) -> None:
+        if not self._peer.is_error() and self._peer.rollback(count):
+            return
+        kept = self.taken[:-count]
+        self._peer = self._compiled.prototype.deep_copy()
+        self._peer.try_consume_tokens(kept)
+        self.count_replayed(len(kept))
+
+    def _fork_peer(self) -> _LlguidanceMatcher:
+        return _LlguidanceMatcher(self._compiled, self._peer.deep_copy())

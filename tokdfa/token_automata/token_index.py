@@ -1,0 +1,190 @@
+"""The token table: DFA state x token -> state, for every state that tokens can reach, in compressed rows.
+
+From each state every token is run through the DFA, either along the trie, so that shared prefixes are read once, or token
+by token. States are numbered as they turn up, the start is 0. A row holds the allowed tokens as *ranks*, positions in the
+trie's byte order: the walk yields them ascending, so nothing is sorted, and a look-up is a binary search.
+
+Source: Willard and Louf (arXiv 2307.09702); the baseline of 001. The compressed layout is ours.
+Cost: one trie walk (or one run of all tokens) a state; 8 bytes an entry, 6 once targets fit 16 bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.errors import LimitExceeded
+from tokdfa.jit import kernel
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.walk import DEAD
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+class TokenTable(NamedTuple):
+    """The rows: state s has the entries ``offsets[s] .. offsets[s + 1] - 1``.
+
+    ``offsets``: int64, shape (states + 1,); ``ranks``: int32, ascending within a row; ``targets``: int32 or uint16, the
+    state each leads to; ``dfa_states``: int32, shape (states,), the DFA state behind each.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.integer]
+    dfa_states: npt.NDArray[np.int32]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+    def look_up(self, state: int, rank: int) -> int:
+        """The state after the token of a rank, or -1. O(log row)."""
+        begin, end = int(self.offsets[state]), int(self.offsets[state + 1])
+        at = begin + int(np.searchsorted(self.ranks[begin:end], rank))
+        return int(self.targets[at]) if at < end and self.ranks[at] == rank else DEAD
+
+    def keep(self, live: npt.NDArray[np.bool_]) -> TokenTable:
+        """Without the entries that lead to states that are not `live` (bool, shape (states,))."""
+        kept = live[self.targets]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return TokenTable(before[self.offsets], self.ranks[kept], self.targets[kept], self.dfa_states)
+
+    def compact(self) -> TokenTable:
+        """With targets in 16 bits where the states allow it, and no spare room."""
+        small = np.uint16 if len(self.dfa_states) <= 1 << 16 else np.int32
+        return TokenTable(self.offsets, self.ranks.copy(), self.targets.astype(small), self.dfa_states.copy())
+
+
+def build_token_table(
+    vocab: Vocabulary, dfa: Dfa, *, by_trie: bool = True, max_entries: int = 100_000_000
+) -> TokenTable:
+    """The table of a DFA with only live states. LimitExceeded past `max_entries`."""
+    trie = vocab.trie
+    table = np.where(dfa.transitions >= 0, dfa.transitions * dfa.class_count, DEAD).astype(np.int32).ravel()
+    number_of = np.full(dfa.state_count, -1, dtype=np.int32)
+    number_of[dfa.start] = 0
+    state_of = np.zeros(dfa.state_count, dtype=np.int32)
+    state_of[0] = dfa.start
+    offsets = np.zeros(dfa.state_count + 1, dtype=np.int64)
+    progress = np.array([0, 1], dtype=np.int64)  # states done, states found
+    stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
+    per_state = len(trie.order) + 1
+    room = 4 * per_state
+    ranks, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    while True:
+        arrays = (table, dfa.byte_class, dfa.class_count, number_of, state_of, offsets, progress, ranks, targets)
+        if by_trie:
+            _index_by_trie_kernel(trie.ranked_nodes, len(trie.order), stack, *arrays)
+        else:
+            _index_by_token_kernel(vocab.byte_data, vocab.offsets, trie.order, *arrays)
+        done, found = progress.tolist()
+        used = int(offsets[done])
+        if used > max_entries:
+            raise LimitExceeded(
+                f"the token index has more than {max_entries} transitions ({done} of at least {found} states done): "
+                "set lazy=True, or raise max_transitions",
+                limit="max_transitions",
+                value=max_entries,
+            )
+        if done == found:
+            return TokenTable(offsets[: done + 1].copy(), ranks[:used], targets[:used], state_of[:done])
+        room = max(2 * room, used + per_state)
+        ranks, targets = _enlarge(ranks, room, used), _enlarge(targets, room, used)
+
+
+def _enlarge(array: npt.NDArray[np.int32], room: int, used: int) -> npt.NDArray[np.int32]:
+    larger = np.empty(room, dtype=np.int32)
+    larger[:used] = array[:used]
+    return larger
+
+
+@kernel
+def _number_targets(begin, end, class_count, number_of, state_of, progress, targets):  # type: ignore[no-untyped-def]
+    """Replace row offsets in targets[begin:end] by index states, giving numbers to new ones."""
+    for k in range(begin, end):
+        state = targets[k] // class_count
+        number = number_of[state]
+        if number < 0:
+            number = np.int32(progress[1])
+            number_of[state] = number
+            state_of[number] = state
+            progress[1] += 1
+        targets[k] = number
+
+
+@kernel
+def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
+    nodes,
+    spare,
+    stack,
+    transitions,
+    byte_class,
+    class_count,
+    number_of,
+    state_of,
+    offsets,
+    progress,
+    ranks,
+    targets,
+):
+    """Index states until all found are done or the next might not fit. The walk is that of `tokdfa.vocabulary.walk`."""
+    one = np.uint64(1)
+    while progress[0] < progress[1] and offsets[progress[0]] + spare + 1 <= len(ranks):
+        begin = offsets[progress[0]]
+        written = np.uint64(begin)
+        stack[0] = state_of[progress[0]] * class_count
+        here, stop = np.uint64(0), np.uint64(len(nodes))
+        while here < stop:
+            node = nodes[here]
+            depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+            target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])]
+            if target < 0:
+                here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+            else:
+                stack[depth + one] = target
+                rank = node >> np.uint64(TOKEN_SHIFT)
+                ranks[written] = rank
+                targets[written] = target
+                written += np.uint64(rank != np.uint64(spare))
+                here += one
+        _number_targets(begin, np.int64(written), class_count, number_of, state_of, progress, targets)
+        progress[0] += 1
+        offsets[progress[0]] = np.int64(written)
+
+
+@kernel
+def _index_by_token_kernel(  # type: ignore[no-untyped-def]
+    byte_data,
+    byte_offsets,
+    order,
+    transitions,
+    byte_class,
+    class_count,
+    number_of,
+    state_of,
+    offsets,
+    progress,
+    ranks,
+    targets,
+):
+    """Like `_index_by_trie_kernel`, running every token from its first byte."""
+    while progress[0] < progress[1] and offsets[progress[0]] + len(order) + 1 <= len(ranks):
+        begin = offsets[progress[0]]
+        written = begin
+        for rank in range(len(order)):
+            row = np.int64(state_of[progress[0]]) * class_count
+            for position in range(byte_offsets[order[rank]], byte_offsets[order[rank] + 1]):
+                row = np.int64(transitions[row + byte_class[byte_data[position]]])
+                if row < 0:
+                    break
+            if row >= 0:
+                ranks[written] = rank
+                targets[written] = row
+                written += 1
+        _number_targets(begin, written, class_count, number_of, state_of, progress, targets)
+        progress[0] += 1
+        offsets[progress[0]] = written
