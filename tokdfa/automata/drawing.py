@@ -42,6 +42,9 @@ _LETTERS = 0.21
 _LABEL_LINES, _LABEL_WIDTH = 4, 20
 _INK = "#262626"
 
+#: Where curves are looked at.
+_SAMPLES = np.linspace(0, 1, 25)
+
 
 @dataclass
 class _Arrow:
@@ -55,7 +58,7 @@ class _Arrow:
 
     @property
     def points(self) -> Point:
-        return _bezier(self.curve, np.linspace(0, 1, 25))
+        return _bezier(self.curve, _SAMPLES)
 
 
 def draw(
@@ -76,9 +79,12 @@ def draw(
         )
     arrows = _arrows(graph)
     places = _place_states(graph, arrows)
+    entries = [_entry(places[node]) for node, data in graph.nodes(data=True) if data["start"]]
+    drawn = [_bezier(curve, _SAMPLES) for curve in entries]
     for arrow in sorted(arrows, key=lambda arrow: _urgency(arrow, places)):
-        arrow.curve = _route(arrow, places, [other.points for other in arrows if other.curve.any()])
-    labels = _place_labels(arrows, places)
+        arrow.curve = _route(arrow, places, np.array(drawn).reshape(-1, len(_SAMPLES), 2))
+        drawn.append(arrow.points)
+    labels = _place_labels(arrows, places, drawn)
 
     low, high = _extent(places, arrows, labels)
     if ax is None:
@@ -197,22 +203,23 @@ def _urgency(arrow: _Arrow, places: dict[Any, Point]) -> tuple[int, float]:
     return (0, across) if across > 0 else (2, -across)
 
 
-def _route(arrow: _Arrow, places: dict[Any, Point], drawn: list[Point]) -> Point:
-    """The cheapest of a fan of curves: control points, shape (4, 2)."""
+def _route(arrow: _Arrow, places: dict[Any, Point], drawn: Point) -> Point:
+    """The cheapest of a fan of curves: control points, shape (4, 2). `drawn`: the points of other curves (n, 25, 2)."""
+    least_corner, greatest_corner = drawn.min(axis=1), drawn.max(axis=1)
     obstacles = [place for node, place in places.items() if node not in (arrow.source, arrow.target)]
     best, least = np.zeros((4, 2)), np.inf
     for cost, curve in _fan(places[arrow.source], places[arrow.target]):
         if cost >= least:
             break
-        points = _bezier(curve, np.linspace(0, 1, 25))
+        points = _bezier(curve, _SAMPLES)
         if obstacles:
             room = float(_distances(points, np.array(obstacles)).min())
             cost += 20.0 * max(0.0, 1.0 - room / (_RADIUS + 0.16)) + 10.0 * (room < _RADIUS + 0.05)
-        low, high = points.min(axis=0) - 0.2, points.max(axis=0) + 0.2
-        others = [line for line in drawn if (line.max(axis=0) > low).all() and (line.min(axis=0) < high).all()]
-        if others:
-            near = _distances(points[3:-2], np.concatenate(others)).min(axis=1) < 0.2
-            cost += 0.25 * float(near.sum()) + 1.5 * _crossings(points[::2], [line[::2] for line in others])
+        low, high = points.min(axis=0) - 0.25, points.max(axis=0) + 0.25
+        others = drawn[((greatest_corner > low) & (least_corner < high)).all(axis=1)]
+        if len(others):
+            near = _distances(points[3:-2], others.reshape(-1, 2)).min(axis=1) < 0.23
+            cost += 0.25 * float(near.sum()) + 1.5 * _crossings(points[::2], others[:, ::2])
         if cost < least:
             best, least = curve, cost
     return best
@@ -241,11 +248,10 @@ def _distances(points: Point, others: Point) -> Point:
     return np.hypot(points[:, None, 0] - others[None, :, 0], points[:, None, 1] - others[None, :, 1])
 
 
-def _crossings(line: Point, others: list[Point]) -> int:
-    """How many segments of other lines a line crosses, all given by their points."""
+def _crossings(line: Point, others: Point) -> int:
+    """How many segments of other lines (n, points, 2) a line (points, 2) crosses."""
     start, step = line[:-1, None], np.diff(line, axis=0)[:, None]
-    other_start = np.concatenate([other[:-1] for other in others])[None]
-    other_step = np.concatenate([np.diff(other, axis=0) for other in others])[None]
+    other_start, other_step = others[:, :-1].reshape(1, -1, 2), np.diff(others, axis=1).reshape(1, -1, 2)
 
     def cross(a: Point, b: Point) -> Point:
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
@@ -255,6 +261,11 @@ def _crossings(line: Point, others: list[Point]) -> int:
     area = np.where(area == 0, np.inf, area)  # parallel segments do not cross
     t, u = cross(between, other_step) / area, cross(between, step) / area
     return int(((t > 0) & (t < 1) & (u > 0) & (u < 1)).sum())
+
+
+def _entry(centre: Point) -> Point:
+    """The arrow that leads into a starting state from nowhere."""
+    return np.linspace(centre - (_RADIUS + 0.52, 0.0), centre - (_RADIUS + 0.02, 0.0), 4)
 
 
 def _loop(centre: Point, side: int) -> Point:
@@ -298,32 +309,39 @@ def _part_of(curve: Point, t0: float, t1: float) -> Point:
 # ------------------------------------------------------------------------------------------------------------- labels
 
 
-def _place_labels(arrows: list[_Arrow], places: dict[Any, Point]) -> list[Point]:
-    """The centre of each arrow's label."""
-    centres = np.array(list(places.values())).reshape(-1, 2)
-    curves = [arrow.points for arrow in arrows]
-    placed: list[tuple[Point, Point]] = []  # (centre, half of width and height)
-    for index, arrow in enumerate(arrows):
-        half = np.array(arrow.size) / 2
-        others = np.concatenate([points for other, points in enumerate(curves) if other != index] or [np.zeros((0, 2))])
-        best, least = np.zeros(2), np.inf
-        for t, off_centre in ((0.5, 0.0), (0.42, 0.1), (0.58, 0.1), (0.33, 0.3), (0.67, 0.3), (0.22, 0.6), (0.78, 0.6)):
-            here, ahead = _bezier(arrow.curve, np.array([t - 0.01, t + 0.01]))
+def _place_labels(arrows: list[_Arrow], places: dict[Any, Point], drawn: list[Point]) -> list[Point]:
+    """The centre of each arrow's label; large labels choose first. `drawn`: the points of all curves."""
+    states = np.array(list(places.values())).reshape(-1, 2)
+    lines = np.array(drawn).reshape(-1, 2)
+    labels = [np.zeros(2) for _ in arrows]
+    taken, taken_halves = np.zeros((len(arrows), 2)), np.zeros((len(arrows), 2))
+    order = sorted(range(len(arrows)), key=lambda index: -arrows[index].size[0] * arrows[index].size[1])
+    for count, index in enumerate(order):
+        half = np.array(arrows[index].size) / 2
+        least = np.inf
+        for cost, centre in _beside(arrows[index].curve, half):
+            outside = np.maximum(np.abs(states - centre) - half, 0.0)
+            cost += 30.0 * float((np.hypot(*outside.T) < _RADIUS + 0.02).sum())
+            apart = np.abs(taken[:count] - centre) - half - taken_halves[:count] - 0.08
+            cost += 30.0 * float((apart < 0).all(axis=1).sum())
+            cost += float((np.abs(lines - centre) < half + 0.03).all(axis=1).sum())
+            if cost < least:
+                labels[index], least = centre, cost
+        taken[count], taken_halves[count] = labels[index], half
+    return labels
+
+
+def _beside(curve: Point, half: Point) -> Iterator[tuple[float, Point]]:
+    """Where the label of a curve may stand, with what it costs: near the middle, close, and above are best."""
+    for away in (0.0, 0.3, 0.8):
+        for t in (0.5, 0.42, 0.58, 0.33, 0.67, 0.22, 0.78):
+            here, ahead = _bezier(curve, np.array([t - 0.01, t + 0.01]))
             along = (ahead - here) / max(float(np.hypot(*(ahead - here))), 1e-9)
             for side in (1.0, -1.0):
                 normal = side * np.array([-along[1], along[0]])
-                distance = np.abs(normal) @ half + 0.07
-                centre = (here + ahead) / 2 + normal * distance
-                outside = np.maximum(np.abs(centres - centre) - half, 0.0)
-                cost = off_centre + 30.0 * float((np.hypot(*outside.T) < _RADIUS + 0.02).sum())
-                cost += 30.0 * sum(bool((np.abs(centre - c) < half + h + 0.08).all()) for c, h in placed)
-                cost += 1.0 * float((np.abs(others - centre) < half + 0.03).all(axis=1).sum())
-                cost += 1.0 * float((np.abs(curves[index] - centre) < half).all(axis=1).sum())
-                cost += 0.2 * (normal[1] < 0)
-                if cost < least:
-                    best, least = centre, cost
-        placed.append((best, half))
-    return [centre for centre, _ in placed]
+                distance = float(np.abs(normal) @ half) + 0.07 + away
+                cost = 7.0 * (t - 0.5) ** 2 + 6.0 * away + 0.2 * float(normal[1] < 0)
+                yield cost, (here + ahead) / 2 + normal * distance
 
 
 def _text_size(lines: list[str]) -> tuple[float, float]:
@@ -413,8 +431,8 @@ def _paint(
             zorder=5,
         )
         if data["start"]:
-            tip = (centre[0] - _RADIUS - 0.02, centre[1])
-            ax.add_patch(FancyArrowPatch((tip[0] - 0.5, tip[1]), tip, **head, **style, zorder=2))
+            tail, *_, tip = (tuple(point) for point in _entry(places[node]).tolist())
+            ax.add_patch(FancyArrowPatch(tail, tip, **head, **style, zorder=2))
     for arrow, label in zip(arrows, labels, strict=True):
         path = Path(arrow.curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
         ax.add_patch(FancyArrowPatch(path=path, **head, **style, zorder=2))

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.report import style
-from tokdfa.report.cells import NOTHING, Table, number_cell, readable, status_cell, text_cell
+from tokdfa.report.cells import NOTHING, Table, number_cell, status_cell, text_cell
 from tokdfa.report.metrics import METRICS, short_factor, spread
 from tokdfa.report.plots import MAX_GROUPS, Plot, grouped_bars, left_out
+from tokdfa.report.tables import failure_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,8 +149,7 @@ def headlines(data: RunData) -> list[str]:
     sentences += _costliest_law(data)
     failed = data.results[data.results["status"] != "ok"]
     if len(failed):
-        kinds = ", ".join(f"{count} {readable(kind)}" for kind, count in failed["status"].value_counts().items())
-        sentences.append(f"{len(failed)} of {len(data.results)} builds did not finish: {kinds}.")
+        sentences.append(f"{len(failed)} of {len(data.results)} builds did not finish: {failure_counts(failed)}.")
     return sentences
 
 

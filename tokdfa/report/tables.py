@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.report.cells import (
@@ -87,9 +88,10 @@ def _best(metric: Metric, values: pd.Series[Any]) -> float:
 
 
 def failure_counts(items: pd.DataFrame) -> str:
-    """``2 timeout, 1 unsupported``; empty when all items succeeded."""
-    counts = items.loc[items["status"] != "ok", "status"].value_counts()
-    return ", ".join(f"{count} {readable(kind)}" for kind, count in counts.items())
+    """``2 timeout, 1 unsupported``, the most frequent first; empty when all succeeded. Takes rows with a `status`."""
+    counts = Counter(map(readable, items.loc[items["status"] != "ok", "status"]))
+    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return ", ".join(f"{count} {kind}" for kind, count in ranked)
 
 
 def compile_times(data: RunData) -> Table:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, first_lines, require
-from tokdfa.backends.peers.rust_regex import escape_slashes
+from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Grammar, JsonSchema
 from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint
 
@@ -49,7 +49,9 @@ class LlguidancePeer(Peer):
     packages: ClassVar[tuple[str, ...]] = ("llguidance",)
     options: ClassVar[tuple[Option, ...]] = (
         DIALECT,
-        Option("slices", str, "default", "default: ready masks of common token sets; off: walk", choices=("default", "off")),
+        Option(
+            "slices", str, "default", "default: ready masks of common token sets; off: walk", choices=("default", "off")
+        ),
         Option("precompute_large", bool, True, "walk the trie for large regexes while compiling"),
         Option("step_fuel", int, 200_000, "limit on the lexer's work in one mask", minimum=1),
         Option("max_states", int, 250_000, "limit on lexer states", minimum=1),
@@ -81,13 +83,6 @@ class LlguidancePeer(Peer):
         return f"{_HEADER}start: /{escape_slashes(self.pattern(constraint))}/\n"
 
 
-def with_start_rule(grammar: Grammar) -> str:
-    """The text of a grammar, with a rule ``start`` if its start symbol has another name."""
-    if grammar.start == "start":
-        return grammar.text
-    return f"{grammar.text}\nstart: {grammar.start}\n"
-
-
 class _Wrapper:
     """A vocabulary in the form that LLTokenizer reads."""
 
@@ -104,12 +99,10 @@ class _Wrapper:
 
 
 def _make_tokenizer(vocab: Vocabulary, slices: str) -> Any:
-    """LLTokenizer for `vocab`; two that differ in their slices share the vocabulary's trie."""
-    if slices == "default":
-        module = require("llguidance", "llguidance")
-        return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=None)
+    """LLTokenizer for `vocab`: its token trie and, unless they are off, the tries and masks of its slices."""
     module = require("llguidance", "llguidance")
-    return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=[])
+    chosen = None if slices == "default" else []
+    return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=chosen)
 
 
 _TOKENIZERS: PerVocabulary[Any] = PerVocabulary(_make_tokenizer)

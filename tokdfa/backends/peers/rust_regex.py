@@ -36,7 +36,7 @@ from tokdfa.regex.syntax_tree import (
 from tokdfa.regex.utf8 import SURROGATES
 
 if TYPE_CHECKING:
-    from tokdfa.constraint import Choice, Regex
+    from tokdfa.constraint import Choice, Grammar, Regex
 
 #: More branches than this come from no pattern that a person wrote.
 MAX_BRANCHES = 64
@@ -108,6 +108,13 @@ def escape_slashes(pattern: str) -> str:
         escaped.append(r"\/" if character == "/" and not backslash else character)
         backslash = character == "\\" and not backslash
     return "".join(escaped)
+
+
+def with_start_rule(grammar: Grammar) -> str:
+    """The text of a grammar, with a rule ``start`` if its start symbol has another name."""
+    if grammar.start == "start":
+        return grammar.text
+    return f"{grammar.text}\nstart: {grammar.start}\n"
 
 
 # Anchors.

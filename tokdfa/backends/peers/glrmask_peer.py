@@ -1,0 +1,167 @@
+r"""glrmask: grammars compiled for a vocabulary, either into a deterministic automaton over tokens or for a trie walk.
+
+A regex or a choice becomes a grammar of one terminal, ``start: /.../``; a Grammar is passed on in glrmask's own Lark
+dialect, a JsonSchema as it is. What matters for a comparison:
+
+- *Where the work is.* ``mask_strategy="parser_dwa"`` does nearly all of it while compiling, ``token_trie`` while
+  masking; ``auto`` chooses. Two further options tune the trie walk.
+- *End tokens.* It has none; their bits are added when it says that the text is complete.
+- *Fork and rollback.* It has no rollback, and its copy is as dear as a new start, so matchers go back by starting anew.
+  A refused token spoils its state: `advance` then starts anew too (and raises TokenRefused), and `allows` looks into
+  the mask.
+- *Dead ends.* It does not look whether the vocabulary can spell what remains.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import CompiledConstraint, Option
+from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, first_lines, require
+from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
+from tokdfa.constraint import Grammar, JsonSchema
+from tokdfa.errors import LimitExceeded, OptionError, UnsupportedConstraint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+class GlrmaskPeer(Peer):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "glrmask"
+    summary: ClassVar[str] = "automaton over tokens compiled from a grammar, or trie walk (glrmask)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
+    packages: ClassVar[tuple[str, ...]] = ("glrmask",)
+    options: ClassVar[tuple[Option, ...]] = (
+        DIALECT,
+        Option(
+            "mask_strategy",
+            str,
+            "auto",
+            "parser_dwa: slow to compile, fast masks; token_trie: the reverse; auto: chooses by size",
+            choices=("auto", "parser_dwa", "token_trie"),
+        ),
+        Option(
+            "parser",
+            str,
+            "lr_table",
+            "how token_trie runs the parser: lr_table compiles faster, template_dfa masks faster",
+            choices=("lr_table", "template_dfa"),
+        ),
+        Option("merge_tokens", bool, False, "token_trie: walk tokens that the grammar treats alike only once"),
+    )
+    known_differences: ClassVar[dict[str, str]] = {
+        "compiles_with_gaps": "compiles although the vocabulary cannot spell any text of the language",
+        "no_dead_end_with_gaps": "looks at bytes only, so it offers tokens after which the vocabulary cannot go on",
+    }
+
+    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
+        super().__init__(vocab, **options)
+        settings = self.settings
+        if settings["mask_strategy"] != "token_trie" and (settings["parser"] != "lr_table" or settings["merge_tokens"]):
+            raise OptionError("options 'parser' and 'merge_tokens' act with mask_strategy='token_trie' only")
+        self._module = require("glrmask", "glrmask")
+        self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        return _Compiled(self, constraint)
+
+    def grammar(self, constraint: Constraint) -> Any:
+        """The constraint as a glrmask.Grammar. Raises what glrmask raises: ValueError."""
+        if isinstance(constraint, JsonSchema):
+            return self._module.Grammar.from_json_schema(json.loads(constraint.text))
+        if isinstance(constraint, Grammar):
+            return self._module.Grammar.from_lark(with_start_rule(constraint))
+        return self._module.Grammar.from_lark(f"start: /{escape_slashes(self.pattern(constraint))}/\n")
+
+    def mask_strategy(self) -> Any:
+        """The strategy in glrmask's terms."""
+        module, settings = self._module, self.settings
+        if settings["mask_strategy"] != "token_trie":
+            return getattr(module.MaskStrategy, settings["mask_strategy"].upper())
+        return module.TokenTrie(
+            parser_backend=getattr(module.ParserBackend, settings["parser"].upper()),
+            merge_equivalent_tokens=settings["merge_tokens"],
+        )
+
+
+def _make_vocabulary(vocab: Vocabulary) -> Any:
+    """glrmask's vocabulary: all tokens that spell something."""
+    spelled = {token: vocab.token_bytes(token) for token in range(vocab.size)}
+    module = require("glrmask", "glrmask")
+    return module.Vocab.from_id_to_bytes({token: data for token, data in spelled.items() if data})
+
+
+_VOCABULARIES: PerVocabulary[Any] = PerVocabulary(_make_vocabulary)
+
+
+class _Compiled(CompiledConstraint):
+    """`peer`: glrmask's compiled constraint, shared by all its states."""
+
+    def __init__(self, backend: GlrmaskPeer, constraint: Constraint) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        try:
+            with self.phases.measure("parse"):
+                grammar = backend.grammar(constraint)
+            with self.phases.measure("compile"):
+                self.peer = grammar.compile(backend.vocabulary, mask_strategy=backend.mask_strategy())
+        except ValueError as error:
+            said = first_lines(error)
+            if "too large" in said or "limit" in said:
+                raise LimitExceeded(
+                    f"glrmask gave up on {constraint.name!r}: {said}", limit="glrmask", value=float("nan")
+                ) from None
+            raise UnsupportedConstraint(f"glrmask cannot compile {constraint.name!r}: {said}") from None
+
+    def start(self, context: Sequence[int] = ()) -> _GlrmaskMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return _GlrmaskMatcher(self, self.peer.start())
+
+
+class _GlrmaskMatcher(PeerMatcher):
+    def __init__(self, compiled: _Compiled, peer: Any) -> None:
+        super().__init__(compiled.vocab)
+        self._compiled, self._peer = compiled, peer
+        #: Its mask after `taken`, filled when `allows` first asks; None when it must be filled anew.
+        self._seen: Mask | None = None
+
+    def _fill(self, out: Mask) -> None:
+        self.address(out)  # checks the buffer
+        self._peer.fill_mask(out)
+        if self._peer.is_accepting():
+            self.set_end_bits(out)
+
+    def _take(self, token: int) -> bool:
+        if self._peer.commit_token(token):
+            self._seen = None
+            return True
+        self._start_anew(self.taken)
+        return False
+
+    def _would_take(self, token: int) -> bool:
+        if self._seen is None:
+            self._seen = masks.allocate_mask(self.vocab.size)
+            self._peer.fill_mask(self._seen)
+        return masks.contains(self._seen, token)
+
+    def _accepts(self) -> bool:
+        return bool(self._peer.is_accepting())
+
+    def _go_back(self, count: int) -> None:
+        self._start_anew(self.taken[:-count])
+        self._seen = None
+
+    def _start_anew(self, tokens: list[int]) -> None:
+        self._peer = self._compiled.peer.start()
+        self._peer.commit_tokens(tokens)
+        self.count_replayed(len(tokens))
+
+    def _fork_peer(self) -> _GlrmaskMatcher:
+        return _GlrmaskMatcher(self._compiled, self._peer.copy())

@@ -1,0 +1,183 @@
+r"""outlines-core (dottxt): the index automaton state x token -> state, complete before the first mask.
+
+We use what its own integrations use: an `Index` of the pattern and a `Guide` over it, `write_mask_into` for masks and
+`advance` without the list of tokens. What matters for a comparison:
+
+- *Preference.* outlines-core builds its automaton with the leftmost-first rule of matching: once an alternative
+  matches, later ones are dropped, so ``a|ab`` loses ``ab`` and ``a*?`` keeps only the empty text. For a pattern whose
+  language suffers from that, an end anchor (``\z``) makes all alternatives equal; where the pattern also matches the
+  empty text that is impossible, and it is refused. Whether the language suffers is found by comparing the automaton
+  that outlines-core makes for single bytes with ours. Patterns that lose nothing go in plain, because the anchor can
+  cost them many states. With ``dialect="own"`` nothing is compared.
+- *End token.* It knows one; we name the first and add the bits of the others. The guide never takes it.
+- *Rollback.* A guide remembers 32 steps; matchers go back by starting anew.
+- *Gaps.* If a token leads to a state that no token leaves, it refuses the vocabulary, even though other tokens would
+  do; but tokens that only lead in circles, never to an end, it offers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tokdfa.automata.algebra import distinguishing_word
+from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.base import CompiledConstraint, Option
+from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, require
+from tokdfa.constraint import Regex
+from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint, VocabularyCannotSpell
+from tokdfa.regex.compile import compile_dfa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: Mask words are written as elements of this many bytes.
+_WORD_BYTES = 4
+
+
+class OutlinesCorePeer(Peer):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "outlines_core"
+    summary: ClassVar[str] = "index of all states and tokens, built in advance (outlines-core, dottxt)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    packages: ClassVar[tuple[str, ...]] = ("outlines-core",)
+    options: ClassVar[tuple[Option, ...]] = (DIALECT,)
+    known_differences: ClassVar[dict[str, str]] = {
+        "compiles_with_gaps": "refuses a vocabulary if some token leads where no token goes on, although others would do",
+        "no_dead_end_with_gaps": "offers tokens that lead in circles and never to the end of a text",
+    }
+
+    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
+        super().__init__(vocab, **options)
+        self._module = require("outlines-core", "outlines_core")
+        self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
+
+    def pattern(self, constraint: Constraint) -> str:
+        printed = super().pattern(constraint)
+        if isinstance(constraint, Regex) and self.settings["dialect"] == "tokdfa":
+            return _fit_preference(printed, constraint)
+        return printed
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        return _Compiled(self, constraint, self.pattern(constraint))
+
+
+@lru_cache(maxsize=256)
+def _fit_preference(pattern: str, constraint: Regex) -> str:
+    """`pattern` as it is if outlines-core's preference for early alternatives loses no text, else with an end anchor."""
+    module = require("outlines-core", "outlines_core")
+    anchored = rf"(?:{pattern})\z"
+    try:
+        wanted = compile_dfa(constraint)
+    except LimitExceeded:
+        return anchored
+    lost = distinguishing_word(wanted, _byte_automaton(module, pattern))
+    if lost is None:
+        return pattern
+    if wanted.accepts(b""):
+        raise UnsupportedConstraint(
+            f"outlines-core prefers early alternatives, so {constraint.name!r} would lose {lost!r}, and it takes no end "
+            "anchor for a pattern that matches the empty text; reorder the alternatives, or use token_index"
+        )
+    return anchored
+
+
+def _byte_automaton(module: Any, pattern: str) -> Dfa:
+    """The automaton that outlines-core makes of `pattern`: its index over a vocabulary of single bytes."""
+    end = 256
+    index = module.Index(pattern, module.Vocabulary(end, {bytes([byte]): [byte] for byte in range(256)}))
+    transitions = index.get_transitions()
+    number = {state: place for place, state in enumerate(transitions)}
+    number.setdefault(index.get_initial_state(), len(number))
+    table = np.full((len(number), 256), -1, dtype=np.int32)
+    for state, leaving in transitions.items():
+        for byte, target in leaving.items():
+            if byte != end:
+                table[number[state], byte] = number[target]
+    accepting = np.array([index.is_final_state(state) for state in number])
+    return Dfa.from_table(table, accepting, number[index.get_initial_state()])
+
+
+def _make_vocabulary(vocab: Vocabulary) -> Any:
+    """outlines-core's vocabulary: the first end token, and all tokens that spell something."""
+    module = require("outlines-core", "outlines_core")
+    ids: dict[bytes, list[int]] = {}
+    for token in range(vocab.size):
+        spelled = vocab.token_bytes(token)
+        if spelled:
+            ids.setdefault(spelled, []).append(token)
+    return module.Vocabulary(vocab.end_tokens[0], ids)
+
+
+_VOCABULARIES: PerVocabulary[Any] = PerVocabulary(_make_vocabulary)
+
+
+class _Compiled(CompiledConstraint):
+    """`index`: outlines-core's, shared by all guides."""
+
+    def __init__(self, backend: OutlinesCorePeer, constraint: Constraint, pattern: str) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        self.module = backend._module
+        try:
+            with self.phases.measure("index"):
+                self.index = self.module.Index(pattern, backend.vocabulary)
+        except ValueError as error:
+            raise _translate_error(str(error), constraint.name, backend.vocab.name) from None
+
+    def start(self, context: Sequence[int] = ()) -> _OutlinesCoreMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return _OutlinesCoreMatcher(self)
+
+
+def _translate_error(said: str, constraint: str, vocabulary: str) -> TokdfaError:
+    if "incompatible" in said:
+        return VocabularyCannotSpell(f"outlines-core cannot spell {constraint!r} with {vocabulary!r}: {said}")
+    return UnsupportedConstraint(f"outlines-core cannot compile {constraint!r}: {said}")
+
+
+class _OutlinesCoreMatcher(PeerMatcher):
+    def __init__(self, compiled: _Compiled) -> None:
+        super().__init__(compiled.vocab)
+        self._compiled = compiled
+        self._guide = compiled.module.Guide(compiled.index)
+        self._words = (self.vocab.size + 31) // 32
+        self._other_ends = len(self.vocab.end_tokens) > 1
+
+    def _fill(self, out: Mask) -> None:
+        self._guide.write_mask_into(self.address(out), self._words, _WORD_BYTES)
+        if self._other_ends and self._guide.is_finished():
+            self.set_end_bits(out)
+
+    def _take(self, token: int) -> bool:
+        try:
+            self._guide.advance(token, False)
+        except ValueError:
+            return False
+        return True
+
+    def _would_take(self, token: int) -> bool:
+        return self._compiled.index.get_next_state(self._guide.get_state(), token) is not None
+
+    def _accepts(self) -> bool:
+        return bool(self._guide.is_finished())
+
+    def _go_back(self, count: int) -> None:
+        self._guide.reset()
+        self._replay(self.taken[:-count])
+
+    def _fork_peer(self) -> _OutlinesCoreMatcher:
+        twin = _OutlinesCoreMatcher(self._compiled)
+        twin._replay(self.taken)
+        return twin
+
+    def _replay(self, tokens: list[int]) -> None:
+        for token in tokens:
+            self._guide.advance(token, False)
+        self.count_replayed(len(tokens))
