@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tokdfa
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
+from tokdfa.backends.mask_cache import NARROW, MaskCache
 from tokdfa.backends.token_index import ExplicitTokenIndex, LazyTokenIndex, TokenIndex
 from tokdfa.constraint import Choice, Constraint, Regex
 from tokdfa.errors import (
@@ -65,7 +66,7 @@ def test_all_variants_give_the_same_masks(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_masks_are_what_re_says(pattern: str) -> None:
-    """A token is allowed iff some completion to at most eleven letters matches; an end token iff the text itself does."""
+    """A token is allowed iff some completion to at most eleven letters matches; an end token iff the text does."""
     texts = ["".join(letters) for size in range(12) for letters in itertools.product("abc", repeat=size)]
     matching = {text for text in texts if re.fullmatch(pattern, text)}
     prefixes = {text[:size] for text in matching for size in range(len(text) + 1)}
@@ -172,19 +173,21 @@ def test_rows_of_the_index() -> None:
 
 
 def test_the_cache_keeps_equal_masks_once_and_stays_below_its_limit() -> None:
-    compiled = TokenIndex(SMALL, minimal=False).compile(Regex("[abc]{0,20}"))
-    assert isinstance(compiled, ExplicitTokenIndex)
-    matcher = compiled.start()
-    mask = masks.allocate_mask(SMALL.size)
-    for _ in range(15):
-        matcher.fill_mask(mask)
-        matcher.advance(0)
-    cached = compiled.cache.of_state
-    assert len(cached) == 15
-    assert len({id(kept) for kept in cached.values()}) == 1
-    compiled.cache.limit = 0
-    matcher.fill_mask(mask)
-    assert len(compiled.cache.of_state) <= 1
+    cache = MaskCache(limit=1 << 20)
+    wide = masks.mask_from_ids(range(NARROW + 1), 5000)
+    narrow = masks.mask_from_ids([0, 31, 32, 4999], 5000)
+    out = masks.allocate_mask(5000)
+    for state in range(10):
+        assert not cache.fill(state, out)
+        cache.keep(state, wide if state % 2 else narrow)
+    for state in range(10):
+        out.fill(-1)
+        assert cache.fill(state, out)
+        assert out.tolist() == (wide if state % 2 else narrow).tolist()
+    assert cache.nbytes == wide.nbytes + 5 * 4 * 4
+    cache.limit = 0
+    cache.keep(99, narrow)
+    assert len(cache) == 1
 
 
 def test_counters_say_what_was_done() -> None:

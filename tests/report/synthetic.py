@@ -27,7 +27,8 @@ SPEED = {
     "outlines_core": (1.0, 30_000, 4e7),
     "glrmask": (0.5, 5_000, 6e6),
 }
-HOSTILE = "<script>alert('x')</script> & $x_1^2$ | `b` \x1b[31m \ud83d 漢"
+SAMPLE_COLUMNS = ["item_id", "measure", "repeat", "step", "ns", "allowed", "differs"]
+HOSTILE = "<script>alert('x')</script> & $x_1^2$ | `b` \x1b[31m 漢"
 
 
 @dataclass
@@ -110,7 +111,7 @@ def backend_run(
     integers = {"vocab_size": "Int64", "states": "Int64", "seed": "Int64"}
     frames = {
         "items": pd.DataFrame(items).astype(integers),
-        "samples": pd.DataFrame(samples).astype({"allowed": "Int32", "differs": "Int32"}),
+        "samples": pd.DataFrame(samples, columns=SAMPLE_COLUMNS).astype({"allowed": "Int32", "differs": "Int32"}),
     }
     return FakeRun(folder, config(**changes), dict(PROVENANCE), frames)
 

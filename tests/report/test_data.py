@@ -19,7 +19,12 @@ def test_ratios_are_paired_case_by_case():
     assert values.shape == (8, 5)
     ratio = paired_ratio(values, METRICS["compile"], "token_index", "outlines_core")
     assert ratio is not None
-    assert (ratio.median, ratio.low, ratio.high, ratio.cases) == (pytest.approx(8), pytest.approx(8), pytest.approx(8), 8)
+    assert (ratio.median, ratio.low, ratio.high, ratio.cases) == (
+        pytest.approx(8),
+        pytest.approx(8),
+        pytest.approx(8),
+        8,
+    )
     # unpaired medians of different cases would give another number: the reference is given only the dear constraints
     masked = values.copy()
     masked.iloc[:4, list(masked.columns).index("outlines_core")] = np.nan

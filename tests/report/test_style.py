@@ -9,8 +9,6 @@ from tests.report.synthetic import HOSTILE
 from tokdfa.report import style
 from tokdfa.report.metrics import METRICS
 
-SVG = "{http://www.w3.org/2000/svg}"
-
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {
     "none": np.eye(3),
@@ -48,7 +46,7 @@ def test_the_colours_of_the_shipped_backends_can_be_told_apart(deficiency, dark)
     colours = [style.PALETTE[place][dark] for place in sorted(set(style.COLOURS.values()))]
     seen = [lab(matrix @ linear_rgb(colour)) for colour in colours]
     # a just noticeable difference is about 2.3
-    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)) > 10
+    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)) > 15
 
 
 def test_everything_stands_out_from_the_paper():
@@ -100,7 +98,7 @@ def example_figure(text="plain"):
 def test_svg_is_for_a_page():
     svg = style.to_svg(example_figure(), "one")
     root = ET.fromstring(svg)
-    assert root.tag == f"{SVG}svg"
+    assert root.tag == "svg"
     assert {"width", "height"}.isdisjoint(root.attrib)
     assert "viewBox" in root.attrib
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
@@ -121,12 +119,12 @@ def test_the_same_figure_gives_the_same_svg():
 
 def test_text_in_a_drawing_stays_text():
     root = ET.fromstring(style.to_svg(example_figure("url(#a) --> #0072b2 <b>&amp; $x$"), "one"))
-    texts = {"".join(element.itertext()) for element in root.iter(f"{SVG}text")}
+    texts = {"".join(element.itertext()) for element in root.iter("text")}
     assert "url(#a) --> #0072b2 <b>&amp; $x$" in texts
 
 
 def test_hostile_text_is_drawn_without_a_warning():
-    figure = example_figure(HOSTILE)
+    figure = example_figure(HOSTILE + "\ud83d")
     assert style.to_png(figure).startswith(b"\x89PNG")
     ET.fromstring(style.to_svg(figure, "one"))
 

@@ -1,4 +1,4 @@
-"""The fake backends, registered for one test; workers learn of them from the watching process."""
+"""The fake backends, registered for each test; workers learn of them from the watching process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tokdfa.backends import registry
+from tokdfa.runs import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 def fake_backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry.BUILT_IN, "fake", "tests.runs.fake_backends:Fake")
     monkeypatch.setitem(registry.BUILT_IN, "fake_peer", "tests.runs.fake_backends:FakePeer")
+    monkeypatch.setattr(provenance, "calibrate", dict)  # 0.2 s a run; it has tests of its own
     registry._targets.cache_clear()
     yield
     registry._targets.cache_clear()

@@ -64,12 +64,12 @@ class Fake(Backend):
         if how == "sleep":
             time.sleep(60)
         elif how == "nap":
-            time.sleep(0.08)
+            time.sleep(0.06)
         elif how == "hog":
-            for _ in range(40):
-                self._hogged.append(bytearray(os.urandom(1) * (16 * 2**20)))
-                time.sleep(0.02)
-            self._hogged.clear()
+            for _ in range(24):
+                self._hogged.append(bytearray(b"x" * (16 * 2**20)))
+                time.sleep(0.01)
+            time.sleep(60)
         elif how == "small_hog":
             self._hogged = [bytearray(24 * 2**20), bytearray(8 * 2**20)]
             for block in self._hogged:

@@ -3,12 +3,15 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tokdfa
 from tests.runs.experiments import experiment
 from tokdfa.runs.expand import expand_groups
 from tokdfa.runs.provenance import collect, differences, git_state, package_versions
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_all_that_is_needed_to_judge_a_number_is_there(tmp_path):

@@ -64,13 +64,17 @@ def test_an_empty_run_has_empty_frames_with_all_columns(store, config):
 
 def test_results_may_have_different_columns_in_each_part(config, store):
     first, second, third = expand_groups(config)
-    store.write_group(first, {"items": rows(first)["items"], "results": [{"item_id": "x", "n": 1, "s": None}]})
+    first_rows = [{"item_id": "x", "n": 1, "s": None, "b": True}]
+    store.write_group(first, {"items": rows(first)["items"], "results": first_rows})
     store.write_group(second, {"items": rows(second)["items"], "results": [{"item_id": "y", "n": 2.5, "s": "text"}]})
-    store.write_group(third, {"items": rows(third)["items"], "results": [{"item_id": "z", "more": [1, 2], "s": 7}]})
+    store.write_group(
+        third, {"items": rows(third)["items"], "results": [{"item_id": "z", "more": [1, 2], "s": 7, "b": 3}]}
+    )
     results = open_run(store.folder).results()
     assert results["item_id"].tolist() == ["x", "y", "z"]
     assert results["n"].tolist()[:2] == [1.0, 2.5]
     assert results["s"].tolist()[1:] == ["text", "7"]
+    assert results["b"].tolist()[::2] == ["true", "3"]
     assert results["more"].tolist()[2] == "[1, 2]"
 
 

@@ -75,7 +75,7 @@ def test_broken_yaml_names_line_and_column(tmp_path, text, line, column, said):
     ],
 )
 def test_what_pyyaml_lets_pass_or_lets_crash_is_refused_by_name(tmp_path, text, said):
-    with pytest.raises(ConfigError, match="e.yaml") as caught:
+    with pytest.raises(ConfigError, match=r"e\.yaml") as caught:
         read_yaml(write(tmp_path, text))
     assert said in str(caught.value)
 

@@ -31,7 +31,7 @@ Reading order:
 - `words`: listing and counting the words of a language.
 - `algebra`: Boolean operations, equality with a shortest distinguishing word; the front door to the three before.
 - `nfa`: position automata (Glushkov), Thompson automata, and the subset construction.
-- `graph`: networkx and DOT export, and drawings in the manner of a textbook.
+- `graph`: networkx and DOT export, and drawings in the manner of a textbook (`drawing`, `layout`).
 
 What this package does not do: parse regular expressions (`tokdfa.regex`) or know tokens.
 """

@@ -1,30 +1,101 @@
-"""Masks kept by state."""
+"""Masks kept by state: wide ones packed, narrow ones as a list of tokens.
+
+A packed mask over 131,072 tokens takes 16 kB, whatever is in it; most masks of most constraints hold a few dozen
+tokens. So masks of at most NARROW tokens are kept as int32 ids and written bit by bit into the caller's zeroed buffer,
+which is as fast as copying 16 kB; wider ones are kept packed, equal ones once.
+"""
 
 from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.jit import kernel
+
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tokdfa.mask import Mask
+
+#: The most tokens of a mask that is kept as a list (2 kB).
+NARROW = 512
 
 
 class MaskCache:
-    """State -> packed mask, equal masks kept once, emptied when it passes a limit in bytes. Thread-safe."""
+    """State -> mask, emptied when it passes `limit` bytes. Safe to share between threads: changes take the lock."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.nbytes = limit, 0
         self.lock = threading.RLock()
-        self.of_state: dict[int, Mask] = {}
+        self._wide: dict[int, Mask] = {}
+        self._narrow: dict[int, npt.NDArray[np.int32]] = {}
         self._same: dict[bytes, Mask] = {}
 
+    def __len__(self) -> int:
+        return len(self._wide) + len(self._narrow)
+
+    def fill(self, state: int, out: Mask) -> bool:
+        """Write the mask of `state` into `out` (dtype and shape checked by the caller); False if it is not kept."""
+        wide = self._wide.get(state)
+        if wide is not None:
+            np.copyto(out, wide)
+            return True
+        narrow = self._narrow.get(state)
+        if narrow is not None:
+            _write_tokens_kernel(narrow, out)
+            return True
+        return False
+
     def keep(self, state: int, mask: Mask) -> None:
-        """Remember `mask`, which nobody may change any more."""
+        """Remember `mask`; it is copied. O(words)."""
         with self.lock:
             if self.nbytes > self.limit:
-                self.of_state, self._same, self.nbytes = {}, {}, 0
+                self._wide, self._narrow, self._same, self.nbytes = {}, {}, {}, 0
+            tokens = np.empty(NARROW, dtype=np.int32)
+            count = _list_tokens_kernel(mask, tokens)
+            if count >= 0:
+                self._narrow[state] = tokens[:count].copy()
+                self.nbytes += 4 * count
+                return
             key = mask.tobytes()
             if key not in self._same:
-                self._same[key] = mask
-                self.nbytes += 2 * mask.nbytes
-            self.of_state[state] = self._same[key]
+                self._same[key] = np.frombuffer(key, dtype=np.int32)
+                self.nbytes += len(key)
+            self._wide[state] = self._same[key]
+
+
+@kernel
+def _write_tokens_kernel(tokens, out):  # type: ignore[no-untyped-def]
+    """Overwrite `out` with exactly `tokens`."""
+    out[:] = 0
+    for k in range(len(tokens)):
+        token = tokens[k]
+        out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+
+
+@kernel
+def _list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
+    """List the set bits of `mask` in `tokens`; returns how many, or -1 if there are more than fit."""
+    count = 0
+    for word in range(len(mask)):
+        bits = np.uint32(mask[word])
+        while bits != 0:
+            if count == len(tokens):
+                return -1
+            lowest = bits & (~bits + np.uint32(1))
+            place = 0
+            while (lowest >> np.uint32(place)) != 1:
+                place += 1
+            tokens[count] = 32 * word + place
+            count += 1
+            bits ^= lowest
+    return count
+
+
+def check_out(out: Mask, words: int, size: int) -> None:
+    """Raise TokdfaError unless `out` has the right dtype and shape; cheap when it has."""
+    if out.dtype != np.int32 or out.shape != (words,) or not out.flags.c_contiguous:
+        masks.check_mask(out, size)

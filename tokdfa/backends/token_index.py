@@ -11,8 +11,8 @@ Options, each of them a variant that the literature has used:
   advance, in compressed rows (CSR): for each state the allowed tokens, as ranks in byte order, and their targets.
 - ``walk``: ``trie`` shares the prefixes of tokens (`tokdfa.vocabulary.walk`); ``per_token`` runs every token from every
   state byte by byte, as Outlines first did.
-- ``cache_masks``: keep the packed mask of a state once made; equal masks are kept once. Without it each mask is made
-  anew, from the table or by a walk.
+- ``cache_masks``: keep the mask of a state once made (see `tokdfa.backends.mask_cache`). Without it each mask is made
+  anew, from the table or by a walk. (A narrow row of the explicit table is written directly in either case.)
 - ``minimal``: minimise the DFA before indexing (explicit index only).
 
 Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token; else of
@@ -27,7 +27,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.mask_cache import MaskCache
+from tokdfa.backends.mask_cache import NARROW, MaskCache, check_out
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
@@ -104,7 +104,7 @@ class _IndexMatcher(StateMatcher[int]):
     def __init__(self, index: LazyTokenIndex | ExplicitTokenIndex) -> None:
         super().__init__(index.vocab, 0)
         self._index = index
-        self._cached = index.cache.of_state
+        self._words = masks.mask_words(index.vocab.size)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._index.step(state, token)
@@ -114,12 +114,9 @@ class _IndexMatcher(StateMatcher[int]):
         return self._index.accepts(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        mask = self._index.cache.of_state.get(state)
-        if mask is None:
-            mask = self._index.make_mask(state, self.counters)
-        if out.dtype != np.int32 or out.shape != mask.shape:
-            masks.check_mask(out, self.vocab.size)
-        np.copyto(out, mask)
+        check_out(out, self._words, self.vocab.size)
+        if not self._index.cache.fill(state, out):
+            self._index.make_mask(state, out, self.counters)
 
     def _fork_empty(self) -> _IndexMatcher:
         return _IndexMatcher(self._index)
@@ -166,28 +163,28 @@ class LazyTokenIndex(CompiledConstraint):
             with self.cache.lock:
                 automaton.fill_row(int(state))
 
-    def make_mask(self, state: int, counters: dict[str, int]) -> Mask:
-        """The mask of `state` by a walk, kept if masks are cached. The result must not be changed."""
-        mask = masks.allocate_mask(self.vocab.size)
+    def make_mask(self, state: int, out: Mask, counters: dict[str, int]) -> None:
+        """Write the mask of `state` by a walk, and keep it if masks are cached."""
+        out.fill(0)
         with self.cache.lock:
             if self._per_token:
                 allowed = [token for token in self.vocab.trie.order.tolist() if self.step(state, token) >= 0]
-                mask |= masks.mask_from_ids(allowed, self.vocab.size)
+                out |= masks.mask_from_ids(allowed, self.vocab.size)
                 _count(counters, tokens_run=self.vocab.trie.order.size)
             else:
-                done = walk(self.vocab.trie, self.automaton, state, mask)
+                done = walk(self.vocab.trie, self.automaton, state, out)
                 _count(
                     counters,
                     trie_nodes_visited=done.nodes_visited,
                     trie_nodes_skipped=done.nodes_skipped,
                     rows_filled=done.rows_filled,
                 )
-            _finish_mask(mask, self.vocab, self.accepts(state))
+            if self.accepts(state):
+                _set_ends(out, self.vocab)
             if self._keep:
-                self.cache.keep(state, mask)
+                self.cache.keep(state, out)
             self._update_sizes()
         _count(counters, masks_made=1)
-        return mask
 
 
 class ExplicitTokenIndex(CompiledConstraint):
@@ -199,6 +196,7 @@ class ExplicitTokenIndex(CompiledConstraint):
         self.phases = phases
         self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
         self._keep = bool(backend.settings["cache_masks"])
+        self._order, self._rank_of = self.vocab.trie.order, self.vocab.trie.rank_of
         with phases.measure("index"):
             by_trie = backend.settings["walk"] == "trie"
             table = build_token_table(self.vocab, dfa, by_trie=by_trie, max_entries=backend.settings["max_transitions"])
@@ -229,8 +227,7 @@ class ExplicitTokenIndex(CompiledConstraint):
 
     def step(self, state: int, token: int) -> int:
         """The state after `token`, or -1: binary search in the state's row."""
-        rank = int(self.vocab.trie.rank_of[token])
-        return self.table.look_up(state, rank) if rank >= 0 else DEAD
+        return self.table.look_up(state, int(self._rank_of[token]))
 
     def transitions(self, state: int) -> dict[int, int]:
         """The state's row of the index: token -> state."""
@@ -238,17 +235,15 @@ class ExplicitTokenIndex(CompiledConstraint):
         tokens = self.vocab.trie.order[self.table.ranks[row]]
         return dict(zip(tokens.tolist(), self.table.targets[row].tolist(), strict=True))
 
-    def make_mask(self, state: int, counters: dict[str, int]) -> Mask:
-        """The mask of `state` from its row, kept if masks are cached. The result must not be changed."""
-        mask = masks.allocate_mask(self.vocab.size)
-        begin, end = self.table.offsets[state], self.table.offsets[state + 1]
-        _set_ranks_kernel(self.table.ranks, begin, end, self.vocab.trie.order, mask.view(np.uint32))
-        _finish_mask(mask, self.vocab, self.accepts(state))
-        if self._keep:
-            self.cache.keep(state, mask)
+    def make_mask(self, state: int, out: Mask, counters: dict[str, int]) -> None:
+        """Write the mask of `state` from its row; a wide one is kept if masks are cached."""
+        count = _write_row_kernel(self.table.offsets, self.table.ranks, self._order, state, out)
+        if self.accepting[state]:
+            _set_ends(out, self.vocab)
+        if count > NARROW and self._keep:  # a narrow row is as fast as any cache
+            self.cache.keep(state, out)
             self._update_sizes()
-        _count(counters, masks_made=1)
-        return mask
+            _count(counters, masks_made=1)
 
 
 def _count(counters: dict[str, int], **work: int) -> None:
@@ -256,12 +251,9 @@ def _count(counters: dict[str, int], **work: int) -> None:
         counters[name] = counters.get(name, 0) + int(amount)
 
 
-def _finish_mask(mask: Mask, vocab: Vocabulary, may_end: bool) -> None:
-    """Set the end tokens' bits if the text may end here, and freeze the mask."""
-    if may_end:
-        for end in vocab.end_tokens:
-            masks.set_token(mask, end)
-    mask.flags.writeable = False
+def _set_ends(mask: Mask, vocab: Vocabulary) -> None:
+    for end in vocab.end_tokens:
+        masks.set_token(mask, end)
 
 
 @kernel
@@ -279,11 +271,14 @@ def _read_bytes_kernel(transitions, byte_class, byte_data, position, end, row): 
 
 
 @kernel
-def _set_ranks_kernel(ranks, begin, end, order, words):  # type: ignore[no-untyped-def]
-    """Set the bits of the tokens with ranks[begin:end]."""
+def _write_row_kernel(offsets, ranks, order, state, out):  # type: ignore[no-untyped-def]
+    """Overwrite `out` with the tokens of a row; returns how many there are."""
+    out[:] = 0
+    begin, end = offsets[state], offsets[state + 1]
     for k in range(begin, end):
         token = order[ranks[k]]
-        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+    return end - begin
 
 
 def _warm_up() -> None:

@@ -30,7 +30,7 @@ _CSS = """
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 80rem; padding: 1.5rem clamp(0.9rem, 3vw, 2.5rem) 4rem; background: var(--paper);
   color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-h1 { font-size: clamp(1.35rem, 3.4vw, 2rem); line-height: 1.25; margin: 0.2rem 0 1rem; max-width: 48rem; }
+h1 { font-size: clamp(1.3rem, 3vw, 1.75rem); line-height: 1.3; margin: 0.2rem 0 1rem; max-width: 56rem; }
 h2 { font-size: 1.2rem; margin: 2.6rem 0 0.3rem; }
 h3 { font-size: 1rem; margin: 0 0 0.3rem; }
 p { margin: 0.3rem 0 0.8rem; max-width: 52rem; }
@@ -54,7 +54,8 @@ td.n { white-space: nowrap; }
 td.t { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 6rem; max-width: 36rem; }
 td.t.long { min-width: 18rem; font-family: ui-monospace, monospace; font-size: 0.8rem; }
 td b { background: var(--tint); border-radius: 4px; box-shadow: 0 0 0 0.25rem var(--tint); }
-small { display: block; color: var(--muted); font-size: 0.78rem; font-weight: 400; }
+small { display: block; color: var(--muted); font-size: 0.78rem; font-weight: 400; white-space: normal; }
+small span { display: inline-block; white-space: nowrap; }
 th button { all: unset; cursor: pointer; }
 th button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 th[aria-sort=ascending] button::after { content: " \\2191"; }
@@ -147,7 +148,9 @@ def _cell(cell: Cell, numeric: bool, place: int) -> str:
     missing = value is None or (isinstance(value, float) and math.isnan(value))
     key = "" if missing else text(str(value))
     shown = f"<b>{text(cell.text)}</b>" if cell.best else text(cell.text)
-    detail = f"<small>{text(cell.detail)}</small>" if cell.detail else ""
+    # a line may break before the bracket of a range, and nowhere else
+    parts = (f"<span>{text(part)}</span>" for part in cell.detail.replace(" (", "\n(").split("\n"))
+    detail = f"<small>{' '.join(parts)}</small>" if cell.detail else ""
     kind = "n" if numeric else "t long" if len(cell.text) > 60 else "t"
     if place == 0:
         return f'<th scope="row" data-v="{key}">{shown}{detail}</th>'

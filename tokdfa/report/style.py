@@ -2,8 +2,8 @@
 
 Every backend name has its colour in every report (`COLOURS`; a name that is not listed gets one by a hash of itself).
 Labels of one backend share its colour and differ by dash, marker and fill, so that colour is never the only cue. The
-named colours are close to those of Okabe and Ito (2008) and of Tol (2021), chosen to be told apart with the common
-forms of colour blindness; each has a lighter twin for dark pages.
+named colours are close to those of Okabe and Ito (2008) and of Tol (2021); those of the shipped backends can be told
+apart with the common forms of colour blindness, which a test simulates. Each has a lighter twin for dark pages.
 
 Figures are drawn 4.7 inches wide with letters that can be read on a page of 390 pixels. SVG text stays text, and
 colours become CSS variables, so that one drawing follows the page from light to dark.
@@ -37,11 +37,11 @@ COLOURS: dict[str, int] = {
 
 #: (on light pages, on dark pages); the first five belong to the names above, the others to names by hash.
 PALETTE: tuple[tuple[str, str], ...] = (
-    ("#0072b2", "#4db3ff"),
-    ("#d55e00", "#ff9248"),
-    ("#009e73", "#2bd4a4"),
-    ("#aa3377", "#ee88bf"),
-    ("#6b6b6b", "#b4b4b4"),
+    ("#0072b2", "#3d9bff"),
+    ("#e06000", "#ff7f2a"),
+    ("#009e73", "#00c78c"),
+    ("#aa3377", "#e377c2"),
+    ("#444444", "#e0e0e0"),
     ("#332288", "#a99bff"),
     ("#8c6d00", "#f0d060"),
     ("#2e8fb8", "#88ccee"),
@@ -219,16 +219,18 @@ def set_axis(
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axis = axes.xaxis if which == "x" else axes.yaxis
+    few = 4 if which == "x" else 5  # labels side by side need more room
     axis.set_label_text(metric.axis_label if label is None else label)
     if log if log is not None else metric.scale == "log":
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         low, high = axis.get_view_interval()
         decades = np.log10(high / low)
         subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.5 else (1.0, 2.0, 3.0, 5.0, 7.0)
-        axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=7))
+        log_locator = LogLocator(base=10, subs=subs, numticks=7)
+        axis.set_major_locator(log_locator if decades > 0.8 else MaxNLocator(few))
         axis.set_minor_formatter(NullFormatter())
     else:
-        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_locator(MaxNLocator(few))
     axis.set_major_formatter(FuncFormatter(lambda value, _: metric.tick(value)))
 
 

@@ -41,7 +41,7 @@ OVERVIEW = (
     *("memory_peak", "memory_retained"),
 )
 #: What of it is shown where there is little room.
-BRIEF = ("compile", "mask_p50", "mask_p99", "memory_retained")
+BRIEF = ("compile", "mask_p50", "memory_retained")
 #: The overview's metrics that also get a column of ratios to the reference.
 WITH_RATIO = ("compile", "first_mask", "mask_p50", "advance_p50", "memory_peak", "memory_retained")
 
@@ -62,7 +62,7 @@ def overview(data: RunData) -> Table:
         done = int((mine["status"] == "ok").sum())
         row = [
             text_cell(label)._replace(detail="reference" * (label == data.reference)),
-            Cell(f"{done} of {len(mine)}", float(done)),
+            Cell(f"{done}/{len(mine)}", float(done)),
         ]
         for metric, values in measured:
             medians = values.median()

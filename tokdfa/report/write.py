@@ -15,7 +15,7 @@ from tokdfa.report.page import Page
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -88,7 +88,8 @@ def _terminal_table(main: Table) -> RichTable:
     places = [place for place, name in enumerate(main.columns) if name in (main.brief or main.columns)]
     shown = RichTable(show_edge=False, pad_edge=False)
     for place in places:
-        shown.add_column(Text(main.columns[place]), justify="right" if numeric[place] else "left")
+        side: JustifyMethod = "right" if numeric[place] else "left"
+        shown.add_column(Text(main.columns[place]), justify=side, no_wrap=place == 0, overflow="fold")
     for row in main.rows:
         shown.add_row(*(_terminal_cell(row[place]) for place in places))
     return shown
@@ -98,4 +99,5 @@ def _terminal_cell(cell: Cell) -> Text:
     from rich.text import Text
 
     shown = Text(visible(cell.text), style="bold green" if cell.best else "")
-    return shown.append(f"\n{visible(cell.detail)}", style="dim") if cell.detail else shown
+    detail = visible(cell.detail).partition(" (")[0]  # ranges do not fit; the findings below have them
+    return shown.append(f"\n{detail}", style="dim") if detail else shown

@@ -274,18 +274,24 @@ def _as_text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _with_equal_types(parts: list[pa.Table]) -> list[pa.Table]:
-    """Parts whose free columns agree: text in all parts if in any, so that they can be put together."""
+def _with_equal_types(parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """The parts with text in every column on whose type they do not agree, so that they can be put together."""
     import pyarrow as pa
 
-    textual = {field.name for part in parts for field in part.schema if pa.types.is_string(field.type)}
-    for number, part in enumerate(parts):
-        for position, field in enumerate(part.schema):
-            if field.name in textual and not pa.types.is_string(field.type):
-                values = pa.array([_as_text(value) for value in part.column(position).to_pylist()], pa.string())
-                part = part.set_column(position, field.name, values)
-        parts[number] = part
-    return parts
+    types: dict[str, set[str]] = {}
+    for field in itertools.chain.from_iterable(part.schema for part in parts):
+        if not pa.types.is_null(field.type):
+            number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+            types.setdefault(field.name, set()).add("number" if number else str(field.type))
+    unequal = {name for name, found in types.items() if len(found) > 1}
+    agreed = []
+    for part in parts:
+        for position, name in enumerate(part.column_names):
+            if name in unequal:
+                values = [_as_text(value) for value in part.column(position).to_pylist()]
+                part = part.set_column(position, name, pa.array(values, pa.string()))
+        agreed.append(part)
+    return agreed
 
 
 def _schema(columns: Mapping[str, str]) -> pa.Schema:

@@ -43,9 +43,7 @@ class TokenTable(NamedTuple):
 
     def look_up(self, state: int, rank: int) -> int:
         """The state after the token of a rank, or -1. O(log row)."""
-        begin, end = int(self.offsets[state]), int(self.offsets[state + 1])
-        at = begin + int(np.searchsorted(self.ranks[begin:end], rank))
-        return int(self.targets[at]) if at < end and self.ranks[at] == rank else DEAD
+        return int(_look_up_kernel(self.offsets, self.ranks, self.targets, state, rank))
 
     def keep(self, live: npt.NDArray[np.bool_]) -> TokenTable:
         """Without the entries that lead to states that are not `live` (bool, shape (states,))."""
@@ -100,6 +98,21 @@ def _enlarge(array: npt.NDArray[np.int32], room: int, used: int) -> npt.NDArray[
     larger = np.empty(room, dtype=np.int32)
     larger[:used] = array[:used]
     return larger
+
+
+@kernel
+def _look_up_kernel(offsets, ranks, targets, state, rank):  # type: ignore[no-untyped-def]
+    """Binary search for `rank` in a row."""
+    low, high = offsets[state], offsets[state + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if ranks[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    if low < offsets[state + 1] and ranks[low] == rank:
+        return np.int64(targets[low])
+    return np.int64(DEAD)
 
 
 @kernel

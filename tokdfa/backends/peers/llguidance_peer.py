@@ -101,7 +101,7 @@ class _Wrapper:
 def _make_tokenizer(vocab: Vocabulary, slices: str) -> Any:
     """LLTokenizer for `vocab`: its token trie and, unless they are off, the tries and masks of its slices."""
     module = require("llguidance", "llguidance")
-    chosen = None if slices == "default" else []
+    chosen: list[str] | None = None if slices == "default" else []
     return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=chosen)
 
 

@@ -3,12 +3,14 @@ r"""outlines-core (dottxt): the index automaton state x token -> state, complete
 We use what its own integrations use: an `Index` of the pattern and a `Guide` over it, `write_mask_into` for masks and
 `advance` without the list of tokens. What matters for a comparison:
 
-- *Preference.* outlines-core builds its automaton with the leftmost-first rule of matching: once an alternative
-  matches, later ones are dropped, so ``a|ab`` loses ``ab`` and ``a*?`` keeps only the empty text. For a pattern whose
-  language suffers from that, an end anchor (``\z``) makes all alternatives equal; where the pattern also matches the
-  empty text that is impossible, and it is refused. Whether the language suffers is found by comparing the automaton
-  that outlines-core makes for single bytes with ours. Patterns that lose nothing go in plain, because the anchor can
-  cost them many states. With ``dialect="own"`` nothing is compared.
+- *Lost texts.* Two properties make outlines-core lose texts of a pattern. It matches by the leftmost-first rule: once
+  an alternative matches, later ones are dropped, so ``a|ab`` loses ``ab``. And its automaton reports a match one byte
+  late, which it does not take into account: a token that ends one byte after a complete text and is not complete itself
+  is dropped, so ``a(bc)?`` loses ``b`` after ``a``. An end anchor (``\z``) cures both, but cannot stand in a pattern
+  that also matches the empty text; there, a character is put in front, which the guide takes before the text begins.
+  Whether a pattern loses anything is found by comparing the automaton that outlines-core makes for single bytes with
+  ours. Patterns that do not go in plain, because the anchor can cost many states. With ``dialect="own"`` nothing is
+  compared and texts are lost.
 - *End token.* It knows one; we name the first and add the bits of the others. The guide never takes it.
 - *Rollback.* A guide remembers 32 steps; matchers go back by starting anew.
 - *Gaps.* If a token leads to a state that no token leaves, it refuses the vocabulary, even though other tokens would
@@ -18,7 +20,7 @@ We use what its own integrations use: an `Index` of the pattern and a `Guide` ov
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,7 +28,6 @@ from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, require
-from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint, VocabularyCannotSpell
 from tokdfa.regex.compile import compile_dfa
 
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 _WORD_BYTES = 4
 
 
+#: A noncharacter of Unicode, spelled by a token of its own after the last of the vocabulary.
+PRIMER = "\U0010ffff"
+
+
 class OutlinesCorePeer(Peer):
     """See the module's docstring."""
 
@@ -50,43 +55,55 @@ class OutlinesCorePeer(Peer):
     packages: ClassVar[tuple[str, ...]] = ("outlines-core",)
     options: ClassVar[tuple[Option, ...]] = (DIALECT,)
     known_differences: ClassVar[dict[str, str]] = {
-        "compiles_with_gaps": "refuses a vocabulary if some token leads where no token goes on, although others would do",
+        "compiles_with_gaps": "refuses a vocabulary if one token leads where none goes on, although others would do",
         "no_dead_end_with_gaps": "offers tokens that lead in circles and never to the end of a text",
     }
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
-        self._module = require("outlines-core", "outlines_core")
+        self.module = require("outlines-core", "outlines_core")
         self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
 
     def pattern(self, constraint: Constraint) -> str:
+        return self.fitted_pattern(constraint).pattern
+
+    def fitted_pattern(self, constraint: Constraint) -> FittedPattern:
+        """The pattern for outlines-core, and whether its guide must be primed."""
         printed = super().pattern(constraint)
-        if isinstance(constraint, Regex) and self.settings["dialect"] == "tokdfa":
-            return _fit_preference(printed, constraint)
-        return printed
+        if self.settings["dialect"] == "own":
+            return FittedPattern(printed, primed=False)
+        return _fit_pattern(printed, constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
-        return _Compiled(self, constraint, self.pattern(constraint))
+        return _Compiled(self, constraint, self.fitted_pattern(constraint))
+
+
+class FittedPattern(NamedTuple):
+    """A pattern for outlines-core. `primed`: it begins with `PRIMER`, which the guide takes before the text."""
+
+    pattern: str
+    primed: bool
 
 
 @lru_cache(maxsize=256)
-def _fit_preference(pattern: str, constraint: Regex) -> str:
-    """`pattern` as it is if outlines-core's preference for early alternatives loses no text, else with an end anchor."""
+def _fit_pattern(pattern: str, constraint: Constraint) -> FittedPattern:
+    """`pattern` as it is if outlines-core loses no text of it, else with an end anchor and, if need be, the primer.
+
+    Costs an explicit automaton of the constraint and an index over 256 tokens.
+    """
     module = require("outlines-core", "outlines_core")
-    anchored = rf"(?:{pattern})\z"
+    anchored = FittedPattern(rf"(?:{pattern})\z", primed=False)
+    primed = FittedPattern(rf"\x{{{ord(PRIMER):x}}}(?:{pattern})\z", primed=True)
     try:
         wanted = compile_dfa(constraint)
+        lost = distinguishing_word(wanted, _byte_automaton(module, pattern))
     except LimitExceeded:
-        return anchored
-    lost = distinguishing_word(wanted, _byte_automaton(module, pattern))
+        return primed  # right in any case
+    except ValueError:
+        return FittedPattern(pattern, primed=False)  # compiling it says why
     if lost is None:
-        return pattern
-    if wanted.accepts(b""):
-        raise UnsupportedConstraint(
-            f"outlines-core prefers early alternatives, so {constraint.name!r} would lose {lost!r}, and it takes no end "
-            "anchor for a pattern that matches the empty text; reorder the alternatives, or use token_index"
-        )
-    return anchored
+        return FittedPattern(pattern, primed=False)
+    return primed if wanted.accepts(b"") else anchored
 
 
 def _byte_automaton(module: Any, pattern: str) -> Dfa:
@@ -106,9 +123,9 @@ def _byte_automaton(module: Any, pattern: str) -> Dfa:
 
 
 def _make_vocabulary(vocab: Vocabulary) -> Any:
-    """outlines-core's vocabulary: the first end token, and all tokens that spell something."""
+    """outlines-core's vocabulary: the first end token, all tokens that spell something, and the primer."""
     module = require("outlines-core", "outlines_core")
-    ids: dict[bytes, list[int]] = {}
+    ids: dict[bytes, list[int]] = {PRIMER.encode(): [vocab.size]}
     for token in range(vocab.size):
         spelled = vocab.token_bytes(token)
         if spelled:
@@ -122,18 +139,25 @@ _VOCABULARIES: PerVocabulary[Any] = PerVocabulary(_make_vocabulary)
 class _Compiled(CompiledConstraint):
     """`index`: outlines-core's, shared by all guides."""
 
-    def __init__(self, backend: OutlinesCorePeer, constraint: Constraint, pattern: str) -> None:
+    def __init__(self, backend: OutlinesCorePeer, constraint: Constraint, fitted: FittedPattern) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        self.module = backend._module
+        self._module, self._primed = backend.module, fitted.primed
         try:
             with self.phases.measure("index"):
-                self.index = self.module.Index(pattern, backend.vocabulary)
+                self.index = self._module.Index(fitted.pattern, backend.vocabulary)
         except ValueError as error:
             raise _translate_error(str(error), constraint.name, backend.vocab.name) from None
 
     def start(self, context: Sequence[int] = ()) -> _OutlinesCoreMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _OutlinesCoreMatcher(self)
+
+    def start_guide(self) -> Any:
+        """A guide before the first token of the text."""
+        guide = self._module.Guide(self.index)
+        if self._primed:
+            guide.advance(self.vocab.size, False)
+        return guide
 
 
 def _translate_error(said: str, constraint: str, vocabulary: str) -> TokdfaError:
@@ -146,12 +170,16 @@ class _OutlinesCoreMatcher(PeerMatcher):
     def __init__(self, compiled: _Compiled) -> None:
         super().__init__(compiled.vocab)
         self._compiled = compiled
-        self._guide = compiled.module.Guide(compiled.index)
+        self._guide = compiled.start_guide()
         self._words = (self.vocab.size + 31) // 32
         self._other_ends = len(self.vocab.end_tokens) > 1
+        #: The last word without the primer's bit, if that word has one.
+        self._last_word = np.uint32(2 ** (self.vocab.size % 32) - 1).view(np.int32) if self.vocab.size % 32 else None
 
     def _fill(self, out: Mask) -> None:
         self._guide.write_mask_into(self.address(out), self._words, _WORD_BYTES)
+        if self._last_word is not None:
+            out[-1] &= self._last_word
         if self._other_ends and self._guide.is_finished():
             self.set_end_bits(out)
 
@@ -169,7 +197,7 @@ class _OutlinesCoreMatcher(PeerMatcher):
         return bool(self._guide.is_finished())
 
     def _go_back(self, count: int) -> None:
-        self._guide.reset()
+        self._guide = self._compiled.start_guide()
         self._replay(self.taken[:-count])
 
     def _fork_peer(self) -> _OutlinesCoreMatcher:

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.automata.strategies import LETTERS, byte_set, dfas, plain
+from tests.naive.automata import all_words
+from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.nfa import glushkov, subset_construction
+from tokdfa.automata.words import count_words, shortest_word, words
+
+ANY = ("bytes", np.ones(256, dtype=np.bool_))
+
+
+def automaton(tree) -> Dfa:
+    return subset_construction(glushkov(tree))
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(dfas(others_die=True))
+def test_listing_and_counting_equal_the_plain_ones(dfa):
+    twin = plain(dfa)
+    expected = [word for word in all_words(LETTERS, 5) if twin.accepts(word)]
+    assert words(dfa, len(expected)) == expected
+    assert words(dfa, 3) == expected[:3] or len(expected) < 3
+    for longest in range(-1, 6):
+        assert count_words(dfa, longest) == sum(len(word) <= longest for word in expected)
+    if expected:
+        assert shortest_word(dfa) == expected[0]
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(dfas())
+def test_words_are_accepted_distinct_and_in_order(dfa):
+    found = words(dfa, 300)
+    assert all(map(plain(dfa).accepts, found))
+    assert len(set(found)) == len(found)
+    assert found == sorted(found, key=lambda word: (len(word), word))
+    if len(found) < 300:  # finite: then no word is longer than there are states
+        assert count_words(dfa, dfa.state_count) == len(found) == count_words(dfa, dfa.state_count + 5)
+    if found:
+        longest = len(found[-1])
+        assert count_words(dfa, longest - 1) <= len(found) <= count_words(dfa, longest)
+        assert shortest_word(dfa) == found[0]
+    else:
+        assert shortest_word(dfa) is None
+
+
+def test_finite_languages_end():
+    three = automaton(("union", [("empty",), ("concat", [byte_set(b"ab"), byte_set(b"c")])]))
+    assert words(three, 10) == [b"", b"ac", b"bc"]
+    assert words(three, 2) == [b"", b"ac"]
+    assert words(three, 0) == words(three, -1) == []
+    assert count_words(three, 1000) == 3
+
+
+def test_languages_with_gaps_between_lengths():
+    block = ("concat", [ANY, *[byte_set(b"a")] * 6])
+    sevens = automaton(("repeat", block, 0, None))
+    assert words(sevens, 257) == [b"", *(bytes([first]) + b"aaaaaa" for first in range(256))]
+    assert [count_words(sevens, longest) for longest in (6, 7, 13, 14)] == [1, 257, 257, 257 + 256**2]
+
+
+def test_counts_are_exact_beyond_64_bits():
+    assert count_words(automaton(("repeat", ANY, 0, None)), 40) == (256**41 - 1) // 255
+
+
+def test_date_words_against_re():
+    pattern = r"(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
+    digits = b"0123456789"
+    month = ("union", [("concat", [byte_set(b"0"), byte_set(digits[1:])]), ("concat", [byte_set(b"1"), byte_set(b"012")])])
+    day = (
+        "union",
+        [
+            ("concat", [byte_set(b"0"), byte_set(digits[1:])]),
+            ("concat", [byte_set(b"12"), byte_set(digits)]),
+            ("concat", [byte_set(b"3"), byte_set(b"01")]),
+        ],
+    )
+    expected = [f"{number:04}".encode() for number in range(10_000) if re.fullmatch(pattern, f"{number:04}")]
+    assert words(automaton(("concat", [month, day])), 1000) == expected
+    assert len(expected) == 12 * 31
+
+
+def test_long_shortest_words():
+    dfa = automaton(("repeat", byte_set(b"xy"), 3000, 4000))
+    assert shortest_word(dfa) == b"x" * 3000
+    assert words(dfa, 2)[1] == b"x" * 2999 + b"y"
+
+
+@pytest.mark.parametrize("dfa", [Dfa.empty(), Dfa(np.array([[0]]), np.zeros(256, int), np.array([False]), 0)])
+def test_the_empty_language(dfa):
+    assert words(dfa, 5) == []
+    assert shortest_word(dfa) is None
+    assert count_words(dfa, 5) == 0

@@ -1,0 +1,142 @@
+"""Real signals: workers and whole runs are killed or interrupted, then the run is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.runs.experiments import experiment, run_all, trick
+from tokdfa.runs import execute
+from tokdfa.runs.expand import expand
+from tokdfa.runs.store import open_run
+
+SCRIPT = """
+import sys
+from tokdfa.backends import registry
+registry.BUILT_IN["fake"] = "tests.runs.fake_backends:Fake"
+from tokdfa.runs.config import load_config
+from tokdfa.runs.execute import run
+def tell(event):
+    if event.event in ("group_started", "group_finished", "working"):
+        print(event.event, flush=True)
+print(run(load_config(sys.argv[1]), progress=tell))
+"""
+
+
+def slow_experiment(tmp_path):
+    """Some 0.4 s a group, four groups."""
+    constraints = [{"label": text, "choice": [text, text * 2]} for text in "abcd"]
+    return experiment(tmp_path, trick("nap"), "fake", constraints=constraints)
+
+
+def start(config):
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(config.source)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def read_until(process, event, count):
+    """Read what the run says until it has said `event` `count` times."""
+    for line in process.stdout:
+        count -= line.strip() == event
+        if count == 0:
+            return
+    raise AssertionError(f"the run ended without {event}")
+
+
+def wait_until_gone(pids, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids):
+            return
+        time.sleep(0.02)
+    raise AssertionError("processes of the run are still there")
+
+
+def complete(config, summary):
+    """All items are there, once, and measured in full."""
+    stored = open_run(summary.folder)
+    items, samples = stored.items(), stored.samples()
+    assert items["item_id"].tolist() == [item.item_id for item in expand(config)]
+    assert set(items["status"]) == {"ok"}
+    counts = samples.groupby(["item_id", "measure"]).size().unstack()
+    assert (counts["compile"] == 2).all()
+    assert (counts["first_mask"] == 2).all()
+    assert counts["mask"].tolist() == counts["advance"].tolist()
+    assert not samples.duplicated(["item_id", "measure", "repeat", "step"]).any()
+
+
+@pytest.mark.parametrize("victim", ["worker", "fork"])
+def test_a_killed_worker_loses_nothing(tmp_path, victim):
+    config = slow_experiment(tmp_path)
+    killed = []
+
+    def kill_once(event):
+        if event.event != "working" or killed:
+            return
+        worker = psutil.Process().children()[0]
+        forks = worker.children()
+        if victim == "worker" or forks:
+            killed.append(worker.pid)
+            (worker if victim == "worker" else forks[0]).kill()
+
+    summary = execute.run(config, progress=kill_once)
+    assert killed
+    assert summary.statuses == {"ok": 8}
+    complete(config, summary)
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path):
+    config = slow_experiment(tmp_path)
+    process = start(config)
+    read_until(process, "group_finished", 2)
+    read_until(process, "working", 1)
+    family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert family
+    wait_until_gone(family)
+    folder = execute.RunStore.locate(config).folder
+    parts = {part.name: part.read_bytes() for part in (folder / "items").glob("*.parquet")}
+    assert 2 <= len(parts) < 4
+    assert open_run(folder).provenance["ended"] is None
+    summary = execute.run(config)
+    assert summary.found == 2 * len(parts)
+    assert summary.measured == 8 - summary.found
+    complete(config, summary)
+    assert all((folder / "items" / name).read_bytes() == content for name, content in parts.items())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, number):
+    config = slow_experiment(tmp_path)
+    process = start(config)
+    read_until(process, "group_finished", 1)
+    read_until(process, "working", 1)
+    family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    os.kill(process.pid, number)
+    said, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    assert f"what is finished is kept, go on with: tokdfa run {config.source}" in said
+    wait_until_gone(family)
+    folder = execute.RunStore.locate(config).folder
+    assert open_run(folder).provenance["interrupted"] is True
+    found = len(open_run(folder).items())
+    assert 2 <= found < 8
+    summary, _, _ = run_all(config)
+    assert summary.found == found
+    complete(config, summary)
+
+
+def test_the_handlers_of_signals_come_back(tmp_path):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    execute.run(experiment(tmp_path, "fake"))
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

@@ -1,0 +1,218 @@
+"""What the contract laws are tried on: a vocabulary, a constraint, and what is known of its texts.
+
+A case says by hand what must come out, so that no code of a backend is asked about itself: texts of the language,
+a test of membership (Python's `re`, set membership), whether compiling must fail, and whether the vocabulary has *gaps*,
+that is, whether some byte of the language is no token by itself, so that a text may end up where no token goes on.
+
+`toy_cases` are small and odd: duplicates, tokens that split characters, padding, several end tokens, gaps.
+`real_cases` are a few constraints on the vocabularies of real tokenizers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.errors import EmptyLanguageError, RegexSyntaxError, TokdfaError, VocabularyCannotSpell
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+@dataclass(frozen=True)
+class Case:
+    """One constraint on one vocabulary.
+
+    `texts`: some texts of the language. `member`: is a byte string in the language? `encode`: the tokenizer's encoder,
+    if the vocabulary has one. `gaps`: see the module's docstring. `error`: what compiling must raise, if anything.
+    `seed`: of all random walks and samples.
+    """
+
+    name: str
+    vocab: Vocabulary
+    constraint: Constraint
+    texts: tuple[bytes, ...] = ()
+    member: Callable[[bytes], bool] | None = None
+    encode: Callable[[str], list[int]] | None = None
+    gaps: bool = False
+    error: type[TokdfaError] | None = None
+    seed: int = 0
+
+
+def in_python(regex: Regex) -> Callable[[bytes], bool]:
+    r"""Membership by Python's `re`. For patterns that both dialects read alike: no ``$`` before a last newline, and
+    ``\d \w \s`` with ``ascii_classes=True`` only.
+    """
+    flags = re.ASCII if regex.ascii_classes and "i" not in regex.flags else re.NOFLAG
+    for letter in regex.flags:
+        flags |= re.RegexFlag[letter.upper()]
+    compiled = re.compile(regex.pattern, flags)
+    matches = compiled.search if regex.search else compiled.fullmatch
+
+    def member(text: bytes) -> bool:
+        try:
+            return matches(text.decode()) is not None
+        except UnicodeDecodeError:
+            return False
+
+    return member
+
+
+#: Tokens: all bytes of the texts below, prefixes of each other, duplicates, parts of characters, several at once.
+SMALL = Vocabulary(
+    [
+        *(b"a", b"b", b"c", b"0", b"1", b"2", b"-", b" ", b'"', b"\\", b"(", b")", b"\xc3", b"\xa9", b"\xe2"),
+        *(b"\x82", b"\xac", b"", b"ab", b"abc", b"bc", b"ab", b"a", "é".encode(), b"\xa9a", b"1\xc3", b'" ', b"00"),
+        *(b"-2", b"\xe2\x82", b"\xacab", b"cab", b"()", b"((", b"", b""),
+    ],
+    end_tokens=[17, 35],
+    special_tokens={34: "<s>"},
+    size=70,
+    name="small",
+)
+#: All 256 bytes, some of them twice, and a few longer tokens, so that any text can be spelled in several ways.
+COMPLETE = Vocabulary(
+    [
+        *(bytes([byte]) for byte in range(256)),
+        *(b"a", b"ab", b"bc", b"\n\n", "é".encode(), b"\xc3", b"\xa9\xc3", b'{"', b'":', b"1-", b"", b" k"),
+    ],
+    end_tokens=[266],
+    name="complete",
+)
+#: No b and no d alone.
+GAPS = Vocabulary([b"a", b"ab", b"c", b""], end_tokens=[3], name="gaps")
+
+
+@cache
+def toy_cases() -> tuple[Case, ...]:
+    """Cases on small vocabularies; all of them on one backend take a few seconds."""
+    return (*_small_cases(), *_complete_cases(), *_gap_cases(), *_wrong_cases(), *_grammar_cases())
+
+
+def _regex_case(vocab: Vocabulary, regex: Regex, *texts: str, gaps: bool = False) -> Case:
+    name = f"{'search ' if regex.search else ''}{regex.name} on {vocab.name}"
+    return Case(name, vocab, regex, tuple(map(str.encode, texts)), in_python(regex), gaps=gaps)
+
+
+def _choice_case(vocab: Vocabulary, *choices: str) -> Case:
+    choice = Choice(choices)
+    texts = choice.as_bytes()
+    return Case(f"choice {choice.name} on {vocab.name}", vocab, choice, tuple(texts), frozenset(texts).__contains__)
+
+
+def _small_cases() -> list[Case]:
+    return [
+        _regex_case(SMALL, Regex("abc"), "abc"),
+        _regex_case(SMALL, Regex("a|ab|abc"), "a", "ab", "abc"),
+        _regex_case(SMALL, Regex("(ab|c)*"), "", "ab", "cabc"),
+        _regex_case(SMALL, Regex("[abc]{2,4}"), "ab", "abca"),
+        _regex_case(SMALL, Regex("(a|b)*abb"), "abb", "babababb"),
+        _regex_case(SMALL, Regex("[0-2]{1,3}-[0-2]{2}"), "0-00", "210-21"),
+        _regex_case(SMALL, Regex("(é|1é)+|€a?(bc)?"), "éé", "1é", "€", "€abc", "€bc"),
+        _regex_case(SMALL, Regex(r'"([abc ]|\\["\\])*"'), '""', r'"a\"b"', r'"\\ "'),
+        _regex_case(SMALL, Regex("((ab)?c)+"), "c", "abcc"),
+        _regex_case(SMALL, Regex("(a(b(c(a(b)?)?)?)?)?"), "", "abca"),
+        _regex_case(SMALL, Regex("a{0,40}b?"), "", "aab", "a" * 40),
+        _choice_case(SMALL, "a", "ab", "abc 0", "é", "cab"),
+        _choice_case(SMALL, "", "bc", "b"),
+    ]
+
+
+def _complete_cases() -> list[Case]:
+    return [
+        _regex_case(COMPLETE, Regex(".{1,3}"), "a", "é\t€", "\U00010348x"),
+        _regex_case(COMPLETE, Regex("[^a]*"), "", "b\n", "é"),
+        _regex_case(COMPLETE, Regex(r"\w+\s?\d{2}", ascii_classes=True), "x12", "a_b 99"),
+        _regex_case(COMPLETE, Regex("k[à-ÿ]?", flags="i"), "K", "kÉ", "\u212a"),
+        _regex_case(COMPLETE, Regex("ab?c", search=True), "ac", "é abc\n"),
+        _regex_case(COMPLETE, Regex("^ab|c$", search=True), "abx", "éc"),
+        _choice_case(COMPLETE, "yes", "no", "no way", "\u00e9\u20ac\U00010348"),
+    ]
+
+
+def _gap_cases() -> list[Case]:
+    circle = Vocabulary([b"a", b"c", b""], end_tokens=[2], name="circle")
+    unspellable = Regex("ad|(ab)*d")
+    return [
+        _regex_case(GAPS, Regex("abd|ac"), "ac", gaps=True),
+        _regex_case(GAPS, Regex("a(b|c)*"), "a", "ab", "acc", gaps=True),
+        _regex_case(GAPS, Regex("(ab|a)*(bd|c)"), "c", "aabc", gaps=True),
+        _regex_case(circle, Regex("c|a+b"), "c", gaps=True),
+        Case(f"{unspellable.name} on gaps", GAPS, unspellable, gaps=True, error=VocabularyCannotSpell),
+    ]
+
+
+def _wrong_cases() -> list[Case]:
+    return [
+        Case("empty language", SMALL, Regex(r"a[^\s\S]|[^\x00-\U0010FFFF]b"), error=EmptyLanguageError),
+        Case("syntax error", SMALL, Regex("(ab"), error=RegexSyntaxError),
+    ]
+
+
+def _grammar_cases() -> list[Case]:
+    nested = Grammar('start: "(" start ")" | "a" | "()"\n', label="nested brackets")
+    schema = JsonSchema(
+        {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "required": ["a"],
+            "additionalProperties": False,
+        },
+        label="object with an integer",
+    )
+    return [
+        Case("nested brackets on small", SMALL, nested, (b"a", b"(a)", b"((()))"), _is_nested),
+        Case("JSON object on complete", COMPLETE, schema, (b'{"a":0}', b'{"a":-12}'), _is_object_with_integer),
+    ]
+
+
+def _is_nested(text: bytes) -> bool:
+    depth = (len(text) - 1) // 2
+    return text in (b"(" * depth + b"a" + b")" * depth, b"(" * (len(text) // 2) + b")" * (len(text) // 2)) and text != b""
+
+
+def _is_object_with_integer(text: bytes) -> bool:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and list(value) == ["a"] and type(value["a"]) is int
+
+
+def real_cases(tokenizers: Iterable[str]) -> list[Case]:
+    """Four constraints on each tokenizer's vocabulary; a few seconds each for 32,000 tokens."""
+    from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+    cases = []
+    for name in tokenizers:
+        tokenizer = load_tokenizer(name)
+        for constraint, member, texts in _real_constraints():
+            cases.append(
+                Case(
+                    f"{constraint.name} on {name}",
+                    tokenizer.vocabulary,
+                    constraint,
+                    tuple(map(str.encode, texts)),
+                    member,
+                    tokenizer.encode,
+                )
+            )
+    return cases
+
+
+def _real_constraints() -> list[tuple[Constraint, Callable[[bytes], bool], tuple[str, ...]]]:
+    date = Regex("[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]", label="date")
+    string = Regex(r'"([^"\\\x00-\x1f]|\\["\\n])*"', label="JSON string")
+    names = Regex(r"[A-ZÄÖÜ][a-zäöüß]+( [A-ZÄÖÜ][a-zäöüß]+){0,3}", label="names")
+    answers = Choice(["yes", "no", "not sure", "I do not know", "¿qué?", "その他"], label="answers")
+    return [
+        (date, in_python(date), ("2024-02-29", "1999-12-31")),
+        (string, in_python(string), ('""', '"a \\"quoted\\" word, naïve"', '"日本語"')),
+        (names, in_python(names), ("Ada Lovelace", "Jürgen Groß")),
+        (answers, frozenset(answers.as_bytes()).__contains__, ("yes", "not sure", "その他")),
+    ]
