@@ -57,8 +57,6 @@ class RunProgress:
         self._bar.update(self._task, **changes)
         if event.event in ("note", "warm_up"):
             self._console.print(escape(event.message), highlight=False)
-        elif event.event == "item_finished" and event.status != "ok" and event.item is not None:
-            self._console.print(f"[yellow]{event.status}[/]: {escape(str(event.item))}", highlight=False)
         elif event.event == "group_finished" and not self._console.is_terminal:
             self._console.print(f"{event.done} of {event.total} items, {_duration(event.elapsed)}", highlight=False)
 

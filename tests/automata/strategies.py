@@ -19,7 +19,7 @@ def plain(dfa: Dfa) -> PlainDfa:
 
 @st.composite
 def dfas(draw, most_states: int = 6, least_states: int = 0, others_die: bool = False) -> Dfa:
-    """Any automaton that distinguishes at most LETTERS and the rest: dead and unreachable states, classes in any order."""
+    """Any automaton over LETTERS and the rest, with dead and unreachable states and its classes in any order."""
     states = draw(st.integers(least_states, most_states))
     class_of = draw(st.lists(st.integers(0, 4), min_size=5, max_size=5))
     if others_die:

@@ -53,9 +53,7 @@ def test_merging_columns_is_the_same_as_starting_from_bytes(seed, classes):
     rng = np.random.default_rng(seed)
     table = rng.integers(-1, 2, size=(3, classes))
     byte_class = rng.permutation(np.arange(256) % classes).astype(np.uint8)
-    for found, expected in zip(
-        merge_equal_columns(table, byte_class), byte_classes(table[:, byte_class]), strict=True
-    ):
+    for found, expected in zip(merge_equal_columns(table, byte_class), byte_classes(table[:, byte_class]), strict=True):
         assert np.array_equal(found, expected)
 
 

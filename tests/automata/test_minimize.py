@@ -32,7 +32,7 @@ def test_size_and_language_equal_the_plain_ones(dfa):
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(dfas(least_states=1), st.integers(0, 2**32 - 1))
 def test_equal_languages_have_equal_arrays(dfa, seed):
-    """Split each state into copies, shuffle states and classes, add unreachable states: the minimal form is the same."""
+    """Split each state into copies, shuffle states and classes, add unreachable states: nothing changes."""
     rng = np.random.default_rng(seed)
     copies, states = 3, dfa.state_count
     names = rng.permutation(copies * states)  # copy c of state s is names[c * states + s]

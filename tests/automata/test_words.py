@@ -71,7 +71,10 @@ def test_counts_are_exact_beyond_64_bits():
 def test_date_words_against_re():
     pattern = r"(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
     digits = b"0123456789"
-    month = ("union", [("concat", [byte_set(b"0"), byte_set(digits[1:])]), ("concat", [byte_set(b"1"), byte_set(b"012")])])
+    month = (
+        "union",
+        [("concat", [byte_set(b"0"), byte_set(digits[1:])]), ("concat", [byte_set(b"1"), byte_set(b"012")])],
+    )
     day = (
         "union",
         [

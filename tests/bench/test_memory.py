@@ -50,3 +50,26 @@ def test_little_memory_is_little():
     peak, retained, _ = measure("honest")
     assert 0 <= peak < 3 * MB
     assert 0 <= retained < 3 * MB
+
+
+MAPPED = """
+import mmap, tempfile
+from tokdfa.bench.memory import read_usage, reset_peak
+file = tempfile.TemporaryFile()
+file.write(bytes(30 * 2**20)); file.flush()
+reset_peak()
+before = read_usage()
+mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+total = sum(mapped[::4096])
+after = read_usage()
+print(after.own - before.own, after.files - before.files, after.peak_over(before))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages of files can be told apart on Linux only")
+def test_pages_of_files_do_not_count():
+    done = subprocess.run([sys.executable, "-c", MAPPED], capture_output=True, text=True, check=True)
+    own, files, peak = map(int, done.stdout.split())
+    assert own < 3 * MB
+    assert files > 29 * MB or own + files < 3 * MB  # on a file system in memory they may count as neither
+    assert peak < 3 * MB

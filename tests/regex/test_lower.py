@@ -253,7 +253,7 @@ def test_long_chains_are_linear(middle: str) -> None:
 
 @pytest.mark.skipif(not maskbench.FOLDER.exists(), reason=maskbench.ABSENT)
 def test_maskbench_patterns_accept_what_re_finds() -> None:
-    """Short texts against `re`; longer ones, on some of which `re` would backtrack for hours, against the naive twin."""
+    """Short texts against `re`; longer ones, on which `re` may backtrack for hours, against the naive twin."""
     found = np.zeros(2, dtype=int)
     for pattern, samples in maskbench.patterns().items():
         try:

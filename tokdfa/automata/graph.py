@@ -139,4 +139,4 @@ def _rank(run: tuple[int, int]) -> int:
 
 
 def _class_text(byte: int) -> str:
-    return f"\\{chr(byte)}" if byte in b"\\]^-" else _byte_text(byte)
+    return f"\\{chr(byte)}" if byte in b"\\[]^-" else _byte_text(byte)

@@ -91,16 +91,38 @@ class Nfa:
         labelled = sum(targets.bit_count() for row in self.moves for targets in row.values())
         return labelled + sum(targets.bit_count() for targets in self.empty_moves)
 
-    def closure(self, states: int) -> int:
-        """`states` and all that empty moves lead to from there."""
-        closed = frontier = states
-        while frontier:
-            reached = 0
-            for state in _members(frontier):
-                reached |= self.empty_moves[state]
-            frontier = reached & ~closed
-            closed |= reached
+    def closures(self) -> list[int]:
+        """The set of states that empty moves lead to from each state, itself included.
+
+        Unions along the empty moves, targets first, until nothing changes: one round if there are no cycles, and about
+        one more for each loop inside a loop.
+        """
+        order = self._targets_first()
+        closed = [1 << state for state in range(self.state_count)]
+        changed = True
+        while changed:
+            changed = False
+            for state in order:
+                reached = closed[state] | _union_of(closed, self.empty_moves[state])
+                changed |= reached != closed[state]
+                closed[state] = reached
         return closed
+
+    def _targets_first(self) -> list[int]:
+        """The states with empty moves in the post-order of a depth-first search along them."""
+        order, seen = [], [False] * self.state_count
+        for root in range(self.state_count):
+            path = [] if seen[root] or not self.empty_moves[root] else [(root, _members(self.empty_moves[root]))]
+            while path:
+                state, untried = path[-1]
+                seen[state] = True
+                target = next((target for target in untried if not seen[target]), None)
+                if target is None:
+                    order.append(state)
+                    path.pop()
+                elif self.empty_moves[target]:
+                    path.append((target, _members(self.empty_moves[target])))
+        return order
 
     def __repr__(self) -> str:
         return f"Nfa({self.state_count} states, {self.move_count} moves, {len(self.labels)} labels)"
@@ -113,7 +135,7 @@ def subset_construction(nfa: Nfa, limit: int = STATE_LIMIT) -> Dfa:
     """
     byte_class, representatives = classes_of_sets(nfa.labels)
     classes_of_label = [np.flatnonzero(row).tolist() for row in nfa.labels[:, representatives]]
-    closures = [nfa.closure(1 << state) for state in range(nfa.state_count)]
+    closures = nfa.closures()
     # Per state: (byte class, closed set of next states), so that a subset's successors are plain unions.
     steps: list[list[tuple[int, int]]] = []
     for row in nfa.moves:

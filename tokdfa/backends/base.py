@@ -245,6 +245,7 @@ class StateMatcher(Matcher, Generic[StateT]):
         """A new matcher of the same compiled constraint, in any state."""
 
     def fill_mask(self, out: Mask) -> None:
+        masks.check_mask(out, self.vocab.size)
         if self.state is self._FINISHED:
             out.fill(0)
         else:

@@ -1,8 +1,8 @@
 """What the contract laws are tried on: a vocabulary, a constraint, and what is known of its texts.
 
-A case says by hand what must come out, so that no code of a backend is asked about itself: texts of the language,
-a test of membership (Python's `re`, set membership), whether compiling must fail, and whether the vocabulary has *gaps*,
-that is, whether some byte of the language is no token by itself, so that a text may end up where no token goes on.
+A case says by hand what must come out, so that no code of a backend is asked about itself: texts of the language, a
+test of membership (Python's `re`, set membership), whether compiling must fail, and whether the vocabulary has *gaps*:
+some byte of the language is no token by itself, so that a text may end up where no token goes on.
 
 `toy_cases` are small and odd: duplicates, tokens that split characters, padding, several end tokens, gaps.
 `real_cases` are a few constraints on the vocabularies of real tokenizers.
@@ -167,13 +167,15 @@ def _grammar_cases() -> list[Case]:
     )
     return [
         Case("nested brackets on small", SMALL, nested, (b"a", b"(a)", b"((()))"), _is_nested),
-        Case("JSON object on complete", COMPLETE, schema, (b'{"a":0}', b'{"a":-12}'), _is_object_with_integer),
+        Case("JSON object on complete", COMPLETE, schema, (b'{"a": 0}', b'{"a": -12}'), _is_object_with_integer),
     ]
 
 
 def _is_nested(text: bytes) -> bool:
     depth = (len(text) - 1) // 2
-    return text in (b"(" * depth + b"a" + b")" * depth, b"(" * (len(text) // 2) + b")" * (len(text) // 2)) and text != b""
+    return (
+        text in (b"(" * depth + b"a" + b")" * depth, b"(" * (len(text) // 2) + b")" * (len(text) // 2)) and text != b""
+    )
 
 
 def _is_object_with_integer(text: bytes) -> bool:

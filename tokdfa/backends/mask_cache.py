@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa import mask as masks
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class MaskCache:
         return len(self._wide) + len(self._narrow)
 
     def fill(self, state: int, out: Mask) -> bool:
-        """Write the mask of `state` into `out` (dtype and shape checked by the caller); False if it is not kept."""
+        """Write the mask of `state` into `out` (checked by the caller); False if it is not kept."""
         wide = self._wide.get(state)
         if wide is not None:
             np.copyto(out, wide)
@@ -93,9 +92,3 @@ def _list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
             count += 1
             bits ^= lowest
     return count
-
-
-def check_out(out: Mask, words: int, size: int) -> None:
-    """Raise TokdfaError unless `out` has the right dtype and shape; cheap when it has."""
-    if out.dtype != np.int32 or out.shape != (words,) or not out.flags.c_contiguous:
-        masks.check_mask(out, size)

@@ -27,7 +27,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.mask_cache import NARROW, MaskCache, check_out
+from tokdfa.backends.mask_cache import NARROW, MaskCache
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
@@ -104,7 +104,6 @@ class _IndexMatcher(StateMatcher[int]):
     def __init__(self, index: LazyTokenIndex | ExplicitTokenIndex) -> None:
         super().__init__(index.vocab, 0)
         self._index = index
-        self._words = masks.mask_words(index.vocab.size)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._index.step(state, token)
@@ -114,7 +113,6 @@ class _IndexMatcher(StateMatcher[int]):
         return self._index.accepts(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        check_out(out, self._words, self.vocab.size)
         if not self._index.cache.fill(state, out):
             self._index.make_mask(state, out, self.counters)
 

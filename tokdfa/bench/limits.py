@@ -131,7 +131,7 @@ class Board:
         while (now := self._memory[:]) != before:
             before = now
         _, pid, contender, phase, since, baseline = self._LAYOUT.unpack(now)
-        return Activity(pid, contender, PHASES[phase], since, baseline)
+        return Activity(pid, contender if pid else -1, PHASES[phase], since, baseline)  # pid 0: nobody has written yet
 
 
 _PHASE_NUMBER = {phase: number for number, phase in enumerate(PHASES)}

@@ -5,17 +5,19 @@ the tokenizer, the vocabulary and the loaded kernels, and has compiled nothing b
 memory is given back to the system (`release_free_memory`), as memory that is resident but unused would hide what the
 contender takes. Numbers are therefore good to some 100 KB, not to the byte.
 
-The peak comes from the system's high-water mark, which Linux lets a process reset (``/proc/self/clear_refs``).
-Elsewhere the mark covers the whole life of the process, so a peak below that of the preparation reads as zero.
+The peak comes from the system's high-water mark, which Linux lets a process reset (``/proc/self/clear_refs``). Pages
+of files do not count there: after a fork, the first use of a library's code would otherwise look like memory of the
+contender that happens to need it (12 MB for LLVM, when a kernel is loaded late). Elsewhere the mark covers the whole
+life of the process and all of its pages, so a peak below that of the preparation reads as zero.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import resource
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,13 +45,13 @@ def measure_memory(
     """
     release_free_memory()
     reset_peak()
-    before = resident()
+    before = read_usage()
     begin()
     compiled = backend.compile(constraint)
-    peak = max(peak_resident() - before, resident() - before)
+    compile_peak = read_usage().peak_over(before)
     _fill_masks(compiled, walks, begin)
     release_free_memory()
-    return max(peak, 0), max(resident() - before, 0)
+    return compile_peak, max(read_usage().own - before.own, 0)
 
 
 def _fill_masks(compiled: CompiledConstraint, walks: Sequence[Walk], begin: Callable[[], None]) -> None:
@@ -79,18 +81,29 @@ def reset_peak() -> None:
         _CLEAR_REFS.write_text("5")
 
 
-def resident() -> int:
-    """Resident memory of this process in bytes."""
+@dataclass(frozen=True)
+class Usage:
+    """Resident memory of this process in bytes: `own` pages, pages of `files`, and the high-water mark of both."""
+
+    own: int
+    files: int
+    peak: int
+
+    def peak_over(self, before: Usage) -> int:
+        """How far the process's own memory rose above `before`, at least 0, given a mark that was reset then."""
+        mark = self.peak - before.own - before.files - max(self.files - before.files, 0)
+        return max(mark, self.own - before.own, 0)
+
+
+def read_usage() -> Usage:
+    """The memory of this process now. Where the system does not tell files apart, all pages are its own."""
+    if _STATUS.exists():
+        lines = (line.split() for line in _STATUS.read_text().splitlines())
+        kilobytes = {words[0]: int(words[1]) for words in lines if len(words) == 3 and words[2] == "kB"}
+        own = kilobytes["RssAnon:"] + kilobytes["RssShmem:"]
+        return Usage(own * 1024, kilobytes["RssFile:"] * 1024, kilobytes["VmHWM:"] * 1024)
     import psutil
 
-    return int(psutil.Process(os.getpid()).memory_info().rss)
-
-
-def peak_resident() -> int:
-    """The high-water mark of resident memory, in bytes."""
-    if _STATUS.exists():
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return Usage(int(psutil.Process().memory_info().rss), 0, peak)

@@ -42,7 +42,8 @@ PEER_OPTIONS: dict[str, dict[str, Any]] = {"llguidance": {"slices": "off"}}
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one tokenizer and one pattern; a row for each engine.
 
-    `settings`: tokenizer (name), label, pattern, repeats, peers (backend names). `seed` is not used: nothing is random.
+    `settings`: tokenizer (name), label, regex (with search, ascii_classes, flags), repeats, peers (backend names). `seed`
+    is not used: nothing is random.
     """
     peers = list(settings.get("peers", ["llguidance"]))
     for peer in peers:
@@ -51,7 +52,8 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 f"trie_walk knows no way to make {peer!r} walk its trie; known: {', '.join(PEER_OPTIONS)}"
             )
     vocab = load_tokenizer(settings["tokenizer"]).vocabulary
-    constraint = Regex(settings["pattern"])
+    names = ("search", "ascii_classes", "flags")
+    constraint = Regex(settings["regex"], **{name: settings[name] for name in names if name in settings})
     trie = vocab.trie
     build_ns = [_timed(lambda: build_trie(vocab)) for _ in range(5)]
 
@@ -85,8 +87,8 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 "tokenizer": settings["tokenizer"],
                 "vocab_size": vocab.size,
                 "trie_nodes": trie.node_count,
-                "pattern": settings["pattern"],
-                "label": settings.get("label", settings["pattern"]),
+                "pattern": constraint.pattern,
+                "label": settings.get("label") or constraint.name,
                 "engine": engine,
                 "allowed": int(allowed.sum()),
                 "density": float(allowed.sum()) / vocab.size,

@@ -19,7 +19,7 @@ LABEL = "warm-up"
 
 
 def warm_up(backend: Backend) -> None:
-    """Compile a throw-away constraint, fill a mask and take a token.
+    """Compile a throw-away constraint, fill masks and take a token, twice.
 
     What goes wrong here is ignored on purpose, panics included: the constraint that is asked for will show it, in a
     place where it is recorded.
@@ -28,13 +28,15 @@ def warm_up(backend: Backend) -> None:
     if constraint is None:
         return
     try:
-        matcher = backend.compile(constraint).start()
+        compiled = backend.compile(constraint)
         mask = masks.allocate_mask(backend.vocab.size)
-        matcher.fill_mask(mask)
-        allowed = masks.mask_to_ids(mask)
-        if len(allowed):
-            matcher.advance(int(allowed[0]))
+        for _ in range(2):  # the second time, states have been seen: a path of its own where masks are remembered
+            matcher = compiled.start()
             matcher.fill_mask(mask)
+            allowed = masks.mask_to_ids(mask)
+            if len(allowed):
+                matcher.advance(int(allowed[0]))
+                matcher.fill_mask(mask)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:

@@ -29,7 +29,7 @@ double the work) keep them as nodes, for `tokdfa.regex.derivative` to decide whi
 
 Full match starts from the rest {empty}, search from any text before and behind; "any text" is valid UTF-8.
 
-Cost: each node is visited once, in a loop with ``^`` or ``$`` up to four times. Recursion runs on a list (`_run`), so
+Cost: each node is visited once, in a loop with ``^`` or ``$`` a few times. Recursion runs on a list (`_run`), so
 that no nesting of a pattern exhausts the Python stack.
 """
 
@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, complement, intersection, union, word_characters
 from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING
+from tokdfa.regex.literals import literal_text, literal_tree
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
     NEVER,
@@ -58,10 +59,10 @@ from tokdfa.regex.syntax_tree import (
     repeat,
     walk,
 )
-from tokdfa.regex.utf8 import SURROGATES, utf8_expression
+from tokdfa.regex.utf8 import utf8_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable
 
     from tokdfa.constraint import Choice, Regex
     from tokdfa.regex.expression import ExpressionStore
@@ -112,7 +113,7 @@ def lower_choice(constraint: Choice, store: ExpressionStore) -> int:
 
     O(bytes) constructor work after sorting.
     """
-    return _literal_tree(constraint.as_bytes(), store)
+    return literal_tree(constraint.as_bytes(), store)
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,9 @@ class _Lowerer:
     def __init__(self, store: ExpressionStore) -> None:
         self.store = store
         self._char_sets: dict[Ranges, int] = {}
+        # results by the node's identity (hashing a tree would walk it); the node is kept, so that its id stays its own
+        self._plain: dict[int, tuple[Node, int]] = {}
+        self._anchored: dict[tuple[int, bool, bool], tuple[Node, Node]] = {}
 
     def char_set(self, ranges: Ranges) -> int:
         """The expression of one code point out of `ranges`."""
@@ -143,6 +147,11 @@ class _Lowerer:
 
     def plain(self, node: Node) -> Task:
         """The expression of `node` alone, with zero-width nodes for its assertions."""
+        if id(node) not in self._plain:
+            self._plain[id(node)] = node, (yield self.make_plain(node))
+        return self._plain[id(node)][1]
+
+    def make_plain(self, node: Node) -> Task:
         store = self.store
         match node:
             case Empty():
@@ -151,9 +160,9 @@ class _Lowerer:
                 return self.char_set(ranges)
             case Concat(parts=parts):
                 pieces = []
-                for is_literal, group in groupby(parts, key=lambda part: _literal_text(part) is not None):
+                for is_literal, group in groupby(parts, key=lambda part: literal_text(part) is not None):
                     if is_literal:
-                        pieces.append(store.literal(b"".join(_literal_text(part) or b"" for part in group)))
+                        pieces.append(store.literal(b"".join(literal_text(part) or b"" for part in group)))
                     else:
                         for part in group:
                             pieces.append((yield self.plain(part)))
@@ -162,10 +171,10 @@ class _Lowerer:
                 sets = [option.ranges for option in options if isinstance(option, CharSet)]
                 pieces = [self.char_set(union(*sets))]
                 others = [option for option in options if not isinstance(option, CharSet)]
-                texts = {text for option in others if (text := _literal_text(option)) is not None}
-                pieces.append(_literal_tree(sorted(texts), store))
+                texts = {text for option in others if (text := literal_text(option)) is not None}
+                pieces.append(literal_tree(sorted(texts), store))
                 for option in others:
-                    if _literal_text(option) is None:
+                    if literal_text(option) is None:
                         pieces.append((yield self.plain(option)))
                 return store.union(pieces)
             case Repeat(body=body, low=low, high=high):
@@ -257,8 +266,8 @@ class _Lowerer:
         if "text_start" not in body.assertions:
             return (yield self.resolve_later_rounds(body, low, high, rest))
         later = yield self.resolve_later_rounds(body, low, high, rest)
-        empty_at_start = (yield _with_anchors(body, start=True, end=False)).nullable
-        empty_in_empty_text = (yield _with_anchors(body, start=True, end=True)).nullable
+        empty_at_start = (yield self.with_anchors(body, start=True, end=False)).nullable
+        empty_in_empty_text = (yield self.with_anchors(body, start=True, end=True)).nullable
         fewer = 0 if empty_at_start else max(low - 1, 0)
         behind = later
         if (fewer, high) != (low, None):
@@ -273,15 +282,37 @@ class _Lowerer:
 
     def resolve_later_rounds(self, body: Node, low: int, high: int | None, rest: _Rest) -> Task:
         """The same loop with ``^`` taken for false."""
-        free = yield _with_anchors(body, start=False, end=False)
+        free = yield self.with_anchors(body, start=False, end=False)
         through = (yield self.resolve(repeat(free, low, high), rest)).expressions
         if "text_end" not in body.assertions:
             return through
         last = yield self.resolve(body, _Rest(self.each(self.both, rest.expressions, (EMPTY,) * 4)))
-        empty_at_end = (yield _with_anchors(body, start=False, end=True)).nullable
+        empty_at_end = (yield self.with_anchors(body, start=False, end=True)).nullable
         fewer = 0 if empty_at_end else max(low - 1, 0)
         before_last = repeat(free, fewer, None if high is None else high - 1)
         return self.unite(through, (yield self.resolve(before_last, last)).expressions)
+
+    def with_anchors(self, node: Node, *, start: bool, end: bool) -> Task:
+        """`node` with ``^`` and ``$`` replaced by what they are here: true (empty) or false."""
+        if not node.assertions:
+            return node
+        key = id(node), start, end
+        if key not in self._anchored:
+            self._anchored[key] = node, (yield self.make_with_anchors(node, start, end))
+        return self._anchored[key][1]
+
+    def make_with_anchors(self, node: Node, start: bool, end: bool) -> Task:
+        match node:
+            case Assertion(kind=kind):
+                return EMPTY_NODE if (start if kind == "text_start" else end) else NEVER
+            case Concat(parts=children) | Alternation(options=children):
+                replaced = []
+                for child in children:
+                    replaced.append((yield self.with_anchors(child, start=start, end=end)))
+                return concat(replaced) if isinstance(node, Concat) else alternation(replaced)
+            case Repeat(body=body, low=low, high=high):
+                return repeat((yield self.with_anchors(body, start=start, end=end)), low, high)
+        raise AssertionError(node)
 
     def unresolved(self, rest: _Rest) -> Task:
         """`rest` as one expression for all contexts, with zero-width nodes where contexts matter."""
@@ -342,21 +373,6 @@ def _run(task: Task) -> Any:
     return result
 
 
-def _with_anchors(node: Node, *, start: bool, end: bool) -> Task:
-    """`node` with ``^`` and ``$`` replaced by what they are here: true (empty) or false."""
-    match node:
-        case Assertion(kind=kind):
-            return EMPTY_NODE if (start if kind == "text_start" else end) else NEVER
-        case Concat(parts=children) | Alternation(options=children) if node.assertions:
-            replaced = []
-            for child in children:
-                replaced.append((yield _with_anchors(child, start=start, end=end)))
-            return concat(replaced) if isinstance(node, Concat) else alternation(replaced)
-        case Repeat(body=body, low=low, high=high) if node.assertions:
-            return repeat((yield _with_anchors(body, start=start, end=end)), low, high)
-    return node
-
-
 def _doubles(body: Node) -> bool:
     """True if resolving a loop around `body` would resolve a loop inside more than once."""
     loops = (inner for inner in walk(body) if isinstance(inner, Repeat) and inner.assertions)
@@ -370,46 +386,3 @@ def _join_free_parts(parts: Iterable[Node]) -> list[Node]:
         neighbours = list(group)
         joined.extend(neighbours if asserting else [concat(neighbours)])
     return joined
-
-
-def _literal_text(node: Node) -> bytes | None:
-    """The only text that `node` matches, if it is written as one."""
-    parts = node.parts if isinstance(node, Concat) else (node,)
-    characters = []
-    for part in parts:
-        if not isinstance(part, CharSet) or len(part.ranges) != 1:
-            return None
-        first, last = part.ranges[0]
-        if first != last or SURROGATES[0][0] <= first <= SURROGATES[0][1]:
-            return None
-        characters.append(chr(first))
-    return "".join(characters).encode()
-
-
-def _literal_tree(texts: Sequence[bytes], store: ExpressionStore) -> int:
-    """The expression of exactly `texts`, which are distinct and sorted, with common prefixes written once.
-
-    The texts are visited in order. An open node is (length of the prefix it stands for, expressions behind it); the
-    open nodes are those on the way to the current text, shallowest first.
-    """
-    nodes: list[tuple[int, list[int]]] = [(0, [])]
-    for index, text in enumerate(texts):
-        shared = _common_prefix(text, texts[index + 1]) if index + 1 < len(texts) else 0
-        if shared > nodes[-1][0]:
-            nodes.append((shared, []))
-        nodes[-1][1].append(store.literal(text[nodes[-1][0] :]))
-        while nodes[-1][0] > shared:
-            depth, behind = nodes.pop()
-            if nodes[-1][0] < shared:
-                nodes.append((shared, []))
-            edge = store.literal(text[nodes[-1][0] : depth])
-            nodes[-1][1].append(store.concat(edge, store.union(behind)))
-    return store.union(nodes[0][1])
-
-
-def _common_prefix(one: bytes, other: bytes) -> int:
-    """How many bytes `one` and `other` begin with alike."""
-    for index, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return index
-    return min(len(one), len(other))

@@ -35,8 +35,9 @@ _END = -1
 
 
 class Utf8Plan(NamedTuple):
-    """A deterministic acyclic automaton; the last node is the root. Node n has edges ``offsets[n]`` to ``offsets[n+1]``.
+    """A deterministic acyclic automaton; the last node is the root.
 
+    The edges of node n are those from ``offsets[n]`` to ``offsets[n + 1]``.
     ``offsets``: int32, shape (nodes + 1,); ``bits``: int32, shape (edges, 8), the 256 bits of each edge's byte set;
     ``targets``: int32, shape (edges,), an earlier node, or -1 for the end of the encoding.
     """

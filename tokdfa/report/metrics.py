@@ -210,6 +210,7 @@ METRICS: dict[str, Metric] = {
         Metric(
             "vocab_size", "vocabulary size", "logit width of the model", "", "items", "vocab_size", better="neither"
         ),
+        Metric("trie_time", "build time", "time to build a token trie", "s", "results", "build_ms", factor=1e-3),
         Metric(
             "walk_time",
             "walk time",

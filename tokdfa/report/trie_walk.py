@@ -61,12 +61,13 @@ def _time_cell(entry: pd.Series[Any], ours: float) -> Cell:
 
 def tries(data: RunData) -> Table:
     """One row per tokenizer: nodes of its trie, and the time to build it."""
+    build = METRICS["trie_time"]
     rows = []
     for tokenizer, group in data.results.groupby("tokenizer", sort=False):
         one = group.iloc[0]
         counts = (one["vocab_size"], one["trie_nodes"], one["trie_nodes"] / one["vocab_size"])
         rows.append(
-            (text_cell(tokenizer), *map(count_cell, counts), Cell(f"{one['build_ms']:.3g} ms", float(one["build_ms"])))
+            (text_cell(tokenizer), *map(count_cell, counts), number_cell(build, one["build_ms"] * build.factor))
         )
     columns = ("tokenizer", "vocabulary size", "trie nodes", "nodes per token", "build time")
     return Table("tries", "The tries", "Median of five builds.", columns, tuple(rows))

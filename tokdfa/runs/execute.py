@@ -22,6 +22,7 @@ from tokdfa.bench.limits import OK
 from tokdfa.errors import OptionError
 from tokdfa.runs import provenance
 from tokdfa.runs.expand import expand_groups, format_seconds
+from tokdfa.runs.jobs import uses_kernels
 from tokdfa.runs.store import RunStore
 from tokdfa.runs.tasks import GroupTask
 from tokdfa.runs.watch import POLL_SECONDS, Watch
@@ -168,8 +169,8 @@ class _Execution:
     def _warm_kernels(self) -> None:
         """Compile tokdfa's kernels, once a machine, if this run will use them."""
         classes = [entry.backend_class() for entry in self.config.backends]
-        ours = [found for found in classes if found.__module__.startswith("tokdfa.") and not found.packages]
-        if (classes and not ours) or not self.left or jit.is_warm():
+        needed = not classes or any(map(uses_kernels, classes))
+        if not (needed and self.left) or jit.is_warm():
             return
         for title, done, total in jit.warm_up():
             self._tell("warm_up", message=f"compiling kernels once: {title} ({done} of {total} done)")

@@ -50,6 +50,10 @@ class Item:
         """What tables call the contender: the backend's label, or the kind of experiment."""
         return self.backend.label if self.backend else self.kind
 
+    def __str__(self) -> str:
+        constraint, workload = self.constraint and self.constraint.label, self.workload and self.workload.label
+        return " / ".join(part for part in (self.tokenizer, constraint, workload, self.label) if part)
+
 
 @dataclass(frozen=True)
 class Group:
@@ -68,8 +72,7 @@ class Group:
     def title(self) -> str:
         """Which group this is, for people."""
         first = self.items[0]
-        parts = (first.tokenizer, first.constraint and first.constraint.label, first.workload and first.workload.label)
-        return " / ".join(part for part in parts if part) or first.kind
+        return str(first).removesuffix(first.label).removesuffix(" / ") or first.kind
 
 
 def expand(config: ExperimentConfig) -> list[Item]:

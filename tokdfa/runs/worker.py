@@ -65,6 +65,7 @@ def _serve(job: Job, bench: Workbench, board: Board, watcher: Connection) -> tup
     reader, writer = Pipe(duplex=False)
     fork = os.fork()
     if fork == 0:
+        watcher.close()  # else the watcher would not see the worker's death while this fork lives
         _run_in_fork(job, bench, board, writer)
     writer.close()
     try:

@@ -1,8 +1,8 @@
 """The token table: DFA state x token -> state, for every state that tokens can reach, in compressed rows.
 
 From each state every token is run through the DFA, either along the trie, so that shared prefixes are read once, or
-token by token. States are numbered as they turn up, the start is 0. A row holds the allowed tokens as *ranks*, positions
-in the trie's byte order: the walk yields them ascending, so nothing is sorted, and a look-up is a binary search.
+token by token. States are numbered as they turn up, the start is 0. A row holds the allowed tokens as *ranks*: places
+in the trie's byte order. The walk yields them ascending, so nothing is sorted, and a look-up is a binary search.
 
 Source: Willard and Louf (arXiv 2307.09702); the baseline of 001. The compressed layout is ours.
 Cost: one trie walk (or one run of all tokens) a state; 8 bytes an entry, 6 once targets fit 16 bits.

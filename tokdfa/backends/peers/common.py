@@ -6,7 +6,8 @@ import importlib
 import threading
 import time
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,6 +18,7 @@ from tokdfa.backends.peers.rust_regex import choice_pattern, exact_pattern, own_
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import (
     EmptyLanguageError,
+    LimitExceeded,
     MissingDependency,
     OptionError,
     RegexSyntaxError,
@@ -24,12 +26,14 @@ from tokdfa.errors import (
     TokenRefused,
     UnsupportedConstraint,
 )
+from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from types import ModuleType
     from typing import ClassVar
 
+    from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -43,6 +47,26 @@ DIALECT = Option(
     "tokdfa: rewrite a regex so that its language is exactly ours; own: pass it on as written",
     choices=("tokdfa", "own"),
 )
+
+
+#: A noncharacter of Unicode. A matcher whose pattern is primed takes it before the text.
+PRIMER = "\U0010ffff"
+
+
+class FittedPattern(NamedTuple):
+    """A Rust regex as one peer can take it without error. `primed`: it begins with `PRIMER`."""
+
+    pattern: str
+    primed: bool = False
+
+
+@lru_cache(maxsize=64)
+def byte_language(constraint: Constraint) -> Dfa | None:
+    """The minimal automaton of a Regex or Choice, None if it is too large to be made in advance."""
+    try:
+        return compile_dfa(constraint)
+    except LimitExceeded:
+        return None
 
 
 def require(package: str, module: str) -> ModuleType:
@@ -84,20 +108,26 @@ class Peer(Backend):
     def supports(self, constraint: Constraint) -> Support:
         """Looks at the constraint's kind and, for regexes, at the pattern; its translation is kept for `compile`."""
         answer = super().supports(constraint)
-        if answer:
+        if answer and isinstance(constraint, Regex | Choice):
             try:
-                self.pattern(constraint)
+                self.fitted_pattern(constraint)
             except UnsupportedConstraint as error:
                 return Support(False, f"{self.name}: {error}")
             except (RegexSyntaxError, EmptyLanguageError, OptionError):
                 return YES  # a fault of the constraint, which `compile` reports as such
         return answer
 
-    def pattern(self, constraint: Constraint) -> str:
-        """The Rust regex of a Regex or Choice, "" for another constraint. Raises what `rust_regex` raises."""
-        if isinstance(constraint, Regex):
-            return exact_pattern(constraint) if self.settings["dialect"] == "tokdfa" else own_pattern(constraint)
-        return choice_pattern(constraint) if isinstance(constraint, Choice) else ""
+    def fitted_pattern(self, constraint: Regex | Choice) -> FittedPattern:
+        """What the peer gets instead of a regex or a choice. Raises what `rust_regex` raises."""
+        if isinstance(constraint, Choice):
+            return self.fit(choice_pattern(constraint), constraint)
+        if self.settings["dialect"] == "own":
+            return FittedPattern(own_pattern(constraint))
+        return self.fit(exact_pattern(constraint), constraint)
+
+    def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
+        """Work around what the peer gets wrong in `pattern`, the exact form of `constraint`."""
+        return FittedPattern(pattern)
 
 
 class PeerMatcher(Matcher):

@@ -3,6 +3,10 @@ r"""glrmask: grammars compiled for a vocabulary, either into a deterministic aut
 A regex or a choice becomes a grammar of one terminal, ``start: /.../``; a Grammar is passed on in glrmask's own Lark
 dialect, a JsonSchema as it is. What matters for a comparison:
 
+- *Wrong texts.* glrmask takes a terminal for finished whenever its automaton is back in its start state, so ``c*a``
+  accepts ``ac``. If the minimal automaton of a pattern comes back to its start, a character is put in front of it,
+  which each matcher takes before the text begins; then nothing leads back. With ``dialect="own"`` and in grammars the
+  fault stays.
 - *Where the work is.* ``mask_strategy="parser_dwa"`` does nearly all of it while compiling, ``token_trie`` while
   masking; ``auto`` chooses. Two further options tune the trie walk.
 - *End tokens.* It has none; their bits are added when it says that the text is complete.
@@ -19,9 +23,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option
-from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, first_lines, require
+from tokdfa.backends.peers.common import (
+    DIALECT,
+    PRIMER,
+    FittedPattern,
+    Peer,
+    PeerMatcher,
+    PerVocabulary,
+    byte_language,
+    first_lines,
+    require,
+)
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
-from tokdfa.constraint import Grammar, JsonSchema
+from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import LimitExceeded, OptionError, UnsupportedConstraint
 
 if TYPE_CHECKING:
@@ -70,16 +84,24 @@ class GlrmaskPeer(Peer):
         self._module = require("glrmask", "glrmask")
         self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
 
+    def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
+        language = byte_language(constraint)
+        if language is None or (language.transitions == language.start).any():
+            return FittedPattern(f"{PRIMER}(?:{pattern})", primed=True)
+        return FittedPattern(pattern)
+
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         return _Compiled(self, constraint)
 
-    def grammar(self, constraint: Constraint) -> Any:
-        """The constraint as a glrmask.Grammar. Raises what glrmask raises: ValueError."""
+    def grammar(self, constraint: Constraint) -> tuple[Any, bool]:
+        """The constraint as a glrmask.Grammar, and whether it is primed. Raises what glrmask raises: ValueError."""
         if isinstance(constraint, JsonSchema):
-            return self._module.Grammar.from_json_schema(json.loads(constraint.text))
+            return self._module.Grammar.from_json_schema(json.loads(constraint.text)), False
         if isinstance(constraint, Grammar):
-            return self._module.Grammar.from_lark(with_start_rule(constraint))
-        return self._module.Grammar.from_lark(f"start: /{escape_slashes(self.pattern(constraint))}/\n")
+            return self._module.Grammar.from_lark(with_start_rule(constraint)), False
+        assert isinstance(constraint, Regex | Choice)
+        fitted = self.fitted_pattern(constraint)
+        return self._module.Grammar.from_lark(f"start: /{escape_slashes(fitted.pattern)}/\n"), fitted.primed
 
     def mask_strategy(self) -> Any:
         """The strategy in glrmask's terms."""
@@ -109,7 +131,7 @@ class _Compiled(CompiledConstraint):
         super().__init__(constraint, backend.vocab, backend.name)
         try:
             with self.phases.measure("parse"):
-                grammar = backend.grammar(constraint)
+                grammar, self._primed = backend.grammar(constraint)
             with self.phases.measure("compile"):
                 self.peer = grammar.compile(backend.vocabulary, mask_strategy=backend.mask_strategy())
         except ValueError as error:
@@ -122,7 +144,14 @@ class _Compiled(CompiledConstraint):
 
     def start(self, context: Sequence[int] = ()) -> _GlrmaskMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
-        return _GlrmaskMatcher(self, self.peer.start())
+        return _GlrmaskMatcher(self, self.start_peer())
+
+    def start_peer(self) -> Any:
+        """glrmask's state before the first token of the text."""
+        state = self.peer.start()
+        if self._primed:
+            state.commit_bytes(PRIMER.encode())
+        return state
 
 
 class _GlrmaskMatcher(PeerMatcher):
@@ -159,7 +188,7 @@ class _GlrmaskMatcher(PeerMatcher):
         self._seen = None
 
     def _start_anew(self, tokens: list[int]) -> None:
-        self._peer = self._compiled.peer.start()
+        self._peer = self._compiled.start_peer()
         self._peer.commit_tokens(tokens)
         self.count_replayed(len(tokens))
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, first_lines, require
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
-from tokdfa.constraint import Grammar, JsonSchema
+from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _HEADER = '%llguidance {"no_forcing": true}\n'
 _LIMIT_WORDS = ("too big", "too many", "too complex", "limit", "fuel")
-#: Why a matcher stopped if no token of the vocabulary continues the text.
+#: What its error begins with if no token of the vocabulary continues the text.
 _DEAD_END = "NoExtensionBias"
 
 
@@ -80,7 +80,8 @@ class LlguidancePeer(Peer):
             return _HEADER + with_start_rule(constraint)
         if isinstance(constraint, JsonSchema):
             return f"{_HEADER}start: %json {constraint.text}\n"
-        return f"{_HEADER}start: /{escape_slashes(self.pattern(constraint))}/\n"
+        assert isinstance(constraint, Regex | Choice)
+        return f"{_HEADER}start: /{escape_slashes(self.fitted_pattern(constraint).pattern)}/\n"
 
 
 class _Wrapper:
@@ -143,7 +144,7 @@ class _LlguidanceMatcher(PeerMatcher):
             out.fill(0)  # what it says now is "end", whether or not the text is complete
             if peer.is_accepting():
                 self.set_end_bits(out)
-            elif peer.stop_reason() != _DEAD_END:
+            elif not peer.get_error().startswith(_DEAD_END):
                 raise _limit_exceeded(self._compiled.constraint.name, first_lines(peer.get_error()))
 
     def _take(self, token: int) -> bool:

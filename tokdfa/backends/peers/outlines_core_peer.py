@@ -20,16 +20,25 @@ We use what its own integrations use: an `Index` of the pattern and a `Guide` ov
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.base import CompiledConstraint, Option
-from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, require
-from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint, VocabularyCannotSpell
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.backends.peers.common import (
+    DIALECT,
+    PRIMER,
+    FittedPattern,
+    Peer,
+    PeerMatcher,
+    PerVocabulary,
+    byte_language,
+    require,
+)
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import TokdfaError, UnsupportedConstraint, VocabularyCannotSpell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,10 +49,6 @@ if TYPE_CHECKING:
 
 #: Mask words are written as elements of this many bytes.
 _WORD_BYTES = 4
-
-
-#: A noncharacter of Unicode, spelled by a token of its own after the last of the vocabulary.
-PRIMER = "\U0010ffff"
 
 
 class OutlinesCorePeer(Peer):
@@ -64,46 +69,31 @@ class OutlinesCorePeer(Peer):
         self.module = require("outlines-core", "outlines_core")
         self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
 
-    def pattern(self, constraint: Constraint) -> str:
-        return self.fitted_pattern(constraint).pattern
-
-    def fitted_pattern(self, constraint: Constraint) -> FittedPattern:
-        """The pattern for outlines-core, and whether its guide must be primed."""
-        printed = super().pattern(constraint)
-        if self.settings["dialect"] == "own":
-            return FittedPattern(printed, primed=False)
-        return _fit_pattern(printed, constraint)
+    def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
+        return _keep_texts(pattern, constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        assert isinstance(constraint, Regex | Choice)
         return _Compiled(self, constraint, self.fitted_pattern(constraint))
 
 
-class FittedPattern(NamedTuple):
-    """A pattern for outlines-core. `primed`: it begins with `PRIMER`, which the guide takes before the text."""
-
-    pattern: str
-    primed: bool
-
-
 @lru_cache(maxsize=256)
-def _fit_pattern(pattern: str, constraint: Constraint) -> FittedPattern:
+def _keep_texts(pattern: str, constraint: Regex | Choice) -> FittedPattern:
     """`pattern` as it is if outlines-core loses no text of it, else with an end anchor and, if need be, the primer.
 
     Costs an explicit automaton of the constraint and an index over 256 tokens.
     """
-    module = require("outlines-core", "outlines_core")
-    anchored = FittedPattern(rf"(?:{pattern})\z", primed=False)
-    primed = FittedPattern(rf"\x{{{ord(PRIMER):x}}}(?:{pattern})\z", primed=True)
-    try:
-        wanted = compile_dfa(constraint)
-        lost = distinguishing_word(wanted, _byte_automaton(module, pattern))
-    except LimitExceeded:
+    primed = FittedPattern(f"{PRIMER}(?:{pattern})\\z", primed=True)
+    wanted = byte_language(constraint)
+    if wanted is None:
         return primed  # right in any case
+    try:
+        plain = _byte_automaton(require("outlines-core", "outlines_core"), pattern)
     except ValueError:
-        return FittedPattern(pattern, primed=False)  # compiling it says why
-    if lost is None:
-        return FittedPattern(pattern, primed=False)
-    return primed if wanted.accepts(b"") else anchored
+        return FittedPattern(pattern)  # compiling it says why
+    if distinguishing_word(wanted, plain) is None:
+        return FittedPattern(pattern)
+    return primed if wanted.accepts(b"") else FittedPattern(f"(?:{pattern})\\z")
 
 
 def _byte_automaton(module: Any, pattern: str) -> Dfa:

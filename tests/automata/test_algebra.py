@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import importlib
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.automata.strategies import ALPHABET, byte_set, dfas, plain
+from tests.naive.automata import all_words
+from tokdfa.automata import algebra
+from tokdfa.automata.algebra import (
+    complement,
+    difference,
+    distinguishing_word,
+    intersection,
+    is_empty,
+    live_states,
+    minimize,
+    trim,
+    union,
+)
+from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.nfa import glushkov, subset_construction
+from tokdfa.errors import LimitExceeded
+
+pairs = given(dfas(most_states=4), dfas(most_states=4))
+
+
+def same(a: Dfa, b: Dfa) -> bool:
+    """Equal languages, by equality of canonical forms."""
+    a, b = minimize(a), minimize(b)
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for name in ("transitions", "byte_class", "accepting")
+    )
+
+
+def cycle(length: int, letter: bytes = b"a") -> Dfa:
+    """The words of `letter` whose length is a multiple of `length`."""
+    return minimize(subset_construction(glushkov(("repeat", ("concat", [byte_set(letter)] * length), 0, None))))
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@pairs
+def test_boolean_operations_are_those_of_sets(a, b):
+    of_a, of_b = (plain(dfa).language(ALPHABET, 4) for dfa in (a, b))
+    assert plain(intersection(a, b)).language(ALPHABET, 4) == of_a & of_b
+    assert plain(union(a, b)).language(ALPHABET, 4) == of_a | of_b
+    assert plain(difference(a, b)).language(ALPHABET, 4) == of_a - of_b
+    assert plain(complement(a)).language(ALPHABET, 4) == set(all_words(ALPHABET, 4)) - of_a
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@pairs
+def test_results_are_trim_and_start_in_0(a, b):
+    for result in (intersection(a, b), union(a, b), difference(a, b), complement(a)):
+        assert live_states(result).all()
+        assert result.start == (0 if result.state_count else -1)
+        assert trim(result).transitions.tolist() == result.transitions.tolist()
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(dfas(most_states=4), dfas(most_states=3), dfas(most_states=3))
+def test_laws_of_sets(a, b, c):
+    assert same(complement(complement(a)), a)
+    assert same(complement(union(a, b)), intersection(complement(a), complement(b)))
+    assert same(difference(a, b), intersection(a, complement(b)))
+    assert same(intersection(a, union(b, c)), union(intersection(a, b), intersection(a, c)))
+    assert same(union(a, union(b, c)), union(union(c, a), b))
+    assert same(union(a, intersection(a, b)), a)
+    assert is_empty(difference(a, a))
+    assert is_empty(intersection(a, complement(a)))
+    assert is_empty(complement(union(a, complement(a))))
+    assert same(union(a, Dfa.empty()), a)
+    assert is_empty(intersection(a, Dfa.empty()))
+    assert is_empty(difference(Dfa.empty(), a))
+
+
+def check_distinguishing(a: Dfa, b: Dfa) -> bytes | None:
+    found = distinguishing_word(a, b)
+    twins = plain(a), plain(b)
+    # The two have at most 7 states, the dead one included; words of 5 bytes tell apart what can be told apart.
+    different = (word for word in all_words(ALPHABET, 6) if twins[0].accepts(word) != twins[1].accepts(word))
+    shortest = next(different, None)
+    assert (found is None) == (shortest is None), (found, shortest)
+    if found is not None:
+        assert len(found) == len(shortest)
+        assert a.accepts(found) != b.accepts(found)
+    return found
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(dfas(most_states=3), dfas(most_states=3))
+def test_distinguishing_words_are_shortest(a, b):
+    assert (check_distinguishing(a, b) is None) == same(a, b)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(dfas(most_states=6, least_states=2))
+def test_distinguishing_words_of_automata_that_differ_in_one_state(a):
+    for state in range(a.state_count):
+        accepting = a.accepting.copy()
+        accepting[state] = ~accepting[state]
+        b = Dfa(a.transitions, a.byte_class, accepting, a.start)
+        found, twin = distinguishing_word(a, b), plain(a)
+        # They differ in the words that lead to `state`; the nearest of these is a path of the plain automaton.
+        backwards = type(twin)(twin.table, {state}, twin.start).distance_to_accept()
+        assert (len(found) if found is not None else None) == backwards.get(a.start)
+        assert found is None or a.run(found) == state
+
+
+def test_far_differences():
+    # (a^7)* and (a^11)* agree on the empty word and differ first at a^7; multiples of both at a^(7*11) from those of 7
+    assert distinguishing_word(cycle(7), cycle(11)) == b"a" * 7
+    assert distinguishing_word(intersection(cycle(7), cycle(11)), cycle(77)) is None
+    assert distinguishing_word(difference(cycle(7), cycle(77)), cycle(7)) == b""
+    long_way = 5000
+    chain = subset_construction(glushkov(("repeat", byte_set(b"a"), long_way, long_way)))
+    assert distinguishing_word(chain, Dfa.empty()) == b"a" * long_way
+    assert distinguishing_word(Dfa.empty(), chain) == b"a" * long_way
+    assert distinguishing_word(chain, chain) is None
+    assert distinguishing_word(Dfa.empty(), Dfa.empty()) is None
+
+
+def test_bytes_that_only_one_automaton_distinguishes():
+    a = subset_construction(glushkov(byte_set(b"ab")))
+    b = subset_construction(glushkov(byte_set(b"ac")))
+    assert distinguishing_word(a, b) in (b"b", b"c")
+    assert same(intersection(a, b), subset_construction(glushkov(byte_set(b"a"))))
+    assert same(union(a, b), subset_construction(glushkov(byte_set(b"abc"))))
+
+
+def test_large_products_grow_and_number_correctly():
+    # coprime cycles: 61 * 67 = 4087 pairs, more than the first allocation
+    both = intersection(cycle(61), cycle(67))
+    assert both.state_count == 61 * 67
+    assert np.flatnonzero(both.accepting).tolist() == [0]
+    assert distinguishing_word(both, cycle(61 * 67)) is None
+
+
+@pytest.mark.parametrize("operation", [intersection, union, difference])
+def test_products_stop_at_their_limit(operation):
+    # union and difference go on with one side alone, so let both sides live for ever
+    a, b = cycle(30), cycle(31)
+    assert operation(a, b, limit=930).state_count == 930
+    with pytest.raises(LimitExceeded, match="more than 929 states") as error:
+        operation(a, b, limit=929)
+    assert (error.value.limit, error.value.value) == ("states", 929)
+
+
+def kernels() -> dict[str, numba.core.dispatcher.Dispatcher]:
+    modules = [importlib.import_module(f"tokdfa.automata.{name}") for name in ("algebra", "liveness", "minimize")]
+    return {name: value for module in modules for name, value in vars(module).items() if name.endswith("_kernel")}
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="kernels are plain functions when numba is off")
+def test_warming_up_compiles_all_that_use_needs():
+    algebra._warm_up()
+    before = {name: len(dispatcher.signatures) for name, dispatcher in kernels().items()}
+    # Kernels that only kernels call show no signature when their caller comes from the cache.
+    inner = {
+        "_list_incoming_kernel",
+        "_find_slot_kernel",
+        "_new_partition_kernel",
+        "_mark_item_kernel",
+        "_split_sets_kernel",
+    }
+    assert inner < set(before)
+    assert {before[name] for name in set(before) - inner} == {1}, before
+    a, b = cycle(3), cycle(4)
+    for result in (union(a, b), intersection(a, b), complement(a), Dfa.empty(), difference(a, Dfa.empty())):
+        live_states(minimize(result))
+        is_empty(result)
+        distinguishing_word(result, a)
+    assert {name: len(dispatcher.signatures) for name, dispatcher in kernels().items()} == before

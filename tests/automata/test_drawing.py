@@ -1,0 +1,158 @@
+"""What a drawing contains and, by geometry, that nothing hides anything."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from tests.automata.strategies import byte_set
+from tests.automata.test_graph import ends_in_abb
+from tokdfa.automata.algebra import minimize
+from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.graph import draw, to_networkx, token_automaton_to_networkx
+from tokdfa.automata.layout import RADIUS, lay_out
+from tokdfa.automata.nfa import glushkov, subset_construction
+from tokdfa.errors import LimitExceeded
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Circle, FancyArrowPatch
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def graph_of(*parts: bytes):
+    return to_networkx(minimize(subset_construction(glushkov(("concat", [byte_set(part) for part in parts])))))
+
+
+DATE = graph_of(*[b"0123456789"] * 4, b"-", b"01", b"0123456789")
+TOKENS = token_automaton_to_networkx(
+    [(0, b"hel", 1), (1, b"lo", 3), (0, b"hello", 3), (0, b"h", 2), (2, b"ello", 3), (3, b" world", 4), (4, b"!", 4)],
+    accepting=[4],
+)
+GRAPHS = {"textbook": to_networkx(ends_in_abb()), "date": DATE, "tokens": TOKENS}
+
+
+def count(ax, kind: type) -> int:
+    return sum(type(patch) is kind for patch in ax.patches)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_each_state_arrow_and_label_is_drawn(name):
+    graph = GRAPHS[name]
+    ax = draw(graph, title="name")
+    pairs = {(source, target) for source, target, _ in graph.edges}
+    accepting = sum(data["accepting"] for _, data in graph.nodes(data=True))
+    assert count(ax, Circle) == len(graph) + accepting
+    assert count(ax, FancyArrowPatch) == len(pairs) + 1
+    assert len(ax.texts) == len(graph) + len(pairs)
+    assert {text.get_text() for text in ax.texts} >= {str(node) for node in graph}
+    assert {text.get_text() for text in ax.texts} >= {data["label"] for *_, data in graph.edges(data=True)}
+    assert ax.get_title() == "name"
+    assert not ax.axison
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_nothing_hides_a_state_or_a_label(name):
+    layout = lay_out(GRAPHS[name])
+    low, high = layout.corners
+    boxes = [(arrow.label, np.array(arrow.size) / 2) for arrow in layout.arrows]
+    for index, (label, half) in enumerate(boxes):
+        assert (label - half >= low).all()
+        assert (label + half <= high).all()
+        for place in layout.places.values():
+            assert np.hypot(*np.maximum(np.abs(place - label) - half, 0)) > RADIUS
+        for other, other_half in boxes[:index]:
+            assert (np.abs(label - other) > half + other_half).any()
+    for arrow in layout.arrows:
+        for node, place in layout.places.items():
+            nearest = np.hypot(*(arrow.points - place).T).min()
+            assert nearest > RADIUS - (0.02 if node in (arrow.source, arrow.target) else 0.0)
+
+
+def test_labels_as_measured_are_as_large_as_painted():
+    ax = draw(TOKENS)
+    ax.figure.canvas.draw()
+    sizes = {"\n".join(arrow.lines): arrow.size for arrow in lay_out(TOKENS).arrows}
+    compared = 0
+    for text in ax.texts:
+        if text.get_text() in sizes:
+            box = ax.transData.inverted().transform_bbox(text.get_window_extent())
+            assert box.width == pytest.approx(sizes[text.get_text()][0], abs=0.08)
+            compared += 1
+    assert compared == len(sizes)
+
+
+def test_columns_are_distances():
+    places = lay_out(GRAPHS["textbook"]).places
+    assert [places[state][1] for state in range(4)] == [0, 0, 0, 0]
+    assert sorted(range(4), key=lambda state: places[state][0]) == [0, 1, 2, 3]
+    # ab|c: b is read in the second column, and the end stands right of both ways
+    fork = token_automaton_to_networkx([(0, "a", 1), (1, "b", 2), (0, "c", 2)], accepting=[2])
+    places = lay_out(fork).places
+    assert places[0][0] < places[1][0] < places[2][0]
+
+
+def test_arrows_that_skip_states_run_around_them():
+    chain = [(state, "a", state + 1) for state in range(6)]
+    layout = lay_out(token_automaton_to_networkx([*chain, (0, "skip", 6), (5, "back", 1)]))
+    by_ends = {(arrow.source, arrow.target): arrow for arrow in layout.arrows}
+    assert [layout.places[state][0] for state in range(7)] == sorted(place[0] for place in layout.places.values())
+    for ends in ((0, 6), (5, 1)):
+        for state in set(range(7)) - set(ends):
+            assert np.hypot(*(by_ends[ends].points - layout.places[state]).T).min() > RADIUS
+
+
+def test_colours_and_given_axes():
+    _, axes = plt.subplots(1, 2)
+    assert draw(GRAPHS["textbook"], axes[1], accent="red", highlight=[1]) is axes[1]
+    assert not axes[0].patches
+    circles = [patch for patch in axes[1].patches if type(patch) is Circle]
+    assert [patch.get_facecolor() == to_rgba("red") for patch in circles] == [False, True, False, False, False]
+    assert [patch.get_edgecolor() == to_rgba("red") for patch in circles] == [False, False, False, True, True]
+
+
+def test_many_labels_and_long_ones_are_cut():
+    edges = [(0, f"token{number}", 1) for number in range(50)] + [(1, "x" * 100, 1)]
+    texts = [text.get_text() for text in draw(token_automaton_to_networkx(edges)).texts]
+    assert any(text.endswith("… 42 more") and text.count("\n") == 4 for text in texts)
+    assert "x" * 39 + "…" in texts
+
+
+def test_labels_that_mean_something_to_matplotlib_or_have_no_glyph():
+    graph = token_automaton_to_networkx([(0, "$x$ \\alpha_", 1), (0, "中", 2), (0, "$", 3)])
+    ax = draw(graph)
+    assert {text.get_text() for text in ax.texts} >= {"$x$␣\\alpha_", "\\u4e2d", "$"}
+    ax.figure.canvas.draw()  # a missing glyph would be a warning, and an error here
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        to_networkx(Dfa.empty()),
+        token_automaton_to_networkx([], accepting=[0]),
+        token_automaton_to_networkx([(0, "a", 0)]),
+        token_automaton_to_networkx([(1, "from nowhere", 2), (2, "a", 1)]),
+    ],
+)
+def test_tiny_graphs_and_states_out_of_reach(graph):
+    ax = draw(graph)
+    accepting = sum(data["accepting"] for _, data in graph.nodes(data=True))
+    assert count(ax, Circle) == len(graph) + accepting
+    ax.figure.canvas.draw()
+
+
+def test_large_automata_are_refused_with_a_remedy():
+    chain = token_automaton_to_networkx([(state, "a", state + 1) for state in range(60)])
+    with pytest.raises(
+        LimitExceeded, match="61 states cannot be read; draw at most 60, or export with to_dot"
+    ) as error:
+        draw(chain)
+    assert error.value.value == 60

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.automata.strategies import ALPHABET, LETTERS, byte_set, plain, trees
+from tests.naive.automata import all_words, matches
+from tokdfa.automata.algebra import distinguishing_word, minimize
+from tokdfa.automata.nfa import Nfa, glushkov, subset_construction, thompson
+from tokdfa.errors import AutomatonError, LimitExceeded
+
+A, B = byte_set(b"a"), byte_set(b"b")
+A_OR_B = ("union", [A, B])
+CONSTRUCTIONS = pytest.mark.parametrize("construct", [glushkov, thompson])
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(trees())
+def test_both_constructions_accept_what_the_expression_matches(tree):
+    expected = {word for word in all_words(ALPHABET, 3) if matches(tree, word)}
+    for construct in (glushkov, thompson):
+        assert plain(subset_construction(construct(tree))).language(ALPHABET, 3) == expected
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(trees(leaves=12))
+def test_both_constructions_have_one_language(tree):
+    assert distinguishing_word(subset_construction(glushkov(tree)), subset_construction(thompson(tree))) is None
+
+
+@st.composite
+def nfas(draw):
+    """Any automaton with empty moves over LETTERS."""
+    states = draw(st.integers(0, 5))
+    sets = st.integers(0, (1 << states) - 1)
+    labels = np.zeros((len(LETTERS), 256), dtype=np.bool_)
+    labels[np.arange(len(LETTERS)), list(LETTERS)] = True
+    labels[0, LETTERS[1]] = True  # labels overlap
+    moves = draw(st.lists(st.dictionaries(st.integers(0, len(LETTERS) - 1), sets), min_size=states, max_size=states))
+    empty_moves = draw(st.lists(sets, min_size=states, max_size=states))
+    return Nfa(tuple(moves), tuple(empty_moves), labels, draw(sets), draw(sets))
+
+
+def accepts(nfa: Nfa, word: bytes) -> bool:
+    """Search the graph of (state, bytes read)."""
+    states = range(nfa.state_count)
+    found = {(state, 0) for state in states if nfa.starts >> state & 1}
+    pending = list(found)
+    while pending:
+        state, read = pending.pop()
+        following = {(target, read) for target in states if nfa.empty_moves[state] >> target & 1}
+        for label, targets in nfa.moves[state].items():
+            if read < len(word) and nfa.labels[label, word[read]]:
+                following |= {(target, read + 1) for target in states if targets >> target & 1}
+        pending += following - found
+        found |= following
+    return any((state, len(word)) in found for state in states if nfa.accepting >> state & 1)
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(nfas())
+def test_subset_construction_accepts_what_the_nfa_does(nfa):
+    dfa = subset_construction(nfa)
+    for word in all_words(ALPHABET, 3):
+        assert dfa.accepts(word) == accepts(nfa, word)
+    assert dfa.state_count < 1 << nfa.state_count or nfa.state_count == 0
+
+
+def test_the_textbook_example():
+    tree = ("concat", [("repeat", A_OR_B, 0, None), A, B, B])  # (a|b)*abb, Aho et al., section 3.7
+    assert repr(glushkov(tree)) == "Nfa(6 states, 11 moves, 2 labels)"
+    assert thompson(tree).move_count == 5 + 13  # 5 letters; empty: 3 concatenations, 4 for the union, 2 + 1 + 2 + 1
+    for construct in (glushkov, thompson):
+        assert subset_construction(construct(tree)).state_count == 5
+    assert minimize(subset_construction(glushkov(tree))).state_count == 4
+
+
+@CONSTRUCTIONS
+def test_the_blow_up(construct):
+    # the n-th letter from the end is an a: 2^n states are needed
+    tree = ("concat", [("repeat", A_OR_B, 0, None), A, ("repeat", A_OR_B, 9, 9)])
+    dfa = subset_construction(construct(tree))
+    assert minimize(dfa).state_count == 2**10
+    assert 2**10 <= dfa.state_count <= 2**10 + 1
+    with pytest.raises(LimitExceeded, match="more than 500 states"):
+        subset_construction(construct(tree), limit=500)
+
+
+@CONSTRUCTIONS
+def test_states_of_the_subset_construction_are_not_merged(construct):
+    # ac|bc: after a and after b the rest is the same, which only minimising finds out
+    c = byte_set(b"c")
+    dfa = subset_construction(construct(("union", [("concat", [A, c]), ("concat", [B, c])])))
+    assert dfa.state_count == 5
+    assert minimize(dfa).state_count == 3
+
+
+@CONSTRUCTIONS
+@pytest.mark.parametrize(
+    ("tree", "positions"),
+    [
+        (("repeat", A, 3, 3), 3),
+        (("repeat", A, 2, 5), 5),
+        (("repeat", A, 4, None), 4),
+        (("repeat", A, 0, None), 1),
+        (("repeat", A, 0, 0), 0),
+        (("repeat", ("repeat", A_OR_B, 2, 2), 0, 3), 12),
+    ],
+)
+def test_counted_repeats_are_copies(construct, tree, positions):
+    nfa = construct(tree)
+    assert sum(len(row) for row in thompson(tree).moves) == positions
+    if construct is glushkov:
+        assert nfa.state_count == positions + 1
+    expected = {word for word in all_words(b"ab", 6) if matches(tree, word)}
+    assert plain(subset_construction(nfa)).language(b"ab", 6) == expected
+
+
+def test_optional_copies_are_nested_so_that_moves_stay_linear():
+    nfa = glushkov(("repeat", A, 0, 1000))
+    assert nfa.move_count == 1000
+
+
+@CONSTRUCTIONS
+def test_too_many_positions_are_refused_at_once(construct):
+    tree = A
+    for _ in range(5000):
+        tree = ("repeat", tree, 1000, 1000)
+    with pytest.raises(LimitExceeded, match=r"more than 5000 positions .* limit=5000") as error:
+        construct(tree)
+    assert (error.value.limit, error.value.value) == ("positions", 5000)
+    with pytest.raises(LimitExceeded):
+        construct(("repeat", ("empty",), 10**12, 10**12))
+    shared = A
+    for _ in range(100):
+        shared = ("concat", [shared, shared])
+    with pytest.raises(LimitExceeded):
+        construct(shared)
+    assert construct(("repeat", A, 7, 7), limit=7).state_count > 7
+
+
+@CONSTRUCTIONS
+def test_trees_may_be_deeper_than_the_stack(construct):
+    tree = A
+    for _ in range(3000):
+        tree = ("concat", [("union", [tree])])
+    assert subset_construction(construct(tree)).accepts(b"a")
+
+
+def test_long_chains_of_empty_moves_take_linear_many_unions():
+    nfa = thompson(("repeat", A, 0, 2000))  # from each copy, empty moves lead through the ends of all others
+    closures = nfa.closures()
+    assert max(map(int.bit_count, closures)) > 2000
+    assert subset_construction(nfa).state_count == 2001
+
+
+@CONSTRUCTIONS
+def test_trivial_expressions(construct):
+    for tree, language in [
+        (("empty",), {b""}),
+        (("nothing",), set()),
+        (("concat", []), {b""}),
+        (("union", []), set()),
+        (("bytes", np.zeros(256, bool)), set()),
+        (("repeat", ("nothing",), 0, None), {b""}),
+        (("repeat", ("empty",), 3, None), {b""}),
+        (("concat", [A, ("nothing",)]), set()),
+        (("concat", (A, B)), {b"ab"}),
+    ]:
+        assert plain(subset_construction(construct(tree))).language(b"ab", 3) == language
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ("star", A),
+        ("concat", A[1]),
+        ("concat", 3),
+        ("bytes", np.zeros(255, bool)),
+        ("bytes", np.zeros(256, int)),
+        ("bytes", b"a"),
+        ("repeat", A, 3, 2),
+        ("repeat", A, -1, 2),
+        ("repeat", A, 1.5, None),
+        ("repeat", A, 1),
+        ("empty", A),
+        "empty",
+        (),
+        ("union", [A, ("concat", [("oops",)])]),
+    ],
+)
+def test_what_is_no_expression_is_refused(tree):
+    with pytest.raises(AutomatonError, match=r"not an expression: .* it is one of"):
+        glushkov(tree)
+
+
+LABELS = np.ones((1, 256), dtype=np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (({0: 2},), "a number from 0 to 2\\*\\*1 - 1, for 1 states"),
+        (({0: -1},), "a number from 0"),
+        (({1: 1},), "not one of the 1 byte sets"),
+        (({-1: 1},), "not one of the 1 byte sets"),
+    ],
+)
+def test_moves_that_lead_nowhere_are_refused(parts, message):
+    with pytest.raises(AutomatonError, match=message):
+        Nfa(parts, (0,), LABELS, 1, 1)
+
+
+def test_sets_of_states_that_do_not_exist_are_refused():
+    for empty_moves, starts, accepting in [((2,), 1, 1), ((0,), 2, 1), ((0,), 1, 2), ((0,), -1, 1)]:
+        with pytest.raises(AutomatonError, match="a set of states"):
+            Nfa(({0: 1},), empty_moves, LABELS, starts, accepting)
+    with pytest.raises(AutomatonError, match="1 states, but empty_moves has 2 entries"):
+        Nfa(({0: 1},), (0, 0), LABELS, 1, 1)

@@ -1,0 +1,93 @@
+"""The shipped experiment files: they load, ask for what the README says, and their inputs are what they claim."""
+
+import base64
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import regex
+import yaml
+
+from tokdfa.regex.parse import parse
+from tokdfa.runs.config import load_config
+from tokdfa.runs.expand import expand
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+REGEXES = EXPERIMENTS / "inputs" / "regexes.yaml"
+NAMES = sorted(path.stem for path in EXPERIMENTS.glob("*.yaml"))
+
+
+def regexes():
+    return {entry["label"]: entry["regex"] for entry in yaml.safe_load(REGEXES.read_text())}
+
+
+def texts():
+    """The sample texts by the label in the comment above them."""
+    found, label = {}, None
+    for line in (EXPERIMENTS / "inputs" / "regex_texts.yaml").read_text().splitlines():
+        if line.startswith("- "):
+            found.setdefault(label, []).extend(yaml.safe_load(line))
+        elif line.startswith("# "):
+            label = line[2:]
+    return found
+
+
+def test_every_question_has_its_file():
+    assert NAMES == ["quickstart", "regex_speed", "regex_states", "smoke", "trie_walk"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_experiments_load_and_readme_counts_their_items(name):
+    config = load_config(EXPERIMENTS / f"{name}.yaml")
+    assert config.name == name
+    assert config.question.endswith("?")
+    readme = (EXPERIMENTS / "README.md").read_text()
+    row = re.search(rf"^\| `{name}\.yaml` \| .* \| (\d+) \|", readme, flags=re.MULTILINE)
+    assert row, "the README has no row for it"
+    assert len(expand(config)) == int(row.group(1))
+
+
+def test_the_example_in_the_readme_is_an_experiment(tmp_path):
+    example = re.search(r"```yaml\n(.*?)```", (EXPERIMENTS / "README.md").read_text(), flags=re.DOTALL).group(1)
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "regexes.yaml").write_text(REGEXES.read_text())
+    (tmp_path / "example.yaml").write_text(example)
+    config = load_config(tmp_path / "example.yaml")
+    assert len(config.backends) == 3
+    assert len(config.constraints) == 4
+
+
+def test_the_eleven_regexes_parse_and_have_texts():
+    assert len(regexes()) == 11
+    assert list(texts()) == list(regexes())
+    for label, pattern in regexes().items():
+        parse(pattern, "", False)
+        assert len(texts()[label]) >= 2
+
+
+@pytest.mark.parametrize("label", regexes())
+def test_sample_texts_match_their_regex(label):
+    pattern = regex.compile(regexes()[label])
+    assert all(pattern.fullmatch(text, timeout=10) for text in texts()[label])
+
+
+def test_texts_file_is_a_list_of_distinct_texts():
+    loaded = yaml.safe_load((EXPERIMENTS / "inputs" / "regex_texts.yaml").read_text())
+    assert loaded == [text for group in texts().values() for text in group]
+    assert len(set(loaded)) == len(loaded)
+
+
+def test_the_regexes_have_the_published_numbers_of_states():
+    # the cheap ones; outlines-core takes 0.05 to 0.4 s for each on this vocabulary, and seconds for the others
+    from outlines_core import Index, Vocabulary
+
+    ranks: dict[bytes, list[int]] = {}
+    for line in (files("llama_models") / "llama3" / "tokenizer.model").read_bytes().splitlines():
+        token, rank = line.split()
+        ranks.setdefault(base64.b64decode(token), []).append(int(rank))
+    vocabulary = Vocabulary(128_009, ranks)
+    said = dict(re.findall(r"label: (\w+)  # (\d+) states", REGEXES.read_text()))
+    assert len(said) == 11
+    for label in ("email", "simple_phone", "date", "time", "ip", "simple_json"):
+        assert len(Index(regexes()[label], vocabulary).get_transitions()) == int(said[label])

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.runs.fake_backends import Fake, FakePeer, journal
+from tokdfa.backends.registry import backend_class
+from tokdfa.bench.limits import Board, Failure, Limits
+from tokdfa.constraint import Choice
+from tokdfa.runs.config import BackendEntry
+from tokdfa.runs.jobs import MemoryJob, SpecialJob, Workbench, uses_kernels
+
+
+@pytest.fixture
+def board():
+    import os
+
+    board, descriptor = Board.create()
+    os.close(descriptor)
+    return board
+
+
+def job(*entries, tokenizer="bytes"):
+    return MemoryJob(tokenizer, Choice(["a"]), entries, (), Limits())
+
+
+def test_a_backend_is_built_once_and_a_peer_is_not_warmed_up_before_the_fork(board):
+    bench = Workbench()
+    entries = [
+        BackendEntry(name="fake", label="own", options={"tag": 1}),
+        BackendEntry(name="fake_peer", label="peer", options={"tag": 2}),
+        BackendEntry(name="fake", label="broken", options={"how": "raise", "where": "init"}),
+    ]
+    journal.clear()
+    bench.prepare(job(*entries), board)
+    own, peer = bench.backends["own"], bench.backends["peer"]
+    assert isinstance(own, Fake)
+    assert isinstance(peer, FakePeer)
+    assert bench.backends["broken"] == Failure("error", "RuntimeError: on purpose")
+    assert {tag for tag, _ in journal} == {"1"}
+    assert not bench.kernels_loaded  # none of them uses any
+    journal.clear()
+    bench.prepare(job(*entries), board)
+    assert bench.backends["own"] is own
+    assert not journal
+    assert (board.read().contender, board.read().phase) == (-1, "prepare")
+
+
+def test_a_special_job_prepares_nothing(board):
+    bench = Workbench()
+    bench.prepare(SpecialJob("x:y", {}, 0, Limits(), "bytes"), board)
+    assert bench.tokenizer is None
+
+
+def test_who_uses_kernels():
+    assert uses_kernels(backend_class("token_index"))
+    assert not uses_kernels(backend_class("llguidance"))
+    assert not uses_kernels(Fake)
