@@ -42,7 +42,8 @@ class Constraint:
 class Regex(Constraint):
     r"""All texts that match `pattern` (full match), or that contain a match (``search=True``).
 
-    `ascii_classes`: ``\d \w \s`` (and ``\b``) mean ASCII, as in ECMA-262; otherwise Unicode, as in Python and Rust.
+    `ascii_classes`: ``\d \w \s`` (and ``\b``) mean ASCII (as ECMA-262 means ``\d`` and ``\w``; its ``\s`` is wider);
+    otherwise Unicode, as in Python and Rust.
     `flags`: any of ``i`` (ignore case), ``s`` (dot matches newline), ``m`` (^ and $ at lines), ``x`` (verbose).
     Text is UTF-8. `$` without ``m`` means the very end, as in ECMA-262 and Rust (not before a last newline).
     """

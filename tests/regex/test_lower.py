@@ -139,6 +139,9 @@ def test_which_assertions_remain_as_nodes(pattern: str, remains: bool, search: b
         (r"(?:a|b$|^c){2,}", ["aa", "ab", "cb", "cab"], ["b", "ac", "ba"]),
         (r"(a|^){3}", ["", "a", "aa", "aaa"], ["aaaa"]),
         (r"(a|^$){2}", ["", "aa"], ["a"]),
+        (r"a-?\b-?b?", ["a", "a-", "a-b"], ["ab", "a--", "a--b"]),
+        (r"(?:a?-?){2}\ba?", ["a", "a-a", "-a"], ["", "-", "-aa", "a-"]),
+        (r"(?m)\n?^(?:\Aa|b)", ["a", "b", "\nb"], ["\na"]),
         (r"(a|$){2,}b*", ["", "a", "aa", "aab"], ["ab", "b"]),
     ],
 )

@@ -35,7 +35,7 @@ def test_walks_have_a_row_per_pattern_and_a_column_per_engine(walks):
     assert row["llguidance slices off"] == pytest.approx(4e-9 * nodes)
     assert row["llguidance slices off: ratio"] == pytest.approx(2)
     assert row["tokdfa, walk alone: ratio"] == pytest.approx(0.9)
-    assert table.rows[0][table.columns.index("llguidance slices off")].detail == "4.00 ns a node, 2.0x"
+    assert table.rows[0][table.columns.index("llguidance slices off")].detail == "2.0x (4.00 ns a node)"
     assert tries.frame["nodes per token"].tolist() == [2, 2, 2]
     assert tries.rows[0][-1].text == "3.20 ms"
 
@@ -152,5 +152,13 @@ def test_special_kinds_without_results_say_so(kind):
 def test_a_kind_without_a_page_of_its_own_shows_its_results():
     results = pd.DataFrame([{"what": "a<b", "value": 1.5}, {"what": None, "value": 2}])
     run = FakeRun(FOLDER, config(kind="something new", reference=""), dict(PROVENANCE), {"results": results})
-    table = build_tables(RunData.read(run))[0]
+    data = RunData.read(run)
+    table, environment = build_tables(data)
+    assert (environment.name, build_plots(data), build_headlines(data)) == ("environment", [], [])
     assert [[cell.text for cell in row] for row in table.rows] == [["a<b", "1.50"], ["–", "2"]]
+
+
+def test_an_interrupted_run_says_so():
+    run = trie_walk_run(FOLDER)
+    run.provenance["interrupted"] = True
+    assert build_headlines(RunData.read(run))[0] == "The run was interrupted: this is what it had finished."

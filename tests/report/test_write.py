@@ -126,3 +126,42 @@ def test_modules_are_light_to_import():
     )
     done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True, cwd=Path.cwd())
     assert done.stdout.strip() == "[]"
+
+
+EXPERIMENT = """
+name: tiny
+question: Does a real run become a report?
+tokenizers: [bytes]
+constraints:
+  - {label: '<i>a|b</i>', regex: '[0-9]{2,4}'}
+  - {label: word, regex: '[a-z]{1,3}'}
+backends: [brute_force, token_index]
+reference: brute_force
+workloads: [{kind: random_walk, walks: 1, steps: 4}]
+measures: [compile, first_mask, mask, advance]
+repeats: 2
+"""
+
+
+def test_a_real_run_becomes_a_report(tmp_path):
+    from tokdfa.runs.config import load_config
+    from tokdfa.runs.execute import run
+    from tokdfa.runs.store import open_run
+
+    (tmp_path / "tiny.yaml").write_text(EXPERIMENT)
+    config = load_config(tmp_path / "tiny.yaml")
+    stored = open_run(run(config).folder)
+    files = write_report(stored)
+    markdown = files.markdown.read_text()
+    assert files.folder == tmp_path / "results" / config.folder_name / "report"
+    assert "masks that were compared equal those of brute\\_force." in markdown
+    assert "- All 4 items succeeded." in markdown
+    assert r"\<i\>a\|b\</i\>" in markdown
+    assert "| tokdfa" in markdown  # its version, from the provenance
+    assert files.left_out == {
+        "Memory of a compiled constraint": "memory was not measured",
+        "Cost against vocabulary size": "the run has 1 vocabulary size; this needs two",
+    }
+    again = re.search(r"tokdfa run (\S+) && tokdfa report (\S+)", markdown)
+    assert load_config(again.group(1)).fingerprint == config.fingerprint, "the command repeats the experiment"
+    assert Path(again.group(2)) == load_config(again.group(1)).results_folder / config.folder_name

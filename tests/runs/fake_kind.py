@@ -23,13 +23,6 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise RuntimeError("the die is cast away")
     if trick == "sleep":
         time.sleep(60)
-    throw = random.Random(seed)
-    return [
-        {
-            "tokenizer": settings.get("tokenizer"),
-            "throw": n,
-            "points": throw.randint(1, settings["sides"]),
-            "note": {"n": n},
-        }
-        for n in range(3)
-    ]
+    dice = random.Random(seed)
+    place = {"tokenizer": settings["tokenizer"], "constraint": settings["label"]}
+    return [{**place, "throw": n, "points": dice.randint(1, settings["sides"]), "note": {"n": n}} for n in range(3)]

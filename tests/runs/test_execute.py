@@ -72,17 +72,17 @@ def test_time_limits(tmp_path):
         trick("sleep"),
         trick("sleep", "mask", "sleep mask"),
         trick("nap", "mask", "nap"),
-        limits={"seconds": 0.4},
-        workloads=[{"kind": "strings", "texts": ["ab", "ac", "b"]}],
+        limits={"seconds": 0.8},
+        workloads=[{"kind": "strings", "texts": ["ab", "ac", "b"] * 3}],
         measures=["compile", "mask"],
     )
     summary, rows, _ = run_all(config)
     assert {label: row["status"] for label, row in rows.items()} == {
         **{"fake": "ok", "sleep": "timeout", "sleep mask": "timeout", "nap": "timeout"},
     }
-    assert rows["sleep"]["message"] == "'compile' took longer than 0.4 s"
-    assert rows["sleep mask"]["message"] == "'mask' took longer than 0.4 s"
-    assert "masks and advances took more than 0.4 s" in rows["nap"]["message"]
+    assert rows["sleep"]["message"] == "'compile' took longer than 0.8 s"
+    assert rows["sleep mask"]["message"] == "'mask' took longer than 0.8 s"
+    assert "masks and advances took more than 0.8 s" in rows["nap"]["message"]
     assert rows["nap"]["steps"] > 0
     assert summary.failures == {"timeout": 3}
 
@@ -117,11 +117,18 @@ def test_a_kill_from_outside_costs_nobody_its_row(tmp_path):
 
 def test_nobody_can_decide_the_walks(tmp_path):
     config = experiment(
-        tmp_path, trick("raise", "mask"), trick("nap", "mask"), limits={"seconds": 0.05}, measures=["mask"]
+        tmp_path,
+        trick("raise", "mask"),
+        trick("nap", "mask"),
+        limits={"seconds": 0.5},
+        measures=["mask"],
+        constraints=[{"label": "long", "choice": ["a" * 20]}],
+        workloads=[{"kind": "random_walk", "walks": 1}],
     )
     _, rows, _ = run_all(config)
     assert rows["raise"]["message"] == "while deciding the walks: RuntimeError: on purpose"
     assert rows["nap"]["status"] == "timeout"
+    assert rows["nap"]["message"] == "the walks were not decided within 0.5 s"
 
 
 def test_the_next_one_decides_the_walks(tmp_path):
@@ -283,8 +290,10 @@ def write_special(tmp_path, monkeypatch, settings):
     monkeypatch.setitem(config_module.KINDS, "dice", "tests.runs.fake_kind:run_item")
     monkeypatch.setattr(jit, "is_warm", lambda: True)  # dice need no kernels
     path = tmp_path / "special.yaml"
+    constraints = "[{label: a, choice: [a]}, {label: b, choice: [b]}]"
     path.write_text(
-        f"name: dice\nkind: dice\ntokenizers: [bytes, tekken]\nlimits: {{seconds: 0.5}}\nsettings: {settings}\n"
+        "name: dice\nkind: dice\ntokenizers: [bytes]\nlimits: {seconds: 0.5}\n"
+        f"constraints: {constraints}\nsettings: {settings}\n"
     )
     return load_config(path)
 
@@ -294,8 +303,8 @@ def test_a_special_kind(tmp_path, monkeypatch):
     summary = execute.run(config)
     stored = open_run(summary.folder)
     results = stored.results()
-    assert list(results.columns) == ["item_id", "tokenizer", "throw", "points", "note"]
-    assert results["tokenizer"].tolist() == ["bytes"] * 3 + ["tekken"] * 3
+    assert list(results.columns) == ["item_id", "tokenizer", "constraint", "throw", "points", "note"]
+    assert results["constraint"].tolist() == ["a"] * 3 + ["b"] * 3
     assert results["points"].between(1, 6).all()
     assert results["note"].tolist()[1] == '{"n": 1}'
     items = stored.items()
@@ -306,11 +315,11 @@ def test_a_special_kind(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("trick_name", "status", "said"),
+    ("name", "status", "said"),
     [("raise", "error", "cast away"), ("die", "crash", "exit code 5"), ("sleep", "timeout", "'run' took longer")],
 )
-def test_a_special_kind_that_fails(tmp_path, monkeypatch, trick_name, status, said):
-    summary = execute.run(write_special(tmp_path, monkeypatch, f"{{sides: 6, trick: {trick_name}}}"))
+def test_a_special_kind_that_fails(tmp_path, monkeypatch, name, status, said):
+    summary = execute.run(write_special(tmp_path, monkeypatch, f"{{sides: 6, trick: {name}}}"))
     items = open_run(summary.folder).items()
     assert items["status"].tolist() == [status] * 2
     assert all(said in message for message in items["message"])

@@ -114,14 +114,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     assert all((folder / "items" / name).read_bytes() == content for name, content in parts.items())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_says_how_to_go_on(tmp_path, number):
+def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     config = slow_experiment(tmp_path)
     process = start(config)
     read_until(process, "group_finished", 1)
     read_until(process, "working", 1)
     family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
-    os.kill(process.pid, number)
+    os.kill(process.pid, signal.SIGINT)
     said, _ = process.communicate(timeout=20)
     assert process.returncode == 0
     assert "Traceback" not in said
@@ -136,7 +135,24 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, number):
     complete(config, summary)
 
 
-def test_the_handlers_of_signals_come_back(tmp_path):
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    execute.run(experiment(tmp_path, "fake"))
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+def test_both_signals_are_handled_during_a_run_and_as_before_afterwards(tmp_path):
+    def handlers():
+        return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    before, during = handlers(), []
+    execute.run(experiment(tmp_path, "fake"), progress=lambda event: during.append((event.event, handlers())))
+    installed = dict(during)["group_started"]
+    assert installed[0] is installed[1]
+    assert installed[0] not in before
+    assert handlers() == before
+
+
+def test_a_second_interruption_is_raised_at_once(tmp_path):
+    def interrupt_twice(event):
+        if event.event == "group_started":
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        execute.run(experiment(tmp_path, trick("sleep")), progress=interrupt_twice)
+    assert not psutil.Process().children(recursive=True)

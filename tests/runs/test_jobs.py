@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 
 from tests.runs.fake_backends import Fake, FakePeer, journal
@@ -12,8 +15,6 @@ from tokdfa.runs.jobs import MemoryJob, SpecialJob, Workbench, uses_kernels
 
 @pytest.fixture
 def board():
-    import os
-
     board, descriptor = Board.create()
     os.close(descriptor)
     return board
@@ -45,10 +46,13 @@ def test_a_backend_is_built_once_and_a_peer_is_not_warmed_up_before_the_fork(boa
     assert (board.read().contender, board.read().phase) == (-1, "prepare")
 
 
-def test_a_special_job_prepares_nothing(board):
+def test_a_special_job_finds_its_module_imported(board):
     bench = Workbench()
-    bench.prepare(SpecialJob("x:y", {}, 0, Limits(), "bytes"), board)
-    assert bench.tokenizer is None
+    bench.prepare(SpecialJob("tests.runs.fake_kind:run_item", {}, 0, Limits(), "bytes"), board)
+    assert "tests.runs.fake_kind" in sys.modules
+    assert bench.tokenizer is None  # it loads what it needs itself
+    with pytest.raises(ModuleNotFoundError):
+        bench.prepare(SpecialJob("no.such.module:f", {}, 0, Limits()), board)
 
 
 def test_who_uses_kernels():

@@ -90,11 +90,12 @@ def test_a_worker_killed_while_idle_is_noticed_at_the_next_job(watch):
 
 @pytest.mark.parametrize(("where", "phase"), [("init", "prepare"), ("warm", "warm up")])
 def test_preparing_has_limits_too(watch, monkeypatch, where, phase):
-    monkeypatch.setattr(limits, "PREPARE_SECONDS", 0.6)
-    late = answer(watch, job("sleep", where, seconds=0.1))
+    answer(watch, job())  # the tokenizer is loaded
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "PREPARE_SECONDS", 0.6)
+        late = answer(watch, job("sleep", where, seconds=0.1))
     assert (late.failure.kind, late.contender) == ("timeout", 0)
     assert late.failure.message == f"{phase!r} took longer than 0.6 s"
-    monkeypatch.undo()
     large = answer(watch, job("hog", where, memory_mb=100))
     assert (large.failure.kind, large.contender) == ("memory", 0)
     assert answer(watch, job()).result.failure is None

@@ -14,7 +14,10 @@ Costs 0.1 us a token byte and state: good for small vocabularies, bearable (30 t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
@@ -50,6 +53,13 @@ class BruteForce(Backend):
         return BruteForceConstraint(self, constraint)
 
 
+class Following(NamedTuple):
+    """The tokens whose bytes the automaton survives in some state: ids and the states after them, both int32."""
+
+    tokens: npt.NDArray[np.int32]
+    states: npt.NDArray[np.int32]
+
+
 class BruteForceConstraint(CompiledConstraint):
     """A table of byte transitions, and per state the tokens found so far.
 
@@ -66,7 +76,7 @@ class BruteForceConstraint(CompiledConstraint):
         self._spelled = [
             (token, spelled) for token in range(self.vocab.size) if (spelled := self.vocab.token_bytes(token))
         ]
-        self._targets: dict[int, dict[int, int]] = {}
+        self._following: dict[int, Following] = {}
         self.complete = self._spells_every_byte()
         self._live: set[int] | None = None
         if backend.settings["liveness"] == "tokens" and not self.complete:
@@ -84,7 +94,7 @@ class BruteForceConstraint(CompiledConstraint):
         agenda, seen = [self._start], {self._start}
         while agenda:
             state = agenda.pop()
-            for target in set(self.all_targets(state).values()):
+            for target in np.unique(self.following(state).states).tolist():
                 leads_from.setdefault(target, set()).add(state)
                 if target not in seen:
                     seen.add(target)
@@ -111,13 +121,19 @@ class BruteForceConstraint(CompiledConstraint):
                 break
         return state
 
-    def all_targets(self, state: int) -> dict[int, int]:
-        """Token -> state after it, for all tokens whose bytes the automaton survives. Remembered."""
-        if state not in self._targets:
-            self._targets[state] = {
-                token: target for token, spelled in self._spelled if (target := self.run(state, spelled)) >= 0
-            }
-        return self._targets[state]
+    def following(self, state: int) -> Following:
+        """Every token tried in `state`, whether or not its text can be completed. Remembered."""
+        if state not in self._following:
+            found = [(token, after) for token, spelled in self._spelled if (after := self.run(state, spelled)) >= 0]
+            pairs = np.array(found, dtype=np.int32).reshape(-1, 2)
+            self._following[state] = Following(pairs[:, 0].copy(), pairs[:, 1].copy())
+        return self._following[state]
+
+    def allowed(self, state: int) -> list[int]:
+        """The text tokens allowed in `state`, ascending."""
+        tokens, states = self.following(state)
+        live = {after for after in np.unique(states).tolist() if self.is_live(after)}
+        return [token for token, after in zip(tokens.tolist(), states.tolist(), strict=True) if after in live]
 
     def is_live(self, state: int) -> bool:
         """Whether a text in `state` (of the automaton, or -1) may be completed."""
@@ -145,14 +161,8 @@ class BruteForceMatcher(StateMatcher[int]):
 
     def _fill(self, state: int, out: Mask) -> None:
         masks.check_mask(out, self.vocab.size)
-        is_live = self._compiled.is_live
-        out.fill(0)
-        for token, target in self._compiled.all_targets(state).items():
-            if is_live(target):
-                masks.set_token(out, token)
-        if self._compiled.accepts(state):
-            for end in self.vocab.end_tokens:
-                masks.set_token(out, end)
+        ends = self.vocab.end_tokens if self._compiled.accepts(state) else ()
+        out[:] = masks.mask_from_ids([*self._compiled.allowed(state), *ends], self.vocab.size)
 
     def _fork_empty(self) -> BruteForceMatcher:
         return BruteForceMatcher(self._compiled)

@@ -139,7 +139,6 @@ def _mask_overwritten(trial: Trial) -> str | None:
         if not np.array_equal(zeros, ones):
             word = int(np.flatnonzero(zeros != ones)[0])
             return f"{trial.name_prefix(prefix)}: word {word} of the mask depends on what the buffer held before"
-        # one word more, so that the strided buffer is never contiguous
         buffers: list[Any] = [zeros[:-1], zeros.astype(np.int64), np.zeros(4 * len(zeros), np.uint8)]
         for wrong in buffers:
             try:

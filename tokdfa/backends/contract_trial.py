@@ -8,7 +8,7 @@ after a prefix is always made by starting and advancing, so that no law relies o
 from __future__ import annotations
 
 import random
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
     from tokdfa.backends.contract_cases import Case
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 Prefix = tuple[int, ...]
 
@@ -62,10 +64,9 @@ class Trial:
 
     def brute_force(self, liveness: str) -> BruteForceConstraint | None:
         """The brute force with the given option on this case, if it can take it and is not what is on trial."""
-        oracle = BruteForce(self.vocab, liveness=liveness)
-        if isinstance(self.backend, BruteForce) or not oracle.supports(self.case.constraint):
+        if isinstance(self.backend, BruteForce) or self.case.constraint.kind not in BruteForce.kinds:
             return None
-        return oracle._compile(self.case.constraint)
+        return _brute_force(self.vocab, self.case.constraint, liveness)
 
     def at(self, prefix: Sequence[int], compiled: CompiledConstraint | None = None) -> Matcher:
         """A new matcher (of the backend, or of `compiled`) after `prefix`."""
@@ -164,6 +165,12 @@ class Trial:
         allows, refuses = names if left[token] else names[::-1]
         more = f" ({len(differing)} tokens differ)" if len(differing) > 1 else ""
         return f"{allows} allows {self.name_token(token)}, {refuses} refuses it{more}"
+
+
+@lru_cache(maxsize=8)
+def _brute_force(vocab: Vocabulary, constraint: Constraint, liveness: str) -> BruteForceConstraint:
+    """Kept, because the next backend is often tried on the same case and the brute force remembers its states."""
+    return BruteForce(vocab, liveness=liveness)._compile(constraint)
 
 
 def advances(matcher: Matcher, token: int) -> bool:

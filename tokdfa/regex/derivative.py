@@ -53,7 +53,7 @@ from tokdfa.regex.nodes import (
     ASSERTIONS,
     EMPTY,
     F_NULLABLE,
-    FULL,
+    FULL_MEMO,
     INFINITE,
     K_ASSERTION,
     K_BYTES,
@@ -261,9 +261,11 @@ def derive(store: ExpressionStore, expression: int, byte: int) -> int:
     memo = DerivativeMemo()
     while True:
         result = _derive_kernel(*store.arrays, memo.keys, memo.values, expression, byte)
+        full = store.meta[M_STATUS] == FULL_MEMO
         if store.check_status():
             return int(result)
-        memo.grow()
+        if full:
+            memo.grow()
 
 
 @kernel
@@ -386,7 +388,7 @@ def _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_value
     if meta[M_STATUS] != OK:
         return np.int64(NOTHING)
     if 2 * memo_keys[-1] >= len(memo_values):
-        meta[M_STATUS] = FULL
+        meta[M_STATUS] = FULL_MEMO
         return np.int64(NOTHING)
     slot = _mix(key) & slots  # the slot found above may be taken by now
     while memo_keys[slot] != -1 and memo_keys[slot] != key:

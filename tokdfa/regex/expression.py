@@ -36,6 +36,7 @@ from tokdfa.regex.laws import (
     _make_complement_kernel,
     _make_concat_kernel,
     _make_intersection_kernel,
+    _make_literal_kernel,
     _make_repeat_kernel,
     _make_union_kernel,
 )
@@ -49,7 +50,9 @@ from tokdfa.regex.nodes import (
     F_BOOLEAN,
     F_INHABITED,
     F_NULLABLE,
-    FULL,
+    FULL_ARGUMENTS,
+    FULL_NODES,
+    FULL_SCRATCH,
     INFINITE,
     K_ASSERTION,
     K_BYTES,
@@ -133,15 +136,12 @@ class ExpressionStore:
 
     def literal(self, text: bytes) -> int:
         """Exactly `text`."""
-        result = EMPTY
-        for byte in reversed(text):
-            result = self.concat(self.byte_set((byte,)), result)
-        return result
+        return self._run(_make_literal_kernel, np.frombuffer(text, dtype=np.uint8))
 
     def concat(self, *parts: int) -> int:
         """The parts one after another."""
-        result = EMPTY
-        for part in reversed(parts):
+        result = parts[-1] if parts else EMPTY
+        for part in reversed(parts[:-1]):
             result = self._run(_make_concat_kernel, part, result)
         return result
 
@@ -259,25 +259,30 @@ class ExpressionStore:
                 limit="fuel",
                 value=float(self.meta[M_FUEL_LIMIT]),
             )
-        if status == FULL:
-            self._grow()
+        if status != OK:
+            self._grow(status)
         return status == OK
 
-    def _grow(self) -> None:
-        if len(self) > self.max_expressions:
-            raise LimitExceeded(
-                f"the expression has more than {self.max_expressions} derivatives and parts; "
-                "lower its repeat bounds or split it",
-                limit="max_expressions",
-                value=self.max_expressions,
-            )
-        if 2 * len(self) >= len(self.nodes):
+    def _grow(self, status: int) -> None:
+        """Twice as much of what ran out. (A full memo is its owner's business.)"""
+        if status == FULL_SCRATCH:
+            self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)
+        elif status == FULL_ARGUMENTS:
+            room = max(2 * len(self.arguments), int(self.meta[M_ARGUMENTS]) + 2 * len(self.scratch))
+            grown = np.zeros(room, dtype=np.int32)
+            grown[: len(self.arguments)] = self.arguments
+            self.arguments = grown
+        elif status == FULL_NODES:
+            if len(self) > self.max_expressions:
+                raise LimitExceeded(
+                    f"the expression has more than {self.max_expressions} derivatives and parts; "
+                    "lower its repeat bounds or split it",
+                    limit="max_expressions",
+                    value=self.max_expressions,
+                )
             self.nodes = np.concatenate([self.nodes, np.zeros_like(self.nodes)])
             self.table = np.zeros(4 * len(self.nodes), dtype=np.int32)
             _rehash_kernel(self.nodes, self.arguments, self.table, len(self))
-        self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)
-        while len(self.arguments) - self.meta[M_ARGUMENTS] < len(self.scratch):  # room for the longest list of parts
-            self.arguments = np.concatenate([self.arguments, np.zeros_like(self.arguments)])
 
     def _run(self, make: Any, *parts: Any) -> int:
         while True:

@@ -149,6 +149,8 @@ def _join(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[n
 @kernel
 def _make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[no-untyped-def]
     """`head` and then `tail`, nested to the right: the heads along `head` are put before `tail` one by one."""
+    if tail == EMPTY:
+        return np.int64(head)
     if not (meta[M_LAWS] & L_ASSOCIATIVE) or head == NOTHING or tail == NOTHING:
         return _join(nodes, arguments, table, scratch, meta, head, tail)
     base = meta[M_SCRATCH]
@@ -387,3 +389,19 @@ def _make_acyclic_kernel(nodes, arguments, table, scratch, meta, offsets, bits, 
         if meta[M_STATUS] != OK:
             return np.int64(NOTHING)
     return made[-1]
+
+
+@kernel
+def _make_literal_kernel(nodes, arguments, table, scratch, meta, text):  # type: ignore[no-untyped-def]
+    """The bytes of `text` (uint8) one after another."""
+    bits = np.zeros(8, dtype=np.int32)
+    result = np.int64(EMPTY)
+    for k in range(len(text) - 1, -1, -1):
+        word = text[k] >> 5
+        bits[word] = np.int32(np.uint32(1) << np.uint32(text[k] & 31))
+        head = _make_bytes_kernel(nodes, arguments, table, scratch, meta, bits)
+        bits[word] = 0
+        result = _join(nodes, arguments, table, scratch, meta, head, result)
+        if meta[M_STATUS] != OK:
+            return np.int64(NOTHING)
+    return result

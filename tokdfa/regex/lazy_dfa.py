@@ -33,7 +33,7 @@ from tokdfa.regex.derivative import (
     partition_bytes,
 )
 from tokdfa.regex.expression import ExpressionStore
-from tokdfa.regex.nodes import EMPTY, F_ASSERTS, F_INHABITED, F_NULLABLE, FULL, M_STATUS, NOTHING, OK
+from tokdfa.regex.nodes import EMPTY, F_ASSERTS, F_INHABITED, F_NULLABLE, FULL_MEMO, FULL_NODES, M_STATUS, NOTHING, OK
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 #: Entry of `live`: not known yet.
@@ -42,6 +42,8 @@ UNDECIDED, IS_DEAD, IS_LIVE = 0, 1, 2
 D_STATES, D_NEXT = range(2)
 #: More status values (see `tokdfa.regex.nodes`): a state with assertions, which only Python code can derive.
 NEEDS_PYTHON = 10
+#: Status of `_fill_rows_kernel`: an array of the automaton or of the store is too short.
+FULL = 11
 
 
 class LazyDfa:
@@ -95,11 +97,11 @@ class LazyDfa:
 
     def step(self, state: int, byte: int) -> int:
         """The state after `byte`, or -1."""
-        row = state * self.class_count
-        target = int(self.transitions[row + self.byte_class[byte]])
+        entry = state * self.class_count + int(self.byte_class[byte])
+        target = int(self.transitions[entry])
         if target == UNKNOWN:
-            self.fill_row(row)
-            target = int(self.transitions[row + self.byte_class[byte]])
+            self.fill_row(state * self.class_count)
+            target = int(self.transitions[entry])
         return target // self.class_count if target >= 0 else -1
 
     def run(self, text: bytes, state: int = 0) -> int:
@@ -218,9 +220,9 @@ class LazyDfa:
         if status == NEEDS_PYTHON:
             return int(status)
         self._check_limit(limit)
-        if self.store.meta[M_STATUS] != OK:
+        if self.store.meta[M_STATUS] == FULL_MEMO:
             self._memo.grow()
-            self.store.check_status()
+        if not self.store.check_status():
             status = FULL
         if status == FULL:
             self._grow()
@@ -360,4 +362,4 @@ def _warm_up() -> None:
     dfa = LazyDfa(store, store.concat(body, store.union([EMPTY, store.repeat(looks, 0, 2)])))
     dfa.accepts(b"ab")
     dfa.to_dfa()
-    store._grow()
+    store._grow(FULL_NODES)

@@ -256,8 +256,8 @@ class _Lowerer:
                 ending, whole = (yield self.ending_in(body, last)), (yield self.plain(body))
                 if ending == whole:  # so does every match of the loop
                     return store.repeat(whole, max(low, 1), high)
-                before = 0 if body.nullable else max(low - 1, 0)
-                return store.concat(store.repeat(whole, before, None if high is None else high - 1), ending)
+                before = store.repeat(whole, max(low - 1, 0), None if high is None else high - 1)
+                return store.concat(before, ending)
         return NOTHING
 
     def resolve_anchored_repeat(self, node: Repeat, rest: _Rest) -> Task:

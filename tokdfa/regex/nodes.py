@@ -15,7 +15,7 @@ look_ahead     body, negative
 assertion      index into ``ASSERTIONS``
 =============  ==========================  ======================
 
-Kernels here never write past an array: they set ``meta[M_STATUS]`` to FULL and return 0. The caller grows the arrays
+Kernels here never write past an array: they set ``meta[M_STATUS]`` and return 0. The caller grows the arrays
 and calls again; nodes interned before the failure are found again. `tokdfa.regex.laws` builds on this file.
 """
 
@@ -69,7 +69,8 @@ ALL_LAWS = sum(LAWS.values())
 INFINITE = -1  # the upper bound of an unbounded repeat
 MAX_REPEAT = 1 << 30
 
-OK, FULL, OUT_OF_FUEL = 0, 1, 2
+#: Status values: what a kernel ran out of.
+OK, FULL_NODES, FULL_ARGUMENTS, FULL_SCRATCH, FULL_MEMO, OUT_OF_FUEL = range(6)
 #: Indices into `meta` (int64): nodes used, arguments used, top of the scratch stack, status, laws, fuel, fuel limit.
 M_NODES, M_ARGUMENTS, M_SCRATCH, M_STATUS, M_LAWS, M_FUEL, M_FUEL_LIMIT = range(7)
 #: Unions longer than this are not searched for pairs to merge (the search is quadratic).
@@ -129,7 +130,7 @@ def _new_node(nodes, table, meta, slot, word, a, b, c):  # type: ignore[no-untyp
     """Append a node, or set the status if there is no room; the table stays at most half full."""
     node = meta[M_NODES]
     if node >= len(nodes) or 2 * node >= len(table):
-        meta[M_STATUS] = FULL
+        meta[M_STATUS] = FULL_NODES
         return 0
     nodes[node, 0], nodes[node, 1], nodes[node, 2], nodes[node, 3] = word, a, b, c
     table[slot] = node
@@ -181,7 +182,7 @@ def _intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: 
         slot = (slot + np.uint64(1)) & slots
     start = meta[M_ARGUMENTS]
     if start + count > len(arguments):
-        meta[M_STATUS] = FULL
+        meta[M_STATUS] = FULL_ARGUMENTS
         return np.int64(0)
     node = _new_node(nodes, table, meta, slot, word, start, count, 0)
     if node != 0:
@@ -194,7 +195,7 @@ def _intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: 
 def _push(scratch, meta, value):  # type: ignore[no-untyped-def]
     top = meta[M_SCRATCH]
     if top >= len(scratch):
-        meta[M_STATUS] = FULL
+        meta[M_STATUS] = FULL_SCRATCH
     else:
         scratch[top] = value
         meta[M_SCRATCH] = top + 1

@@ -42,11 +42,12 @@ def walks(data: RunData) -> Table:
         rows.append((*place, *counts, *cells, count_cell(group["differs"].max())))
     columns = ("tokenizer", "pattern", "allowed", "share", "nodes", *_engines(data), "differs")
     note = (
-        "The mask of a pattern's first state, again and again: median, time per node, and time over that of "
-        f"{OURS}. Nodes are those that tokdfa's walk visits. Differs counts tokens in which some engine's mask is "
-        f"not that of {OURS}."
+        f"The mask of a pattern's first state, again and again: median, time over that of {OURS}, time per node. "
+        f"Nodes are those that {OURS}'s walk visits. Differs counts tokens in which some engine's mask is not that of "
+        f"{OURS}."
     )
-    return Table("trie_walk", "Walks of the token trie", note, columns, tuple(rows))
+    brief = ("tokenizer", "pattern", "share", *_engines(data))
+    return Table("trie_walk", "Walks of the token trie", note, columns, tuple(rows), brief)
 
 
 def _time_cell(entry: pd.Series[Any], ours: float) -> Cell:
@@ -56,7 +57,7 @@ def _time_cell(entry: pd.Series[Any], ours: float) -> Cell:
     if entry["engine"] == OURS or math.isnan(ours):
         return cell._replace(detail=detail)
     ratio = float(entry["ns_median"]) / ours
-    return cell._replace(detail=f"{detail}, {short_factor(ratio)}x", detail_value=ratio)
+    return cell._replace(detail=f"{short_factor(ratio)}x ({detail})", detail_value=ratio)
 
 
 def tries(data: RunData) -> Table:

@@ -114,9 +114,12 @@ class Workbench:
         50 ms and 13 MB for it. Backends without foreign packages are also warmed up here. Those of peers are warmed up
         in each fork instead, as their engines may start threads, which do not survive a fork.
         """
-        if isinstance(job, SpecialJob):
-            return
         board.begin(-1, "prepare")
+        if isinstance(job, SpecialJob):
+            importlib.import_module(job.target.partition(":")[0])
+            if job.target.startswith("tokdfa."):
+                self._load_kernels()
+            return
         if self.tokenizer is None or self.tokenizer.name != job.tokenizer:
             from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -127,6 +130,11 @@ class Workbench:
                 self.backends[entry.label] = self._build(entry, index, board)
         gc.collect()
         gc.freeze()  # what is here now stays: collections in forks need not touch, and so copy, its pages
+
+    def _load_kernels(self) -> None:
+        if not self.kernels_loaded:
+            collections.deque(jit.warm_up(), maxlen=0)
+            self.kernels_loaded = True
 
     def _build(self, entry: BackendEntry, index: int, board: Board) -> Backend | Failure:
         from tokdfa.backends.registry import create_backend
@@ -139,10 +147,8 @@ class Workbench:
         except BaseException as error:
             return failure_of(error)
         if not backend.packages:
-            if uses_kernels(type(backend)) and not self.kernels_loaded:
-                board.begin(index, "prepare")
-                collections.deque(jit.warm_up(), maxlen=0)
-                self.kernels_loaded = True
+            if uses_kernels(type(backend)):
+                self._load_kernels()
             board.begin(index, "warm up")
             warm_up(backend)
         return backend
@@ -245,7 +251,6 @@ def _run_memory(job: MemoryJob, bench: Workbench, board: Board) -> MemoryResult:
 
 
 def _run_special(job: SpecialJob, board: Board) -> SpecialResult:
-    board.begin(-1, "prepare")
     module, _, function = job.target.partition(":")
     try:
         run_item = getattr(importlib.import_module(module), function)

@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from tokdfa.bench.limits import Limits
 from tokdfa.bench.measure import MEASURES
 from tokdfa.bench.workloads import WORKLOADS, Workload
-from tokdfa.errors import ConfigError, RegexUnsupported, TokdfaError, UnknownNameError
+from tokdfa.errors import ConfigError, RegexUnsupported, TokdfaError
+from tokdfa.runs import checks
 from tokdfa.runs.config import CONSTRAINT_KEYS, KINDS, BackendEntry, ConstraintEntry, ExperimentConfig
 from tokdfa.runs.yaml_source import YamlSource, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     Where = tuple[str | int, ...]
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
-
-#: Together with `MAX_GRID` this bounds what one file can ask for.
-MAX_ENTRIES = 10_000
+#: Combinations of the options of one backend.
 MAX_GRID = 1_000
 
 #: Keys that belong to experiments of the kind "backends" only.
@@ -40,20 +35,20 @@ _BACKEND_KEYS = ("backends", "reference", "workloads", "measures")
 def resolve(path: Path) -> ExperimentConfig:
     """The experiment in a file. Raises ConfigError."""
     source = read_yaml(path)
-    raw = _mapping(source, source.data, ())
-    _refuse_unknown(source, raw, (), ExperimentConfig.model_fields)
+    raw = checks.as_mapping(source, source.data, ())
+    checks.refuse_unknown(source, raw, (), ExperimentConfig.model_fields)
     fields: dict[str, Any] = {
         key: value for key, value in raw.items() if key not in ("tokenizers", "constraints", *_BACKEND_KEYS, "limits")
     }
     kind = raw.get("kind", "backends")
-    _known(source, ("kind",), "kind of experiment", kind, KINDS)
+    checks.require_known(source, ("kind",), "kind of experiment", kind, KINDS)
     _check_keys(source, raw, kind)
     fields["tokenizers"] = _tokenizers(source, raw)
     fields["constraints"] = _constraints(source, raw)
-    fields["limits"] = _model(source, Limits, raw.get("limits", {}), ("limits",))
+    fields["limits"] = checks.as_model(source, Limits, raw.get("limits", {}), ("limits",))
     if kind == "backends":
         fields |= _backend_fields(source, raw)
-    config = _model(source, ExperimentConfig, fields, ())
+    config = checks.as_model(source, ExperimentConfig, fields, ())
     _check_settings(source, config)
     config._source = path
     return config
@@ -77,7 +72,7 @@ def _backend_fields(source: YamlSource, raw: dict[str, Any]) -> dict[str, Any]:
     backends = _backends(source, raw)
     labels = [entry.label for entry in backends]
     reference = raw.get("reference", labels[0])
-    _known(source, ("reference",), "backend label", reference, labels)
+    checks.require_known(source, ("reference",), "backend label", reference, labels)
     return {
         "backends": backends,
         "reference": reference,
@@ -89,7 +84,7 @@ def _backend_fields(source: YamlSource, raw: dict[str, Any]) -> dict[str, Any]:
 def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:
     from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
-    names = _sequence(source, raw.get("tokenizers", []), ("tokenizers",))
+    names = checks.as_list(source, raw.get("tokenizers", []), ("tokenizers",))
     known = tokenizer_names()
     for index, name in enumerate(names):
         where = ("tokenizers", index)
@@ -107,21 +102,21 @@ def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:
             raise
         except TokdfaError as error:
             raise source.error(str(error), where) from None
-    _refuse_twice(source, "tokenizer", names, [("tokenizers", index) for index in range(len(names))])
+    checks.refuse_twice(source, "tokenizer", names, [("tokenizers", index) for index in range(len(names))])
     return names
 
 
 def _constraints(source: YamlSource, raw: dict[str, Any]) -> list[ConstraintEntry]:
     entries: list[ConstraintEntry] = []
     places: list[Where] = []
-    for index, entry in enumerate(_sequence(source, raw.get("constraints", []), ("constraints",))):
+    for index, entry in enumerate(checks.as_list(source, raw.get("constraints", []), ("constraints",))):
         where: Where = ("constraints", index)
         found = _included(source, entry, where) if _is_include(entry) else [_constraint(source, entry, where)]
         entries += found
         places += [where] * len(found)
-        if len(entries) > MAX_ENTRIES:
-            raise source.error(f"more than {MAX_ENTRIES} constraints", where)
-    _refuse_twice(source, "constraint label", [entry.label for entry in entries], places)
+        if len(entries) > checks.MAX_ENTRIES:
+            raise source.error(f"more than {checks.MAX_ENTRIES} constraints", where)
+    checks.refuse_twice(source, "constraint label", [entry.label for entry in entries], places)
     return entries
 
 
@@ -131,31 +126,33 @@ def _is_include(entry: Any) -> bool:
 
 def _included(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
     """The entries of ``{file: inputs/regexes.yaml, only: [email, date]}``, in the order of `only` if it is given."""
-    _refuse_unknown(source, entry, where, ("file", "only"))
-    included = _read_beside(source, entry["file"], (*where, "file"))
-    items = _sequence(included, included.data, ())
+    checks.refuse_unknown(source, entry, where, ("file", "only"))
+    included = checks.read_beside(source, entry["file"], (*where, "file"))
+    items = checks.as_list(included, included.data, ())
     found = [_constraint(included, item, (index,)) for index, item in enumerate(items)]
-    _refuse_twice(included, "constraint label", [one.label for one in found], [(index,) for index in range(len(found))])
+    checks.refuse_twice(
+        included, "constraint label", [one.label for one in found], [(index,) for index in range(len(found))]
+    )
     if "only" not in entry:
         return found
     by_label = {one.label: one for one in found}
-    wanted = _sequence(source, entry["only"], (*where, "only"))
+    wanted = checks.as_list(source, entry["only"], (*where, "only"))
     for index, label in enumerate(wanted):
-        _known(source, (*where, "only", index), f"constraint in {included.path}", label, by_label)
+        checks.require_known(source, (*where, "only", index), f"constraint in {included.path}", label, by_label)
     return [by_label[label] for label in wanted]
 
 
 def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:
-    entry = _mapping(source, raw, where)
+    entry = checks.as_mapping(source, raw, where)
     given = [key for key in CONSTRAINT_KEYS if key in entry]
-    _refuse_unknown(source, entry, where, ConstraintEntry.model_fields)
+    checks.refuse_unknown(source, entry, where, ConstraintEntry.model_fields)
     if len(given) != 1:
         said = f"has {' and '.join(given)}" if given else "says nothing"
         raise source.error(f"a constraint is exactly one of {', '.join(CONSTRAINT_KEYS)}; this one {said}", where)
     for key in entry:
         if key != "label" and key != given[0] and key not in CONSTRAINT_KEYS[given[0]]:
             raise source.error(f"{key} does not go with {given[0]}", (*where, key))
-    typed = _model(source, ConstraintEntry, entry, where)
+    typed = checks.as_model(source, ConstraintEntry, entry, where)
     try:
         constraint = typed.build()
         _parse_pattern(typed)
@@ -179,11 +176,13 @@ def _backends(source: YamlSource, raw: dict[str, Any]) -> list[BackendEntry]:
 
     entries: list[BackendEntry] = []
     places: list[Where] = []
-    for index, given in enumerate(_sequence(source, raw["backends"], ("backends",))):
+    for index, given in enumerate(checks.as_list(source, raw["backends"], ("backends",))):
         where: Where = ("backends", index)
         if isinstance(given, str):
-            _known(source, where, "backend", given, backend_names())
-        grid = _grid(source, {"name": given} if isinstance(given, str) else _mapping(source, given, where), where)
+            checks.require_known(source, where, "backend", given, backend_names())
+        grid = _grid(
+            source, {"name": given} if isinstance(given, str) else checks.as_mapping(source, given, where), where
+        )
         entries += grid
         places += [where] * len(grid)
     same: dict[tuple[str, str], str] = {}
@@ -191,7 +190,7 @@ def _backends(source: YamlSource, raw: dict[str, Any]) -> list[BackendEntry]:
         twin = same.setdefault((entry.name, repr(sorted(entry.options.items()))), entry.label)
         if twin != entry.label:
             raise source.error(f"{entry.label!r} and {twin!r} are the same backend with the same options", where)
-    _refuse_twice(source, "backend label", [entry.label for entry in entries], places)
+    checks.refuse_twice(source, "backend label", [entry.label for entry in entries], places)
     return entries
 
 
@@ -199,19 +198,19 @@ def _grid(source: YamlSource, entry: dict[str, Any], where: Where) -> list[Backe
     """One entry for each combination of the option values that are given as lists."""
     from tokdfa.backends.registry import backend_class, backend_names
 
-    _refuse_unknown(source, entry, where, BackendEntry.model_fields)
+    checks.refuse_unknown(source, entry, where, BackendEntry.model_fields)
     if "name" not in entry:
         raise source.error("key 'name' is missing", where)
     name, label = entry["name"], entry.get("label", "")
-    _known(source, (*where, "name"), "backend", name, backend_names())
+    checks.require_known(source, (*where, "name"), "backend", name, backend_names())
     if not isinstance(label, str):
         raise source.error(f"a label is a text, not {label!r}; quote it", (*where, "label"))
-    options = _mapping(source, entry.get("options", {}), (*where, "options"))
+    options = checks.as_mapping(source, entry.get("options", {}), (*where, "options"))
     known = {option.name: option for option in backend_class(name).options}
     axes: dict[str, list[Any]] = {}
     for key, value in options.items():
         place = (*where, "options", key)
-        _known(source, place, f"option of backend {name}", key, known)
+        checks.require_known(source, place, f"option of backend {name}", key, known)
         axes[key] = _checked(source, place, value if isinstance(value, list) else [value], known[key].check)
     shown = [key for key in options if not label or isinstance(options[key], list)]
     combinations = list(itertools.islice(itertools.product(*axes.values()), MAX_GRID + 1))
@@ -240,29 +239,29 @@ def _shown(value: Any) -> str:
 
 
 def _workloads(source: YamlSource, raw: dict[str, Any]) -> list[Workload]:
-    given = _sequence(source, raw.get("workloads", [{"kind": "random_walk"}]), ("workloads",))
+    given = checks.as_list(source, raw.get("workloads", [{"kind": "random_walk"}]), ("workloads",))
     if not given:
         raise source.error("an experiment on backends needs at least one workload", ("workloads",))
     entries = []
     for index, raw_entry in enumerate(given):
         where: Where = ("workloads", index)
-        entry = dict(_mapping(source, raw_entry, where))
-        _known(source, (*where, "kind"), "kind of workload", entry.get("kind"), WORKLOADS)
+        entry = dict(checks.as_mapping(source, raw_entry, where))
+        checks.require_known(source, (*where, "kind"), "kind of workload", entry.get("kind"), WORKLOADS)
         if entry["kind"] == "strings" and "file" in entry:
             if "texts" in entry:
                 raise source.error("give either texts or a file", where)
             entry["texts"] = _texts(source, entry.pop("file"), (*where, "file"))
-        typed = _model(source, WORKLOADS[entry["kind"]], entry, where)
+        typed = checks.as_model(source, WORKLOADS[entry["kind"]], entry, where)
         entries.append(typed if typed.label else typed.model_copy(update={"label": typed.default_label}))
     places = [("workloads", index) for index in range(len(entries))]
-    _refuse_twice(source, "workload label", [entry.label for entry in entries], places)
+    checks.refuse_twice(source, "workload label", [entry.label for entry in entries], places)
     return entries
 
 
 def _texts(source: YamlSource, name: Any, where: Where) -> list[str]:
     """A YAML file holds a list of texts."""
-    included = _read_beside(source, name, where)
-    texts = _sequence(included, included.data, ())
+    included = checks.read_beside(source, name, where)
+    texts = checks.as_list(included, included.data, ())
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise included.error(f"a text is expected, not {text!r}; quote it", (index,))
@@ -272,9 +271,9 @@ def _texts(source: YamlSource, name: Any, where: Where) -> list[str]:
 
 
 def _measures(source: YamlSource, raw: dict[str, Any]) -> list[str]:
-    given = _sequence(source, raw.get("measures", list(MEASURES)), ("measures",))
+    given = checks.as_list(source, raw.get("measures", list(MEASURES)), ("measures",))
     for index, measure in enumerate(given):
-        _known(source, ("measures", index), "measure", measure, MEASURES)
+        checks.require_known(source, ("measures", index), "measure", measure, MEASURES)
     if not given:
         raise source.error("there is nothing to measure", ("measures",))
     return [measure for measure in MEASURES if measure in given]
@@ -292,87 +291,3 @@ def _check_settings(source: YamlSource, config: ExperimentConfig) -> None:
             check(config.settings)
         except TokdfaError as error:
             raise source.error(str(error), ("settings",)) from None
-
-
-def _read_beside(source: YamlSource, name: Any, where: Where) -> YamlSource:
-    if not isinstance(name, str) or not name:
-        raise source.error(f"a file name is expected, not {name!r}", where)
-    path = source.path.parent / name
-    if not path.is_file():
-        raise source.error(f"there is no file {path}", where)
-    return read_yaml(path)
-
-
-def _mapping(source: YamlSource, value: Any, where: Where) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        what = (
-            "the file is empty" if value is None and not where else f"keys and values are expected, not {_brief(value)}"
-        )
-        raise source.error(what, where)
-    for key in value:
-        if not isinstance(key, str):
-            raise source.error(f"the key {key!r} is not a text; quote it", where)
-    return value
-
-
-def _sequence(source: YamlSource, value: Any, where: Where) -> list[Any]:
-    if not isinstance(value, list):
-        raise source.error(f"a list is expected, not {_brief(value)}", where)
-    if len(value) > MAX_ENTRIES:
-        raise source.error(f"{len(value)} entries; at most {MAX_ENTRIES} are taken", where)
-    return value
-
-
-def _known(source: YamlSource, where: Where, what: str, name: Any, known: Any) -> None:
-    if not isinstance(name, str):
-        missing = "is missing" if name is None else f"is a text, not {_brief(name)}"
-        raise source.error(f"the {what} {missing}; known: {', '.join(known)}", where)
-    if name not in known:
-        raise source.error(str(UnknownNameError(what, name, known)), where)
-
-
-def _refuse_unknown(source: YamlSource, entry: dict[str, Any], where: Where, known: Any) -> None:
-    for key in entry:
-        if key not in known:
-            raise source.error(str(UnknownNameError("key", key, known)), (*where, key))
-
-
-def _refuse_twice(source: YamlSource, what: str, names: Sequence[str], places: Sequence[Where]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        last = max(index for index, name in enumerate(names) if name == twice[0])
-        raise source.error(f"{what} {twice[0]!r} is given twice", places[last])
-
-
-def _model(source: YamlSource, model: type[ModelT], data: Any, where: Where) -> ModelT:
-    """`data` as a model; its first fault as a ConfigError."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        first = faults[0]
-        place = (*where, *(part for part in first["loc"] if isinstance(part, int) or part in _spelled(data)))
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        raise source.error(_fault(first, model) + more, place) from None
-
-
-def _spelled(data: Any) -> set[str]:
-    """All keys in the data: pydantic's locations also name alternatives of a union, which no user has written."""
-    if isinstance(data, dict):
-        return set(data).union(*map(_spelled, data.values()))
-    return set().union(*map(_spelled, data)) if isinstance(data, list) else set()
-
-
-def _fault(fault: Any, model: type[BaseModel]) -> str:
-    value = fault.get("input")
-    if fault["type"] == "extra_forbidden":
-        return str(UnknownNameError("key", str(fault["loc"][-1]), model.model_fields))
-    if fault["type"] == "missing":
-        return f"key {fault['loc'][-1]!r} is missing"
-    hint = "; YAML reads yes, no, on and off as true and false: quote the text" if isinstance(value, bool) else ""
-    return f"{fault['msg'][0].lower()}{fault['msg'][1:]}, not {_brief(value)}{hint}"
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
