@@ -57,7 +57,7 @@ def run(
     from tokdfa.runs.expand import describe
 
     config = load_config(file)
-    plan = describe(config)
+    plan = describe(config, folder)
     console.print(f"[bold]{config.name}[/]: {_plain(config.question)}", highlight=False)
     console.print(_plain(str(plan)), highlight=False)
     if dry_run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,14 +13,15 @@ from tokdfa import mask as masks
 from tokdfa.backends import contract
 from tokdfa.backends.brute_force import BruteForce, BruteForceConstraint, BruteForceMatcher
 from tokdfa.backends.contract import LAWS, Case, LawResult, check_backend, compare_backends, real_cases, toy_cases
-from tokdfa.backends.contract_cases import GAPS, SMALL
+from tokdfa.backends.contract_cases import GAPS, SMALL, in_python
 from tokdfa.backends.contract_trial import Trial
 from tokdfa.backends.registry import backend_names, create_backend
 from tokdfa.constraint import Grammar, Regex
-from tokdfa.errors import LawBroken, LimitExceeded, TokenRefused, UnsupportedConstraint, VocabularyCannotSpell
+from tokdfa.errors import LawBroken, LimitExceeded, UnsupportedConstraint, VocabularyCannotSpell
 
 if TYPE_CHECKING:
-    from tokdfa.backends.base import Matcher
+    from collections.abc import Iterator
+
     from tokdfa.mask import Mask
 
 LAW_NAMES = [law.name for law in LAWS]
@@ -147,12 +149,12 @@ class TakesEverything(BruteForceMatcher):
 
 
 class MovesWhenItRefuses(BruteForceMatcher):
+    """If the number is very wrong; after any refusal, the first wrong step would hide the rest."""
+
     def advance(self, token: int) -> None:
-        try:
-            super().advance(token)
-        except TokenRefused:
-            self.state = self._compiled.following(self.state).states[0] if not self.is_finished() else self.state
-            raise
+        if token == 1 << 40 and not self.is_finished():
+            self.state = int(self._compiled.following(self.state).states[0])
+        super().advance(token)
 
 
 class RefusesLongTokens(BruteForceMatcher):
@@ -181,6 +183,18 @@ class ForksIntoItself(BruteForceMatcher):
         return self
 
 
+class ForksShareTheirPast(BruteForceMatcher):
+    """A twin looks at the latest state of the past that all share."""
+
+    def fork(self) -> BruteForceMatcher:
+        twin = type(self)(self._compiled)
+        twin.state, twin._history = self.state, self._history
+        return twin
+
+    def _fill(self, state: int, out: Mask) -> None:
+        super()._fill(self._history[-1] if len(self._history) > 2 else state, out)
+
+
 class ForksWithoutPast(BruteForceMatcher):
     def fork(self) -> BruteForceMatcher:
         twin = self._compiled.start()
@@ -191,7 +205,7 @@ class ForksWithoutPast(BruteForceMatcher):
 
 class GoesBackTooLittle(BruteForceMatcher):
     def rollback(self, count: int) -> None:
-        super().rollback(count - 1 if count > 1 else count)
+        super().rollback(count - 1 if 1 < count <= len(self._history) else count)
 
 
 class CannotLeaveTheEnd(BruteForceMatcher):
@@ -200,13 +214,12 @@ class CannotLeaveTheEnd(BruteForceMatcher):
             super().rollback(count)
 
 
-class DependsOnTheCompile(BruteForceMatcher):
-    def _fill(self, state: int, out: Mask) -> None:
-        super()._fill(state, out)
-        if not hasattr(self._compiled.constraint, "seen_by"):
-            object.__setattr__(self._compiled.constraint, "seen_by", self._compiled)
-        if self._compiled.constraint.seen_by is not self._compiled:
-            out[0] ^= 1
+class DependsOnTheCompile(Wrong):
+    compiles: ClassVar[Iterator[int]] = itertools.count()
+
+    def _compile(self, constraint: Any) -> BruteForceConstraint:
+        self.matcher = (BruteForceMatcher, DeadAfterTwo)[next(self.compiles) % 2]  # type: ignore[misc]
+        return super()._compile(constraint)
 
 
 class DependsOnTheThread(BruteForceMatcher):
@@ -241,48 +254,177 @@ class ThinksAllIsEmpty(Wrong):
         raise LimitExceeded("too large", limit="states", value=1)
 
 
-def plain_case(pattern: str = "(ab|c){2}a?(bc)?") -> Case:
-    by_pattern = {case.constraint.source: case for case in toy_cases()}
-    if pattern in by_pattern:
-        return by_pattern[pattern]
-    from tokdfa.backends.contract_cases import in_python
-
-    regex = Regex(pattern)
-    return Case(pattern, SMALL, regex, (b"abab", b"ccabc"), in_python(regex))
+def toy(pattern: str) -> Case:
+    return next(case for case in toy_cases() if case.constraint.source == pattern)
 
 
-def gap_case(pattern: str) -> Case:
-    return next(case for case in toy_cases() if case.gaps and case.constraint.source == pattern)
-
-
-UNSPELLABLE = "ad|(ab)*d"
+PLAIN = Case("plain", SMALL, REGEX := Regex("(ab|c){2}a?(bc)?"), (b"abab", b"ccabc"), in_python(REGEX))
+MANY_ENDS = toy("a|ab|abc")
 FAULTS: list[tuple[str, type, Case, str]] = [
-    ("compiles", CompilesNothing, plain_case(), "compiling fails with UnsupportedConstraint: not today"),
-    ("compiles", ThinksAllIsEmpty, plain_case("(ab"), "must raise RegexSyntaxError, but raises LimitExceeded"),
-    ("compiles_with_gaps", LooksAtBytes, gap_case(UNSPELLABLE), "must raise VocabularyCannotSpell, but succeeds"),
-    ("masks_equal", LosesAToken, plain_case(), "at the start: brute_force allows token 18 (b'ab'), wrong refuses it"),
-    ("text_tokens_only", AllowsPadding, plain_case(), "at the start: token 69 (which spells nothing) is allowed"),
-    ("mask_overwritten", AddsToTheBuffer, plain_case(), "at the start: word 0 of the mask depends on what"),
-    ("mask_overwritten", TakesAnyBuffer, plain_case(), "at the start: a int32 buffer of shape (2,) is taken for a mask"),
-    ("end_bits", OneEndTokenOnly, plain_case("a|ab|abc"), "can_end() is True and end token 35 is clear"),
-    ("end_bits", EndsAnywhere, plain_case(), None),
-    ("no_dead_end", DeadAfterTwo, plain_case(), "the mask is empty and the text is not finished"),
-    ("no_dead_end_with_gaps", LooksAtBytes, gap_case("abd|ac"), "token 1 (b'ab') is allowed, but then no tokens"),
-    ("no_dead_end_with_gaps", LooksAtBytes, gap_case("c|a+b"), "token 0 (b'a') is allowed, but then no tokens"),
-    ("advance_iff_bit", TakesEverything, plain_case(), "the bit of token 1 (b'b') is clear, yet advance takes it"),
-    ("advance_iff_bit", MovesWhenItRefuses, plain_case(), "before refused tokens it"),
-    ("advance_iff_bit", RefusesLongTokens, plain_case(), "(b'ab') is set, yet advance refuses it"),
-    ("allows_is_bit", AllowsWhatFits, plain_case(), "the bit of token 1 (b'b') is clear, yet allows says yes"),
-    ("finished_after_end", GoesOnAfterTheEnd, plain_case("a|ab|abc"), "is_finished() is False"),
-    ("forced_tokens", ForcesNothing, plain_case(), "are forced, forced_tokens(5) says []"),
-    ("fork_independent", ForksIntoItself, plain_case(), "when others have advanced,"),
-    ("fork_independent", ForksWithoutPast, plain_case(), "a fork taken back to the start"),
-    ("rollback_restores", GoesBackTooLittle, plain_case(), "after a rollback it"),
-    ("rollback_restores", CannotLeaveTheEnd, plain_case("a|ab|abc"), None),
-    ("deterministic", DependsOnTheCompile, plain_case(), "the second"),
-    ("threads", DependsOnTheThread, plain_case(), "two threads saw other masks than one"),
-    ("texts_in_language", EndsAnywhere, plain_case(), "can_end() is True, the text is not in the language"),
-    ("texts_in_language", NeverEnds, plain_case("a|ab|abc"), "can_end() is False, the text is in the language"),
-    ("texts_accepted", RefusesLongTokens, plain_case(), "is refused"),
-    ("texts_accepted", NeverEnds, plain_case(), "can_end() is False"),
+    ("compiles", CompilesNothing, PLAIN, "compiling fails with UnsupportedConstraint: not today"),
+    ("compiles", ThinksAllIsEmpty, toy("(ab"), "must raise RegexSyntaxError, but raises LimitExceeded"),
+    ("compiles_with_gaps", LooksAtBytes, toy("ad|(ab)*d"), "must raise VocabularyCannotSpell, but succeeds"),
+    ("masks_equal", LosesAToken, PLAIN, "at the start: brute_force allows token 18 (b'ab'), wrong refuses it"),
+    ("text_tokens_only", AllowsPadding, PLAIN, "at the start: token 69 (which spells nothing) is allowed"),
+    ("mask_overwritten", AddsToTheBuffer, PLAIN, "at the start: word 0 of the mask depends on what"),
+    ("mask_overwritten", TakesAnyBuffer, PLAIN, "at the start: a int32 buffer of shape (2,) is taken for a mask"),
+    ("end_bits", OneEndTokenOnly, MANY_ENDS, "can_end() is True and end token 35 is clear"),
+    ("end_bits", EndsAnywhere, PLAIN, "at the start: can_end() is True and end token 17 is clear"),
+    ("no_dead_end", DeadAfterTwo, PLAIN, "the mask is empty and the text is not finished"),
+    ("no_dead_end_with_gaps", LooksAtBytes, toy("abd|ac"), "token 1 (b'ab') is allowed, but then no tokens"),
+    ("no_dead_end_with_gaps", LooksAtBytes, toy("c|a+b"), "token 0 (b'a') is allowed, but then no tokens"),
+    ("advance_iff_bit", TakesEverything, PLAIN, "the bit of token 1 (b'b') is clear, yet advance takes it"),
+    ("advance_iff_bit", MovesWhenItRefuses, PLAIN, "before refused tokens it"),
+    ("advance_iff_bit", RefusesLongTokens, PLAIN, "(b'ab') is set, yet advance refuses it"),
+    ("allows_is_bit", AllowsWhatFits, PLAIN, "the bit of token 1 (b'b') is clear, yet allows says yes"),
+    ("finished_after_end", GoesOnAfterTheEnd, MANY_ENDS, "tokens [0, 17]: it is not finished"),
+    ("forced_tokens", ForcesNothing, PLAIN, "are forced, forced_tokens(5) says []"),
+    ("fork_independent", ForksIntoItself, PLAIN, "is refused once a fork has advanced"),
+    ("fork_independent", ForksShareTheirPast, PLAIN, "a fork, when others have advanced, refuses it"),
+    ("fork_independent", ForksWithoutPast, PLAIN, "a fork taken back to the start"),
+    ("rollback_restores", GoesBackTooLittle, PLAIN, "after a rollback it"),
+    ("rollback_restores", CannotLeaveTheEnd, MANY_ENDS, "is not refused"),
+    ("deterministic", DependsOnTheCompile, PLAIN, "the second"),
+    ("threads", DependsOnTheThread, PLAIN, "two threads saw other masks than one"),
+    ("texts_in_language", EndsAnywhere, PLAIN, "can_end() is True, the text is not in the language"),
+    ("texts_in_language", NeverEnds, MANY_ENDS, "can_end() is False, the text is in the language"),
+    ("texts_accepted", RefusesLongTokens, PLAIN, "is refused"),
+    ("texts_accepted", NeverEnds, PLAIN, "can_end() is False"),
 ]
+
+
+def wrong_backend(fault: type, case: Case) -> Wrong:
+    if issubclass(fault, Wrong):
+        return fault(case.vocab)
+    backend = Wrong(case.vocab)
+    backend.matcher = fault  # type: ignore[misc]
+    return backend
+
+
+def test_every_law_has_a_fault() -> None:
+    assert sorted({law for law, *_ in FAULTS}) == sorted(LAW_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("law", "fault", "case", "message"), FAULTS, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_every_law_can_fail(law: str, fault: type, case: Case, message: str) -> None:
+    check = next(one for one in LAWS if one.name == law)
+    with pytest.raises(LawBroken) as caught:
+        check(Trial(wrong_backend(fault, case), case))
+    assert caught.value.law == law
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("case", [PLAIN, MANY_ENDS, toy("c|a+b"), toy("(ab")], ids=lambda case: case.name)
+def test_without_a_fault_no_law_fails(case: Case) -> None:
+    trial = Trial(Wrong(case.vocab), case)
+    for law in LAWS:
+        assert contract._run_law(law, trial).outcome in ("held", "skipped")
+
+
+# What check_backend makes of the outcomes.
+
+
+def check_class(monkeypatch: pytest.MonkeyPatch, backend: type, cases: list[Case], **keywords: Any) -> list[LawResult]:
+    monkeypatch.setattr(contract, "create_backend", lambda name, vocab, **options: backend(vocab, **options))
+    return check_backend("any", cases=cases, **keywords)
+
+
+def outcomes(results: list[LawResult], law: str) -> set[str]:
+    return {result.outcome for result in results if result.law == law}
+
+
+def test_declared_differences_are_not_broken_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Honest(LooksAtBytes):
+        known_differences: ClassVar[dict[str, str]] = {
+            "no_dead_end_with_gaps": "looks at bytes",
+            "compiles_with_gaps": "looks at bytes, too",
+        }
+
+    cases = [case for case in toy_cases() if case.gaps]
+    results = check_class(monkeypatch, Honest, cases)
+    assert not broken(results)
+    assert outcomes(results, "no_dead_end_with_gaps") == {"held", "declared"}
+    assert {result.message for result in results if result.outcome == "declared"} == {
+        "looks at bytes",
+        "looks at bytes, too",
+    }
+    assert {"compiles_with_gaps", "no_dead_end_with_gaps"} <= {
+        result.law for result in check_class(monkeypatch, LooksAtBytes, cases) if not result.ok
+    }
+
+
+def test_a_declared_difference_must_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Modest(Wrong):
+        known_differences: ClassVar[dict[str, str]] = {"threads": "feels unsafe", "no_such_law": "whatever"}
+
+    problems = broken(check_class(monkeypatch, Modest, [PLAIN]))
+    assert len(problems) == 2
+    assert "threads, all cases: declared as a known difference (feels unsafe), but it holds on every case" in problems
+    assert "no_such_law, all cases: a known difference is declared, but there is no such law" in problems
+    only = [law for law in LAWS if law.name == "end_bits"]
+    assert len(broken(check_class(monkeypatch, Modest, [PLAIN], laws=only))) == 1, "threads was not tried"
+
+
+def test_skipped_everywhere_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("a grammar", SMALL, Grammar("start: A"))
+    results = check_class(monkeypatch, Wrong, [case])
+    assert [(result.law, result.outcome) for result in results] == [("supports", "skipped"), ("supports", "broken")]
+    assert "takes regex and choice, not grammar" in results[0].message
+
+
+def test_unexpected_errors_are_broken_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Crashes(BruteForceMatcher):
+        def can_end(self) -> bool:
+            raise ZeroDivisionError("half a token")
+
+    class Crashing(Wrong):
+        matcher: ClassVar[type[BruteForceMatcher]] = Crashes
+
+    results = check_class(monkeypatch, Crashing, [PLAIN])
+    assert "end_bits, plain: ZeroDivisionError: half a token" in broken(results)
+    assert outcomes(results, "masks_equal") == {"skipped"}, "the wrong ones are brute forces themselves"
+
+
+def test_results_are_reported_as_they_come() -> None:
+    seen: list[LawResult] = []
+    results = check_backend("brute_force", cases=[PLAIN], report=seen.append)
+    assert seen == results
+    assert [result.law for result in results] == LAW_NAMES
+
+
+def test_compare_backends() -> None:
+    right = create_backend("brute_force", SMALL)
+    assert compare_backends(create_backend("token_index", SMALL), right, PLAIN) is None
+    found = compare_backends(right, wrong_backend(LosesAToken, PLAIN), PLAIN)
+    assert found == "at the start: brute_force allows token 18 (b'ab'), wrong refuses it (2 tokens differ)"
+    found = compare_backends(wrong_backend(DeadAfterTwo, PLAIN), right, PLAIN)
+    assert found is not None
+    assert found.startswith("after b'ab', tokens [0, 1]: brute_force allows token 0 (b'a'), wrong refuses it (6")
+    with pytest.raises(VocabularyCannotSpell):
+        compare_backends(create_backend("brute_force", GAPS), right, toy("ad|(ab)*d"))
+
+
+# The cases themselves.
+
+
+def test_cases_say_what_is_true() -> None:
+    for case in (*toy_cases(), *real_cases(["bytes"])):
+        assert case.error is not None or (case.texts and case.member is not None), case.name
+        for text in case.texts:
+            assert case.member is not None
+            assert case.member(text), (case.name, text)
+    names = [case.name for case in toy_cases()]
+    assert len(names) == len(set(names))
+    nested = next(case.member for case in toy_cases() if case.constraint.kind == "grammar")
+    assert [nested(text) for text in (b"", b"a", b"()", b"(a)", b"(())", b"((a)", b"(a", b")(", b"aa")] == [
+        *(False, True, True, True, True, False, False, False, False)
+    ]
+
+
+def test_gaps_are_where_they_are_said_to_be() -> None:
+    for case in toy_cases():
+        if case.constraint.kind in BruteForce.kinds and case.error is None:
+            compiled = BruteForce(case.vocab).compile(case.constraint)
+            assert compiled.complete != case.gaps, case.name

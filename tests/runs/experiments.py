@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import yaml
 
 from tokdfa.runs.config import load_config
@@ -47,3 +48,11 @@ def run_all(config: ExperimentConfig, **options: Any) -> tuple[RunSummary, dict[
     assert items["item_id"].is_unique
     rows = {row["label"]: row for row in items.to_dict("records")}
     return summary, rows, stored.samples()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; its parent may not have noticed yet."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from tests.runs.experiments import experiment, run_all, trick
+from tests.runs.experiments import experiment, gone, run_all, trick
 from tokdfa.runs import execute
 from tokdfa.runs.expand import expand
 from tokdfa.runs.store import open_run
@@ -53,7 +53,7 @@ def read_until(process, event, count):
 def wait_until_gone(pids, seconds=10.0):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids):
+        if all(map(gone, pids)):
             return
         time.sleep(0.02)
     raise AssertionError("processes of the run are still there")

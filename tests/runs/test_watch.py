@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from tests.runs.experiments import gone
 from tokdfa.bench import limits
 from tokdfa.bench.limits import Limits
 from tokdfa.constraint import Choice
@@ -69,7 +70,7 @@ def test_another_tokenizer_gets_another_worker(watch):
     pid = watch.pid
     assert answer(watch, job(tokenizer="nothing")).failure.message.startswith("UnknownNameError: there is no tokenizer")
     assert watch.pid != pid
-    assert not psutil.pid_exists(pid)
+    assert gone(pid)
 
 
 def test_a_worker_that_dies_while_it_prepares_is_replaced(watch):
@@ -83,7 +84,7 @@ def test_a_worker_that_dies_while_it_prepares_is_replaced(watch):
 def test_a_worker_killed_while_idle_is_noticed_at_the_next_job(watch):
     answer(watch, job())
     os.kill(watch.pid, signal.SIGKILL)
-    until(lambda: psutil.Process(watch.pid).status() == "zombie")
+    until(lambda: gone(watch.pid))
     assert answer(watch, job()).from_outside
     assert answer(watch, job()).result.failure is None
 
@@ -114,16 +115,16 @@ def test_closing_ends_the_job_at_work(watch):
     until(lambda: watch.activity().phase == "memory")
     pids = {watch.pid, watch.activity().pid}
     watch.close()
-    until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+    until(lambda: all(map(gone, pids)))
     assert answer(watch, job()).result.failure is None
 
 
 def test_a_worker_without_its_watcher_ends_with_its_fork(watch):
     watch.submit(job("sleep"))
     until(lambda: watch.activity().phase == "memory")
-    fork = psutil.Process(watch.activity().pid)
+    fork = watch.activity().pid
     watch.pipe.close()  # as when the watcher is killed
-    until(lambda: not fork.is_running() or fork.status() == "zombie")
+    until(lambda: gone(fork))
 
 
 def test_last_words_are_those_of_the_job_at_work(watch):

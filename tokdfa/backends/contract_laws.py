@@ -288,10 +288,9 @@ def _fork_independent(trial: Trial) -> str | None:
         expected = trial.mask_of(trial.at(prefix))
         first, second = matcher.fork(), matcher.fork()
         tokens = np.flatnonzero(expected)[:: max(1, int(expected.sum()) - 1)].tolist()
-        for token in tokens[:1]:
-            first.advance(token)
-        for token in tokens[-1:]:
-            matcher.advance(token)
+        for one, ahead in ((first, tokens[:1]), (matcher, tokens[-1:])):
+            if not all(advances(one, token) for token in ahead):
+                return f"{trial.name_prefix(prefix)}: {trial.name_token(ahead[0])} is refused once a fork has advanced"
         found = trial.difference(
             expected, trial.mask_of(second), ("the original", "a fork, when others have advanced,")
         )

@@ -51,6 +51,7 @@ class Trial:
         except TokdfaError as error:
             self.refusal = error
         self.is_small = self.vocab.size <= SMALL_SIZE
+        self._short_prefixes: dict[tuple[int, int], list[Prefix]] = {}
 
     def random(self, purpose: str) -> random.Random:
         """A generator of its own for each case and purpose."""
@@ -64,7 +65,7 @@ class Trial:
 
     def brute_force(self, liveness: str) -> BruteForceConstraint | None:
         """The brute force with the given option on this case, if it can take it and is not what is on trial."""
-        if isinstance(self.backend, BruteForce) or self.case.constraint.kind not in BruteForce.kinds:
+        if type(self.backend) is BruteForce or self.case.constraint.kind not in BruteForce.kinds:
             return None
         return _brute_force(self.vocab, self.case.constraint, liveness)
 
@@ -109,7 +110,8 @@ class Trial:
                     break
                 end_now = ends and (not text_tokens or choose.random() < _END_PROBABILITY)
                 token = choose.choice(self.vocab.end_tokens if end_now else text_tokens)
-                matcher.advance(token)
+                if not advances(matcher, token):
+                    break  # a law of its own says that this must not happen
                 walk.append(token)
             walks.append(tuple(walk))
         return walks
@@ -122,16 +124,25 @@ class Trial:
         return [*found, *sorted(along - set(found), key=lambda prefix: (len(prefix), prefix))]
 
     def short_prefixes(self, depth: int, limit: int) -> list[Prefix]:
-        """Prefixes of at most `depth` tokens, breadth first; at most `limit`."""
+        """Prefixes of at most `depth` tokens that can be taken, breadth first; at most `limit`. Remembered."""
+        if (depth, limit) not in self._short_prefixes:
+            self._short_prefixes[depth, limit] = self._find_short_prefixes(depth, limit)
+        return self._short_prefixes[depth, limit]
+
+    def _find_short_prefixes(self, depth: int, limit: int) -> list[Prefix]:
         choose = self.random("prefixes")
         found: list[Prefix] = [()]
         for prefix in found:
-            if len(prefix) == depth or len(found) >= limit:
+            if len(prefix) == depth:
                 break
             allowed = np.flatnonzero(self.mask_of(self.at(prefix))).tolist()
             if not self.is_small:
                 allowed = sorted(choose.sample(allowed, min(4, len(allowed))))
-            found.extend((*prefix, token) for token in allowed[: limit - len(found)])
+            for token in allowed:
+                if len(found) == limit:
+                    return found
+                if advances(self.at(prefix), token):
+                    found.append((*prefix, token))
         return found
 
     def some_tokens(self, ids: Iterable[int], purpose: str) -> list[int]:

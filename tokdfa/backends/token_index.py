@@ -289,5 +289,6 @@ def _warm_up() -> None:
     for options in ({"lazy": True}, {"walk": "per_token"}, {"cache_masks": False}):
         matcher = TokenIndex(vocab, **options).compile(Choice(["ab", "b"])).start()
         matcher.fill_mask(mask)
+        matcher.fill_mask(mask)  # the second time from the cache
         matcher.advance(0)
     TokenIndex(Vocabulary([b"ab", b""], end_tokens=[1])).compile(Choice(["ab", "a"]))

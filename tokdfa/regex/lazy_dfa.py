@@ -362,4 +362,5 @@ def _warm_up() -> None:
     dfa = LazyDfa(store, store.concat(body, store.union([EMPTY, store.repeat(looks, 0, 2)])))
     dfa.accepts(b"ab")
     dfa.to_dfa()
+    store.acyclic(np.array([0, 1], np.int32), np.ones((1, 8), np.int32), np.array([-1], np.int32))
     store._grow(FULL_NODES)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    Where = tuple[str | int, ...]
+    from tokdfa.runs.checks import Where
 
 #: Combinations of the options of one backend.
 MAX_GRID = 1_000
@@ -130,9 +130,8 @@ def _included(source: YamlSource, entry: dict[str, Any], where: Where) -> list[C
     included = checks.read_beside(source, entry["file"], (*where, "file"))
     items = checks.as_list(included, included.data, ())
     found = [_constraint(included, item, (index,)) for index, item in enumerate(items)]
-    checks.refuse_twice(
-        included, "constraint label", [one.label for one in found], [(index,) for index in range(len(found))]
-    )
+    places = [(index,) for index in range(len(found))]
+    checks.refuse_twice(included, "constraint label", [one.label for one in found], places)
     if "only" not in entry:
         return found
     by_label = {one.label: one for one in found}
@@ -180,9 +179,8 @@ def _backends(source: YamlSource, raw: dict[str, Any]) -> list[BackendEntry]:
         where: Where = ("backends", index)
         if isinstance(given, str):
             checks.require_known(source, where, "backend", given, backend_names())
-        grid = _grid(
-            source, {"name": given} if isinstance(given, str) else checks.as_mapping(source, given, where), where
-        )
+            given = {"name": given}
+        grid = _grid(source, checks.as_mapping(source, given, where), where)
         entries += grid
         places += [where] * len(grid)
     same: dict[tuple[str, str], str] = {}

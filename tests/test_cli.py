@@ -1,0 +1,136 @@
+"""The command line, run as a user runs it: arguments in, text and exit status out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tokdfa import cli
+from tokdfa.backends.registry import backend_names
+from tokdfa.runs.store import open_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXPERIMENT = """
+name: tiny
+question: Does the whole path work?
+tokenizers: [bytes]
+constraints:
+  - {label: date, regex: '[0-9]{4}-[0-9]{2}'}
+backends: [token_index, brute_force]
+reference: brute_force
+workloads:
+  - {kind: random_walk, walks: 1, steps: 5}
+measures: [compile, first_mask, mask, advance]
+repeats: 1
+seed: 0
+"""
+
+
+@pytest.fixture
+def tokdfa(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """Run the command with arguments; returns (exit status, what it printed, in one line of single spaces)."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["tokdfa", *arguments])
+        monkeypatch.setattr(cli, "console", cli.Console(width=200))
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        printed = capsys.readouterr()
+        code = ended.value.code
+        return (code if isinstance(code, int) else 0), " ".join((printed.out + printed.err).split())
+
+    return call
+
+
+def test_help_names_every_command(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("--help")
+    assert status == 0
+    for command in ("run", "report", "mask", "backends", "tokenizers", "check", "warmup"):
+        assert command in text
+
+
+def test_mask_prints_count_samples_and_end(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("mask", "--regex", "[0-9]{4}-(0[1-9]|1[0-2])?", "--tokenizer", "bytes", "--prefix", "2024-")
+    assert status == 0
+    assert "5 tokens: b'2' b'0' b'2' b'4' b'-'" in text
+    assert "allowed 2 of 257 tokens" in text
+    assert "may end yes" in text
+    assert "48 '0' 49 '1'" in text
+
+
+def test_mask_of_choices_shows_what_is_forced(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    arguments = ("mask", "-c", "yes", "-c", "yesterday", "-t", "bytes", "-p", "ye", "-b", "brute_force")
+    status, text = tokdfa(*arguments)
+    assert status == 0
+    assert "forced b's' (1 tokens)" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("mask", "-r", "a(", "-t", "bytes"), "at position 1 of the pattern"),
+        (("mask", "-r", "a", "-t", "byte"), "did you mean 'bytes'"),
+        (("mask", "-r", "a", "-t", "bytes", "-b", "tokenindex"), "did you mean 'token_index'"),
+        (("mask", "-r", "a", "-t", "bytes", "-o", "lazi=1"), "did you mean 'lazy'"),
+        (("mask", "-r", "a", "-t", "bytes", "-o", "lazy=maybe"), "true or false"),
+        (("mask", "-r", "a", "-t", "bytes", "-o", "lazy"), "NAME=VALUE"),
+        (("mask", "-r", "(?=b)a", "-t", "bytes"), "no text matches"),
+        (("mask", "-r", "abc", "-t", "bytes", "-p", "ax"), "after b'a', token 120 (b'x') is not allowed"),
+        (("mask", "-t", "bytes"), "--regex PATTERN, or --choice TEXT"),
+        (("run", "no/such/file.yaml"), "no/such/file.yaml"),
+        (("report", "no/such/folder"), "no run in this folder"),
+        (("check", "tokenindex"), "did you mean 'token_index'"),
+    ],
+)
+def test_errors_are_one_message_and_status_one(tokdfa, arguments: tuple[str, ...], message: str) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa(*arguments)
+    assert status == 1
+    assert text.startswith("error:") or "error:" in text
+    assert message in text
+    assert "Traceback" not in text
+
+
+def test_lists(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("backends")
+    assert status == 0
+    assert all(name in text for name in backend_names())
+    status, text = tokdfa("backends", "token_index")
+    assert status == 0
+    assert "trie | per_token" in text
+    status, text = tokdfa("tokenizers")
+    assert status == 0
+    assert all(name in text for name in ("mistral-v1", "tekken", "llama3", "hf:PATH"))
+
+
+def test_check_runs_the_laws(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("check", "token_index", "-o", "lazy=true")
+    assert status == 0
+    assert "no_dead_end" in text
+    assert "fork_independent" in text
+
+
+def test_an_experiment_from_yaml_to_report(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "tiny.yaml"
+    file.write_text(EXPERIMENT)
+    status, text = tokdfa("run", str(file), "--dry-run")
+    assert status == 0
+    assert "2 items" in text
+    assert not (tmp_path / "results").exists()
+
+    status, text = tokdfa("run", str(file), "--no-report")
+    assert status == 0
+    assert "2 ok" in text
+    (folder,) = (tmp_path / "results").iterdir()
+    assert set(open_run(folder).items().status) == {"ok"}
+
+    status, text = tokdfa("run", str(file), "--no-report")
+    assert status == 0
+    assert "2 were there already" in text
+
+    status, _ = tokdfa("report", str(tmp_path / "results"))
+    assert status == 0
+    assert (folder / "report" / "report.html").exists()
