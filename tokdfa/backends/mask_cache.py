@@ -8,7 +8,7 @@ which is as fast as copying 16 kB; wider ones are kept packed, equal ones once.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,41 +29,43 @@ class MaskCache:
     def __init__(self, limit: int) -> None:
         self.limit, self.nbytes = limit, 0
         self.lock = threading.RLock()
-        self._wide: dict[int, Mask] = {}
-        self._narrow: dict[int, npt.NDArray[np.int32]] = {}
+        #: State -> packed mask, and state -> tokens; the same dicts for ever, so that matchers may hold on to them.
+        self.wide: dict[Any, Mask] = {}
+        self.narrow: dict[Any, npt.NDArray[np.int32]] = {}
         self._same: dict[bytes, Mask] = {}
 
     def __len__(self) -> int:
-        return len(self._wide) + len(self._narrow)
+        return len(self.wide) + len(self.narrow)
 
     def fill(self, state: int, out: Mask) -> bool:
         """Write the mask of `state` into `out` (checked by the caller); False if it is not kept."""
-        wide = self._wide.get(state)
-        if wide is not None:
-            np.copyto(out, wide)
-            return True
-        narrow = self._narrow.get(state)
+        narrow = self.narrow.get(state)
         if narrow is not None:
             _write_tokens_kernel(narrow, out)
             return True
-        return False
+        wide = self.wide.get(state)
+        if wide is not None:
+            np.copyto(out, wide)
+        return wide is not None
 
     def keep(self, state: int, mask: Mask) -> None:
         """Remember `mask`; it is copied. O(words)."""
         with self.lock:
             if self.nbytes > self.limit:
-                self._wide, self._narrow, self._same, self.nbytes = {}, {}, {}, 0
+                for kept in (self.wide, self.narrow, self._same):
+                    kept.clear()
+                self.nbytes = 0
             tokens = np.empty(NARROW, dtype=np.int32)
             count = _list_tokens_kernel(mask, tokens)
             if count >= 0:
-                self._narrow[state] = tokens[:count].copy()
+                self.narrow[state] = tokens[:count].copy()
                 self.nbytes += 4 * count
                 return
             key = mask.tobytes()
             if key not in self._same:
                 self._same[key] = np.frombuffer(key, dtype=np.int32)
                 self.nbytes += len(key)
-            self._wide[state] = self._same[key]
+            self.wide[state] = self._same[key]
 
 
 @kernel

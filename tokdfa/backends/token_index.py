@@ -12,7 +12,7 @@ Options, each of them a variant that the literature has used:
 - ``walk``: ``trie`` shares the prefixes of tokens (`tokdfa.vocabulary.walk`); ``per_token`` runs every token from every
   state byte by byte, as Outlines first did.
 - ``cache_masks``: keep the mask of a state once made (see `tokdfa.backends.mask_cache`). Without it each mask is made
-  anew, from the table or by a walk. (A narrow row of the explicit table is written directly in either case.)
+  anew, from the table or by a walk.
 - ``minimal``: minimise the DFA before indexing (explicit index only).
 
 Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token; else of
@@ -27,7 +27,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.mask_cache import NARROW, MaskCache
+from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.regex.lazy_dfa import LazyDfa
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
+INT32 = np.dtype(np.int32)
 
 
 class TokenIndex(Backend):
@@ -104,6 +108,16 @@ class _IndexMatcher(StateMatcher[int]):
     def __init__(self, index: LazyTokenIndex | ExplicitTokenIndex) -> None:
         super().__init__(index.vocab, 0)
         self._index = index
+        self._narrow = index.cache.narrow
+        self._shape = (masks.mask_words(index.vocab.size),)
+
+    def fill_mask(self, out: Mask) -> None:
+        # the path of narrow masks seen before, with as little Python as possible; everything else goes the usual way
+        tokens = self._narrow.get(self.state)
+        if tokens is None or out.dtype is not INT32 or out.shape != self._shape or not out.flags.carray:
+            super().fill_mask(out)
+        else:
+            _write_tokens_kernel(tokens, out)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._index.step(state, token)
@@ -234,14 +248,14 @@ class ExplicitTokenIndex(CompiledConstraint):
         return dict(zip(tokens.tolist(), self.table.targets[row].tolist(), strict=True))
 
     def make_mask(self, state: int, out: Mask, counters: dict[str, int]) -> None:
-        """Write the mask of `state` from its row; a wide one is kept if masks are cached."""
-        count = _write_row_kernel(self.table.offsets, self.table.ranks, self._order, state, out)
+        """Write the mask of `state` from its row, and keep it if masks are cached."""
+        _write_row_kernel(self.table.offsets, self.table.ranks, self._order, state, out)
         if self.accepting[state]:
             _set_ends(out, self.vocab)
-        if count > NARROW and self._keep:  # a narrow row is as fast as any cache
+        if self._keep:
             self.cache.keep(state, out)
             self._update_sizes()
-            _count(counters, masks_made=1)
+        _count(counters, masks_made=1)
 
 
 def _count(counters: dict[str, int], **work: int) -> None:
@@ -270,13 +284,12 @@ def _read_bytes_kernel(transitions, byte_class, byte_data, position, end, row): 
 
 @kernel
 def _write_row_kernel(offsets, ranks, order, state, out):  # type: ignore[no-untyped-def]
-    """Overwrite `out` with the tokens of a row; returns how many there are."""
+    """Overwrite `out` with the tokens of a row."""
     out[:] = 0
     begin, end = offsets[state], offsets[state + 1]
     for k in range(begin, end):
         token = order[ranks[k]]
         out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
-    return end - begin
 
 
 def _warm_up() -> None:

@@ -42,7 +42,7 @@ PEER_OPTIONS: dict[str, dict[str, Any]] = {"llguidance": {"slices": "off"}}
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one tokenizer and one pattern; a row for each engine.
 
-    `settings`: tokenizer (name), label, regex (with search, ascii_classes, flags), repeats, peers (backend names). `seed`
+    `settings`: tokenizer (name), label, regex (and search, ascii_classes, flags), repeats, peers (names). `seed`
     is not used: nothing is random.
     """
     peers = list(settings.get("peers", ["llguidance"]))

@@ -33,6 +33,7 @@ KINDS: dict[str, str | None] = {
     "backends": None,
     "trie_walk": "tokdfa.bench.trie_walk:run_item",
     "regex_states": "tokdfa.bench.regex_states:run_item",
+    "seen_masks": "tokdfa.bench.seen_masks:run_item",
 }
 
 

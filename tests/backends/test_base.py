@@ -1,0 +1,351 @@
+"""Options, the interface's own behaviour, `StateMatcher`, and the registry."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import types
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+import tokdfa
+from tokdfa import mask as masks
+from tokdfa.backends import registry
+from tokdfa.backends.base import YES, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.registry import (
+    BUILT_IN,
+    backend_class,
+    backend_info,
+    backend_names,
+    backends,
+    create_backend,
+)
+from tokdfa.constraint import Choice, Constraint, Grammar, Regex
+from tokdfa.errors import (
+    OptionError,
+    TokdfaError,
+    TokenRefused,
+    UnknownNameError,
+    UnsupportedConstraint,
+)
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tokdfa.mask import Mask
+
+VOCAB = Vocabulary([b"x", b"xx", b"y", b"", b"", b""], end_tokens=[3, 5], special_tokens={4: "<s>"}, name="xy")
+
+
+class CountUp(Backend):
+    """Accepts exactly `length` letters x."""
+
+    name: ClassVar[str] = "count_up"
+    summary: ClassVar[str] = "counts letters"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("length", int, 3, "how many", minimum=0),
+        Option("rate", float, 0.5, "how fast", minimum=0.0),
+        Option("mode", str, "up", "which way", choices=("up", "down")),
+        Option("loud", bool, False, "how loud"),
+        Option("cap", int, None, "how far", optional=True),
+    )
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        return CountUpConstraint(constraint, self.vocab, self.name, self.settings["length"])
+
+
+class CountUpConstraint(CompiledConstraint):
+    def __init__(self, constraint: Constraint, vocab: Vocabulary, name: str, length: int) -> None:
+        super().__init__(constraint, vocab, name)
+        self.length = length
+
+    def start(self, context: Any = ()) -> CountUpMatcher:
+        return CountUpMatcher(self)
+
+
+class CountUpMatcher(StateMatcher[int]):
+    def __init__(self, compiled: CountUpConstraint) -> None:
+        super().__init__(compiled.vocab, 0)
+        self.compiled = compiled
+
+    def _step(self, state: int, token: int) -> int | None:
+        spelled = self.vocab.token_bytes(token)
+        fits = spelled and set(spelled) == set(b"x") and state + len(spelled) <= self.compiled.length
+        return state + len(spelled) if fits else None
+
+    def _accepts(self, state: int) -> bool:
+        return state == self.compiled.length
+
+    def _fill(self, state: int, out: Mask) -> None:
+        out.fill(0)
+        for token in range(self.vocab.size):
+            if self._next(token) is not None:
+                masks.set_token(out, token)
+
+    def _fork_empty(self) -> CountUpMatcher:
+        return CountUpMatcher(self.compiled)
+
+
+def allowed(matcher: Any) -> list[int]:
+    mask = masks.allocate_mask(VOCAB.size)
+    matcher.fill_mask(mask)
+    return masks.mask_to_ids(mask).tolist()
+
+
+# Options.
+
+
+def test_settings_are_defaults_and_what_was_given() -> None:
+    backend = CountUp(VOCAB, length=2, rate=1, cap=7)
+    assert backend.settings == {"length": 2, "rate": 1.0, "mode": "up", "loud": False, "cap": 7}
+    assert isinstance(backend.settings["rate"], float)
+    assert CountUp(VOCAB, cap=None).settings["cap"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"length": "3"}, "option 'length' takes a int, not '3'"),
+        ({"length": 3.0}, "option 'length' takes a int, not 3.0"),
+        ({"length": True}, "option 'length' takes a int, not True"),
+        ({"length": None}, "option 'length' takes a int, not None"),
+        ({"length": -1}, "option 'length' must be at least 0, not -1"),
+        ({"rate": -0.5}, "option 'rate' must be at least 0.0, not -0.5"),
+        ({"rate": False}, "option 'rate' takes a float, not False"),
+        ({"mode": "sideways"}, "option 'mode' must be one of up, down, not 'sideways'"),
+        ({"loud": 1}, "option 'loud' takes a bool, not 1"),
+    ],
+)
+def test_wrong_values_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        CountUp(VOCAB, **options)
+    assert str(caught.value) == message
+
+
+def test_unknown_options_name_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="no option of backend count_up 'lenght'; did you mean 'length'"):
+        CountUp(VOCAB, lenght=3)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        *(("length", "12", 12), ("rate", "0.25", 0.25), ("mode", "down", "down"), ("loud", "Yes", True)),
+        *(("loud", "off", False), ("cap", "none", None), ("cap", "4", 4)),
+    ],
+)
+def test_options_are_read_from_text(option: str, text: str, value: object) -> None:
+    parsed = {one.name: one for one in CountUp.options}[option].parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [("length", "x"), ("length", "-1"), ("length", "none"), ("loud", "2"), ("mode", "")]
+)
+def test_wrong_texts_are_refused(option: str, text: str) -> None:
+    with pytest.raises(OptionError, match=f"option '{option}'"):
+        {one.name: one for one in CountUp.options}[option].parse(text)
+
+
+# Compiling.
+
+
+def test_support_has_a_truth_value_and_a_reason() -> None:
+    backend = CountUp(VOCAB)
+    assert backend.supports(Regex("x")) == YES
+    assert backend.supports(Choice(["x"]))
+    answer = backend.supports(Grammar("start: A"))
+    assert not answer
+    assert answer == Support(False, "count_up takes regex and choice, not grammar")
+    with pytest.raises(UnsupportedConstraint, match="count_up takes regex and choice, not grammar"):
+        backend.compile(Grammar("start: A"))
+
+
+def test_compiled_constraints_say_what_they_are() -> None:
+    compiled = CountUp(VOCAB).compile(Regex("x{3}"))
+    assert (compiled.constraint, compiled.vocab, compiled.backend_name) == (Regex("x{3}"), VOCAB, "count_up")
+    assert (dict(compiled.phases), compiled.sizes) == ({}, {})
+
+
+def test_phases_add_up_in_order() -> None:
+    phases = Phases()
+    with phases.measure("parse"):
+        pass
+    with phases.measure("index"):
+        pass
+    before = phases["parse"]
+    with pytest.raises(KeyError), phases.measure("parse"):
+        raise KeyError
+    assert list(phases) == ["parse", "index"]
+    assert phases["parse"] > before >= 0
+
+
+def test_abstract_classes_cannot_be_made() -> None:
+    for base in (Backend, CompiledConstraint, StateMatcher):
+        with pytest.raises(TypeError, match="abstract"):
+            base(VOCAB)
+
+
+# StateMatcher.
+
+
+def test_a_text_from_start_to_end() -> None:
+    matcher = CountUp(VOCAB).compile(Regex("xxx")).start()
+    assert (allowed(matcher), matcher.can_end(), matcher.is_finished()) == ([0, 1], False, False)
+    matcher.advance(1)
+    assert (allowed(matcher), matcher.allows(0), matcher.allows(1)) == ([0], True, False)
+    matcher.advance(0)
+    assert (allowed(matcher), matcher.can_end()) == ([3, 5], True)
+    matcher.advance(5)
+    assert (allowed(matcher), matcher.can_end(), matcher.is_finished()) == ([], False, True)
+    assert not any(matcher.allows(token) for token in range(-2, 9))
+
+
+def test_refusals_say_why() -> None:
+    matcher = CountUp(VOCAB, length=1).compile(Regex("x")).start()
+    reasons = {
+        1: "its bytes b'xx' cannot come next",
+        2: "its bytes b'y' cannot come next",
+        3: "it is an end token and the text is not complete here",
+        4: "it spells no text",
+        6: "the vocabulary has the ids 0 to 5",
+        -1: "the vocabulary has the ids 0 to 5",
+    }
+    for token, reason in reasons.items():
+        with pytest.raises(TokenRefused) as caught:
+            matcher.advance(token)
+        assert str(caught.value) == f"token {token} is not allowed: {reason}"
+        assert caught.value.token == token
+        assert allowed(matcher) == [0]
+    matcher.advance(0)
+    matcher.advance(3)
+    for token in (0, 3, 99):
+        with pytest.raises(TokenRefused, match="an end token has been taken already"):
+            matcher.advance(token)
+
+
+def test_rollback() -> None:
+    matcher = CountUp(VOCAB).compile(Regex("xxx")).start()
+    for token in (0, 1, 3):
+        matcher.advance(token)
+    matcher.rollback(0)
+    assert matcher.is_finished()
+    matcher.rollback(1)
+    assert (matcher.is_finished(), matcher.can_end()) == (False, True)
+    matcher.rollback(2)
+    assert allowed(matcher) == [0, 1]
+    matcher.advance(1)
+    for count in (2, -1):
+        with pytest.raises(TokdfaError, match=f"cannot take back {count} tokens: 1 were taken"):
+            matcher.rollback(count)
+    assert allowed(matcher) == [0]
+
+
+def test_forks_go_their_own_ways() -> None:
+    matcher = CountUp(VOCAB).compile(Regex("xxx")).start()
+    matcher.advance(0)
+    fork = matcher.fork()
+    fork.advance(1)
+    assert (matcher.can_end(), fork.can_end()) == (False, True)
+    matcher.rollback(1)
+    fork.rollback(2)
+    assert allowed(matcher) == allowed(fork) == [0, 1]
+
+
+def test_forced_tokens_stop_at_a_choice_and_at_the_limit() -> None:
+    vocab = Vocabulary([b"x", b""], end_tokens=[1])
+    matcher = CountUp(vocab, length=70).compile(Regex("x")).start()
+    assert matcher.forced_tokens(limit=3) == [0, 0, 0]
+    assert matcher.forced_tokens() == [0] * 64
+    assert matcher.forced_tokens(100) == [0] * 70 + [1]
+    two_ends = CountUp(VOCAB, length=1).compile(Regex("x")).start()
+    assert two_ends.forced_tokens() == [0], "which end token comes next is not forced"
+
+
+def test_a_wrong_buffer_is_refused_and_left_alone() -> None:
+    matcher = CountUp(VOCAB).compile(Regex("xxx")).start()
+    for wrong in (masks.allocate_mask(33), masks.allocate_mask(6).view("uint32"), [0]):
+        with pytest.raises(TokdfaError, match="the mask must be an int32 array"):
+            matcher.fill_mask(wrong)
+
+
+# The registry.
+
+
+def test_names_and_classes() -> None:
+    assert backend_names()[: len(BUILT_IN)] == list(BUILT_IN)
+    for name in backend_names():
+        found = backend_class(name)
+        assert issubclass(found, Backend)
+        assert found.name == name
+        assert found.summary
+        assert found.kinds
+        names = [option.name for option in found.options]
+        assert len(names) == len(set(names))
+        for option in found.options:
+            assert option.check(option.default) == option.default, "a default must be admissible"
+            assert option.help
+
+
+def test_unknown_names_name_the_nearest() -> None:
+    for ask in (backend_class, backend_info, lambda name: create_backend(name, VOCAB)):
+        with pytest.raises(UnknownNameError, match="no backend 'token_indx'; did you mean 'token_index'"):
+            ask("token_indx")
+
+
+def test_compile_by_name() -> None:
+    compiled = tokdfa.compile(Regex("x{2}"), VOCAB, backend="brute_force", max_states=10)
+    assert compiled.backend_name == "brute_force"
+    assert allowed(compiled.start()) == [0, 1]
+    assert tokdfa.compile(Regex("x{2}"), VOCAB).backend_name == "token_index"
+
+
+def test_what_there_is() -> None:
+    assert tokdfa.backends() == backends()
+    assert list(backends()) == backend_names()
+    info = backend_info("llguidance")
+    assert (info.name, info.packages, info.installed) == ("llguidance", ("llguidance",), True)
+    assert "regex" in info.kinds
+    assert [option.name for option in info.options][:2] == ["dialect", "slices"]
+
+
+@pytest.fixture
+def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The entry points of other packages, to be filled by the test."""
+    points: list[Any] = []
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
+    registry._targets.cache_clear()
+    yield points
+    registry._targets.cache_clear()
+
+
+def test_other_packages_add_backends(entry_points: list[Any]) -> None:
+    entry_points.append(types.SimpleNamespace(name="count_up", value=f"{__name__}:CountUp"))
+    assert backend_names() == [*BUILT_IN, "count_up"]
+    assert backend_class("count_up") is CountUp
+    assert create_backend("count_up", VOCAB, length=9).settings["length"] == 9
+
+
+def test_two_backends_of_one_name(entry_points: list[Any]) -> None:
+    entry_points.append(types.SimpleNamespace(name="token_index", value="elsewhere:TokenIndex"))
+    with pytest.raises(TokdfaError, match=r"two backends are called 'token_index': .* and elsewhere:TokenIndex"):
+        backend_names()
+
+
+def test_a_target_that_is_no_backend(entry_points: list[Any]) -> None:
+    entry_points.append(types.SimpleNamespace(name="odd", value=f"{__name__}:VOCAB"))
+    with pytest.raises(TokdfaError, match=r"backend 'odd': .*:VOCAB is not a subclass of Backend"):
+        backend_class("odd")
+
+
+def test_missing_packages_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    info = backend_info("glrmask")
+    assert (info.missing, info.installed) == (("glrmask",), False)
+    assert backend_info("brute_force").installed
