@@ -108,16 +108,21 @@ class _IndexMatcher(StateMatcher[int]):
     def __init__(self, index: LazyTokenIndex | ExplicitTokenIndex) -> None:
         super().__init__(index.vocab, 0)
         self._index = index
-        self._narrow = index.cache.narrow
+        self._narrow, self._wide = index.cache.narrow, index.cache.wide
         self._shape = (masks.mask_words(index.vocab.size),)
 
     def fill_mask(self, out: Mask) -> None:
-        # the path of narrow masks seen before, with as little Python as possible; everything else goes the usual way
-        tokens = self._narrow.get(self.state)
-        if tokens is None or out.dtype is not INT32 or out.shape != self._shape or not out.flags.carray:
-            super().fill_mask(out)
-        else:
-            _write_tokens_kernel(tokens, out)
+        # the path of masks seen before, with as little Python as possible; everything else goes the usual way
+        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray:
+            tokens = self._narrow.get(self.state)
+            if tokens is not None:
+                _write_tokens_kernel(tokens, out)
+                return
+            packed = self._wide.get(self.state)
+            if packed is not None:
+                np.copyto(out, packed)
+                return
+        super().fill_mask(out)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._index.step(state, token)
