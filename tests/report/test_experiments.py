@@ -34,7 +34,7 @@ def texts():
 
 
 def test_every_question_has_its_file():
-    assert NAMES == ["quickstart", "regex_speed", "regex_states", "smoke", "trie_walk"]
+    assert NAMES == ["quickstart", "regex_speed", "regex_states", "seen_masks", "smoke", "trie_walk"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ dialect, a JsonSchema as ``%json``. What matters for a comparison:
 - *Memory of the last mask.* Asked twice in the same state, llguidance returns the last mask again.
 - *Vocabulary.* Tokens that begin with byte FF mean special tokens to it; they occur in no UTF-8 text. It knows several
   end tokens; we never let it take one.
-- *Errors.* It reports nothing but goes into an error state; `fill_mask` asks for it and raises LimitExceeded.
+- *Errors.* It reports nothing but goes into an error state; the matcher asks for it and raises LimitExceeded.
 - *Dead ends.* It does not look whether the vocabulary can spell what remains. A text that no token can continue is an
   error state to it, from which it cannot go back, so the matcher starts anew then.
 """
@@ -144,14 +144,21 @@ class _LlguidanceMatcher(PeerMatcher):
             out.fill(0)  # what it says now is "end", whether or not the text is complete
             if peer.is_accepting():
                 self.set_end_bits(out)
-            elif not peer.get_error().startswith(_DEAD_END):
-                raise _limit_exceeded(self._compiled.constraint.name, first_lines(peer.get_error()))
+            else:
+                self._raise_error()
 
     def _take(self, token: int) -> bool:
-        return bool(self._peer.try_consume_tokens([token]) == 1)
+        return self._peer.try_consume_tokens([token]) == 1 or self._raise_error()
 
     def _would_take(self, token: int) -> bool:
-        return bool(self._peer.validate_tokens([token]) == 1)
+        return self._peer.validate_tokens([token]) == 1 or self._raise_error()
+
+    def _raise_error(self) -> bool:
+        """Raise what llguidance has to say if it has given up; False if it has not, or is at a dead end."""
+        said = self._peer.get_error()
+        if said and not said.startswith(_DEAD_END):
+            raise _limit_exceeded(self._compiled.constraint.name, first_lines(said))
+        return False
 
     def _accepts(self) -> bool:
         return bool(self._peer.is_accepting())

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Choice, Grammar, Regex
 
 #: More branches than this come from no pattern that a person wrote.
-MAX_BRANCHES = 64
+MAX_BRANCHES = 1000
 _ANY_TEXT = Repeat(CharSet(ALL), 0, None)
 _TEXT_ANCHORS = frozenset({"text_start", "text_end"})
 _SAID = {
