@@ -149,6 +149,14 @@ def test_products_stop_at_their_limit(operation):
     assert (error.value.limit, error.value.value) == ("states", 929)
 
 
+def test_a_product_visits_no_pair_that_cannot_matter():
+    two_words, many_states = subset_construction(glushkov(("repeat", byte_set(b"a"), 1, 2))), cycle(500)
+    assert difference(two_words, many_states, limit=3).state_count == 3
+    assert intersection(two_words, many_states, limit=3).state_count == 0
+    with pytest.raises(LimitExceeded):
+        difference(many_states, two_words, limit=3)
+
+
 def kernels() -> dict[str, numba.core.dispatcher.Dispatcher]:
     modules = [importlib.import_module(f"tokdfa.automata.{name}") for name in ("algebra", "liveness", "minimize")]
     return {name: value for module in modules for name, value in vars(module).items() if name.endswith("_kernel")}

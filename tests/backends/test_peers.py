@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import sys
-import unicodedata
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +203,6 @@ def test_own_patterns() -> None:
 def test_unicode_versions_differ_in_the_own_dialect_only(peer: str) -> None:
     """U+11DE0 is a digit since Unicode 17; the peers' tables are of version 16."""
     new_digit = "\U00011de0"
-    assert unicodedata.category(new_digit) in ("Nd", "Cn")
     assert accepts(start(peer, Regex(r"\d")), new_digit)
     assert not accepts(start(peer, Regex(r"\d"), dialect="own"), new_digit)
     for dialect in ("tokdfa", "own"):
@@ -293,13 +291,12 @@ def test_the_primer_leaves_no_trace(peer: str, size: int | None) -> None:
 
 def test_llguidance_limits() -> None:
     regex = Regex("[a-z]*(foo|bar){3}")
-    with pytest.raises(LimitExceeded, match="llguidance gave up on .*: lexer error: too many states: 18 >= 2"):
+    with pytest.raises(LimitExceeded, match=r"llguidance gave up on .*: lexer error: too many states: 18 >= 2"):
         allowed(start("llguidance", regex, max_states=2))
     matcher = start("llguidance", regex, max_states=20)
     assert len(allowed(matcher)) == 27
     with pytest.raises(LimitExceeded, match="too many states: 20 >= 20"):
-        while True:
-            matcher.advance(ord("f"))
+        accepts(matcher, "xfoobarfoo")
     starved = start("llguidance", Regex("(a|b|ab){1,500}(x|yy|z){3}"), step_fuel=10, precompute_large=False)
     with pytest.raises(LimitExceeded, match="too many expressions"):
         allowed(starved)

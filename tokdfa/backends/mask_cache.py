@@ -48,24 +48,33 @@ class MaskCache:
             np.copyto(out, wide)
         return wide is not None
 
+    def keep_narrow(self, state: int, tokens: npt.NDArray[np.int32]) -> None:
+        """Remember the mask that holds exactly `tokens`, which nobody may change any more."""
+        with self.lock:
+            self._make_room()
+            self.narrow[state] = tokens
+            self.nbytes += tokens.nbytes
+
     def keep(self, state: int, mask: Mask) -> None:
         """Remember `mask`; it is copied. O(words)."""
+        tokens = np.empty(NARROW, dtype=np.int32)
+        count = _list_tokens_kernel(mask, tokens)
+        if count >= 0:
+            self.keep_narrow(state, tokens[:count].copy())
+            return
         with self.lock:
-            if self.nbytes > self.limit:
-                for kept in (self.wide, self.narrow, self._same):
-                    kept.clear()
-                self.nbytes = 0
-            tokens = np.empty(NARROW, dtype=np.int32)
-            count = _list_tokens_kernel(mask, tokens)
-            if count >= 0:
-                self.narrow[state] = tokens[:count].copy()
-                self.nbytes += 4 * count
-                return
+            self._make_room()
             key = mask.tobytes()
             if key not in self._same:
                 self._same[key] = np.frombuffer(key, dtype=np.int32)
                 self.nbytes += len(key)
             self.wide[state] = self._same[key]
+
+    def _make_room(self) -> None:
+        if self.nbytes > self.limit:
+            for kept in (self.wide, self.narrow, self._same):
+                kept.clear()
+            self.nbytes = 0
 
 
 @kernel

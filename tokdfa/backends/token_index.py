@@ -27,7 +27,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
+from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
@@ -214,6 +214,7 @@ class ExplicitTokenIndex(CompiledConstraint):
         self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
         self._keep = bool(backend.settings["cache_masks"])
         self._order, self._rank_of = self.vocab.trie.order, self.vocab.trie.rank_of
+        self._ends = np.array(self.vocab.end_tokens, dtype=np.int32)
         with phases.measure("index"):
             by_trie = backend.settings["walk"] == "trie"
             table = build_token_table(self.vocab, dfa, by_trie=by_trie, max_entries=backend.settings["max_transitions"])
@@ -224,14 +225,12 @@ class ExplicitTokenIndex(CompiledConstraint):
                     raise cannot_spell(dfa, self.vocab, constraint.name)
                 table = table.keep(live)
             self.table = table.compact()
-        self._update_sizes()
-
-    def _update_sizes(self) -> None:
+        self._table_bytes = self.table.nbytes + self.accepting.nbytes + self.dfa.nbytes
         self.sizes = {
             "states": len(self.accepting),
             "transitions": len(self.table.ranks),
             "byte_classes": self.dfa.class_count,
-            "bytes": self.table.nbytes + self.accepting.nbytes + self.dfa.nbytes + self.cache.nbytes,
+            "bytes": self._table_bytes,
         }
 
     def start(self, context: Sequence[int] = ()) -> _IndexMatcher:
@@ -254,13 +253,21 @@ class ExplicitTokenIndex(CompiledConstraint):
 
     def make_mask(self, state: int, out: Mask, counters: dict[str, int]) -> None:
         """Write the mask of `state` from its row, and keep it if masks are cached."""
-        _write_row_kernel(self.table.offsets, self.table.ranks, self._order, state, out)
-        if self.accepting[state]:
-            _set_ends(out, self.vocab)
-        if self._keep:
-            self.cache.keep(state, out)
-            self._update_sizes()
-        _count(counters, masks_made=1)
+        begin, end = self.table.offsets[state : state + 2].tolist()
+        if self._keep and end - begin + len(self._ends) <= NARROW:
+            tokens = self._order[self.table.ranks[begin:end]]
+            if self.accepting[state]:
+                tokens = np.concatenate([tokens, self._ends])
+            self.cache.keep_narrow(state, tokens)
+            _write_tokens_kernel(tokens, out)
+        else:
+            _write_row_kernel(self.table.ranks, begin, end, self._order, out)
+            if self.accepting[state]:
+                _set_ends(out, self.vocab)
+            if self._keep:
+                self.cache.keep(state, out)
+        self.sizes["bytes"] = self._table_bytes + self.cache.nbytes
+        counters["masks_made"] = counters.get("masks_made", 0) + 1
 
 
 def _count(counters: dict[str, int], **work: int) -> None:
@@ -288,10 +295,9 @@ def _read_bytes_kernel(transitions, byte_class, byte_data, position, end, row): 
 
 
 @kernel
-def _write_row_kernel(offsets, ranks, order, state, out):  # type: ignore[no-untyped-def]
-    """Overwrite `out` with the tokens of a row."""
+def _write_row_kernel(ranks, begin, end, order, out):  # type: ignore[no-untyped-def]
+    """Overwrite `out` with the tokens of ranks[begin:end]."""
     out[:] = 0
-    begin, end = offsets[state], offsets[state + 1]
     for k in range(begin, end):
         token = order[ranks[k]]
         out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
