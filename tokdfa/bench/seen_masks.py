@@ -3,7 +3,7 @@
 The other experiments replay walks, so their masks are partly first visits, and they measure the engines in turn, step
 by step, so each finds the caches full of the others' data. In a decoding loop one engine runs by itself and meets the
 same few states again and again. Here each engine gets blocks of its own: a matcher for each position of a seeded random
-walk fills its mask once, untimed, and then all of them are filled again and again, in blocks of one engine, A B C A B C.
+walk fills its mask once, untimed; then all of them are filled again and again, in blocks of one engine, A B C A B C.
 
 An engine that remembers only its last mask answers from memory too, as every position has a matcher of its own.
 Rows: median and 99th percentile in nanoseconds over all positions and rounds, the Python call included.
