@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Packages whose version can change a number or a mask, beside those that the backends name.
 PACKAGES = (
-    *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "interegular", "lark", "regex"),
+    *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "regex"),
     *("mistral-common", "sentencepiece", "tiktoken", "tokenizers", "llama-models", "torch", "transformers"),
 )
 GIT_SECONDS = 10.0
@@ -42,7 +42,7 @@ def collect(config: ExperimentConfig, groups: Iterable[Group], processes: int) -
         "tokdfa": tokdfa.__version__,
         "git": git_state(Path(tokdfa.__file__).parent),
         "packages": package_versions([*PACKAGES, *used]),
-        "python": {"version": platform.python_version(), "build": sys.version, "executable": sys.executable},
+        "python": {"version": platform.python_version(), "build": sys.version},
         "machine": machine_facts(),
         "calibration": calibrate(),
         "environment": {"processes": processes, **ONE_THREAD},
