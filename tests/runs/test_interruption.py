@@ -153,6 +153,11 @@ def test_a_second_interruption_is_raised_at_once(tmp_path):
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        execute.run(experiment(tmp_path, trick("sleep")), progress=interrupt_twice)
+    # a shell may have started us with SIGINT ignored, as it does for commands in the background
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            execute.run(experiment(tmp_path, trick("sleep")), progress=interrupt_twice)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not psutil.Process().children(recursive=True)
