@@ -100,8 +100,13 @@ def _kernel_files(namespace: dict[str, Any], seen: set[str]) -> Iterator[str]:
 
 
 def _marker() -> Path:
-    """A file whose name changes with every kernel file, numba's version and the processor numba compiles for."""
+    """A file whose name changes with every kernel file, its place, numba's version and the processor compiled for."""
     package = Path(__file__).parent
     sources = sorted(path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes())
-    parts = [numba.__version__, numba_config.CPU_NAME or "host", *(_file_stamp(str(path)) for path in sources)]
+    parts = [
+        str(package),
+        numba.__version__,
+        numba_config.CPU_NAME or "host",
+        *(_file_stamp(str(path)) for path in sources),
+    ]
     return kernel_folder() / f"warm-{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:24]}"

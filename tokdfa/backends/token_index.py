@@ -61,7 +61,7 @@ class TokenIndex(Backend):
         Option("cache_masks", bool, True, "keep each state's packed mask once made"),
         Option("minimal", bool, True, "minimise the DFA before indexing it (explicit index only)"),
         Option("max_states", int, 100_000, "limit on DFA states before minimisation", minimum=1),
-        Option("max_transitions", int, 100_000_000, "limit on index entries (8 bytes each)", minimum=1),
+        Option("max_transitions", int, 30_000_000, "limit on index entries (8 bytes each)", minimum=1),
         Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 

@@ -58,7 +58,7 @@ class TokenTable(NamedTuple):
 
 
 def build_token_table(
-    vocab: Vocabulary, dfa: Dfa, *, by_trie: bool = True, max_entries: int = 100_000_000
+    vocab: Vocabulary, dfa: Dfa, *, by_trie: bool = True, max_entries: int = 30_000_000
 ) -> TokenTable:
     """The table of a DFA with only live states. LimitExceeded past `max_entries`."""
     trie = vocab.trie
