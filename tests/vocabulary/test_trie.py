@@ -72,18 +72,13 @@ def test_filter_is_the_trie_of_the_rest(vocab: Vocabulary, random: object) -> No
     assert np.array_equal(vocab.trie.filter(keep).nodes, fresh.nodes)
 
 
-def test_ranks_and_first_children() -> None:
+def test_ranks() -> None:
     trie = ODD.trie
     assert trie.order[trie.rank_of[trie.order]].tolist() == trie.order.tolist()
     assert (trie.rank_of[[3, 12, 20]] == -1).all()
     ranks = (trie.ranked_nodes >> np.uint64(43)).astype(int)
     with_token = [trie.token(node) for node in range(trie.node_count)]
     assert [trie.order[rank] if rank < len(trie.order) else -1 for rank in ranks.tolist()] == with_token
-    for byte in range(256):
-        begin, end = trie.first_child[byte], trie.first_child[byte + 1]
-        roots = [node for node in range(begin, end) if trie.depth(node) == 0]
-        assert all(trie.byte(node) == byte for node in roots)
-        assert len(roots) == sum(trie.byte(node) == byte for node in trie.children())
 
 
 def test_an_empty_trie() -> None:

@@ -28,7 +28,6 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
-from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
 from tokdfa.token_automata.token_index import build_token_table
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
+#: The most states that a lazy index ever makes: a generation visits few, so this only bounds memory.
+LAZY_STATES = 10_000_000
 #: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
 INT32 = np.dtype(np.int32)
 
@@ -60,43 +61,26 @@ class TokenIndex(Backend):
         Option("walk", str, "trie", "how the tokens allowed in a state are found", choices=("trie", "per_token")),
         Option("cache_masks", bool, True, "keep each state's packed mask once made"),
         Option("minimal", bool, True, "minimise the DFA before indexing it (explicit index only)"),
-        Option("max_states", int, 100_000, "limit on DFA states before minimisation", minimum=1),
-        Option("max_transitions", int, 30_000_000, "limit on index entries (8 bytes each)", minimum=1),
+        Option("max_states", int, 100_000, "limit on DFA states before minimisation (explicit index only)", minimum=1),
+        Option(
+            "max_transitions", int, 30_000_000, "limit on index entries, 8 bytes each (explicit index only)", minimum=1
+        ),
         Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.automata.algebra import minimize, trim
         from tokdfa.backends.base import Phases
-        from tokdfa.regex.compile import lower_constraint
-        from tokdfa.regex.expression import ExpressionStore
-        from tokdfa.regex.lazy_dfa import LazyDfa
+        from tokdfa.regex.compile import compile_lazy, explicit_dfa
 
         phases = Phases()
-        store = ExpressionStore()
-        lazy = self.settings["lazy"]
-        limit = 10_000_000 if lazy else self.settings["max_states"] + 1
         with phases.measure("parse"):
-            root = lower_constraint(constraint, store)
+            automaton = compile_lazy(constraint, max_states=LAZY_STATES)
+        complete = spells_every_byte(self.vocab, automaton.bytes_read)
+        if self.settings["lazy"] and complete:
+            return LazyTokenIndex(self, constraint, automaton, phases)
         with phases.measure("automaton"):
-            automaton = LazyDfa(store, root, limit)
-            if automaton.is_empty:
-                raise EmptyLanguageError(f"no text matches {constraint.name!r}; nothing could be generated")
-            complete = spells_every_byte(self.vocab, automaton.bytes_read)
-            compiled: CompiledConstraint
-            if lazy and complete:
-                compiled = LazyTokenIndex(self, constraint, automaton)
-                compiled.phases.update(phases)
-                return compiled
-            try:
-                dfa = automaton.to_dfa(self.settings["max_states"] + 1)
-            except LimitExceeded as error:
-                raise LimitExceeded(
-                    f"the automaton of {constraint.name!r} has more than {self.settings['max_states']} states: "
-                    "lower its repeat bounds, set lazy=True, or raise max_states",
-                    limit=error.limit,
-                    value=error.value,
-                ) from None
+            dfa = explicit_dfa(automaton, constraint, self.settings["max_states"])
         with phases.measure("minimize"):
             dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
         return ExplicitTokenIndex(self, constraint, dfa, phases, complete)
@@ -142,9 +126,10 @@ class _IndexMatcher(StateMatcher[int]):
 class LazyTokenIndex(CompiledConstraint):
     """The index on demand: a lazy DFA, and the masks asked for so far. States are row offsets of the DFA's table."""
 
-    def __init__(self, backend: TokenIndex, constraint: Constraint, automaton: LazyDfa) -> None:
+    def __init__(self, backend: TokenIndex, constraint: Constraint, automaton: LazyDfa, phases: Phases) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         self.automaton = automaton
+        self.phases = phases
         self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
         self._keep = bool(backend.settings["cache_masks"])
         self._per_token = backend.settings["walk"] == "per_token"

@@ -53,14 +53,18 @@ def compile_dfa(constraint: Constraint, *, max_states: int = MAX_STATES, minimal
     """
     from tokdfa.automata.algebra import minimize, trim
 
-    lazy = compile_lazy(constraint, max_states=max_states + 1)
+    explicit = explicit_dfa(compile_lazy(constraint), constraint, max_states)
+    return minimize(explicit) if minimal else trim(explicit)
+
+
+def explicit_dfa(lazy: LazyDfa, constraint: Constraint, max_states: int) -> Dfa:
+    """All states of `lazy`, live or not. LimitExceeded, which names `constraint`, past `max_states`."""
     try:
-        explicit = lazy.to_dfa()
+        return lazy.to_dfa(max_states + 1)
     except LimitExceeded as error:
         raise LimitExceeded(
             f"the automaton of {constraint.name!r} has more than {max_states} states: lower its repeat bounds, "
-            "use a backend that makes states on demand (token_index with lazy=True), or raise max_states",
+            "make states on demand (token_index with lazy=True), or raise max_states",
             limit=error.limit,
-            value=max_states,
+            value=error.value,
         ) from None
-    return minimize(explicit) if minimal else trim(explicit)

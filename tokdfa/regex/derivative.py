@@ -73,6 +73,8 @@ from tokdfa.regex.nodes import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.regex.expression import ExpressionStore
 
 #: Contexts: what came before.
@@ -194,7 +196,7 @@ class AssertionDeriver:
             self._consumed[key] = result
         return self._consumed[key]
 
-    def _under(self, expression: int, consequence) -> int:  # type: ignore[no-untyped-def]
+    def _under(self, expression: int, consequence: Callable[[], int]) -> int:
         """Z(expression) & consequence(), which is computed only if the condition can hold."""
         condition = self._condition(expression)
         return NOTHING if condition == NOTHING else self.store.intersection([condition, consequence()])

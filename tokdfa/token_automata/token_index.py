@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import DEAD
+from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -144,29 +143,14 @@ def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
     ranks,
     targets,
 ):
-    """Index states until all found are done or the next might not fit. The walk is that of `tokdfa.vocabulary.walk`."""
-    one = np.uint64(1)
+    """Index states until all found are done or the next might not fit: a collecting walk from each."""
     while progress[0] < progress[1] and offsets[progress[0]] + spare + 1 <= len(ranks):
         begin = offsets[progress[0]]
-        written = np.uint64(begin)
         stack[0] = state_of[progress[0]] * class_count
-        here, stop = np.uint64(0), np.uint64(len(nodes))
-        while here < stop:
-            node = nodes[here]
-            depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-            target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])]
-            if target < 0:
-                here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
-            else:
-                stack[depth + one] = target
-                rank = node >> np.uint64(TOKEN_SHIFT)
-                ranks[written] = rank
-                targets[written] = target
-                written += np.uint64(rank != np.uint64(spare))
-                here += one
-        _number_targets(begin, np.int64(written), class_count, number_of, state_of, progress, targets)
+        _, written, _, _ = collect_tokens_kernel(nodes, 0, transitions, byte_class, spare, stack, begin, ranks, targets)
+        _number_targets(begin, written, class_count, number_of, state_of, progress, targets)
         progress[0] += 1
-        offsets[progress[0]] = np.int64(written)
+        offsets[progress[0]] = written
 
 
 @kernel

@@ -46,13 +46,11 @@ class TokenTrie:
     """A flat token trie; immutable. See the module's docstring for the layout.
 
     `nodes`: uint64, shape (node_count,). `order`: int32, the ids in the trie, sorted by bytes and then by id.
-    `first_child`: int32, shape (257,): the depth-0 nodes whose byte is b are ``first_child[b] .. first_child[b+1]``
-    (subtrees included). `size`: V, also the spare id. `depth_limit`: the longest token in bytes.
+    `size`: V, also the spare id. `depth_limit`: the longest token in bytes.
     """
 
     nodes: npt.NDArray[np.uint64]
     order: npt.NDArray[np.int32]
-    first_child: npt.NDArray[np.int32]
     size: int
     depth_limit: int
     vocabulary: Vocabulary
@@ -63,7 +61,7 @@ class TokenTrie:
 
     @property
     def nbytes(self) -> int:
-        return self.nodes.nbytes + self.order.nbytes + self.first_child.nbytes
+        return self.nodes.nbytes + self.order.nbytes
 
     @cached_property
     def rank_of(self) -> npt.NDArray[np.int32]:
@@ -197,11 +195,9 @@ def _build(vocabulary: Vocabulary, order: npt.NDArray[np.int32]) -> TokenTrie:
     depth_limit = int(vocabulary.lengths[order].max()) if len(order) else 0
     path = np.zeros(depth_limit + 1, dtype=np.int64)
     _write_nodes_kernel(vocabulary.byte_data, vocabulary.offsets, order, shared, vocabulary.size, path, nodes)
-    first_child = np.full(257, node_count, dtype=np.int32)
-    _index_first_bytes_kernel(nodes, first_child)
-    for array in (nodes, order, first_child):
+    for array in (nodes, order):
         array.flags.writeable = False
-    return TokenTrie(nodes, order, first_child, vocabulary.size, depth_limit, vocabulary)
+    return TokenTrie(nodes, order, vocabulary.size, depth_limit, vocabulary)
 
 
 @kernel
@@ -287,16 +283,3 @@ def _write_nodes_kernel(byte_data, offsets, order, shared, spare, path, nodes): 
         open_depth = end - begin
     for depth in range(open_depth):
         nodes[path[depth]] |= np.uint64(count) << np.uint64(NEXT_SHIFT)
-
-
-@kernel
-def _index_first_bytes_kernel(nodes, first_child):  # type: ignore[no-untyped-def]
-    """first_child[b] = the first node whose depth-0 byte is b or more; entries past the last byte stay as given."""
-    node = np.int64(0)
-    byte = 0
-    while node < len(nodes):
-        here = np.int64(nodes[node] & np.uint64(0xFF))
-        while byte <= here:
-            first_child[byte] = node
-            byte += 1
-        node = np.int64(nodes[node] >> np.uint64(NEXT_SHIFT) & np.uint64(MAX_NODES))

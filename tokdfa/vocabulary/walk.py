@@ -124,7 +124,7 @@ def walk_collect(
     stack[0] = state
     position = count = visited = skipped = filled = 0
     while True:
-        position, count, seen, passed = _collect_tokens_kernel(
+        position, count, seen, passed = collect_tokens_kernel(
             trie.nodes, position, table.transitions, table.byte_class, trie.size, stack, count, tokens, targets
         )
         visited, skipped = visited + seen, skipped + passed
@@ -220,7 +220,7 @@ def _walk_table_kernel(nodes, position, end, transitions, byte_class, stack, wor
 
 
 @kernel
-def _collect_tokens_kernel(nodes, position, transitions, byte_class, spare, stack, count, tokens, targets):  # type: ignore[no-untyped-def]
+def collect_tokens_kernel(nodes, position, transitions, byte_class, spare, stack, count, tokens, targets):  # type: ignore[no-untyped-def]
     """Like `_walk_table_kernel`, but writes (token, target row) pairs from index `count` on.
 
     Returns (where it stopped, pairs written in all, nodes visited, nodes skipped). Writing is branchless, too: the
