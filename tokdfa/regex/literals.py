@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.regex.syntax_tree import CharSet, Concat, Node
+from tokdfa.regex.syntax_tree import CharSet, Concat, Node, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
 
 def literal_text(node: Node) -> bytes | None:
-    """The only text that `node` matches, as UTF-8, if it is written as one (`Empty` is not)."""
+    """The only text that `node` matches, as UTF-8, if it is written as one (`Empty` is not); symbols as their codes."""
     parts = node.parts if isinstance(node, Concat) else (node,)
-    characters = []
+    pieces = []
     for part in parts:
+        if isinstance(part, Symbol):
+            pieces.append(part.code)
+            continue
         if not isinstance(part, CharSet) or len(part.ranges) != 1:
             return None
         first, last = part.ranges[0]
         if first != last or 0xD800 <= first < 0xE000:  # a surrogate has no encoding
             return None
-        characters.append(chr(first))
-    return "".join(characters).encode()
+        pieces.append(chr(first).encode())
+    return b"".join(pieces)
 
 
 def literal_tree(texts: Sequence[bytes], store: ExpressionStore) -> int:

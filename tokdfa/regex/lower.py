@@ -54,6 +54,7 @@ from tokdfa.regex.syntax_tree import (
     LookAhead,
     Node,
     Repeat,
+    Symbol,
     alternation,
     concat,
     repeat,
@@ -158,6 +159,8 @@ class _Lowerer:
                 return EMPTY
             case CharSet(ranges=ranges):
                 return self.char_set(ranges)
+            case Symbol(code=code):
+                return store.literal(code)
             case Concat(parts=parts):
                 pieces = []
                 for is_literal, group in groupby(parts, key=lambda part: literal_text(part) is not None):

@@ -1,13 +1,15 @@
 r"""The parsed form of a regex: what is left once notation is gone.
 
 Groups, greedy and lazy quantifiers, flags and escapes are notation; the parser resolves them. What remains are seven
-kinds of node. A node denotes a *match relation*: for a text, the pairs (start, end) of positions it may match.
+kinds of node, and an eighth that no notation writes. A node denotes a *match relation*: for a text, the pairs
+(start, end) of positions it may match.
 
 - `Empty`: every (i, i).
 - `CharSet`: (i, i + 1) if the code point at i is in the set. The empty set, `NEVER`, matches nowhere.
 - `Concat`, `Alternation`, `Repeat`: composition, union and bounded iteration of relations.
 - `Assertion`: those (i, i) where something holds of the text around i (`ASSERTION_KINDS`).
 - `LookAhead`: those (i, i) from which the body matches to some end (`negative`: to none).
+- `Symbol`: a letter that is no code point, inserted by whoever rewrites a tree; `tokdfa.token_automata.muting` does.
 
 The language of a regex is the set of texts whose whole span (0, length) is in the relation. Texts are sequences of code
 points here; `tokdfa.regex.lower` goes down to bytes.
@@ -114,6 +116,16 @@ class LookAhead(Node):
 
     def __post_init__(self) -> None:
         self._set_facts(nullable=True, parts=(self.body,), own=(LOOK_AHEAD,))
+
+
+@dataclass(frozen=True)
+class Symbol(Node):
+    """One letter outside Unicode, written as the bytes `code`, which begin with a byte that no UTF-8 text contains."""
+
+    code: bytes
+
+    def __post_init__(self) -> None:
+        self._set_facts(nullable=False)
 
 
 EMPTY_NODE = Empty()
