@@ -17,6 +17,7 @@ LAYERS = (
     "regex",
     "token_automata",
     "backends",
+    "guide",
     "bench",
     "runs",
     "report",

@@ -105,6 +105,10 @@ class StoreError(TokdfaError):
     """A run folder is damaged or belongs to another configuration."""
 
 
+class SavedIndexError(TokdfaError):
+    """A saved index cannot be used: damaged, of another format, or compiled for another vocabulary."""
+
+
 class LawBroken(TokdfaError, AssertionError):
     """A backend broke a law of the mask interface. `law` is its name; the message holds the smallest example found."""
 

@@ -1,0 +1,269 @@
+"""The index view: state by state beside outlines_core's, what it takes and refuses, copies and pickles."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import outlines_core
+import pytest
+
+import tokdfa
+import tokdfa.guide
+from tests.guide.sides import BACKENDS, END, SIDES, TOKENS, index, vocabulary, walk_both
+from tests.vocabulary.vocabularies import ODD
+from tokdfa.constraint import Choice, JsonSchema, Regex
+from tokdfa.errors import (
+    EmptyLanguageError,
+    LimitExceeded,
+    OptionError,
+    RegexSyntaxError,
+    TokdfaError,
+    UnknownNameError,
+    UnsupportedConstraint,
+    VocabularyCannotSpell,
+)
+from tokdfa.guide import Guide, GuideError, GuideTypeError, Index, Vocabulary
+
+sides = pytest.mark.parametrize("side", SIDES, ids=lambda side: side.__name__)
+backends = pytest.mark.parametrize("backend", BACKENDS)
+#: Patterns of which outlines_core loses no text over the small vocabulary; the fewest pairs of states to be met.
+EXACT = {
+    "[0-9]{1,3}": 4,
+    "ab*c": 3,
+    "(dog|cat)s?": 7,
+    "[0-2]{2}:[0-7]{2}": 6,
+    "(é|a)+": 2,
+    "a*b*": 3,
+    "": 1,
+    "(dogs?-)+(a|bb)c": 7,
+    "1?1": 3,
+    "[^a-c]{0,4}": 5,
+}
+
+
+@pytest.mark.parametrize("name", ["Guide", "Index", "Vocabulary"])
+def test_names_and_arguments_are_those_of_outlines_core(name: str) -> None:
+    """Ours may take more: a mask, a backend."""
+    theirs, ours = getattr(outlines_core, name), getattr(tokdfa.guide, name)
+    methods = {method for method in dir(theirs) if not method.startswith("_")} - {"from_binary"}
+    assert len(methods) >= 5
+    pairs = [(theirs, ours), *((getattr(theirs, method), getattr(ours, method)) for method in sorted(methods))]
+    for their_call, our_call in pairs:
+        expected = [(one.name, one.default) for one in inspect.signature(their_call).parameters.values()]
+        got = [(one.name, one.default) for one in inspect.signature(our_call).parameters.values()]
+        assert got[: len(expected)] == expected, our_call
+        assert all(default is not inspect.Parameter.empty for _, default in got[len(expected) :] if _ != "options")
+
+
+@backends
+@pytest.mark.parametrize("pattern", EXACT)
+def test_state_by_state(pattern: str, backend: str) -> None:
+    ours, theirs = index(pattern, backend), outlines_core.Index(pattern, vocabulary(outlines_core))
+    assert walk_both(ours, theirs) >= EXACT[pattern]
+
+
+@backends
+@pytest.mark.parametrize("pattern", ["[0-9]{1,3}", "ab*c", "(dog|cat)s?"])
+def test_state_by_state_with_a_model_vocabulary(pattern: str, backend: str) -> None:
+    vocab = tokdfa.load_tokenizer("mistral-v1").vocabulary
+    ids: dict[bytes, list[int]] = {}
+    for token in range(vocab.size):
+        if vocab.token_bytes(token):
+            ids.setdefault(vocab.token_bytes(token), []).append(token)
+    theirs = outlines_core.Index(pattern, outlines_core.Vocabulary(vocab.end_tokens[0], ids))
+    assert walk_both(Index(pattern, vocab, backend=backend), theirs) >= 3
+
+
+@pytest.mark.parametrize(
+    ("backend", "options"), [("tokens_dfa", {}), ("tokens_dfa", {"mute_literals": True}), ("token_index", {})]
+)
+def test_the_parts_of_a_table_agree(backend: str, options: dict[str, Any]) -> None:
+    for pattern in EXACT:
+        made = Index(pattern, vocabulary(tokdfa.guide), backend=backend, **options)
+        table = made.get_transitions()
+        finals = made.get_final_states()
+        assert list(table) == list(range(len(table)))
+        assert made.get_initial_state() == 0
+        for state, row in table.items():
+            assert sorted(row) == made.get_allowed_tokens(state)
+            assert (state in finals) == made.is_final_state(state) == (END in row)
+            for token in range(-1, END + 3):
+                following = None if token == END else row.get(token)
+                assert made.get_next_state(state, token) == following
+            assert END not in row or row[END] == state
+
+
+@sides
+def test_unknown_states_and_tokens(side: Any) -> None:
+    made = side.Index("ab*c", vocabulary(side)) if side is outlines_core else index("ab*c")
+    start = made.get_initial_state()
+    assert made.get_allowed_tokens(12345) is None
+    assert made.get_next_state(12345, 4) is None
+    assert made.get_next_state(state=start, token_id=99999) is None
+    assert made.is_final_state(state=12345) is False
+    assert isinstance(made.get_final_states(), set)
+    for wrong in (
+        lambda: made.get_allowed_tokens("a"),
+        lambda: made.get_next_state(start, 1.0),
+        lambda: made.is_final_state(None),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_negative_states_and_tokens_are_unknown() -> None:
+    made = index("ab*c")
+    assert made.get_allowed_tokens(-1) is None
+    assert made.get_next_state(-1, 4) is None
+    assert made.get_next_state(0, -1) is None
+    assert made.is_final_state(-1) is False
+
+
+@sides
+@pytest.mark.parametrize(
+    ("kind", "regex", "tokens"), [(ValueError, "(", TOKENS), (ValueError, "x", TOKENS), (TypeError, 3, TOKENS)]
+)
+def test_what_both_refuse(side: Any, kind: type[Exception], regex: Any, tokens: Any) -> None:
+    options = {} if side is outlines_core else {"backend": "token_index"}
+    with pytest.raises(kind):
+        side.Index(regex, side.Vocabulary(END, tokens), **options)
+    with pytest.raises(TypeError):
+        side.Index("a", 3, **options)
+
+
+@pytest.mark.parametrize(
+    ("regex", "cause", "options"),
+    [
+        ("a(", RegexSyntaxError, {}),
+        (r"[^\s\S]", EmptyLanguageError, {}),
+        ("x", VocabularyCannotSpell, {}),
+        ("(ab*){40}", LimitExceeded, {"max_states": 5}),
+        (JsonSchema(True), UnsupportedConstraint, {}),
+    ],
+)
+def test_compile_errors_keep_their_cause(regex: Any, cause: type[TokdfaError], options: dict[str, Any]) -> None:
+    with pytest.raises(GuideError) as caught:
+        Index(regex, vocabulary(tokdfa.guide), backend="token_index", **options)
+    assert isinstance(caught.value, ValueError)
+    assert type(caught.value.__cause__) is cause
+    assert str(caught.value) == str(caught.value.__cause__)
+
+
+def test_backends_that_do_not_fit() -> None:
+    vocab = vocabulary(tokdfa.guide)
+    with pytest.raises(GuideError, match=r"'token_index', lazy=True keeps no table.*use tokens_dfa"):
+        Index("a", vocab, backend="token_index", lazy=True)
+    with pytest.raises(GuideError, match="'brute_force' keeps no table"):
+        Index("a", vocab, backend="brute_force")
+    with pytest.raises(UnknownNameError, match="token_index"):
+        Index("a", vocab, backend="token_indx")
+    with pytest.raises(UnknownNameError, match="option"):
+        Index("a", vocab, backend="token_index", lazzy=True)
+    with pytest.raises(OptionError):
+        Index("a", vocab, backend="token_index", walk="run")
+    with pytest.raises(GuideTypeError, match="pattern or a Constraint, not bytes"):
+        Index(b"a", vocab, backend="token_index")  # type: ignore[arg-type]
+
+
+@backends
+def test_constraints_and_vocabularies_of_all_kinds(backend: str) -> None:
+    expected = index("dog|cats", backend)
+    for constraint in (Regex("dog|cats"), Choice(["cats", "dog"])):
+        for vocab in (vocabulary(tokdfa.guide), vocabulary(tokdfa.guide).freeze()):
+            assert walk_both(Index(constraint, vocab, backend=backend), expected) > 5
+    tokenizer = tokdfa.load_tokenizer("bytes")
+    of_tokenizer = Index("dog|cats", tokenizer, backend=backend)
+    assert of_tokenizer.get_allowed_tokens(0) == [ord("c"), ord("d")]
+    assert of_tokenizer.vocabulary is tokenizer.vocabulary
+
+
+def test_an_index_keeps_the_vocabulary_it_was_made_with() -> None:
+    vocab = vocabulary(tokdfa.guide)
+    made = Index("[ad]", vocab, backend="token_index")
+    vocab.remove("a")
+    assert made.get_allowed_tokens(0) == [4, 7]
+    assert Index("[ad]", vocab, backend="token_index").get_allowed_tokens(0) == [7]
+
+
+@backends
+def test_several_end_tokens(backend: str) -> None:
+    made = Index("(ab)?", ODD, backend=backend)
+    assert made.get_allowed_tokens(0) == [0, 1, 3, 4, 12]
+    assert made.get_transitions()[0].keys() >= {3, 12}
+    assert (made.get_next_state(0, 3), made.get_next_state(0, 12)) == (None, None)
+
+
+@sides
+def test_equality_and_copies(side: Any) -> None:
+    options = {} if side is outlines_core else {"backend": "token_index"}
+    made = side.Index("(dog|cat)s?", vocabulary(side), **options)
+    assert made == side.Index("(dog|cat)s?", vocabulary(side), **options)
+    assert made != side.Index("(dog|cat)", vocabulary(side), **options)
+    assert made != side.Index("(dog|cat)s?", side.Vocabulary(END + 1, TOKENS), **options)
+    assert made != 3
+    for twin in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert twin == made
+        assert twin.get_transitions() == made.get_transitions()
+        assert twin.get_final_states() == made.get_final_states()
+    with pytest.raises(TypeError):
+        hash(made)
+
+
+def test_equality_is_of_tables() -> None:
+    vocab = vocabulary(tokdfa.guide)
+    first, second = (Index(pattern, vocab, backend="token_index", minimal=True) for pattern in ("(a|b)c", "[ab]c"))
+    assert first == second
+    assert first == Index("[ab]c", vocab, backend="token_index", walk="per_token", minimal=True)
+    assert first != Index("[ab]d", vocab, backend="token_index")  # as many states
+
+
+@backends
+def test_pickles_compile_again(backend: str) -> None:
+    made = Index(Choice(["dog", "cats"]), Vocabulary.of(ODD.from_dict(TOKENS, END)), backend=backend)
+    twin = pickle.loads(pickle.dumps(made))
+    assert twin is not made
+    assert twin.compiled is not made.compiled
+    assert twin.get_transitions() == made.get_transitions()
+    assert twin._made_of() == made._made_of()
+    assert repr(twin) == repr(made)
+
+
+def test_repr() -> None:
+    assert repr(index("ab*c")) == "Index('ab*c', 3 states, backend='token_index', vocabulary='guide')"
+
+
+def test_texts_that_outlines_core_loses_are_kept() -> None:
+    """Its `a|ab` ends after `a`: the difference that the package's page states."""
+    theirs = outlines_core.Index("a|ab", vocabulary(outlines_core))
+    assert theirs.get_allowed_tokens(theirs.get_initial_state()) == TOKENS["a"]
+    assert index("a|ab").get_allowed_tokens(0) == [*TOKENS["a"], *TOKENS["ab"]]
+
+
+def test_anchors_and_look_ahead_are_understood() -> None:
+    for pattern in ("^a$", "(?=a)[ab]"):
+        with pytest.raises(ValueError, match=r"anchored|NFA"):
+            outlines_core.Index(pattern, vocabulary(outlines_core))
+        assert index(pattern).get_allowed_tokens(0) == TOKENS["a"]
+
+
+def test_tokens_without_text_are_never_allowed() -> None:
+    theirs = outlines_core.Index("a", outlines_core.Vocabulary(9, {"": [1], "a": [2]}))
+    assert sorted(theirs.get_allowed_tokens(theirs.get_initial_state())) == [1, 2]
+    ours = Index("a", Vocabulary(9, {"": [1], "a": [2]}), backend="token_index")
+    assert ours.get_allowed_tokens(0) == [2]
+
+
+def test_no_dead_ends() -> None:
+    """After `ab` no token goes on; after `a` one does."""
+    tokens = {"ab": [1], "a": [2], "bc": [3]}
+    with pytest.raises(ValueError, match="no transitions from state"):
+        outlines_core.Index("abc", outlines_core.Vocabulary(9, tokens))
+    assert Index("abc", Vocabulary(9, tokens), backend="token_index").get_allowed_tokens(0) == [2]
+
+
+def test_a_guide_of_theirs_is_not_ours() -> None:
+    with pytest.raises(GuideTypeError, match=r"Index of tokdfa\.guide"):
+        Guide(outlines_core.Index("a", vocabulary(outlines_core)))
