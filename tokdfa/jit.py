@@ -34,6 +34,7 @@ WARMUP_STEPS: tuple[tuple[str, str], ...] = (
     ("regex derivatives", "tokdfa.regex.lazy_dfa:_warm_up"),
     ("automata algebra", "tokdfa.automata.algebra:_warm_up"),
     ("token index", "tokdfa.backends.token_index:_warm_up"),
+    ("tokens DFA", "tokdfa.backends.tokens_dfa:_warm_up"),
 )
 
 

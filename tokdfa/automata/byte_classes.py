@@ -46,13 +46,15 @@ def common_classes(first: npt.NDArray[np.uint8], second: npt.NDArray[np.uint8]) 
 
 def _classes_of_columns(columns: npt.NDArray[np.generic], column_of: npt.NDArray[np.integer]) -> ByteClasses:
     """Number the distinct rows of `columns` (C-contiguous) by the smallest byte whose `column_of` has that content."""
-    contents = [column.tobytes() for column in columns]
-    numbers: dict[bytes, int] = {}
-    byte_class = np.empty(256, dtype=np.uint8)
+    first_equal: dict[bytes, int] = {}
+    same = [first_equal.setdefault(column.tobytes(), index) for index, column in enumerate(columns)]
+    numbers: dict[int, int] = {}
+    byte_class: list[int] = []
     representatives: list[int] = []
     for byte, column in enumerate(column_of.tolist()):
-        number = numbers.setdefault(contents[column], len(representatives))
-        if number == len(representatives):
+        number = numbers.get(same[column])
+        if number is None:
+            number = numbers[same[column]] = len(representatives)
             representatives.append(byte)
-        byte_class[byte] = number
-    return byte_class, np.array(representatives, dtype=np.uint8)
+        byte_class.append(number)
+    return np.array(byte_class, dtype=np.uint8), np.array(representatives, dtype=np.uint8)

@@ -1,0 +1,479 @@
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tokdfa
+from tests.strategies import short_texts
+from tests.token_automata.muting_oracle import MutedLanguage, spells_muted
+from tokdfa.automata.algebra import minimize
+from tokdfa.constraint import Choice, Constraint, JsonSchema, Regex
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
+from tokdfa.regex.compile import compile_dfa, explicit_dfa
+from tokdfa.regex.parse import parse
+from tokdfa.regex.syntax_tree import Alternation, Concat, Repeat, Symbol
+from tokdfa.token_automata.contraction import contract
+from tokdfa.token_automata.muting import (
+    NOT_IN_UTF8,
+    Muting,
+    _make_codes,
+    compile_muted,
+    mute_choice,
+    mute_regex,
+)
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from tokdfa.automata.dfa import Dfa
+
+INPUTS = Path(__file__).parents[2] / "experiments" / "inputs"
+PATTERNS = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
+TEXTS = yaml.safe_load((INPUTS / "regex_texts.yaml").read_text())
+
+
+def vocabulary(*tokens: str | bytes) -> Vocabulary:
+    """All bytes and then `tokens`, from id 256 on; the end token comes last."""
+    spelled = [token.encode() if isinstance(token, str) else token for token in tokens]
+    return Vocabulary(
+        [*(bytes([byte]) for byte in range(256)), *spelled, b""], end_tokens=[256 + len(spelled)], name="toy"
+    )
+
+
+BYTES = vocabulary()
+
+
+def muted_language(constraint: Constraint, vocab: Vocabulary) -> tuple[MutedLanguage, Dfa, Muting]:
+    automaton, muting = compile_muted(constraint, vocab)
+    dfa, ghost_targets = contract(minimize(explicit_dfa(automaton, constraint, 100_000)), muting)
+    return MutedLanguage(dfa, ghost_targets, muting.ghost_tokens, vocab), dfa, muting
+
+
+def token_sequences(language: MutedLanguage, vocab: Vocabulary, longest: int) -> dict[tuple[int, ...], bool]:
+    """Every token sequence of at most `longest` bytes that has not died, and whether it is complete."""
+    found = {}
+    agenda = [((), language.start(), longest)]
+    while agenda:
+        tokens, states, left = agenda.pop()
+        found[tokens] = language.accepts(states)
+        for token in range(vocab.size):
+            if 0 < (length := len(vocab.token_bytes(token))) <= left and (after := language.step(states, token)):
+                agenda.append(((*tokens, token), after, left - length))
+    return found
+
+
+def accepted_texts(language: MutedLanguage, vocab: Vocabulary, longest: int) -> set[bytes]:
+    """The texts of at most `longest` bytes that some token sequence spells; each (states, text) is visited once."""
+    agenda = [(language.start(), b"")]
+    seen = set(agenda)
+    while agenda:
+        states, text = agenda.pop()
+        for token in range(vocab.size):
+            spelled = vocab.token_bytes(token)
+            if spelled and len(text) + len(spelled) <= longest:
+                after = language.step(states, token), text + spelled
+                if after[0] and after not in seen:
+                    seen.add(after)
+                    agenda.append(after)
+    return {text for states, text in seen if language.accepts(states)}
+
+
+def found_literals(pattern: str, **options: object) -> dict[str, int]:
+    _, muting = mute_regex(Regex(pattern, **options), BYTES)
+    return {literal.text.decode(): literal.occurrences for literal in muting.literals}
+
+
+# Finding.
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literals"),
+    [
+        ("https?", {"http": 1, "s": 1}),
+        ("abc+", {"ab": 1, "c": 1}),
+        ("(abc)*d", {"abc": 1, "d": 1}),
+        ("(?:abc)def", {"abcdef": 1}),
+        ("ab(cd|e-f|)gh", {"ab": 1, "cd": 1, "e": 1, "f": 1, "gh": 1}),
+        ("ab|ab-ab", {"ab": 3}),
+        ("a_b", {"a": 1, "b": 1}),  # \w has the underscore, alphanumeric has not
+        ("x[ab]y[z]", {"x": 1, "yz": 1}),
+        ("ab{2}c", {"a": 1, "c": 1}),
+        ("(ab?){2,3}c", {"c": 1}),
+        ("(ab){1}c{0,1}d{0,}e{1,}", {"ab": 1, "c": 1, "d": 1, "e": 1}),
+        ("(?i)ab1", {"1": 1}),
+        ("(?i:a)b", {"b": 1}),
+        (r"\x41\u00e9\d\.", {"Aé": 1}),
+        ("straße日本²", {"straße日本²": 1}),
+        (r"\ud800a", {"a": 1}),
+        ("--", {}),
+        ("", {}),
+        ("^ab$", {"ab": 1}),
+        ("^^(a|b)$", {"a": 1, "b": 1}),
+        (r"\Aab\Z", {"ab": 1}),
+        ("((((a)?b)?c)?d)?", {"d": 1, "c": 1, "b": 1, "a": 1}),
+        ("(" * 200 + "a" + "|b-)?" * 200, {"a": 1, "b": 200}),  # no nesting exhausts the stack
+    ],
+)
+def test_literals_of_a_regex(pattern: str, literals: dict[str, int]) -> None:
+    assert found_literals(pattern) == literals
+
+
+def test_the_tree() -> None:
+    vocab = vocabulary("http")
+    tree, muting = mute_regex(Regex("(https?:)?[a-z]{3}"), vocab)
+    http, s = (Symbol(code) for code in muting.codes)
+    colon, letters = (parse(pattern) for pattern in (":", "[a-z]"))
+    assert tree == Concat((Repeat(Concat((http, Repeat(s, 0, 1), colon)), 0, 1), Repeat(letters, 3, 3)))
+    assert muting.ghost_tokens.tolist() == [256, ord("s")]
+    assert not muting.ghost_tokens.flags.writeable
+    assert mute_regex(Regex("ab|-"), BYTES)[0] == Alternation((Concat((Symbol(b"\xc0"), Symbol(b"\xc1"))), parse("-")))
+
+
+def test_what_is_not_muted_stays() -> None:
+    vocab = Vocabulary([b"a", b"b", b"-", b""], end_tokens=[3])
+    tree, muting = mute_regex(Regex("(a)?-axb-b"), vocab)
+    assert muting.unspelled == (b"axb",)
+    assert [literal.text for literal in muting.literals] == [b"b", b"a"]
+    b, a = (Symbol(code) for code in muting.codes)
+    # the parser makes one object of equal characters: the `a` of `axb` is that of `(a)?`, which is muted
+    plain = parse("-axb-").parts
+    assert tree == Concat((Repeat(a, 0, 1), *plain, b))
+    pattern = "-[ab]{2}"
+    assert mute_regex(Regex(pattern), vocab)[0] == parse(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "options", "named"),
+    [
+        ("a(?=bc)b", {}, "look_ahead"),
+        ("^a|b", {}, "text_start"),
+        ("a$b", {}, "text_end"),
+        (r"\ba", {"ascii_classes": True}, "word_boundary"),
+        ("^a$", {"flags": "m"}, "line_end, line_start"),
+        ("a(^b){2}", {}, "text_start"),
+        ("$^", {}, "text_end, text_start"),
+    ],
+)
+@pytest.mark.parametrize("search", [False, True])
+def test_assertions_are_refused(pattern: str, options: dict[str, object], named: str, search: bool) -> None:
+    with pytest.raises(UnsupportedConstraint, match=f"{named} inside.*mute_literals=False"):
+        compile_muted(Regex(pattern, search=search, **options), BYTES)
+
+
+def test_other_errors() -> None:
+    with pytest.raises(UnsupportedConstraint, match="json_schema"):
+        compile_muted(JsonSchema(True), BYTES)
+    with pytest.raises(RegexSyntaxError):
+        compile_muted(Regex("a("), BYTES)
+    with pytest.raises(EmptyLanguageError, match="no text"):
+        compile_muted(Regex(r"\ud800a"), BYTES)
+    automaton, _ = compile_muted(Regex("[ab]{50}"), BYTES, max_states=10)
+    with pytest.raises(LimitExceeded):
+        automaton.to_dfa()
+
+
+@pytest.mark.parametrize(
+    ("choices", "literals"),
+    [
+        (["foo bar", "bar", "a_b-", ""], {b"foo": 1, b"bar": 2, b"a": 1, b"b": 1}),
+        (["é1 ²", "日本"], {"é1".encode(): 1, "²".encode(): 1, "日本".encode(): 1}),
+        ([b"\xffab\xc3\xa9c", b"ab"], {b"ab": 2, b"c": 1}),  # not UTF-8: only ASCII is alphanumeric
+    ],
+)
+def test_literals_of_a_choice(choices: list[str | bytes], literals: dict[bytes, int]) -> None:
+    _, muting = mute_choice(Choice(choices), BYTES)
+    assert {literal.text: literal.occurrences for literal in muting.literals} == literals
+
+
+def test_a_choice_in_codes() -> None:
+    vocab = Vocabulary([b"ab", b"c", b"-", b""], end_tokens=[3])
+    texts, muting = mute_choice(Choice(["c", "abc-ab", "-x", "x-"]), vocab)
+    assert muting.ghost_tokens.tolist() == [0, 1]
+    assert texts == [b"-x", b"x-", b"\xc0\xc1-\xc0", b"\xc1"]
+    assert muting.unspelled == (b"x",)
+
+
+def test_leads_are_bytes_of_no_text() -> None:
+    without = [byte for byte in range(256) if byte != 0xF9]
+    _, muting = mute_choice(Choice([bytes(without)]), BYTES)
+    assert muting.codes[:2] == (b"\xf9\x00", b"\xf9\x01")
+    assert len(muting.codes) == 62
+    with pytest.raises(UnsupportedConstraint, match="mute_literals=False"):
+        mute_choice(Choice([bytes(range(256))]), BYTES)
+    texts, muting = mute_choice(Choice([NOT_IN_UTF8, b"--"]), BYTES)  # no lead, and none needed
+    assert texts == [b"--", NOT_IN_UTF8]
+    assert muting.codes == ()
+
+
+# Codes.
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 3000),
+    st.sets(st.sampled_from(list(NOT_IN_UTF8)), min_size=1).map(lambda leads: bytes(sorted(leads))),
+)
+def test_no_code_is_a_prefix_of_another(count: int, leads: bytes) -> None:
+    codes = _make_codes(count, leads)
+    assert len(set(codes)) == count
+    assert len({len(code) for code in codes}) <= 1
+    assert all(code[0] in leads for code in codes)
+    if len(leads) > 1:  # otherwise a single lead is followed by any bytes
+        assert all(set(code) <= set(leads) for code in codes)
+
+
+@pytest.mark.parametrize(("count", "length"), [(1, 1), (13, 1), (14, 2), (169, 2), (170, 3), (2197, 3), (2198, 4)])
+def test_codes_are_as_short_as_possible(count: int, length: int) -> None:
+    codes = _make_codes(count, NOT_IN_UTF8)
+    assert {len(code) for code in codes} == {length}
+    assert list(codes) == sorted(codes)
+
+
+# The language.
+
+
+def test_https() -> None:
+    vocab = vocabulary("http", "https", "ht", "tp", "s:", ":/")
+    http, https, ht, tp, s_colon, colon_slash = range(256, 262)
+    language, dfa, muting = muted_language(Regex("https?://"), vocab)
+    assert [(literal.text, literal.tokens) for literal in muting.literals] == [(b"http", (http,)), (b"s", (ord("s"),))]
+    slash, s, colon = b"/s:"
+    assert {tokens for tokens, complete in token_sequences(language, vocab, 8).items() if complete} == {
+        (http, *secure, *rest) for secure in ((), (s,)) for rest in ((colon, slash, slash), (colon_slash, slash))
+    }
+    start = language.start()
+    assert language.mask(start) == {http}
+    assert language.mask(language.step(start, http)) == {s, colon, colon_slash}
+    for token in (https, ht, tp, s_colon, ord("h")):
+        assert not language.step(start, token)
+    assert set(b"https") & {byte for byte in range(256) if (dfa.byte_table()[:, byte] >= 0).any()} == set()
+
+
+def test_filename() -> None:
+    vocab = vocabulary("file", "name", "filen", '"f', 'e"')
+    language, _, muting = muted_language(Regex('"filename"'), vocab)
+    assert muting.literals == ((b"filename", (256, 257), 1),)
+    quote = ord('"')
+    complete = {tokens for tokens, complete in token_sequences(language, vocab, 10).items() if complete}
+    assert complete == {(quote, 256, 257, quote)}
+
+
+def test_one_token_by_a_ghost_and_by_its_bytes() -> None:
+    """A token can be a ghost and text at once; both readings go on together."""
+    vocab = vocabulary("ab")
+    language, _, _ = muted_language(Regex("ab-|[a-c]{2}!"), vocab)
+    states = language.step(language.start(), 256)
+    assert len(states) == 2
+    assert language.mask(states) == {ord("-"), ord("!")}
+    assert language.mask(language.step(language.step(language.start(), ord("a")), ord("b"))) == {ord("!")}
+
+
+def test_the_mask_keeps_to_what_tokens_can_complete() -> None:
+    vocab = Vocabulary([b"a", b"b-", b"c", b""], end_tokens=[3])
+    language, _, _ = muted_language(Regex("[ac](b|[-])"), vocab)
+    assert language.mask(language.start()) == set()  # there is no token "b" or "-"
+
+
+@pytest.mark.parametrize("search", [False, True])
+@pytest.mark.parametrize(("pattern", "python"), [("^ab$", r"ab\Z"), ("^ab", "ab"), ("ab$", r"ab\Z"), ("^^$", r"\Z")])
+def test_anchors_at_the_ends(pattern: str, python: str, search: bool) -> None:
+    vocab = Vocabulary([b"a", b"b", b"-", b"ab", b"b-", b""], end_tokens=[5])
+    language, _, _ = muted_language(Regex(pattern, search=search), vocab)
+    matches = {"^": re.match, "a": re.search}[pattern[0]] if search else re.fullmatch
+    expected = {text.encode() for text in short_texts(4, "ab-") if matches(python, text)}
+    assert accepted_texts(language, vocab, 4) == expected
+
+
+LETTERS = "ab-é"
+atoms = st.sampled_from(["a", "b", "ab", "ba", "aab", "-", "é", ".", "[ab]", "[^a]", "[a]"])
+patterns = st.lists(
+    st.recursive(
+        atoms,
+        lambda inner: st.one_of(
+            st.lists(inner, min_size=1, max_size=3).map("".join),
+            st.lists(inner, min_size=1, max_size=3).map(lambda options: f"({'|'.join(options)})"),
+            st.tuples(inner, st.sampled_from(["?", "*", "+", "{2}", "{1,2}", "{0,}"])).map(
+                lambda pair: f"(?:{pair[0]}){pair[1]}"
+            ),
+        ),
+        max_leaves=5,
+    ),
+    min_size=1,
+    max_size=3,
+).map("".join)
+
+
+@st.composite
+def toy_vocabularies(draw: st.DrawFn) -> Vocabulary:
+    """Every byte of LETTERS and some longer tokens, doubles among them."""
+    longer = st.lists(st.sampled_from(list("abab-é".encode())), min_size=1, max_size=4).map(bytes)
+    tokens = draw(
+        st.permutations(
+            [*(bytes([byte]) for byte in sorted(set(LETTERS.encode()))), *draw(st.lists(longer, max_size=6))]
+        )
+    )
+    return Vocabulary([*tokens, b""], end_tokens=[len(tokens)])
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(patterns, toy_vocabularies(), st.booleans())
+def test_texts_stay_the_same(pattern: str, vocab: Vocabulary, search: bool) -> None:
+    language, _, _ = muted_language(Regex(pattern, search=search), vocab)
+    python = re.compile(pattern)
+    matches = python.search if search else python.fullmatch
+    expected = {text.encode() for text in short_texts(4, LETTERS) if len(text.encode()) <= 4 and matches(text)}
+    assert accepted_texts(language, vocab, 4) == expected
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(patterns, toy_vocabularies(), st.booleans())
+def test_token_sequences_are_those_of_the_definition(pattern: str, vocab: Vocabulary, search: bool) -> None:
+    language, _, muting = muted_language(Regex(pattern, search=search), vocab)
+    assert muting.unspelled == ()
+    spellings = {literal.text.decode(): literal.tokens for literal in muting.literals}
+    tree = parse(pattern)
+    alive = token_sequences(language, vocab, 3)
+    for length in range(4):
+        for tokens in itertools.product(range(vocab.size - 1), repeat=length):
+            if len(vocab.spell(tokens)) <= 3:
+                assert alive.get(tokens, False) == spells_muted(tree, tokens, spellings, vocab, search=search)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.sets(
+        st.lists(st.sampled_from([b"a", b"b", b"-", b"\xc3", b"\xa9", b"\xff", b"\xc0"]), max_size=4).map(b"".join),
+        min_size=1,
+    ),
+    toy_vocabularies(),
+)
+def test_a_choice_keeps_its_texts(texts: set[bytes], toy: Vocabulary) -> None:
+    tokens = [toy.token_bytes(token) for token in range(toy.size - 1)]
+    vocab = Vocabulary([*tokens, b"\xff", b"\xc0", b"\xffa", b""], end_tokens=[len(tokens) + 3])
+    language, _, muting = muted_language(Choice(texts), vocab)
+    assert muting.unspelled == ()
+    assert accepted_texts(language, vocab, 8) == texts
+
+
+def test_thousands_of_literals() -> None:
+    parts = [
+        "ka",
+        "lo",
+        "mi",
+        "ter",
+        "in",
+        "pre",
+        "con",
+        "ra",
+        "st",
+        "un",
+        "be",
+        "tion",
+        "al",
+        "ous",
+        "ex",
+        "fu",
+        "gro",
+    ]
+    words = ["".join(three) for three in itertools.product(parts, repeat=3)]
+    numbers = [str(number) for number in range(1000)]
+    pairs = [f"{part} {number}" for part, number in zip(parts, numbers, strict=False)]
+    vocab = vocabulary(*parts, *numbers)
+    language, dfa, muting = muted_language(Choice([*words, *numbers, *pairs]), vocab)
+    assert {literal.text.decode() for literal in muting.literals} == {*words, *numbers, *parts}
+    assert len(muting.literals) > 5000
+    assert sum(literal.occurrences for literal in muting.literals) == len(words) + len(numbers) + 2 * len(pairs)
+    assert len(muting.codes) == len(parts) + len(numbers)
+    assert {len(code) for code in muting.codes} == {3}
+    assert dfa.class_count == 2  # the blank and all else
+    for literal in muting.literals:
+        states = language.start()
+        for token in literal.tokens:
+            states = language.step(states, token)
+        assert language.accepts(states) == (literal.text.decode() not in parts)
+
+
+# The eleven regexes on a real vocabulary.
+
+
+@pytest.fixture(scope="module")
+def mistral() -> Vocabulary:
+    return tokdfa.load_tokenizer("mistral-v1").vocabulary
+
+
+def accepts_text(
+    dfa: Dfa, ghost_targets: npt.NDArray[np.int32], muting: Muting, vocab: Vocabulary, text: bytes
+) -> bool:
+    """Whether some string of bytes and ghosts that spells `text` is accepted."""
+    ahead: list[set[int]] = [set() for _ in range(len(text) + 1)]
+    ahead[0].add(dfa.start)
+    ghosts = [(ghost, vocab.token_bytes(token)) for ghost, token in enumerate(muting.ghost_tokens.tolist())]
+    for place, byte in enumerate(text):
+        for state in ahead[place]:
+            if (target := dfa.step(state, byte)) >= 0:
+                ahead[place + 1].add(target)
+            for ghost, spelled in ghosts:
+                target = int(ghost_targets[state, ghost])
+                if target >= 0 and text.startswith(spelled, place):
+                    ahead[place + len(spelled)].add(target)
+    return any(dfa.accepting[state] for state in ahead[-1])
+
+
+EXPECTED_LITERALS = {
+    "email": "",
+    "complex_phone": "",
+    "simple_phone": "",
+    "date": "0 1 2 3 19 20",
+    "time": "0 1 am pm",
+    "ip": "25 2",  # 2[0-4] has its own; [01]? has none
+    "url": "http s",
+    "ssn": "",
+    "simple_json": "name age armor strength 0 leather chainmail plate",
+    "complex_json": "id work recording artists 0 name composer functions",
+}
+
+
+@pytest.mark.parametrize("label", PATTERNS)
+def test_eleven_regexes(label: str, mistral: Vocabulary) -> None:
+    constraint = Regex(PATTERNS[label], label=label)
+    automaton, muting = compile_muted(constraint, mistral)
+    coded = minimize(explicit_dfa(automaton, constraint, 100_000))
+    dfa, ghost_targets = contract(coded, muting)
+    plain = compile_dfa(constraint)
+
+    assert muting.unspelled == ()
+    for literal in muting.literals:
+        assert mistral.spell(literal.tokens) == literal.text
+        assert literal.text.decode().isalnum()
+        assert literal.occurrences >= 1
+    if label == "span":
+        words = {literal.text.decode() for literal in muting.literals}
+        assert len(words) == 55
+        assert all(literal.occurrences == 2 for literal in muting.literals)
+        assert words == set(re.findall(r"[A-Za-z]+", PATTERNS[label].split("(?:")[1].split(")")[0]))
+    else:
+        assert " ".join(literal.text.decode() for literal in muting.literals) == EXPECTED_LITERALS[label]
+
+    used = [token for literal in muting.literals for token in literal.tokens]
+    assert muting.ghost_tokens.tolist() == list(dict.fromkeys(used))
+    assert len(muting.codes) == len(muting.ghost_tokens) == ghost_targets.shape[1]
+    assert (ghost_targets >= 0).any(axis=0).all(), "a ghost leads nowhere"
+    assert dfa.state_count == len(ghost_targets) <= coded.state_count
+    live_bytes = (dfa.byte_table() >= 0).any(axis=0)
+    assert not live_bytes[list(NOT_IN_UTF8)].any()
+    assert (live_bytes <= (plain.byte_table() >= 0).any(axis=0)).all()
+
+    for text in TEXTS:
+        data = text.encode()
+        assert accepts_text(dfa, ghost_targets, muting, mistral, data) == plain.accepts(data)
+        assert not accepts_text(dfa, ghost_targets, muting, mistral, data + b"\x00")
+    assert any(plain.accepts(text.encode()) for text in TEXTS)

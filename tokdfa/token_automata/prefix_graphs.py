@@ -1,0 +1,330 @@
+"""Token classes by their strings of byte classes, their prefix graphs, and the walk of the graphs from every state.
+
+Words. A *class string* is a token's bytes with each replaced by its byte class. Tokens with equal class strings cannot
+be told apart by the automaton: they are one *token class*. The class strings form a forest, one *prefix graph* for
+each first class, in which a string's children begin with it. From each state the graphs are walked with a stack of
+states: a child starts from its parent's state, a dead prefix cuts its whole subtree, and a graph whose first class is
+dead is not entered.
+
+Steps, each of which can be left out to see what it buys:
+
+- dead bytes: tokens with a byte that no transition reads are dropped before anything else;
+- byte classes: without them the letters are the bytes themselves;
+- token classes: without them each token is a class of its own (`merge` false);
+- prefix graphs: without them each class string is run by itself from every state.
+
+Source: 001, parts 1 to 4. There a graph's nodes are token classes, each below its longest proper prefix among them;
+here all prefixes are nodes, so each edge is one class. The layout is that of the token trie (`tokdfa.vocabulary.trie`),
+with classes in place of bytes and of tokens, so the same kernel walks it. Classification walks the token trie once; 001
+sorts the class strings.
+
+Cost: one visit for each trie node, with a look-up in a hash table (5-10 ns); then, for each state, one for each
+graph node whose parent survives (1.6-4 ns).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.errors import LimitExceeded
+from tokdfa.jit import kernel
+from tokdfa.token_automata.columns import Columns, transpose
+from tokdfa.token_automata.parallel import run_in_threads, split_graphs
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.token_automata.parallel import GraphRange
+    from tokdfa.vocabulary.trie import TokenTrie
+
+#: A graph's letters are its node's low byte; the walk's kernel maps them through a table, here the identity.
+_LETTERS = np.arange(256, dtype=np.uint8)
+
+
+class PrefixGraphs(NamedTuple):
+    """A forest of class strings in depth-first order; token class k is the k-th string that some token has.
+
+    ``nodes``: uint64, packed like a token trie's, with byte classes (or bytes) for bytes, token classes for tokens;
+    ``ranks``: int32, ascending, the tokens that were not dropped, by rank; ``class_of``: int32, the token class of
+    each; ``class_count``; ``depth_limit``: the longest class string.
+    """
+
+    nodes: npt.NDArray[np.uint64]
+    ranks: npt.NDArray[np.int32]
+    class_of: npt.NDArray[np.int32]
+    class_count: int
+    depth_limit: int
+
+    def strings(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The class strings one behind the other, uint8, and their offsets, int64, shape (class_count + 1,)."""
+        offsets = np.zeros(self.class_count + 1, dtype=np.int64)
+        path = np.zeros(self.depth_limit + 1, dtype=np.uint8)
+        _list_strings_kernel(self.nodes, self.class_count, path, np.zeros(0, dtype=np.uint8), offsets)
+        data = np.zeros(int(offsets[-1]), dtype=np.uint8)
+        _list_strings_kernel(self.nodes, self.class_count, path, data, offsets)
+        return data, offsets
+
+
+def build_prefix_graphs(
+    trie: TokenTrie, dfa: Dfa, *, dead_bytes: bool = True, byte_classes: bool = True, merge: bool = True
+) -> PrefixGraphs:
+    """The prefix graphs of the tokens in `trie`; see the module's docstring for the switches."""
+    skip = ~bytes_alive(dfa) if dead_bytes else np.zeros(256, dtype=np.bool_)
+    room = trie.node_count
+    #: rows: letter, first child, last child, next sibling, token class (or -1) of each node
+    forest = np.empty((5, room + 1), dtype=np.int32)
+    keys = np.full(1 << (2 * room).bit_length() if merge else 1, -1, dtype=np.int64)
+    ranks, class_of = np.empty_like(trie.order), np.empty_like(trie.order)
+    node_count, token_count = _classify_tokens_kernel(
+        trie.ranked_nodes,
+        len(trie.order),
+        skip,
+        dfa.byte_class.copy() if byte_classes else _LETTERS,  # numba compiles once more for frozen arrays
+        merge,
+        forest,
+        keys,
+        ranks,
+        class_of,
+        np.zeros(trie.depth_limit + 1, dtype=np.int32),
+    )
+    nodes = np.empty(node_count - 1, dtype=np.uint64)
+    path = np.zeros(trie.depth_limit + 1, dtype=np.int32)
+    class_count = _lay_out_graphs_kernel(forest, path, nodes)
+    _mark_nodes_without_class_kernel(nodes, class_count)
+    class_of = forest[4][class_of[:token_count]]
+    return PrefixGraphs(nodes, ranks[:token_count], class_of, int(class_count), trie.depth_limit)
+
+
+def bytes_alive(dfa: Dfa) -> npt.NDArray[np.bool_]:
+    """The bytes that some transition reads: bool, shape (256,). The others are the dead bytes."""
+    return np.take(np.any(dfa.transitions >= 0, axis=0), dfa.byte_class)
+
+
+def walk_graphs(
+    graphs: PrefixGraphs,
+    dfa: Dfa,
+    *,
+    byte_classes: bool = True,
+    prefix_graphs: bool = True,
+    threads: int = 1,
+    max_pairs: int = 30_000_000,
+) -> Columns:
+    """What each token class does to the states of `dfa`: its column, for all classes, the empty ones included.
+
+    `byte_classes` as the graphs were built; `prefix_graphs`: walk them; otherwise run each class string by itself.
+    Raises LimitExceeded past `max_pairs` pairs (8 bytes each).
+    """
+    table = dfa.transitions if byte_classes else dfa.byte_table()
+    classes = table.shape[1]
+    rows = np.where(table >= 0, table * np.int32(classes), DEAD).astype(np.int32).ravel()
+    strings = None if prefix_graphs else graphs.strings()
+    parts = split_graphs(graphs.nodes, graphs.class_count, threads)
+    jobs = [partial(_walk_part, graphs, strings, rows, classes, part, max_pairs) for part in parts]
+    found = run_in_threads(jobs)
+    lengths = np.concatenate([np.diff(offsets) for offsets, _, _ in found])
+    return Columns(
+        graphs.ranks,
+        graphs.class_of,
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([sources for _, sources, _ in found]),
+        np.concatenate([targets for _, _, targets in found]),
+    )
+
+
+def _walk_part(
+    graphs: PrefixGraphs,
+    strings: tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None,
+    transitions: npt.NDArray[np.int32],
+    classes: int,
+    part: GraphRange,
+    max_pairs: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The columns of the token classes of `part`: offsets, sources, targets."""
+    states, count = len(transitions) // classes, part.end_rank - part.first_rank
+    offsets = np.zeros(states + 1, dtype=np.int64)
+    room = 2 * count + 1024
+    found, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    stack = np.empty(graphs.depth_limit + 1, dtype=np.int32)
+    state = 0
+    while True:
+        if strings is None:
+            state = _walk_graphs_kernel(
+                graphs.nodes[: part.end], part.begin, graphs.class_count, _LETTERS, transitions, classes, count, state,
+                stack, offsets, found, targets,
+            )  # fmt: skip
+        else:
+            state = _run_strings_kernel(
+                *strings, part.first_rank, part.end_rank, transitions, classes, state, offsets, found, targets
+            )
+        used = int(offsets[state])
+        if used > max_pairs:
+            raise LimitExceeded(
+                f"the token classes have more than {max_pairs} transitions ({state} of {states} states done): use "
+                "token_index with lazy=True, or raise max_transitions",
+                limit="max_transitions",
+                value=max_pairs,
+            )
+        if state == states:
+            return transpose(count, offsets, found[:used] - np.int32(part.first_rank), targets[:used])
+        room = max(2 * room, used + count + 1)
+        found, targets = np.resize(found, room), np.resize(targets, room)
+
+
+@kernel
+def _classify_tokens_kernel(nodes, token_count, skip, letters, merge, forest, keys, ranks, class_of, stack):  # type: ignore[no-untyped-def]
+    """Build the forest of class strings in order of discovery; list the tokens kept and the node that each ends at.
+
+    Node 0 is the root. `keys` is a hash table of children: parent << 8 | letter in the upper 32 bits, child below.
+    Returns (nodes made, tokens kept).
+    """
+    letter_of, first_child, last_child, sibling, ends = forest[0], forest[1], forest[2], forest[3], forest[4]
+    slots = np.uint64(len(keys) - 1)
+    made, kept = np.int64(1), 0
+    first_child[0] = last_child[0] = sibling[0] = ends[0] = -1
+    stack[0] = 0
+    position = np.int64(0)
+    while position < len(nodes):
+        node = nodes[position]
+        byte = node & np.uint64(0xFF)
+        if skip[byte]:
+            position = np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+            continue
+        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1))
+        parent, letter = np.int64(stack[depth]), np.int64(letters[byte])
+        child = np.int64(-1)
+        slot = np.uint64(0)
+        key = (parent << 8) | letter
+        if merge:
+            slot = (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32) & slots
+            while keys[slot] >= 0:
+                if keys[slot] >> 32 == key:
+                    child = keys[slot] & 0xFFFFFFFF
+                    break
+                slot = (slot + np.uint64(1)) & slots
+        if child < 0:
+            child = made
+            made += 1
+            if merge:
+                keys[slot] = (key << 32) | child
+            letter_of[child], first_child[child], last_child[child] = letter, -1, -1
+            sibling[child], ends[child] = -1, -1
+            if first_child[parent] < 0:
+                first_child[parent] = child
+            else:
+                sibling[last_child[parent]] = child
+            last_child[parent] = child
+        stack[depth + 1] = child
+        rank = np.int64(node >> np.uint64(TOKEN_SHIFT))
+        if rank < token_count:
+            ranks[kept], class_of[kept] = rank, child
+            ends[child] = 0
+            kept += 1
+        position += 1
+    return made, kept
+
+
+@kernel
+def _lay_out_graphs_kernel(forest, path, nodes):  # type: ignore[no-untyped-def]
+    """Write the nodes in depth-first order, and number the token classes in it (ends[node]); returns how many.
+
+    A node that ends no token gets all ones for its token class, until their number is known.
+    """
+    letter_of, first_child, sibling, ends = forest[0], forest[1], forest[3], forest[4]
+    count, classes, depth = 0, 0, 0
+    places = np.empty(len(path), dtype=np.int64)
+    here = first_child[0]
+    while here >= 0:
+        token_class = np.uint64((1 << 21) - 1)
+        if ends[here] >= 0:
+            token_class = np.uint64(classes)
+            ends[here] = classes
+            classes += 1
+        nodes[count] = (
+            np.uint64(letter_of[here])
+            | np.uint64(depth) << np.uint64(DEPTH_SHIFT)
+            | token_class << np.uint64(TOKEN_SHIFT)
+        )
+        path[depth], places[depth] = here, count
+        count += 1
+        following = first_child[here]
+        if following >= 0:
+            depth += 1
+        else:
+            while True:
+                nodes[places[depth]] |= np.uint64(count) << np.uint64(NEXT_SHIFT)
+                following = sibling[path[depth]]
+                if following >= 0 or depth == 0:
+                    break
+                depth -= 1
+        here = following
+    return classes
+
+
+@kernel
+def _mark_nodes_without_class_kernel(nodes, class_count):  # type: ignore[no-untyped-def]
+    """Put `class_count`, the spare class, where a node ends no token."""
+    low = np.uint64((1 << TOKEN_SHIFT) - 1)
+    for k in range(len(nodes)):
+        if nodes[k] >> np.uint64(TOKEN_SHIFT) == np.uint64((1 << 21) - 1):
+            nodes[k] = (nodes[k] & low) | np.uint64(class_count) << np.uint64(TOKEN_SHIFT)
+
+
+@kernel
+def _list_strings_kernel(nodes, spare, path, data, offsets):  # type: ignore[no-untyped-def]
+    """offsets[k + 1]: the end of class k's string; the strings go to `data` unless it is empty."""
+    end = np.int64(0)
+    for k in range(len(nodes)):
+        depth = (nodes[k] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+        path[depth] = nodes[k] & np.uint64(0xFF)
+        token_class = nodes[k] >> np.uint64(TOKEN_SHIFT)
+        if token_class != np.uint64(spare):
+            length = np.int64(depth) + 1
+            if len(data) > 0:
+                data[end : end + length] = path[:length]
+            end += length
+            offsets[token_class + np.uint64(1)] = end
+
+
+@kernel
+def _walk_graphs_kernel(  # type: ignore[no-untyped-def]
+    nodes, begin, spare, letters, transitions, classes, class_count, state, stack, offsets, found, targets
+):
+    """Walk nodes begin.. from each state from `state` on; stops where the next row might not fit. Returns the state."""
+    states = len(transitions) // classes
+    while state < states and offsets[state] + class_count + 1 <= len(found):
+        row = offsets[state]
+        stack[0] = state * classes
+        _, written, _, _ = collect_tokens_kernel(nodes, begin, transitions, letters, spare, stack, row, found, targets)
+        for k in range(row, written):
+            targets[k] //= classes
+        state += 1
+        offsets[state] = written
+    return state
+
+
+@kernel
+def _run_strings_kernel(  # type: ignore[no-untyped-def]
+    data, string_offsets, first, end, transitions, classes, state, offsets, found, targets
+):
+    """Like `_walk_graphs_kernel`, running the class strings first..end-1 from their first letters."""
+    states = len(transitions) // classes
+    while state < states and offsets[state] + end - first + 1 <= len(found):
+        written = offsets[state]
+        for token_class in range(first, end):
+            row = np.int64(state * classes)
+            for position in range(string_offsets[token_class], string_offsets[token_class + 1]):
+                row = np.int64(transitions[row + data[position]])
+                if row < 0:
+                    break
+            if row >= 0:
+                found[written] = token_class
+                targets[written] = row // classes
+                written += 1
+        state += 1
+        offsets[state] = written
+    return state

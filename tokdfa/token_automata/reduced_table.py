@@ -1,0 +1,370 @@
+"""The reduced table of a tokens DFA: states x token classes -> state, with equal columns and equal rows kept once.
+
+Words. A *tokens DFA* is a DFA whose letters are tokens. Its table is sparse: a row lists the token classes allowed in
+its states, ascending, and the state each leads to; states with equal rows share one. A token class is the tokens with
+equal columns (see `tokdfa.token_automata.columns`), its *members*. So a transition is a look-up of the token's class
+and a binary search in a short row, and a mask is the union of the members of a row's classes.
+
+Ghosts. If literals were muted (`tokdfa.token_automata.muting`), a token may lead from one state to two: by its bytes,
+and as a ghost. The token then gets a class of its own, and the table is made deterministic by subset construction,
+which starts new states only where two readings really part.
+
+States are numbered in the order in which tokens first reach them, the start is 0; states that no tokens reach, and
+those from which no tokens complete the text, are left out. So tables built in different ways are equal arrays.
+
+Source: 001, parts 5 (ghosts) and 6 (the reduced table with a mask for every state). Sparse rows, the subset
+construction and the numbering are ours; 001 gives a ghost its token's number, so one transition overwrites the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.errors import LimitExceeded
+from tokdfa.jit import kernel
+from tokdfa.token_automata.columns import Columns, distinct_rows, transpose
+from tokdfa.token_automata.liveness import live_states
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Ghosts(NamedTuple):
+    """Transitions that a token makes other than by its bytes.
+
+    ``ranks``: int32, shape (G,), the token bound to each ghost, by rank; ``targets``: int32, shape (states, G), -1 for
+    none.
+    """
+
+    ranks: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.int32]
+
+
+class TokenRows(NamedTuple):
+    """The table before rows are shared: state s has the entries ``offsets[s] .. offsets[s + 1] - 1``.
+
+    ``offsets``: int64, shape (states + 1,); ``classes``: int32, token classes, ascending in a row; ``targets``: int32,
+    states; ``accepting``: bool, shape (states,); ``start``.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    classes: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.int32]
+    accepting: npt.NDArray[np.bool_]
+    start: int
+
+
+class ReducedTable(NamedTuple):
+    """A tokens DFA; all arrays are as narrow as their values allow.
+
+    ``row_of``: shape (states,), the row of each state; ``offsets``: int32, shape (rows + 1,); ``classes``, ``targets``:
+    one entry a transition; ``accepting``: bool, shape (states,); ``member_offsets``: int32, shape (classes + 1,);
+    ``members``: int32, the ids of the tokens of each class, in the trie's order; ``ranks``: int32, the tokens that have
+    a class, by rank, ascending; empty if ``class_of`` is dense; ``class_of``: the class of each of ``ranks``, or of
+    each rank, the number of classes standing for none.
+    """
+
+    row_of: npt.NDArray[np.integer]
+    offsets: npt.NDArray[np.int32]
+    classes: npt.NDArray[np.integer]
+    targets: npt.NDArray[np.integer]
+    accepting: npt.NDArray[np.bool_]
+    member_offsets: npt.NDArray[np.int32]
+    members: npt.NDArray[np.int32]
+    ranks: npt.NDArray[np.int32]
+    class_of: npt.NDArray[np.integer]
+
+    @property
+    def state_count(self) -> int:
+        return len(self.row_of)
+
+    @property
+    def row_count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def class_count(self) -> int:
+        return len(self.member_offsets) - 1
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether ``class_of`` has an entry for every rank."""
+        return not len(self.ranks) and len(self.class_of) > 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+    def row(self, state: int) -> slice:
+        """Where the entries of `state` lie in `classes` and `targets`."""
+        row = self.row_of[state]
+        return slice(int(self.offsets[row]), int(self.offsets[row + 1]))
+
+    def members_of(self, token_class: int) -> npt.NDArray[np.int32]:
+        """The tokens of a class."""
+        return self.members[self.member_offsets[token_class] : self.member_offsets[token_class + 1]]
+
+
+def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
+    """With the token of each ghost as a class of its own: what its bytes do, and what its ghosts do."""
+    class_by_rank = dict(zip(columns.ranks.tolist(), columns.class_of.tolist(), strict=True))
+    lengths, sources, targets = [np.diff(columns.offsets)], [columns.sources], [columns.targets]
+    count = columns.class_count
+    for rank in dict.fromkeys(ghosts.ranks.tolist()):
+        old = class_by_rank.get(rank)
+        by_bytes = slice(0, 0) if old is None else slice(*columns.offsets[old : old + 2].tolist())
+        states, which = np.nonzero(ghosts.targets[:, ghosts.ranks == rank] >= 0)
+        by_ghosts = ghosts.targets[:, ghosts.ranks == rank][states, which]
+        pairs = np.stack(
+            [
+                np.concatenate([columns.sources[by_bytes], states.astype(np.int32)]),
+                np.concatenate([columns.targets[by_bytes], by_ghosts]),
+            ],
+            axis=1,
+        )
+        pairs = np.unique(pairs, axis=0)
+        class_by_rank[rank] = count
+        count += 1
+        lengths.append(np.array([len(pairs)]))
+        sources.append(pairs[:, 0])
+        targets.append(pairs[:, 1])
+    ranks = np.array(sorted(class_by_rank), dtype=np.int32)
+    class_of = np.array([class_by_rank[rank] for rank in ranks.tolist()], dtype=np.int32)
+    # a class whose only token has become a ghost's has no tokens left, and leaves the table
+    has_tokens = np.zeros(count, dtype=np.bool_)
+    has_tokens[class_of] = True
+    length = np.concatenate(lengths)
+    kept = np.repeat(has_tokens, length)
+    offsets = np.concatenate([[0], np.cumsum(np.where(has_tokens, length, 0))])
+    return Columns(ranks, class_of, offsets, np.concatenate(sources)[kept], np.concatenate(targets)[kept])
+
+
+def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int, max_states: int) -> TokenRows:
+    """The rows of all states, made deterministic if `add_ghosts` gave some class two targets from one state.
+
+    Raises LimitExceeded if that makes more than `max_states` states.
+    """
+    offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
+    return _determinize(TokenRows(offsets, classes, targets, accepting, start), max_states)
+
+
+def live_rows(rows: TokenRows) -> TokenRows:
+    """Without the transitions to states from which no tokens complete the text. The start may be such a state."""
+    live = live_states(rows.offsets, rows.targets, rows.accepting)
+    kept = live[rows.targets]
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return rows._replace(offsets=before[rows.offsets], classes=rows.classes[kept], targets=rows.targets[kept])
+
+
+def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32], *, share: bool = True) -> ReducedTable:
+    """The table of the states that tokens reach.
+
+    `columns`: what `rows` were made from; `order`: int32, the token of each rank; `share`: keep equal rows once.
+    Classes are numbered in order of their first token, without those that no reached state allows.
+    """
+    rows = _reached(rows)
+    ranks, class_of = columns.ranks, columns.class_of
+    number = np.full(columns.class_count, -1, dtype=np.int32)
+    number[rows.classes] = 0
+    member_offsets = np.zeros(columns.class_count + 1, dtype=np.int32)
+    in_order = _count_members_kernel(class_of, member_offsets)
+    classes, targets = rows.classes, rows.targets
+    if not in_order or np.any(number < 0):
+        ranks, class_of = ranks.copy(), class_of.copy()
+        class_count, token_count = _number_classes_kernel(number, ranks, class_of)
+        ranks, class_of = ranks[:token_count], class_of[:token_count]
+        member_offsets = np.zeros(class_count + 1, dtype=np.int32)
+        _count_members_kernel(class_of, member_offsets)
+        classes = number[classes]
+        if not in_order:
+            _sort_rows_kernel(rows.offsets, classes, targets)
+    class_count = len(member_offsets) - 1
+    narrow = _narrow(class_count)
+    is_dense = len(ranks) * (4 + np.dtype(narrow).itemsize) >= len(order) * np.dtype(narrow).itemsize
+    dense = np.full(len(order) if is_dense else 0, class_count, dtype=np.int32)
+    members = np.empty(len(ranks), dtype=np.int32)
+    _list_members_kernel(ranks, class_of, order, member_offsets[:-1].copy(), members, dense)
+    if share:
+        row_of, offsets, classes, targets = distinct_rows(rows.offsets, classes, targets)
+    else:
+        row_of, offsets = np.arange(len(rows.accepting), dtype=np.int32), rows.offsets
+    return ReducedTable(
+        row_of.astype(_narrow(len(offsets))),
+        offsets.astype(np.int32),
+        classes.astype(narrow),
+        targets.astype(_narrow(len(rows.accepting))),
+        rows.accepting.copy(),
+        member_offsets,
+        members,
+        np.zeros(0, dtype=np.int32) if is_dense else ranks.copy(),
+        (dense if is_dense else class_of).astype(narrow),
+    )
+
+
+def _narrow(count: int) -> type[np.integer]:
+    """An unsigned type for 0..count, the last being free for "none"."""
+    return np.uint16 if count < 1 << 16 else np.uint32
+
+
+def _determinize(rows: TokenRows, max_states: int) -> TokenRows:
+    """Subset construction for rows in which a class may occur more than once.
+
+    A set of one state keeps its number, so rows without doubles stay as they are; only the others are made anew.
+    """
+    state_count = len(rows.accepting)
+    repeated = np.zeros(len(rows.classes), dtype=np.bool_)
+    repeated[1:] = rows.classes[1:] == rows.classes[:-1]
+    repeated[rows.offsets[:-1][rows.offsets[:-1] < len(repeated)]] = False
+    row_index = np.repeat(np.arange(state_count), np.diff(rows.offsets))
+    open_states = set(row_index[repeated].tolist())
+    if not open_states:
+        return rows
+    members: list[tuple[int, ...]] = [(state,) for state in range(state_count)]
+    number = {subset: state for state, subset in enumerate(members)}
+    made: dict[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = {}
+    agenda = sorted(open_states)
+    while agenda:
+        state = agenda.pop()
+        row_classes, row_targets = _gather_rows(rows, members[state])
+        groups = np.flatnonzero(np.concatenate([[True], row_classes[1:] != row_classes[:-1]]))
+        targets = []
+        for begin, end in zip(groups, [*groups[1:], len(row_classes)], strict=True):
+            subset = tuple(np.unique(row_targets[begin:end]).tolist())
+            if subset not in number:
+                if len(members) >= max_states:
+                    raise LimitExceeded(
+                        f"muted literals split the automaton into more than {max_states} states: set "
+                        "mute_literals=False, or raise max_states",
+                        limit="max_states",
+                        value=max_states,
+                    )
+                number[subset] = len(members)
+                agenda.append(len(members))
+                members.append(subset)
+            targets.append(number[subset])
+        made[state] = row_classes[groups], np.array(targets, dtype=np.int32)
+    pieces = [made.get(state) or _gather_rows(rows, (state,)) for state in range(len(members))]
+    offsets = np.concatenate([[0], np.cumsum([len(classes) for classes, _ in pieces])])
+    accepting = np.array([rows.accepting[list(subset)].any() for subset in members])
+    return TokenRows(
+        offsets,
+        np.concatenate([classes for classes, _ in pieces]),
+        np.concatenate([targets for _, targets in pieces]),
+        accepting,
+        rows.start,
+    )
+
+
+def _gather_rows(rows: TokenRows, states: Iterable[int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The entries of several states as one row, classes ascending."""
+    parts = [slice(*rows.offsets[state : state + 2].tolist()) for state in states]
+    classes = np.concatenate([rows.classes[part] for part in parts])
+    targets = np.concatenate([rows.targets[part] for part in parts])
+    if len(parts) == 1:
+        return classes, targets
+    order = np.argsort(classes, kind="stable")
+    return classes[order], targets[order]
+
+
+def _reached(rows: TokenRows) -> TokenRows:
+    """The states that tokens reach, numbered in the order of reaching."""
+    number = np.full(len(rows.accepting), -1, dtype=np.int32)
+    order = np.empty(len(rows.accepting), dtype=np.int32)
+    count = _number_states_kernel(rows.start, rows.offsets, rows.targets, number, order)
+    order = order[:count]
+    lengths = rows.offsets[order + 1] - rows.offsets[order]
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    classes, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
+    _copy_rows_kernel(rows.offsets, rows.classes, rows.targets, order, number, classes, targets)
+    return TokenRows(offsets, classes, targets, rows.accepting[order], 0)
+
+
+@kernel
+def _number_states_kernel(start, offsets, targets, number, order):  # type: ignore[no-untyped-def]
+    """Breadth-first from `start`; returns how many states there are."""
+    number[start] = 0
+    order[0] = start
+    count, done = 1, 0
+    while done < count:
+        state = order[done]
+        done += 1
+        for k in range(offsets[state], offsets[state + 1]):
+            target = targets[k]
+            if number[target] < 0:
+                number[target] = count
+                order[count] = target
+                count += 1
+    return count
+
+
+@kernel
+def _copy_rows_kernel(offsets, classes, targets, order, number, new_classes, new_targets):  # type: ignore[no-untyped-def]
+    end = 0
+    for state in order:
+        for k in range(offsets[state], offsets[state + 1]):
+            new_classes[end] = classes[k]
+            new_targets[end] = number[targets[k]]
+            end += 1
+
+
+@kernel
+def _count_members_kernel(class_of, offsets):  # type: ignore[no-untyped-def]
+    """offsets[k], which come in zero: where the members of class k begin.
+
+    Returns whether the classes first occur in the order of their numbers.
+    """
+    classes, seen = len(offsets) - 1, 0
+    in_order = True
+    for k in range(len(class_of)):
+        offsets[class_of[k] + 1] += 1
+        if class_of[k] >= seen:
+            in_order = in_order and class_of[k] == seen
+            seen = class_of[k] + 1
+    for k in range(classes):
+        offsets[k + 1] += offsets[k]
+    return in_order
+
+
+@kernel
+def _number_classes_kernel(number, ranks, class_of):  # type: ignore[no-untyped-def]
+    """Number the classes that have number 0 in order of their first token, and keep only the tokens of these.
+
+    -1 is for the others. Returns (classes, tokens).
+    """
+    classes, tokens = 0, 0
+    seen = np.zeros(len(number), dtype=np.bool_)
+    for k in range(len(ranks)):
+        old = class_of[k]
+        if number[old] < 0:
+            continue
+        if not seen[old]:
+            seen[old] = True
+            number[old] = classes
+            classes += 1
+        ranks[tokens], class_of[tokens] = ranks[k], number[old]
+        tokens += 1
+    return classes, tokens
+
+
+@kernel
+def _sort_rows_kernel(offsets, classes, targets):  # type: ignore[no-untyped-def]
+    """Sort each row by class."""
+    for row in range(len(offsets) - 1):
+        begin, end = offsets[row], offsets[row + 1]
+        order = np.argsort(classes[begin:end])
+        classes[begin:end] = classes[begin:end][order]
+        targets[begin:end] = targets[begin:end][order]
+
+
+@kernel
+def _list_members_kernel(ranks, class_of, order, place, members, dense):  # type: ignore[no-untyped-def]
+    """The tokens of each class, from place[class] on; and dense[rank], if it is not empty, the class of each token."""
+    for k in range(len(ranks)):
+        members[place[class_of[k]]] = order[ranks[k]]
+        place[class_of[k]] += 1
+        if len(dense) > 0:
+            dense[ranks[k]] = class_of[k]

@@ -1,0 +1,205 @@
+"""Token classes by what tokens do: one walk of the token trie by the automaton of transformations.
+
+Theory. A prefix of a token acts on the states of the automaton as a transformation (`tokdfa.token_automata.columns`),
+and a prefix that is one byte longer acts as that transformation followed by the byte's. So transformations are
+themselves the states of a deterministic automaton over byte classes: it starts at the identity and steps from f by
+class c to f·c; where f·c is defined nowhere, no state survives, and every token with that prefix is out. Different
+prefixes with equal transformations are one state of it. This automaton is the DFA run from all of its states at once,
+and the token trie is walked by it exactly as by any other: made lazily, one table look-up a node, dead subtrees
+skipped. At a node that ends a token the state reached *is* the token's column.
+
+What it replaces: 001 classifies tokens by their strings of byte classes, builds prefix graphs of these, and walks the
+graphs from every state. There are far fewer transformations than class strings: on 131,072 tokens the eleven benchmark
+regexes have 3 to 1,483 against 6 to 86,729 (``tokdfa run experiments/tokens_dfa_ablation.yaml`` shows both). Dead bytes
+and prefix graphs come for free: a dead byte's transformation is empty, and a transformation is computed once for all
+the prefixes that share it.
+
+Cost: one visit for each trie node whose prefix survives (about 1.6 ns), and for each new (transformation, class) as
+many steps as the transformation has pairs. Limit: `max_pairs` pairs, 8 bytes each. In parallel, each thread takes a run
+of first bytes and a store of its own; columns are united in the order of the tokens, so the result is the same.
+
+Source: ours; the transformations of an automaton and their monoid are textbook (Eilenberg, "Automata, Languages, and
+Machines", volume B). 001 for what it is compared with.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.errors import LimitExceeded
+from tokdfa.jit import kernel
+from tokdfa.token_automata.columns import COLUMNS, PAIRS, ColumnStore, intern_column, mix_pair, unite
+from tokdfa.token_automata.parallel import run_in_threads, split_graphs
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.token_automata.columns import Columns
+    from tokdfa.token_automata.parallel import GraphRange
+    from tokdfa.vocabulary.trie import TokenTrie
+
+
+def transformations(
+    trie: TokenTrie, dfa: Dfa, *, byte_classes: bool = True, threads: int = 1, max_pairs: int = 30_000_000
+) -> Columns:
+    """The distinct transformations of the tokens in `trie`, in order of their first token.
+
+    `byte_classes`: step by the automaton's byte classes; otherwise by bytes. Raises LimitExceeded past `max_pairs`.
+    """
+    parts = split_graphs(trie.ranked_nodes, len(trie.order), threads)
+    walkers = [_Walker(trie, dfa, byte_classes, max_pairs) for _ in parts]
+    found = run_in_threads([partial(walker.walk, part) for walker, part in zip(walkers, parts, strict=True)])
+    return found[0] if len(found) == 1 else unite(found)
+
+
+class _Walker:
+    """The automaton of transformations, as far as it has been made, and what one walk found."""
+
+    def __init__(self, trie: TokenTrie, dfa: Dfa, byte_classes: bool, max_pairs: int) -> None:
+        states = dfa.state_count
+        self.trie, self.max_pairs = trie, max_pairs
+        # copies, since numba compiles a kernel once more for frozen arrays
+        self.byte_class = dfa.byte_class.copy() if byte_classes else np.arange(256, dtype=np.uint8)
+        self.transitions = dfa.transitions.copy() if byte_classes else dfa.byte_table()
+        self.store = ColumnStore(4 * states + 1024, 128)
+        self.steps: npt.NDArray[np.int32] = np.full(128 * self.transitions.shape[1], UNKNOWN, dtype=np.int32)
+        self.stack = np.zeros(trie.depth_limit + 1, dtype=np.int32)
+        _add_identity_kernel(states, *self.store.arrays)
+
+    def walk(self, part: GraphRange) -> Columns:
+        """The columns of the tokens of `part`."""
+        room = part.end_rank - part.first_rank + 1
+        ranks, rows = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+        position, count = part.begin, 0
+        while True:
+            position, count = _walk_by_transformations_kernel(
+                self.trie.ranked_nodes,
+                position,
+                part.end,
+                len(self.trie.order),
+                self.byte_class,
+                self.transitions,
+                self.steps,
+                self.stack,
+                count,
+                ranks,
+                rows,
+                *self.store.arrays,
+            )
+            if position >= part.end:
+                return self.store.columns(ranks[:count], rows[:count], self.transitions.shape[1])
+            self._grow()
+
+    def _grow(self) -> None:
+        used = int(self.store.meta[PAIRS])
+        if used > self.max_pairs:
+            raise LimitExceeded(
+                f"the tokens' transformations need more than {self.max_pairs} pairs of states: use token_index with "
+                "lazy=True, or raise max_transitions",
+                limit="max_transitions",
+                value=self.max_pairs,
+            )
+        self.store.grow(
+            int((self.store.offsets[1 : len(self.store) + 1] - self.store.offsets[: len(self.store)]).max())
+        )
+        steps = np.full(len(self.store.hashes) * self.transitions.shape[1], UNKNOWN, dtype=np.int32)
+        steps[: len(self.steps)] = self.steps
+        self.steps = steps
+
+
+@kernel
+def _add_identity_kernel(states, offsets, sources, targets, hashes, table, meta):  # type: ignore[no-untyped-def]
+    """Column 0: every state to itself."""
+    value = np.uint64(0)
+    for state in range(states):
+        sources[state] = targets[state] = state
+        value = mix_pair(value, state, state)
+    intern_column(states, value, offsets, sources, targets, hashes, table, meta)
+
+
+@kernel
+def _step_transformation(  # type: ignore[no-untyped-def]
+    column, byte_class, transitions, offsets, sources, targets, hashes, table, meta
+):
+    """The column after one byte of `byte_class` more; DEAD if it is empty, UNKNOWN if there is no room to tell."""
+    begin, past = offsets[column], offsets[column + 1]
+    end = meta[PAIRS]
+    if end + past - begin > len(sources) or meta[COLUMNS] >= len(hashes):
+        return np.int64(UNKNOWN)
+    value = np.uint64(0)
+    for k in range(begin, past):
+        target = transitions[targets[k], byte_class]
+        if target >= 0:
+            sources[end], targets[end] = sources[k], target
+            value = mix_pair(value, sources[k], target)
+            end += 1
+    if end == meta[PAIRS]:
+        return np.int64(DEAD)
+    return np.int64(intern_column(end, value, offsets, sources, targets, hashes, table, meta))
+
+
+@kernel
+def _walk_by_transformations_kernel(  # type: ignore[no-untyped-def]
+    nodes,
+    position,
+    end,
+    spare,
+    byte_class,
+    transitions,
+    steps,
+    stack,
+    count,
+    ranks,
+    rows,
+    offsets,
+    sources,
+    targets,
+    hashes,
+    table,
+    meta,
+):
+    """Walk nodes position..end-1, writing a token's rank and the row reached from index `count` on.
+
+    `steps`, the stack and `rows` hold row offsets, column x classes, as in the plain trie walk. Returns (where it
+    stopped for lack of room, how many tokens were written in all). Tokens are written without a branch, so one entry
+    more than there are tokens is needed.
+    """
+    one = np.uint64(1)
+    classes = transitions.shape[1]
+    here, stop, written = np.uint64(position), np.uint64(end), np.uint64(count)
+    while here < stop:
+        node = nodes[here]
+        depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+        entry = np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])
+        target = steps[entry]
+        if target == UNKNOWN:
+            column = _step_transformation(
+                np.int64(entry) // classes,
+                np.int64(entry) % classes,
+                transitions,
+                offsets,
+                sources,
+                targets,
+                hashes,
+                table,
+                meta,
+            )
+            if column == UNKNOWN:
+                break
+            target = np.int32(column * classes if column >= 0 else DEAD)
+            steps[entry] = target
+        if target < 0:
+            here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+        else:
+            stack[depth + one] = target
+            rank = node >> np.uint64(TOKEN_SHIFT)
+            ranks[written] = rank
+            rows[written] = target
+            written += np.uint64(rank != np.uint64(spare))
+            here += one
+    return np.int64(here), np.int64(written)
