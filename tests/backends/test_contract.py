@@ -30,6 +30,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("token_index", {"lazy": True}),
     ("token_index", {"lazy": True, "walk": "per_token", "cache_masks": False}),
     ("token_index", {"minimal": False, "cache_masks": False}),
+    ("tokens_dfa", {"ready_masks": False, "reduce": False, "token_classes": "strings"}),
+    ("tokens_dfa", {"token_classes": "none", "byte_classes": False, "threads": 2, "minimal": False}),
     ("llguidance", {"slices": "off", "precompute_large": False}),
     ("glrmask", {"mask_strategy": "parser_dwa"}),
     ("glrmask", {"mask_strategy": "token_trie"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import outlines_core
 import pytest
@@ -26,6 +26,9 @@ from tokdfa.errors import (
     VocabularyCannotSpell,
 )
 from tokdfa.guide import Guide, GuideError, GuideTypeError, Index, Vocabulary
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 sides = pytest.mark.parametrize("side", SIDES, ids=lambda side: side.__name__)
 backends = pytest.mark.parametrize("backend", BACKENDS)
@@ -267,3 +270,19 @@ def test_no_dead_ends() -> None:
 def test_a_guide_of_theirs_is_not_ours() -> None:
     with pytest.raises(GuideTypeError, match=r"Index of tokdfa\.guide"):
         Guide(outlines_core.Index("a", vocabulary(outlines_core)))
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    made = index("(dog|cat)s?", backend="tokens_dfa")
+    made.save(tmp_path / "index")
+    loaded = Index.load(tmp_path / "index", vocabulary(tokdfa.guide))
+    assert loaded == made
+    assert pickle.loads(pickle.dumps(loaded)) == made
+    guide = Guide(loaded)
+    assert guide.get_tokens() == Guide(made).get_tokens()
+    with pytest.raises(GuideError, match="compiled for the vocabulary"):
+        Index.load(tmp_path / "index", ODD)
+    with pytest.raises(GuideError, match="there is no file"):
+        Index.load(tmp_path / "nothing", vocabulary(tokdfa.guide))
+    with pytest.raises(GuideError, match="'token_index' cannot be saved; tokens_dfa can"):
+        index("a", backend="token_index").save(tmp_path / "other")

@@ -27,7 +27,7 @@ def all_spellings(text: bytes, vocab: Vocabulary) -> list[tuple[int, ...]]:
 )
 def test_best_of_all_spellings(vocab: Vocabulary, texts: list[bytes]) -> None:
     def rank(tokens: tuple[int, ...]) -> tuple:
-        return len(tokens), [-len(vocab.token_bytes(token)) for token in tokens], tokens
+        return len(tokens), [-len(vocab.token_bytes(token)) for token in tokens], [-token for token in tokens]
 
     expected = [min(all_spellings(text, vocab), key=rank, default=None) for text in texts]
     assert spell_in_fewest_tokens(texts, vocab) == expected
@@ -56,8 +56,8 @@ def test_the_longest_first_token_wins() -> None:
     assert spell_in_fewest_tokens([b"abcd", b"abcda"], vocab) == [(4, 5), (4, 5, 0)]
 
 
-def test_the_smallest_of_equal_ids() -> None:
-    assert spell_in_fewest_tokens([b"ab", b"abc", b"ba"], ODD) == [(1,), (2,), (10, 0)]
+def test_the_largest_of_equal_ids() -> None:
+    assert spell_in_fewest_tokens([b"ab", b"abc", b"ba"], ODD) == [(4,), (2,), (10, 0)]
 
 
 def test_no_text_at_all() -> None:

@@ -292,5 +292,6 @@ def _warm_up() -> None:
         matcher = TokensDfa(vocab, **options).compile(Regex(r"(ab|[a-b]*)\.?")).start()
         matcher.fill_mask(mask)
         matcher.advance(1)
-    TokensDfa(vocab).compile(Regex(r"[ab]{1,300}"))  # more columns than there is room for at first
+    many = Vocabulary([*(b"a" * length for length in range(200))], end_tokens=[0])
+    TokensDfa(many).compile(Regex("a{1,300}"))  # more columns than there is room for at first
     TokensDfa(Vocabulary([b"ab", b""], end_tokens=[1])).compile(Choice(["ab", "a"]))

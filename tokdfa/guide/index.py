@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from tokdfa.backends.registry import create_backend
+from tokdfa.backends.tokens_dfa import CompiledTokensDfa, TokensDfa
 from tokdfa.constraint import Constraint, Regex
 from tokdfa.guide.arguments import GuideError, GuideTypeError, as_guide_errors, as_integer
 from tokdfa.guide.vocabulary import Vocabulary
@@ -14,6 +15,7 @@ from tokdfa.vocabulary.vocabulary import Vocabulary as TokenVocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from tokdfa.backends.base import StateMatcher
 
@@ -72,9 +74,30 @@ class Index:
         if not isinstance(compiled, StateTable):
             chosen = ", ".join([repr(backend), *(f"{name}={value!r}" for name, value in options.items())])
             raise GuideError(f"the backend {chosen} keeps no table of states; use tokens_dfa or token_index")
+        self._take(compiled)
+
+    def _take(self, compiled: StateTable) -> None:
         self.compiled: StateTable = compiled
         self._states = compiled.sizes["states"]
         self._ends = self.vocabulary.end_token_set
+
+    def save(self, path: str | Path) -> None:
+        """Write the table to a file, for `load`. Only an index of the backend tokens_dfa can be saved (GuideError)."""
+        if not isinstance(self.compiled, CompiledTokensDfa):
+            raise GuideError(f"an index of the backend {self._backend!r} cannot be saved; tokens_dfa can")
+        with as_guide_errors():
+            self.compiled.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path, vocabulary: Vocabulary | TokenVocabulary | Tokenizer) -> Index:
+        """An index that `save` wrote. GuideError if the file is damaged, missing or for another vocabulary."""
+        index = cls.__new__(cls)
+        index.vocabulary = _freeze(vocabulary)
+        with as_guide_errors():
+            compiled = CompiledTokensDfa.load(path, index.vocabulary)
+        index._constraint, index._backend, index._options = compiled.constraint, TokensDfa.name, compiled.settings
+        index._take(compiled)
+        return index
 
     def get_initial_state(self) -> int:
         """The state before the first token: 0."""

@@ -8,8 +8,10 @@ The tokens that begin at i lie on one path of the trie. Going from the end to th
 once and remembers the length n that it chose.
 
 Which spelling, if several have the fewest tokens: the one whose first token is longest; among those the one whose
-second token is longest, and so on. Of several ids with equal bytes the smallest. So the answer is unique, and depends
-on nothing but the text and the vocabulary. It need not be what the tokenizer would have produced.
+second token is longest, and so on. Of several ids with equal bytes the largest: in SentencePiece vocabularies the byte
+tokens, which the tokenizer itself uses only as a last resort, come first and spell what later pieces spell, too. So the
+answer is unique, and depends on nothing but the text and the vocabulary. It need not be what the tokenizer would have
+produced.
 
 Source: 001, part 5 ("coalescence": the smallest combination of tokens), which does not say how ties are broken.
 Cost: bytes x longest token steps at worst; a descent passes the siblings of a node one by one, so a step is up to 256
@@ -89,11 +91,11 @@ def _spell_texts_kernel(nodes, spare, texts, ends, chosen, lengths):  # type: ig
             position = start
             node, stop = roots[texts[start]], np.int64(len(nodes))
             while node < stop:
-                token = np.int64(nodes[node] >> np.uint64(TOKEN_SHIFT))
                 after = _next_node_kernel(nodes, node)
                 while after < stop and nodes[after] & np.uint64(0xFF) == texts[position]:
                     node = after
                     after = _next_node_kernel(nodes, node)
+                token = np.int64(nodes[node] >> np.uint64(TOKEN_SHIFT))
                 position += 1
                 count = fewest[position] + 1
                 if token != spare and count <= fewest[start]:

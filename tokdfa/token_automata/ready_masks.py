@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: The most tokens of a mask that is kept as a list (2 kB).
 NARROW = 512
+#: Rows of the plan of `make_masks`.
+_ALLOWED, _ENDS, _TOKENS, _PLACE = range(4)
 
 
 class ReadyMasks(NamedTuple):
@@ -52,36 +54,27 @@ def make_masks(table: ReducedTable, size: int, end_tokens: npt.NDArray[np.int32]
     """Masks for the states of `table`; `size`: V; `end_tokens`: int32; `limit`: bytes."""
     no_values = np.zeros(len(table.classes), dtype=np.int32)
     allowed_of, offsets, classes, _ = distinct_rows(table.offsets, table.classes, no_values)
-    # a mask is a list of allowed classes, and whether the end tokens belong to it
-    key = 2 * allowed_of[table.row_of] + table.accepting
-    number = np.full(2 * len(offsets), -1, dtype=np.int32)
-    mask_of, first = np.empty(len(key), dtype=np.int32), np.empty(len(key), dtype=np.int32)
-    count = _number_masks_kernel(key, number, mask_of, first)
-    allowed, ends = key[first[:count]] >> 1, key[first[:count]] & 1
-    lengths = np.zeros(count, dtype=np.int64)
-    _count_tokens_kernel(offsets, classes, table.member_offsets, allowed, ends, len(end_tokens), lengths)
     words = mask_words(size)
-    is_narrow = lengths <= NARROW
-    room = np.where(is_narrow, lengths, words)
-    places = np.concatenate([[0], np.cumsum(room)])
-    kept = int(np.searchsorted(4 * places[1:], limit, side="right"))
-    data = np.zeros(int(places[kept]), dtype=np.int32)
-    packed_of = np.full(table.class_count, -1, dtype=np.int32)
-    big = np.flatnonzero(np.diff(table.member_offsets) > words)
-    packed_of[big] = np.arange(len(big))
-    packed = np.zeros((len(big), words), dtype=np.int32)
-    _pack_classes_kernel(big, table.member_offsets, table.members, packed)
-    _fill_masks_kernel(
-        offsets, classes, table.member_offsets, table.members, packed_of, packed, allowed[:kept], ends, end_tokens,
-        is_narrow, places, data,
+    # of each distinct mask: its list of allowed classes, whether end tokens belong to it, tokens, where it lies
+    plan = np.empty((4, 2 * len(offsets)), dtype=np.int64)
+    mask_of = np.empty(table.state_count, dtype=np.int32)
+    big = np.empty(table.class_count, dtype=np.int32)
+    count, big_count = _plan_masks_kernel(
+        allowed_of[table.row_of], table.accepting, offsets, classes, table.member_offsets, len(end_tokens), words,
+        limit // 4, plan, mask_of, big,
     )  # fmt: skip
-    bounds = places.tolist()
-    narrow: list[npt.NDArray[np.int32] | None] = [None] * count
-    wide: list[Mask | None] = [None] * count
-    for mask in range(kept):
-        (narrow if is_narrow[mask] else wide)[mask] = data[bounds[mask] : bounds[mask + 1]]
+    packed = np.zeros((big_count, words), dtype=np.int32)
+    data = np.zeros(plan[_PLACE, count], dtype=np.int32)
+    _fill_masks_kernel(
+        offsets, classes, table.member_offsets, table.members, big, packed, end_tokens, plan, count, data
+    )
+    bounds = plan[_PLACE, : count + 1].tolist()
+    narrow: list[npt.NDArray[np.int32] | None] = [None] * (count + 1)
+    wide: list[Mask | None] = [None] * (count + 1)  # the last entry is for states whose mask is not made
+    for mask, is_narrow in enumerate((plan[_TOKENS, :count] <= NARROW).tolist()):
+        (narrow if is_narrow else wide)[mask] = data[bounds[mask] : bounds[mask + 1]]
     states = mask_of.tolist()
-    return ReadyMasks([narrow[m] for m in states], [wide[m] for m in states], kept, data.nbytes)
+    return ReadyMasks([narrow[m] for m in states], [wide[m] for m in states], count, data.nbytes)
 
 
 def assemble_mask(table: ReducedTable, state: int, end_tokens: npt.NDArray[np.int32], out: Mask) -> None:
@@ -92,55 +85,66 @@ def assemble_mask(table: ReducedTable, state: int, end_tokens: npt.NDArray[np.in
 
 
 @kernel
-def _number_masks_kernel(key, number, mask_of, first):  # type: ignore[no-untyped-def]
-    """Number the keys in order of first occurrence, at state first[number]; returns how many there are."""
-    count = 0
-    for state in range(len(key)):
-        if number[key[state]] < 0:
-            number[key[state]] = count
-            first[count] = state
-            count += 1
-        mask_of[state] = number[key[state]]
-    return count
+def _plan_masks_kernel(  # type: ignore[no-untyped-def]
+    allowed_of, accepting, offsets, classes, member_offsets, end_count, words, limit, plan, mask_of, big
+):
+    """Number the distinct masks in the order of the states, until they take `limit` words; fill `plan` and `mask_of`.
 
-
-@kernel
-def _count_tokens_kernel(offsets, classes, member_offsets, allowed, ends, end_count, lengths):  # type: ignore[no-untyped-def]
-    for mask in range(len(allowed)):
-        length = end_count * ends[mask]
-        for k in range(offsets[allowed[mask]], offsets[allowed[mask] + 1]):
-            length += member_offsets[classes[k] + 1] - member_offsets[classes[k]]
-        lengths[mask] = length
-
-
-@kernel
-def _pack_classes_kernel(big, member_offsets, members, packed):  # type: ignore[no-untyped-def]
-    for k in range(len(big)):
-        for m in range(member_offsets[big[k]], member_offsets[big[k] + 1]):
-            _set_bit(packed[k], members[m])
+    big[class]: the number of a class that is worth packing, or -1. Returns (masks, classes to pack).
+    """
+    number = np.full(2 * len(offsets), -1, dtype=np.int32)
+    count, place, big_count = 0, 0, 0
+    is_full = False
+    for state in range(len(allowed_of)):
+        key = 2 * allowed_of[state] + accepting[state]
+        if number[key] < 0 and not is_full:
+            tokens = end_count * np.int64(accepting[state])
+            for k in range(offsets[allowed_of[state]], offsets[allowed_of[state] + 1]):
+                tokens += member_offsets[classes[k] + 1] - member_offsets[classes[k]]
+            room = tokens if tokens <= NARROW else words
+            is_full = place + room > limit
+            if not is_full:
+                plan[_ALLOWED, count], plan[_ENDS, count] = allowed_of[state], accepting[state]
+                plan[_TOKENS, count], plan[_PLACE, count] = tokens, place
+                number[key] = count
+                place += room
+                count += 1
+        mask_of[state] = number[key]
+    plan[_PLACE, count] = place
+    for token_class in range(len(big)):
+        big[token_class] = -1
+        if member_offsets[token_class + 1] - member_offsets[token_class] > words:
+            big[token_class] = big_count
+            big_count += 1
+    return count, big_count
 
 
 @kernel
 def _fill_masks_kernel(  # type: ignore[no-untyped-def]
-    offsets, classes, member_offsets, members, packed_of, packed, allowed, ends, end_tokens, is_narrow, places, data
+    offsets, classes, member_offsets, members, big, packed, end_tokens, plan, count, data
 ):
-    for mask in range(len(allowed)):
-        end = places[mask]
-        here = data[places[mask] : places[mask + 1]]
-        for k in range(offsets[allowed[mask]], offsets[allowed[mask] + 1]):
+    for token_class in range(len(big)):
+        if big[token_class] >= 0:
+            for m in range(member_offsets[token_class], member_offsets[token_class + 1]):
+                _set_bit(packed[big[token_class]], members[m])
+    for mask in range(count):
+        end = plan[_PLACE, mask]
+        here = data[end : plan[_PLACE, mask + 1]]
+        is_narrow = plan[_TOKENS, mask] <= NARROW
+        for k in range(offsets[plan[_ALLOWED, mask]], offsets[plan[_ALLOWED, mask] + 1]):
             token_class = classes[k]
-            if is_narrow[mask]:
+            if is_narrow:
                 for m in range(member_offsets[token_class], member_offsets[token_class + 1]):
                     data[end] = members[m]
                     end += 1
-            elif packed_of[token_class] >= 0:
-                here |= packed[packed_of[token_class]]
+            elif big[token_class] >= 0:
+                here |= packed[big[token_class]]
             else:
                 for m in range(member_offsets[token_class], member_offsets[token_class + 1]):
                     _set_bit(here, members[m])
-        if ends[mask] == 1:
+        if plan[_ENDS, mask] == 1:
             for token in end_tokens:
-                if is_narrow[mask]:
+                if is_narrow:
                     data[end] = token
                     end += 1
                 else:

@@ -273,32 +273,36 @@ def _reached(rows: TokenRows) -> TokenRows:
     """The states that tokens reach, numbered in the order of reaching."""
     number = np.full(len(rows.accepting), -1, dtype=np.int32)
     order = np.empty(len(rows.accepting), dtype=np.int32)
-    count = _number_states_kernel(rows.start, rows.offsets, rows.targets, number, order)
-    order = order[:count]
-    lengths = rows.offsets[order + 1] - rows.offsets[order]
-    offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = np.empty(len(rows.accepting) + 1, dtype=np.int64)
+    count, as_it_was = _number_states_kernel(rows.start, rows.offsets, rows.targets, number, order, offsets)
+    if as_it_was:
+        return rows
+    order, offsets = order[:count], offsets[: count + 1]
     classes, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
     _copy_rows_kernel(rows.offsets, rows.classes, rows.targets, order, number, classes, targets)
     return TokenRows(offsets, classes, targets, rows.accepting[order], 0)
 
 
 @kernel
-def _number_states_kernel(start, offsets, targets, number, order):  # type: ignore[no-untyped-def]
-    """Breadth-first from `start`; returns how many states there are."""
+def _number_states_kernel(start, offsets, targets, number, order, new_offsets):  # type: ignore[no-untyped-def]
+    """Breadth-first from `start`. Returns how many states there are, and whether they are all in their old order."""
     number[start] = 0
     order[0] = start
+    new_offsets[0] = 0
     count, done = 1, 0
+    as_it_was = True
     while done < count:
         state = order[done]
+        as_it_was = as_it_was and state == done
         done += 1
+        new_offsets[done] = new_offsets[done - 1] + offsets[state + 1] - offsets[state]
         for k in range(offsets[state], offsets[state + 1]):
             target = targets[k]
             if number[target] < 0:
                 number[target] = count
                 order[count] = target
                 count += 1
-    return count
+    return count, as_it_was and count == len(order)
 
 
 @kernel

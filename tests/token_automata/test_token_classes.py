@@ -1,0 +1,194 @@
+"""Columns, transformations, prefix graphs, their parallel form: each against running every token from every state."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.vocabulary.vocabularies import ODD, vocabularies
+from tokdfa.automata.dfa import Dfa
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import LimitExceeded
+from tokdfa.regex.compile import compile_dfa
+from tokdfa.token_automata.columns import Columns, distinct_rows, transpose, unite
+from tokdfa.token_automata.parallel import run_in_threads, split_graphs
+from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
+from tokdfa.token_automata.transformations import transformations
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+texts = st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=6).map(bytes), min_size=1)
+tables = st.integers(1, 6).flatmap(
+    lambda states: st.lists(
+        st.lists(st.integers(-1, states - 1), min_size=4, max_size=4), min_size=states, max_size=states
+    )
+)
+both = st.booleans()
+
+
+def automaton(table: list[list[int]]) -> Dfa:
+    """Columns for the bytes a, b and 0; the last for all others."""
+    byte_class = np.full(256, 3, dtype=np.uint8)
+    byte_class[[97, 98, 0]] = 0, 1, 2
+    return Dfa(np.array(table, dtype=np.int32), byte_class, np.ones(len(table), dtype=np.bool_), 0)
+
+
+def pairs_by_rank(columns: Columns) -> dict[int, tuple[tuple[int, int], ...]]:
+    found = {}
+    for rank, token_class in zip(columns.ranks.tolist(), columns.class_of.tolist(), strict=True):
+        part = slice(*columns.offsets[token_class : token_class + 2].tolist())
+        found[rank] = tuple(zip(columns.sources[part].tolist(), columns.targets[part].tolist(), strict=True))
+    return found
+
+
+def expected_pairs(vocab: Vocabulary, dfa: Dfa) -> dict[int, tuple[tuple[int, int], ...]]:
+    """rank -> (state, state after the token) for the states that take the token."""
+    found = {}
+    for rank, token in enumerate(vocab.trie.order.tolist()):
+        reached = ((state, dfa.run(vocab.token_bytes(token), state)) for state in range(dfa.state_count))
+        found[rank] = tuple((state, target) for state, target in reached if target >= 0)
+    return found
+
+
+def numbered_by_first_token(columns: Columns) -> bool:
+    return list(dict.fromkeys(columns.class_of.tolist())) == list(range(columns.class_count))
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(vocabularies(), tables, both, st.integers(1, 4))
+def test_transformations(vocab: Vocabulary, table: list[list[int]], byte_classes: bool, threads: int) -> None:
+    dfa = automaton(table)
+    columns = transformations(vocab.trie, dfa, byte_classes=byte_classes, threads=threads)
+    expected = {rank: pairs for rank, pairs in expected_pairs(vocab, dfa).items() if pairs}
+    assert pairs_by_rank(columns) == expected
+    assert columns.class_count == len(set(expected.values()))  # the coarsest classes there are
+    assert numbered_by_first_token(columns)
+    assert (np.diff(columns.ranks) > 0).all()
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(vocabularies(), tables, both, both, both, both, st.integers(1, 4))
+def test_prefix_graphs(
+    vocab: Vocabulary, table: list[list[int]], dead: bool, by_class: bool, merge: bool, shared: bool, threads: int
+) -> None:
+    dfa = automaton(table)
+    graphs = build_prefix_graphs(vocab.trie, dfa, dead_bytes=dead, byte_classes=by_class, merge=merge)
+    alive = bytes_alive(dfa)
+    assert [alive[byte] for byte in range(256)] == [
+        any(dfa.step(s, byte) >= 0 for s in range(len(table))) for byte in range(256)
+    ]
+    spelled = [vocab.token_bytes(token) for token in vocab.trie.order.tolist()]
+    kept = [rank for rank, text in enumerate(spelled) if not dead or all(alive[byte] for byte in text)]
+    assert graphs.ranks.tolist() == kept
+
+    data, offsets = graphs.strings()
+    strings = [bytes(data[begin:end]) for begin, end in itertools.pairwise(offsets.tolist())]
+    letters = dfa.byte_class if by_class else np.arange(256)
+    for rank, token_class in zip(kept, graphs.class_of.tolist(), strict=True):
+        assert strings[token_class] == bytes(int(letters[byte]) for byte in spelled[rank])
+    assert graphs.class_count == (len(set(strings)) if merge else len(kept))
+
+    columns = walk_graphs(graphs, dfa, byte_classes=by_class, prefix_graphs=shared, threads=threads)
+    expected = expected_pairs(vocab, dfa)
+    assert pairs_by_rank(columns) == {rank: expected[rank] for rank in kept}
+    for united, wanted in zip(unite([columns]), transformations(vocab.trie, dfa), strict=True):
+        assert np.array_equal(united, wanted)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(vocabularies(), st.integers(1, 9))
+def test_graphs_are_split_between_top_level_subtrees(vocab: Vocabulary, parts: int) -> None:
+    trie = vocab.trie
+    found = split_graphs(trie.ranked_nodes, len(trie.order), parts)
+    assert 1 <= len(found) <= parts
+    assert (found[0].begin, found[0].first_rank) == (0, 0)
+    assert (found[-1].end, found[-1].end_rank) == (trie.node_count, len(trie.order))
+    for part, following in itertools.pairwise(found):
+        assert (part.end, part.end_rank) == (following.begin, following.first_rank)
+        assert trie.depth(part.end) == 0
+        ranks = {int(trie.rank_of[trie.token(node)]) for node in range(part.begin, part.end) if trie.token(node) >= 0}
+        assert ranks == set(range(part.first_rank, part.end_rank))
+
+
+def test_two_parts_of_a_real_vocabulary_are_about_equal(real_trie) -> None:
+    first, second = split_graphs(real_trie.ranked_nodes, len(real_trie.order), 2)
+    assert abs((first.end - first.begin) - (second.end - second.begin)) < 0.3 * real_trie.node_count
+
+
+@pytest.fixture(scope="module")
+def real_trie():
+    from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+    return load_tokenizer("mistral-v1").vocabulary.trie
+
+
+def test_jobs_run_in_threads_and_keep_their_order() -> None:
+    import threading
+
+    meet = threading.Barrier(3, timeout=20)  # passes only if all three run at once
+
+    def job(number: int) -> int:
+        meet.wait()
+        return number
+
+    assert run_in_threads([lambda: job(0), lambda: job(1), lambda: job(2)]) == [0, 1, 2]
+
+    def fail(number: int) -> int:
+        raise LimitExceeded(f"job {number}", limit="test", value=number)
+
+    with pytest.raises(LimitExceeded, match="job 1"):
+        run_in_threads([lambda: 0, lambda: fail(1), lambda: fail(2)])
+
+
+entries = st.lists(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), max_size=6, unique_by=lambda e: e[0]), max_size=8
+)
+
+
+def sparse(rows: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    flat = [entry for row in rows for entry in sorted(row)]
+    return offsets, np.array([k for k, _ in flat], np.int32), np.array([v for _, v in flat], np.int32)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(entries)
+def test_transpose(rows: list[list[tuple[int, int]]]) -> None:
+    offsets, ks, values = transpose(6, *sparse(rows))
+    for column in range(6):
+        part = slice(offsets[column], offsets[column + 1])
+        wanted = [(k, value) for k, row in enumerate(rows) for key, value in row if key == column]
+        assert list(zip(ks[part].tolist(), values[part].tolist(), strict=True)) == wanted
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(entries)
+def test_distinct_rows(rows: list[list[tuple[int, int]]]) -> None:
+    number, offsets, keys, values = distinct_rows(*sparse(rows))
+    contents = [tuple(sorted(row)) for row in rows]
+    distinct = list(dict.fromkeys(contents))
+    assert number.tolist() == [distinct.index(content) for content in contents]
+    for place, content in enumerate(distinct):
+        part = slice(offsets[place], offsets[place + 1])
+        assert tuple(zip(keys[part].tolist(), values[part].tolist(), strict=True)) == content
+
+
+def test_stores_grow() -> None:
+    """More columns and pairs than there is room for at first, several times over."""
+    dfa = compile_dfa(Regex("[ab]{0,900}|a?b{3}"))
+    vocab = Vocabulary([b"a" * n + b"b" * m for n in range(20) for m in range(30) if n + m] + [b""], end_tokens=[599])
+    columns = transformations(vocab.trie, dfa)
+    assert pairs_by_rank(columns) == {r: p for r, p in expected_pairs(vocab, dfa).items() if p}
+    assert len(columns.sources) > 40_000
+
+
+def test_no_tokens() -> None:
+    vocab = Vocabulary([b""], end_tokens=[0])
+    dfa = compile_dfa(Choice(["a"]))
+    assert transformations(vocab.trie, dfa).class_count == 0
+    graphs = build_prefix_graphs(vocab.trie, dfa)
+    assert walk_graphs(graphs, dfa, prefix_graphs=False).class_count == graphs.class_count == 0
+    assert transformations(ODD.trie, dfa, threads=50).class_count == 1
