@@ -15,6 +15,7 @@ LAYERS = (
     "vocabulary",
     "automata",
     "regex",
+    "bpe",
     "token_automata",
     "backends",
     "guide",
