@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 import regex
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.strategies import code_point_ranges
 from tokdfa.regex import char_sets, unicode_tables
@@ -46,6 +47,14 @@ def test_set_operations_are_boolean_operations_at_every_edge(one: Ranges, other:
             "not": not in_left,
         }
         assert {name: char_sets.contains(ranges, point) for name, ranges in results.items()} == wanted
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(code_point_ranges(), st.lists(st.integers(0, 0x3000), max_size=200))
+def test_union_of_a_few_and_many(few: list[tuple[int, int]], points: list[int]) -> None:
+    many = char_sets.union((point, point) for point in points)
+    one = char_sets.union(few)
+    assert char_sets.union_of_two(one, many) == char_sets.union_of_two(many, one) == char_sets.union(one, many)
 
 
 def test_adjacent_ranges_are_joined() -> None:

@@ -12,11 +12,13 @@ from tests.naive import regex_matcher
 from tests.regex import maskbench
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import RegexSyntaxError
+from tokdfa.errors import LimitExceeded, RegexSyntaxError
+from tokdfa.regex import lower as lowering
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower, lower_choice, lower_regex
 from tokdfa.regex.parse import MAX_NESTING, parse
+from tokdfa.regex.program import Program
 from tokdfa.regex.utf8 import utf8_expression
 
 SHORT = short_texts(3)
@@ -241,6 +243,39 @@ def test_deep_nesting_takes_neither_python_stack_nor_exponential_work(leaf: str,
     finally:
         sys.setrecursionlimit(limit)
     assert len(store) < 60 * MAX_NESTING
+
+
+@pytest.mark.parametrize("pattern", ["a(b|[c-e]+)*é|(x{2,3}|yz|)w", r"^(\w+|,(\w+))$", "", "(ab|cd|ce)f(ab|cd|ce)"])
+def test_a_pattern_is_built_in_one_run(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, runs = ExpressionStore(), []
+    run = store.run
+    monkeypatch.setattr(store, "run", lambda program: (runs.append(program.count), run(program)))
+    root = lower(parse(pattern), store)
+    assert len(runs) == 1
+    # built piece by piece it is the same
+    monkeypatch.setattr(lowering, "LONG_PROGRAM", 0)
+    assert lower(parse(pattern), store) == root
+    assert len(runs) > 2 or not pattern
+
+
+@pytest.mark.parametrize("part", ["(?:x[0-9]+|y)", "(?:a|bc*){2,}", r"\w", r"(?:\w|\d[^a])?"])
+def test_what_is_repeated_is_written_once(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    for times in (2, 20):
+        store = ExpressionStore()
+        monkeypatch.setattr(store, "run", lambda program: counts.append(program.count))
+        monkeypatch.setattr(Program, "expression", lambda program, value: EMPTY)
+        lower(parse(part * times), store)
+    assert counts[0] == counts[1] > 0
+
+
+def test_limits_of_the_store_hold_while_a_long_pattern_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowering, "LONG_PROGRAM", 1000)
+    store = ExpressionStore(max_expressions=500)
+    node = parse("".join(f"[{chr(first)}-{chr(first + 999)}]+" for first in range(0x3000, 0x9000, 7)))
+    with pytest.raises(LimitExceeded):
+        lower(node, store)
+    assert len(store) < 5000
 
 
 @pytest.mark.parametrize("middle", ["^", r"\b", "(?m)^", "(?=a)", "$"])

@@ -22,6 +22,7 @@ from tokdfa.regex.syntax_tree import (
     LookAhead,
     Node,
     Repeat,
+    alternation,
 )
 from tokdfa.regex.unicode_tables import scan
 
@@ -341,6 +342,73 @@ def test_limits() -> None:
         with pytest.raises(LimitExceeded, match="position 2"):
             parse(f"a{{{count}}}")
     assert parse(f"a{{{'0' * 5000}2}}") == Repeat(A, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "[a-c]",
+        "[]a]",
+        r"[^]\]]",
+        r"\d",
+        ".",
+        "a?",
+        "(?:a|bc)",
+        "(ab)",
+        "(?P<n>ab|c)",
+        "((a)b|[)]c)+",
+        "(?i:ab(c))",
+        "(?=a|b)",
+        "(a{2,3}|(?#)b)",
+    ],
+)
+def test_what_is_written_twice_is_one_object(again: str) -> None:
+    """As a group of the same text, and as the content of another group."""
+    node = parse(f"(?:{again})?|z(?:{again})?|(?P<m>{again})*")
+    assert isinstance(node, Alternation)
+    once, behind, inside = node.options
+    assert once == Repeat(parse(again), 0, 1)
+    assert behind.parts[1] is once
+    assert inside.body is once.body
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tree"),
+    [
+        ("[a](?i)[a]", Concat((A, chars("A", "a")))),
+        ("(a)(?i)(a)(?-i)(a)", Concat((A, chars("A", "a"), A))),
+        ("(.)(?s:(.))", Concat((parse("."), parse("(?s).")))),
+        ("(a b)(?x)(a b)", Concat((A, chars(" "), B, A, B))),
+        ("(?x:(a#)\n))(a#)", Concat((A, A, chars("#")))),
+        ("(a)b|(a)c", Alternation((Concat((A, B)), Concat((A, C))))),
+        ("((a)b)((a)c)((a)b)", Concat((A, B, A, C, A, B))),
+        ("[]a][]b][]a]", Concat((chars("]", "a"), chars("]", "b"), chars("]", "a")))),
+        (r"[\]a][\]b]", Concat((chars("]", "a"), chars("]", "b")))),
+        ("(?:^a)*(?:^a)*", Concat((Repeat(Concat((Assertion("text_start"), A)), 0, None),) * 2)),
+    ],
+)
+def test_what_looks_alike_is_read_as_it_stands(pattern: str, tree: Node) -> None:
+    assert parse(pattern) == tree
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(regex_patterns(), regex_patterns(), st.sampled_from(["", "i", "s", "m"]))
+def test_repeated_text_means_what_it_means_alone(one: str, other: str, flags: str) -> None:
+    """Each occurrence against a parser that has not seen it before."""
+    fresh = {text: parse(text, flags, ascii_classes=True) for text in (one, other)}
+    node = parse(f"(?:{one})|((?:{other})|(?:{one}))|(?:{other})|({one})", flags, ascii_classes=True)
+    assert node == alternation([fresh[one], fresh[other], fresh[one], fresh[other], fresh[one]])
+
+
+def test_text_read_again_nests_as_deep_as_it_does() -> None:
+    half = "(" * (MAX_NESTING // 2) + "ab" + ")*" * (MAX_NESTING // 2)
+    for levels in (MAX_NESTING // 2, MAX_NESTING // 2 + 1):
+        pattern = half + "(" * levels + half + ")" * levels
+        if levels <= MAX_NESTING // 2:
+            assert parse(pattern) == Concat((parse(half), parse(half)))
+        else:
+            with pytest.raises(LimitExceeded, match=f"deeper than {MAX_NESTING}"):
+                parse(pattern)
 
 
 def test_nesting_takes_no_python_stack() -> None:

@@ -7,6 +7,7 @@ what it has read. What each notation means is in the docstring of `tokdfa.regex.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NoReturn
 
 from tokdfa.errors import RegexSyntaxError, RegexUnsupported
@@ -19,10 +20,14 @@ from tokdfa.regex.char_sets import (
     spaces,
     unicode_property,
     union,
+    union_of_two,
     word_characters,
 )
 
 _POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
+#: A character or a range in a class, written plainly; and as many as there are, if no range begins with the last one.
+_PLAIN_ITEM = re.compile(r"[^]\\[&~-](?:-[^]\\[&~-])?")
+_PLAIN_ITEMS = re.compile(rf"(?:{_PLAIN_ITEM.pattern})+(?!-)")
 _PROPERTY = re.compile(r"\\[pP](?:\{(\^?)([^{}]*)\}|([A-Za-z]))")
 _OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{2})")
 _HEXADECIMAL = {
@@ -42,6 +47,17 @@ _REFUSED_ESCAPES = {
 }
 
 
+_CLASSES = {"d": digits, "w": word_characters, "s": spaces}
+CLASS_ESCAPES = frozenset("dwsDWS")
+
+
+@cache
+def class_escape(letter: str, ascii_only: bool) -> Ranges:
+    r"""The set that ``\d \D \w \W \s \S`` mean."""
+    ranges = _CLASSES[letter.lower()](ascii_only)
+    return complement(ranges) if letter.isupper() else ranges
+
+
 class AtomReader:
     """A pattern, a position in it, and the readers of escapes and classes."""
 
@@ -59,11 +75,9 @@ class AtomReader:
     def read_named_set(self, ignore_case: bool) -> tuple[Ranges, bool] | None:
         r"""Read ``\d \D \w \W \s \S \p \P``: the set, negated if need be, and whether case folds in it."""
         letter = self.pattern[self.position + 1 : self.position + 2]
-        sets = {"d": digits, "w": word_characters, "s": spaces}
-        if letter and letter in "dwsDWS":
-            ranges = sets[letter.lower()](self.ascii_classes)
+        if letter in CLASS_ESCAPES:
             self.position += 2
-            return (complement(ranges) if letter.isupper() else ranges), False
+            return class_escape(letter, self.ascii_classes), False
         if letter and letter in "pP":
             match = _PROPERTY.match(self.pattern, self.position)
             if not match:
@@ -135,8 +149,9 @@ class AtomReader:
         self.position += negated
         first_item = self.position
         folding: list[tuple[int, int]] = []
-        fixed: list[tuple[int, int]] = []
+        fixed: list[Ranges] = []
         while True:
+            self.read_plain_items(folding)
             if self.position >= len(text):
                 hint = "; a ] directly after [ is literal" if text.startswith("]", first_item) else ""
                 self.fail(f"this class is not closed{hint}", start)
@@ -149,14 +164,26 @@ class AtomReader:
                 item = self.read_range_end(item, item_start, ignore_case)
             if isinstance(item, int):
                 folding.append((item, item))
+            elif item[1]:
+                folding.extend(item[0])
             else:
-                (folding if item[1] else fixed).extend(item[0])
+                fixed.append(item[0])
         self.position += 1
         ranges = union(folding)
         if ignore_case:
             ranges = fold_closure(ranges)
-        ranges = union(ranges, fixed)
+        for more in fixed:
+            ranges = union_of_two(ranges, more)
         return complement(ranges) if negated else ranges
+
+    def read_plain_items(self, found: list[tuple[int, int]]) -> None:
+        """Read characters and ranges that mean themselves, as far as the next thing in the class that needs care."""
+        plain = _PLAIN_ITEMS.match(self.pattern, self.position)
+        for item in _PLAIN_ITEM.findall(plain[0]) if plain else ():
+            if item[0] > item[-1]:
+                return  # a bad range
+            found.append((ord(item[0]), ord(item[-1])))
+            self.position += len(item)
 
     def read_class_item(self, ignore_case: bool) -> int | tuple[Ranges, bool]:
         """One code point, or a set and whether case folds in it."""

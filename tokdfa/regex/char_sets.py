@@ -77,6 +77,20 @@ def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
     return tuple(merged)
 
 
+def union_of_two(one: Ranges, other: Ranges) -> Ranges:
+    """The same of two sets. A few ranges beside many cost O(log n) each, and the rest is only copied."""
+    few, many = sorted((one, other), key=len)
+    if 8 * len(few) > len(many):
+        return union(one, other)
+    merged = list(many)
+    for first, last in few:
+        start = bisect_left(merged, first - 1, key=lambda pair: pair[1])  # what ends before it stays
+        end = bisect_right(merged, last + 1, key=lambda pair: pair[0])  # and so does what begins behind it
+        touched = [*merged[start:end], (first, last)]
+        merged[start:end] = [(min(pair[0] for pair in touched), max(pair[1] for pair in touched))]
+    return tuple(merged)
+
+
 def complement(ranges: Ranges) -> Ranges:
     """All code points that are not in `ranges`."""
     gaps: list[tuple[int, int]] = []

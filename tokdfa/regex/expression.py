@@ -24,12 +24,13 @@ token masks. The merge laws for byte sets and repeats are ours.
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
+from tokdfa.errors import LimitExceeded, UnknownNameError
 from tokdfa.regex.laws import (
     _make_acyclic_kernel,
     _make_bytes_kernel,
@@ -72,18 +73,23 @@ from tokdfa.regex.nodes import (
     M_NODES,
     M_SCRATCH,
     M_STATUS,
-    MAX_REPEAT,
     NOTHING,
     OK,
     OUT_OF_FUEL,
     _intern_node_kernel,
     _rehash_kernel,
 )
+from tokdfa.regex.program import Program, _run_program_kernel, repeat_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["ANY_BYTE", "ANY_BYTES", "ASSERTIONS", "EMPTY", "LAWS", "NOTHING", "ExpressionStore"]
+
+
+#: Writes the expressions that every store begins with.
+_FIRST = Program()
+_FIRST.repeat(_FIRST.byte_set(range(256)), 0, None)
 
 
 class ExpressionStore:
@@ -103,9 +109,9 @@ class ExpressionStore:
                 raise UnknownNameError("simplification law", name, LAWS)
             laws &= ~LAWS[name]
         self.max_expressions = max_expressions
-        self.nodes: npt.NDArray[np.int32] = np.zeros((256, 4), dtype=np.int32)
-        self.arguments: npt.NDArray[np.int32] = np.zeros(2048, dtype=np.int32)
-        self.table: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
+        self.nodes: npt.NDArray[np.int32] = np.zeros((1024, 4), dtype=np.int32)
+        self.arguments: npt.NDArray[np.int32] = np.zeros(8192, dtype=np.int32)
+        self.table: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
         self.scratch: npt.NDArray[np.int32] = np.zeros(2048, dtype=np.int32)
         self.meta: npt.NDArray[np.int64] = np.zeros(8, dtype=np.int64)
         self.meta[[M_LAWS, M_FUEL_LIMIT]] = laws, fuel
@@ -113,8 +119,10 @@ class ExpressionStore:
         self.nodes[EMPTY, 0] = K_EMPTY | F_NULLABLE | F_INHABITED
         self.meta[M_NODES] = 2
         self._byte_sets: dict[bytes, int] = {}
-        made = self.byte_set(range(256)), self.repeat(ANY_BYTE, 0, None)
-        assert made == (ANY_BYTE, ANY_BYTES)
+        first = Program()
+        first.include(_FIRST)
+        self.run(first)
+        assert first.made.tolist() == [ANY_BYTE, ANY_BYTES]
 
     def __len__(self) -> int:
         return int(self.meta[M_NODES])
@@ -159,12 +167,7 @@ class ExpressionStore:
 
     def repeat(self, expression: int, low: int, high: int | None) -> int:
         """`expression` from `low` to `high` times (None: without end)."""
-        bounded = INFINITE if high is None else high
-        if low < 0 or (high is not None and high < low):
-            raise OptionError(f"a repeat from {low} to {high} is not a range")
-        if max(low, bounded) > MAX_REPEAT:
-            raise LimitExceeded(f"a repeat of {max(low, bounded)} is too large", limit="repeat", value=MAX_REPEAT)
-        return self._run(_make_repeat_kernel, expression, low, bounded)
+        return self._run(_make_repeat_kernel, expression, *repeat_bounds(low, high))
 
     def look_ahead(self, expression: int, negative: bool = False) -> int:
         """Zero-width: the rest of the text begins (does not begin) with a match of `expression`."""
@@ -179,12 +182,27 @@ class ExpressionStore:
     def acyclic(
         self, offsets: npt.NDArray[np.int32], bits: npt.NDArray[np.int32], targets: npt.NDArray[np.int32]
     ) -> int:
-        """The language of an acyclic automaton over byte sets, built in one call (see `tokdfa.regex.utf8.Utf8Plan`).
+        """The language of an acyclic automaton over byte sets, built in one call.
 
         Node n has the edges ``offsets[n] .. offsets[n + 1] - 1``; ``bits`` (int32, shape (edges, 8)) are their byte
         sets, ``targets`` earlier nodes, or -1 for the end. The last node is the root.
         """
         return self._run(_make_acyclic_kernel, offsets, bits, targets)
+
+    def run(self, program: Program) -> None:
+        """Carry out what `program` has written and not run yet; its ``made`` then has the expressions.
+
+        One kernel call, and one more each time an array has to grow; it then goes on where it stopped. A program
+        belongs to the store that runs it. Raises LimitExceeded; the program is then of no more use.
+        """
+        progress = np.array([0, len(program.made)], dtype=np.int64)
+        program.made.frombytes(bytes(4 * (program.count - len(program.made))))
+        made, code = np.frombuffer(program.made, dtype=np.int32), np.array(program.code, dtype=np.int32)
+        while True:
+            _run_program_kernel(*self.arrays, code, made, progress)
+            if self.check_status():
+                break
+        program.code = array("i")
 
     # Questions.
 

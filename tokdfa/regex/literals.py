@@ -1,7 +1,7 @@
-"""Literal texts: finding them in a syntax tree, and many of them as one expression.
+"""Many literal texts as one expression.
 
-`literal_tree` writes common prefixes once (a radix tree, built bottom-up); since expressions are interned, equal ends
-are one expression, too. So choices between tens of thousands of words stay small: the automaton has a state for each
+A literal tree has common prefixes once (a radix tree, built bottom-up); since expressions are interned, equal ends are
+one expression, too. So choices between tens of thousands of words stay small: the automaton has a state for each
 distinct set of possible ends, no more.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.regex.syntax_tree import CharSet, Concat, Node, Symbol
+from tokdfa.regex.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,25 +17,16 @@ if TYPE_CHECKING:
     from tokdfa.regex.expression import ExpressionStore
 
 
-def literal_text(node: Node) -> bytes | None:
-    """The only text that `node` matches, as UTF-8, if it is written as one (`Empty` is not); symbols as their codes."""
-    parts = node.parts if isinstance(node, Concat) else (node,)
-    pieces = []
-    for part in parts:
-        if isinstance(part, Symbol):
-            pieces.append(part.code)
-            continue
-        if not isinstance(part, CharSet) or len(part.ranges) != 1:
-            return None
-        first, last = part.ranges[0]
-        if first != last or 0xD800 <= first < 0xE000:  # a surrogate has no encoding
-            return None
-        pieces.append(chr(first).encode())
-    return b"".join(pieces)
-
-
 def literal_tree(texts: Sequence[bytes], store: ExpressionStore) -> int:
-    """The expression of exactly `texts`, which are distinct and sorted. O(bytes) constructor work.
+    """The expression of exactly `texts`, which are distinct and sorted. O(bytes) constructor work."""
+    program = Program()
+    value = write_literal_tree(texts, program)
+    store.run(program)
+    return program.expression(value)
+
+
+def write_literal_tree(texts: Sequence[bytes], program: Program) -> int:
+    """The same as a value of `program`.
 
     The texts are visited in order. An open node is (length of the prefix it stands for, expressions behind it); the
     open nodes are those on the way to the current text, shallowest first.
@@ -45,14 +36,14 @@ def literal_tree(texts: Sequence[bytes], store: ExpressionStore) -> int:
         shared = _common_prefix(text, texts[index + 1]) if index + 1 < len(texts) else 0
         if shared > nodes[-1][0]:
             nodes.append((shared, []))
-        nodes[-1][1].append(store.literal(text[nodes[-1][0] :]))
+        nodes[-1][1].append(program.literal(text[nodes[-1][0] :]))
         while nodes[-1][0] > shared:
             depth, behind = nodes.pop()
             if nodes[-1][0] < shared:
                 nodes.append((shared, []))
-            edge = store.literal(text[nodes[-1][0] : depth])
-            nodes[-1][1].append(store.concat(edge, store.union(behind)))
-    return store.union(nodes[0][1])
+            edge = program.literal(text[nodes[-1][0] : depth])
+            nodes[-1][1].append(program.concat((edge, program.union(behind))))
+    return program.union(nodes[0][1])
 
 
 def _common_prefix(one: bytes, other: bytes) -> int:

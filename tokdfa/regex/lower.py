@@ -29,20 +29,23 @@ double the work) keep them as nodes, for `tokdfa.regex.derivative` to decide whi
 
 Full match starts from the rest {empty}, search from any text before and behind; "any text" is valid UTF-8.
 
-Cost: each node is visited once, in a loop with ``^`` or ``$`` a few times. Recursion runs on a list (`_run`), so
-that no nesting of a pattern exhausts the Python stack.
+Cost: each node is visited once, a shared one too, and in a loop with ``^`` or ``$`` a few times. What has no assertion
+is written down as a program (`tokdfa.regex.program`) and built by one kernel call: about 2 us a node. Recursion runs on
+a list (`_run`), so that no nesting of a pattern exhausts the Python stack.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, complement, intersection, union, word_characters
 from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING
-from tokdfa.regex.literals import literal_text, literal_tree
+from tokdfa.regex.literals import literal_tree, write_literal_tree
+from tokdfa.regex.program import Program, known
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
     NEVER,
@@ -60,7 +63,7 @@ from tokdfa.regex.syntax_tree import (
     repeat,
     walk,
 )
-from tokdfa.regex.utf8 import utf8_expression
+from tokdfa.regex.utf8 import utf8_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -78,6 +81,9 @@ _LEAVING: dict[int, Ranges] = {
 }
 _TEXT_ANCHORS = frozenset({"text_start", "text_end"})
 _ANY_TEXT = Repeat(CharSet(ALL), 0, None)
+
+#: Code (int32) that is written before it is run: enough to make calls rare, little enough for a store's limits to hold.
+LONG_PROGRAM = 1 << 18
 
 ByContext: TypeAlias = tuple[int, ...]
 
@@ -131,62 +137,93 @@ class _Rest:
 
 
 class _Lowerer:
-    """The recursive functions, as generators that yield their recursive calls to `_run`."""
+    """The recursive functions, as generators that yield their recursive calls to `_run`.
+
+    `write` makes values of a program (`tokdfa.regex.program`), so that what has no assertion is written as a whole and
+    built by one kernel call. All others make expressions; `expression` gets from the one to the other.
+    """
 
     def __init__(self, store: ExpressionStore) -> None:
         self.store = store
-        self._char_sets: dict[Ranges, int] = {}
+        self.program = Program()
         # results by the node's identity (hashing a tree would walk it); the node is kept, so that its id stays its own
-        self._plain: dict[int, tuple[Node, int]] = {}
+        self._written: dict[int, tuple[Node, int]] = {}
         self._anchored: dict[tuple[int, bool, bool], tuple[Node, Node]] = {}
+
+    def expression(self, value: int) -> int:
+        """The expression that `value` of the program stands for."""
+        if value >= len(self.program.made):
+            self.store.run(self.program)
+        return self.program.expression(value)
 
     def char_set(self, ranges: Ranges) -> int:
         """The expression of one code point out of `ranges`."""
-        if ranges not in self._char_sets:
-            self._char_sets[ranges] = utf8_expression(ranges, self.store)
-        return self._char_sets[ranges]
+        return self.expression(self.program.include(utf8_program(ranges)))
 
     def plain(self, node: Node) -> Task:
         """The expression of `node` alone, with zero-width nodes for its assertions."""
-        if id(node) not in self._plain:
-            self._plain[id(node)] = node, (yield self.make_plain(node))
-        return self._plain[id(node)][1]
+        return self.expression((yield self.write(node)))
 
-    def make_plain(self, node: Node) -> Task:
-        store = self.store
+    def write(self, node: Node) -> Task | int:
+        """The value of `node` alone. What needs no recursion is known at once."""
+        if id(node) in self._written:
+            return self._written[id(node)][1]
+        if isinstance(node, CharSet):
+            return self.keep(node, self.program.include(utf8_program(node.ranges)))
+        return self.write_composite(node)
+
+    def keep(self, node: Node, value: int) -> int:
+        """Know `value` as that of `node`."""
+        self._written[id(node)] = node, value
+        if len(self.program.code) > LONG_PROGRAM:
+            self.store.run(self.program)
+        return value
+
+    def write_composite(self, node: Node) -> Task:
+        program = self.program
         match node:
-            case Empty():
-                return EMPTY
-            case CharSet(ranges=ranges):
-                return self.char_set(ranges)
-            case Symbol(code=code):
-                return store.literal(code)
             case Concat(parts=parts):
                 pieces = []
-                for is_literal, group in groupby(parts, key=lambda part: literal_text(part) is not None):
-                    if is_literal:
-                        pieces.append(store.literal(b"".join(literal_text(part) or b"" for part in group)))
-                    else:
-                        for part in group:
-                            pieces.append((yield self.plain(part)))
-                return store.concat(*pieces)
+                text = bytearray()  # the literal parts before the next other one
+                for part in parts:
+                    if part.text is not None:
+                        text += part.text
+                        continue
+                    if text:
+                        pieces.append(program.literal(text))
+                        text.clear()
+                    pieces.append((yield self.write(part)))
+                if text:
+                    pieces.append(program.literal(text))
+                value = program.concat(pieces)
             case Alternation(options=options):
-                sets = [option.ranges for option in options if isinstance(option, CharSet)]
-                pieces = [self.char_set(union(*sets))]
-                others = [option for option in options if not isinstance(option, CharSet)]
-                texts = {text for option in others if (text := literal_text(option)) is not None}
-                pieces.append(literal_tree(sorted(texts), store))
+                sets, texts, others = [], set(), []
+                for option in options:
+                    if isinstance(option, CharSet):
+                        sets.append(option.ranges)
+                    elif option.text is not None:
+                        texts.add(option.text)
+                    else:
+                        others.append(option)
+                pieces = [program.include(utf8_program(union(*sets)))] if sets else []
+                if texts:
+                    pieces.append(write_literal_tree(sorted(texts), program))
                 for option in others:
-                    if literal_text(option) is None:
-                        pieces.append((yield self.plain(option)))
-                return store.union(pieces)
+                    pieces.append((yield self.write(option)))
+                value = program.union(pieces)
             case Repeat(body=body, low=low, high=high):
-                return store.repeat((yield self.plain(body)), low, high)
+                value = program.repeat((yield self.write(body)), low, high)
+            case Empty():
+                value = known(EMPTY)
+            case Symbol(code=code):
+                value = program.literal(code)
             case Assertion(kind=kind):
-                return store.assertion(kind)
+                value = known(self.store.assertion(kind))
             case LookAhead(body=body, negative=negative):
-                return store.look_ahead((yield self.plain(body)), negative)
-        raise AssertionError(node)
+                value = known(self.store.look_ahead(self.expression((yield self.write(body))), negative))
+            case _:
+                raise AssertionError(node)
+        return self.keep(node, value)
 
     def resolve(self, node: Node, rest: _Rest) -> Task:
         """The rest that begins with `node`; see the laws in the module's docstring."""
@@ -224,7 +261,7 @@ class _Lowerer:
         """`node`, which has no assertion, before `rest`."""
         store, after = self.store, rest.expressions
         if rest.is_uniform:
-            return (store.concat((yield self.plain(node)), after[0]),) * 4
+            return (self.expression(self.program.concat(((yield self.write(node)), known(after[0])))),) * 4
         by_rest: dict[int, list[int]] = {}  # expression -> the contexts in which it follows
         for context in _LEAVING:
             by_rest.setdefault(after[context], []).append(context)
@@ -357,7 +394,7 @@ class _Lowerer:
         return tuple(self.store.union(expressions) for expressions in zip(*operands, strict=True))
 
 
-#: A recursive function under way: it yields the calls it makes and is sent their results.
+#: A recursive function under way: it yields the calls it makes, or their results if known, and is sent their results.
 Task: TypeAlias = "Generator[Any, Any, Any]"
 
 
@@ -371,8 +408,11 @@ def _run(task: Task) -> Any:
             waiting.pop()
             result = done.value
         else:
-            waiting.append(call)
-            result = None
+            if isinstance(call, GeneratorType):
+                waiting.append(call)
+                result = None
+            else:
+                result = call
     return result
 
 

@@ -22,19 +22,22 @@ Greedy and lazy quantifiers denote the same language. Well formed but refused by
 back-references, look-behind, atomic groups and possessive quantifiers (they change the language), conditionals,
 recursion, ``\X \R \K \G \N{..}``, Rust's ``\b{start}`` kin, and the set operations ``&& -- ~~``.
 
-The parser keeps its open groups on a list of its own, so nesting costs no Python stack; it is still bounded.
+The parser keeps its open groups on a list of its own, so nesting costs no Python stack; it is still bounded. What is
+written twice is one object (`_Parser.read_again`, `tokdfa.regex.syntax_tree.NodePool`): patterns made from JSON schemas
+repeat their strings and numbers dozens of times.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from tokdfa.errors import LimitExceeded, OptionError
-from tokdfa.regex.atoms import AtomReader
+from tokdfa.regex.atoms import CLASS_ESCAPES, AtomReader, class_escape
 from tokdfa.regex.char_sets import ALL, NEWLINE, complement, fold_closure
-from tokdfa.regex.syntax_tree import Assertion, CharSet, LookAhead, Node, alternation, concat, repeat
+from tokdfa.regex.syntax_tree import Assertion, CharSet, LookAhead, Node, NodePool
 
 MAX_PATTERN = 1_000_000
 MAX_NESTING = 200
@@ -42,21 +45,28 @@ MAX_COUNT = 1_000_000_000
 
 #: ``{`` that begins a quantifier.
 _COUNTED = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}")
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _INLINE_FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:(-)([A-Za-z]*))?([:)])")
 _GROUP_NAME = re.compile(r"\(\?P?<([^\W\d]\w*)>")
 _BOUNDARY_SIDE = re.compile(r"\{[a-z-]+\}")
-_REFUSED_GROUPS = (
-    ("(?<=", "look-behind"),
-    ("(?<!", "look-behind"),
-    ("(?>", "an atomic group"),
-    ("(?(", "a conditional group"),
-    ("(?P=", "a back-reference"),
-    ("(?P>", "recursion"),
-    ("(?&", "recursion"),
-    ("(?R", "recursion"),
-    ("(?|", "a branch reset group"),
-)
+_REFUSED_GROUPS = {
+    "(?<=": "look-behind",
+    "(?<!": "look-behind",
+    "(?>": "an atomic group",
+    "(?(": "a conditional group",
+    "(?P=": "a back-reference",
+    "(?P>": "recursion",
+    "(?&": "recursion",
+    "(?R": "recursion",
+    "(?|": "a branch reset group",
+}
+_REFUSED_GROUP = re.compile("|".join(map(re.escape, _REFUSED_GROUPS)))
+#: Characters that mean themselves (without the flag x).
+_PLAIN = re.compile(r"[^|()\[.^$\\*+?{]+")
+_DOT, _DOT_ALL = CharSet(complement(NEWLINE)), CharSet(ALL)
 _SPACE = " \t\n\r\v\f"
+#: What is repeated is found by its text up to its first closing bracket, which must be within so many characters.
+MAX_KEY = 500
 NOTHING_TO_REPEAT = "nothing to repeat"
 
 
@@ -69,7 +79,8 @@ class _Flags:
 
     def switched(self, letters: str, on: bool) -> _Flags:
         names = {"i": "ignore_case", "s": "dot_all", "m": "multi_line", "x": "verbose"}
-        return replace(self, **{names[letter]: on for letter in letters if letter in names})
+        changed = {names[letter]: on for letter in letters if letter in names}
+        return replace(self, **changed) if changed else self
 
 
 @dataclass
@@ -83,15 +94,22 @@ class _Group:
     items: list[Node] = field(default_factory=list)
     #: Why the last item cannot be repeated; "" if it can.
     no_repeat: str = NOTHING_TO_REPEAT
+    #: Levels of groups inside.
+    depth: int = 0
 
     def add(self, item: Node, no_repeat: str = "") -> None:
         self.items.append(item)
         self.no_repeat = no_repeat
 
-    def close_option(self) -> None:
-        self.options.append(concat(self.items))
-        self.items = []
-        self.no_repeat = NOTHING_TO_REPEAT
+
+class _Known(NamedTuple):
+    """A class or a group that has been read: where, under which flags, and with how many levels of groups."""
+
+    start: int
+    end: int
+    flags: _Flags
+    node: Node
+    depth: int
 
 
 def parse(pattern: str, flags: str = "", ascii_classes: bool = False) -> Node:
@@ -118,6 +136,9 @@ class _Parser(AtomReader):
         super().__init__(pattern, ascii_classes)
         self.flags = flags
         self.groups = [_Group(0, None, flags)]
+        self.pool = NodePool()
+        #: Classes and groups that have been read, by their `key`; of several with one key the last.
+        self.known: dict[str, _Known] = {}
 
     # The main loop: each method reads one construct that begins at `position`.
 
@@ -140,15 +161,12 @@ class _Parser(AtomReader):
             character = self.pattern[self.position]
             if self.flags.verbose and (character in _SPACE or character == "#"):
                 self.skip_blank(character)
-            elif character in readers:
-                readers[character]()
             else:
-                self.read_literal()
+                readers.get(character, self.read_literal)()
         group = self.groups.pop()
         if self.groups:
             self.fail("missing ), this group is not closed", group.position)
-        group.close_option()
-        return alternation(group.options)
+        return self.close(group)
 
     def skip_blank(self, character: str) -> None:
         end = self.position + 1
@@ -157,11 +175,16 @@ class _Parser(AtomReader):
         self.position = end
 
     def read_literal(self) -> None:
-        self.groups[-1].add(_literal(ord(self.pattern[self.position]), self.flags.ignore_case))
-        self.position += 1
+        """Read one character, and those behind it that mean themselves."""
+        run = None if self.flags.verbose else _PLAIN.match(self.pattern, self.position + 1)
+        text = self.pattern[self.position : run.end() if run else self.position + 1]
+        group, ignore_case = self.groups[-1], self.flags.ignore_case
+        group.items.extend([_literal(character, ignore_case) for character in text])
+        group.no_repeat = ""
+        self.position += len(text)
 
     def read_dot(self) -> None:
-        self.groups[-1].add(CharSet(ALL if self.flags.dot_all else complement(NEWLINE)))
+        self.groups[-1].add(_DOT_ALL if self.flags.dot_all else _DOT)
         self.position += 1
 
     def read_anchor(self) -> None:
@@ -171,12 +194,23 @@ class _Parser(AtomReader):
         self.position += 1
 
     def read_bar(self) -> None:
-        self.groups[-1].close_option()
+        self.close_option(self.groups[-1])
         self.position += 1
+
+    def close_option(self, group: _Group) -> None:
+        group.options.append(self.pool.concat(group.items))
+        group.items = []
+        group.no_repeat = NOTHING_TO_REPEAT
+
+    def close(self, group: _Group) -> Node:
+        self.close_option(group)
+        return self.pool.alternation(group.options)
 
     # Groups.
 
     def read_group_start(self) -> None:
+        if self.read_again(")"):
+            return
         start, text = self.position, self.pattern
         look_ahead = None
         outer_flags = self.flags
@@ -186,22 +220,22 @@ class _Parser(AtomReader):
                 self.fail("missing ), this comment is not closed")
             self.position = end + 1
             return
-        for opening, what in _REFUSED_GROUPS:
-            if text.startswith(opening, start):
-                self.refuse(what)
-        if text.startswith(("(?=", "(?!"), start):
+        if not text.startswith("(?", start):
+            self.position += 1
+        elif text.startswith("(?:", start):
+            self.position += 3
+        elif text.startswith(("(?=", "(?!"), start):
             look_ahead = text[start + 2] == "!"
             self.position += 3
+        elif refused := _REFUSED_GROUP.match(text, start):
+            self.refuse(_REFUSED_GROUPS[refused[0]])
         elif text.startswith(("(?P<", "(?<"), start):
             name = _GROUP_NAME.match(text, start)
             if not name:
                 self.fail("a group name is letters, digits and _ between < and >, and begins with no digit")
             self.position = name.end()
-        elif text.startswith("(?", start):
-            if self.read_inline_flags():
-                return
-        else:
-            self.position += 1
+        elif self.read_inline_flags():
+            return
         if len(self.groups) > MAX_NESTING:
             raise LimitExceeded(
                 f"groups are nested deeper than {MAX_NESTING} at position {start} of the pattern",
@@ -235,13 +269,12 @@ class _Parser(AtomReader):
         if len(self.groups) == 1:
             self.fail("unbalanced )")
         group = self.groups.pop()
-        group.close_option()
-        node = alternation(group.options)
+        node = self.close(group)
         if group.look_ahead is not None:
             node = LookAhead(node, group.look_ahead)
         self.flags = group.outer_flags
-        self.groups[-1].add(node)
         self.position += 1
+        self.keep(_Known(group.position, self.position, self.flags, node, group.depth + 1), ")")
 
     # Quantifiers.
 
@@ -256,22 +289,24 @@ class _Parser(AtomReader):
         start, group = self.position, self.groups[-1]
         if group.no_repeat:
             self.fail(group.no_repeat)
-        match = _COUNTED.match(self.pattern, start)
-        high: int | None
-        if match:
-            low = self.read_count(match[1], match.start(1)) or 0
-            high = self.read_count(match[3], match.start(3)) if match[2] else low
-            self.position = match.end()
-        else:
-            low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self.pattern[start]]
-            self.position += 1
+        low, high = _QUANTIFIERS.get(self.pattern[start]) or self.read_counts()
+        self.position += 1
         if high is not None and high < low:
             self.fail(f"a repeat needs low <= high, not {low} and {high}", start)
         following = self.pattern[self.position : self.position + 1]
         if following == "+":
             self.refuse("a possessive quantifier", remedy="it changes the language; group the repeat to repeat it")
         self.position += following == "?"
-        group.add(repeat(group.items.pop(), low, high), "multiple repeat; group the first one to repeat it")
+        group.add(self.pool.repeat(group.items.pop(), low, high), "multiple repeat; group the first one to repeat it")
+
+    def read_counts(self) -> tuple[int, int | None]:
+        """Read ``{m,n}`` and its kin up to the brace that closes them."""
+        match = _COUNTED.match(self.pattern, self.position)
+        assert match is not None
+        low = self.read_count(match[1], match.start(1)) or 0
+        high = self.read_count(match[3], match.start(3)) if match[2] else low
+        self.position = match.end() - 1
+        return low, high
 
     def read_count(self, number: str, position: int) -> int | None:
         if not number:
@@ -290,12 +325,16 @@ class _Parser(AtomReader):
         if letter and letter in "AzZbB":
             self.read_assertion_escape(letter)
             return
+        if letter in CLASS_ESCAPES:
+            self.groups[-1].add(_class_escape(letter, self.ascii_classes))
+            self.position += 2
+            return
         named = self.read_named_set(self.flags.ignore_case)
         if named is not None:
             ranges, folds = named
             self.groups[-1].add(CharSet(fold_closure(ranges) if folds and self.flags.ignore_case else ranges))
             return
-        self.groups[-1].add(_literal(self.read_escaped_code_point(), self.flags.ignore_case))
+        self.groups[-1].add(_literal(chr(self.read_escaped_code_point()), self.flags.ignore_case))
 
     def read_assertion_escape(self, letter: str) -> None:
         if letter in "bB":
@@ -308,11 +347,49 @@ class _Parser(AtomReader):
         self.position += 2
 
     def read_bracket(self) -> None:
-        self.groups[-1].add(CharSet(self.read_class(self.flags.ignore_case)))
+        start = self.position
+        if not self.read_again("]"):
+            node = CharSet(self.read_class(self.flags.ignore_case))
+            self.keep(_Known(start, self.position, self.flags, node, 0), "]")
+
+    # What is repeated.
+
+    def read_again(self, closing: str) -> bool:
+        """Read a class or a group whose text has been read before, under the same flags: it is the same node.
+
+        Where it ends depends on its own text only, so no other reading is possible.
+        """
+        start, text = self.position, self.pattern
+        known = self.known.get(self.key(start, closing))
+        if known is None or known.flags is not self.flags or len(self.groups) + known.depth > MAX_NESTING + 1:
+            return False
+        if not text.startswith(text[known.start : known.end], start):
+            return False
+        self.position += known.end - known.start
+        self.add_known(known)
+        return True
+
+    def keep(self, read: _Known, closing: str) -> None:
+        """Add to the open group what has just been read, and know it again."""
+        self.known[self.key(read.start, closing)] = read
+        self.add_known(read)
+
+    def add_known(self, known: _Known) -> None:
+        group = self.groups[-1]
+        group.add(known.node)
+        group.depth = max(group.depth, known.depth)
+
+    def key(self, start: int, closing: str) -> str:
+        return self.pattern[start : self.pattern.find(closing, start, start + MAX_KEY) + 1]
+
+
+@cache
+def _class_escape(letter: str, ascii_only: bool) -> CharSet:
+    return CharSet(class_escape(letter, ascii_only))
 
 
 @lru_cache(maxsize=4096)
-def _literal(code_point: int, ignore_case: bool) -> CharSet:
+def _literal(character: str, ignore_case: bool) -> CharSet:
     """One character; cached, so that a long literal text shares its nodes."""
-    single = ((code_point, code_point),)
+    single = ((ord(character), ord(character)),)
     return CharSet(fold_closure(single) if ignore_case else single)

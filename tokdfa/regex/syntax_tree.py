@@ -14,9 +14,10 @@ kinds of node, and an eighth that no notation writes. A node denotes a *match re
 The language of a regex is the set of texts whose whole span (0, length) is in the relation. Texts are sequences of code
 points here; `tokdfa.regex.lower` goes down to bytes.
 
-Two facts are kept in each node when it is made, so that nobody walks the tree for them: `nullable` (without assertions:
-accepts the empty text; an assertion counts as empty) and `assertions` (the kinds that occur inside).
-The functions `concat`, `alternation` and `repeat` build nodes and drop what is trivially superfluous.
+Three facts are kept in each node when it is made, so that nobody walks the tree for them: `nullable` (without
+assertions: accepts the empty text; an assertion counts as empty), `assertions` (the kinds that occur inside) and `text`
+(of a literal). The functions `concat`, `alternation` and `repeat` build nodes and drop what is trivially superfluous; a
+`NodePool` calls them and makes equal nodes once.
 """
 
 from __future__ import annotations
@@ -27,24 +28,33 @@ from typing import TYPE_CHECKING
 from tokdfa.regex.char_sets import Ranges, difference, intersection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 #: What an `Assertion` may assert. Words are ASCII letters, digits and ``_``; a line ends before ``\n`` only.
 ASSERTION_KINDS = ("text_start", "text_end", "line_start", "line_end", "word_boundary", "not_word_boundary")
 #: What a `LookAhead` adds to `Node.assertions`, beside what its body has.
 LOOK_AHEAD = "look_ahead"
+_NO_ASSERTIONS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Node:
-    """Base of all nodes. `nullable`: matches some (i, i); `assertions`: the kinds of assertion inside."""
+    """Base of all nodes.
+
+    `nullable`: matches some (i, i); `assertions`: the kinds of assertion inside; `text`: the only text that it matches,
+    as UTF-8, if it is written as one (symbols as their codes; not so `Empty`).
+    """
 
     nullable: bool = field(init=False, repr=False, compare=False)
     assertions: frozenset[str] = field(init=False, repr=False, compare=False)
+    text: bytes | None = field(init=False, repr=False, compare=False)
 
-    def _set_facts(self, nullable: bool, parts: Iterable[Node] = (), own: Iterable[str] = ()) -> None:
+    def _set_facts(
+        self, nullable: bool, assertions: frozenset[str] = _NO_ASSERTIONS, text: bytes | None = None
+    ) -> None:
         object.__setattr__(self, "nullable", nullable)
-        object.__setattr__(self, "assertions", frozenset(own).union(*(part.assertions for part in parts)))
+        object.__setattr__(self, "assertions", assertions)
+        object.__setattr__(self, "text", text)
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class CharSet(Node):
     ranges: Ranges
 
     def __post_init__(self) -> None:
-        self._set_facts(nullable=False)
+        self._set_facts(nullable=False, text=_only_text(self.ranges))
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,9 @@ class Concat(Node):
     parts: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        self._set_facts(all(part.nullable for part in self.parts), self.parts)
+        texts = [part.text for part in self.parts if part.text is not None]
+        text = b"".join(texts) if len(texts) == len(self.parts) else None
+        self._set_facts(all(part.nullable for part in self.parts), _assertions_of(self.parts), text)
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ class Alternation(Node):
     options: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        self._set_facts(any(option.nullable for option in self.options), self.options)
+        self._set_facts(any(option.nullable for option in self.options), _assertions_of(self.options))
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ class Repeat(Node):
     high: int | None
 
     def __post_init__(self) -> None:
-        self._set_facts(self.low == 0 or self.body.nullable, (self.body,))
+        self._set_facts(self.low == 0 or self.body.nullable, self.body.assertions)
 
 
 @dataclass(frozen=True)
@@ -104,7 +116,7 @@ class Assertion(Node):
     kind: str
 
     def __post_init__(self) -> None:
-        self._set_facts(nullable=True, own=(self.kind,))
+        self._set_facts(nullable=True, assertions=frozenset((self.kind,)))
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,7 @@ class LookAhead(Node):
     negative: bool
 
     def __post_init__(self) -> None:
-        self._set_facts(nullable=True, parts=(self.body,), own=(LOOK_AHEAD,))
+        self._set_facts(nullable=True, assertions=self.body.assertions | {LOOK_AHEAD})
 
 
 @dataclass(frozen=True)
@@ -125,7 +137,18 @@ class Symbol(Node):
     code: bytes
 
     def __post_init__(self) -> None:
-        self._set_facts(nullable=False)
+        self._set_facts(nullable=False, text=self.code)
+
+
+def _only_text(ranges: Ranges) -> bytes | None:
+    """The only member of a set, as UTF-8; a surrogate has no encoding."""
+    if len(ranges) != 1 or ranges[0][0] != ranges[0][1] or 0xD800 <= ranges[0][0] < 0xE000:
+        return None
+    return chr(ranges[0][0]).encode()
+
+
+def _assertions_of(parts: Iterable[Node]) -> frozenset[str]:
+    return _NO_ASSERTIONS.union(*{part.assertions for part in parts})
 
 
 EMPTY_NODE = Empty()
@@ -140,20 +163,31 @@ def concat(parts: Iterable[Node]) -> Node:
     """
     flat: list[Node] = []
     for part in parts:
-        for piece in part.parts if isinstance(part, Concat) else (part,):
-            while isinstance(piece, CharSet) and flat and isinstance(before := flat[-1], LookAhead):
-                if not isinstance(before.body, CharSet):
-                    break
-                narrow = difference if before.negative else intersection
-                piece = CharSet(narrow(piece.ranges, before.body.ranges))
-                flat.pop()
-            if piece == NEVER:
-                return NEVER
-            if not isinstance(piece, Empty):
-                flat.append(piece)
+        flat += part.parts if isinstance(part, Concat) else (part,)
+    kinds = set(map(type, flat))  # most often characters only, and then nothing need be done
+    if Empty in kinds:
+        flat = [piece for piece in flat if not isinstance(piece, Empty)]
+    if LookAhead in kinds:
+        flat = _narrow(flat)
+    if any(isinstance(piece, CharSet) and not piece.ranges for piece in flat):
+        return NEVER
     if len(flat) < 2:
         return flat[0] if flat else EMPTY_NODE
     return Concat(tuple(flat))
+
+
+def _narrow(parts: Iterable[Node]) -> list[Node]:
+    """`parts` without look-aheads for one character that stand before a character."""
+    narrowed: list[Node] = []
+    for part in parts:
+        while isinstance(part, CharSet) and narrowed and isinstance(before := narrowed[-1], LookAhead):
+            if not isinstance(before.body, CharSet):
+                break
+            combine = difference if before.negative else intersection
+            part = CharSet(combine(part.ranges, before.body.ranges))
+            narrowed.pop()
+        narrowed.append(part)
+    return narrowed
 
 
 def alternation(options: Iterable[Node]) -> Node:
@@ -176,6 +210,37 @@ def repeat(body: Node, low: int, high: int | None) -> Node:
     if body == NEVER:
         return EMPTY_NODE if low == 0 else NEVER
     return body if (low, high) == (1, 1) else Repeat(body, low, high)
+
+
+class NodePool:
+    """`concat`, `alternation` and `repeat` that make the same node of the same parts.
+
+    So a subtree that a pattern repeats is one object, which `tokdfa.regex.lower` visits once. (Hashing the parts
+    themselves would walk them each time.)
+    """
+
+    def __init__(self) -> None:
+        # nodes by the identities of their parts, which are kept with them, so that the identities stay theirs
+        self._made: dict[tuple[object, ...], tuple[tuple[Node, ...], Node]] = {}
+        self._repeats: dict[tuple[int, int, int | None], tuple[Node, Node]] = {}
+
+    def concat(self, parts: Sequence[Node]) -> Node:
+        return parts[0] if len(parts) == 1 else self._make(concat, parts)
+
+    def alternation(self, options: Sequence[Node]) -> Node:
+        return options[0] if len(options) == 1 else self._make(alternation, options)
+
+    def repeat(self, body: Node, low: int, high: int | None) -> Node:
+        key = id(body), low, high
+        if key not in self._repeats:
+            self._repeats[key] = body, repeat(body, low, high)
+        return self._repeats[key][1]
+
+    def _make(self, function: Callable[[Sequence[Node]], Node], parts: Sequence[Node]) -> Node:
+        key = (function, *map(id, parts))
+        if key not in self._made:
+            self._made[key] = tuple(parts), function(parts)
+        return self._made[key][1]
 
 
 def walk(node: Node) -> Iterator[Node]:

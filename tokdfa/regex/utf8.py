@@ -8,20 +8,18 @@ wherever they occur: the result is the minimal deterministic acyclic automaton o
 Only the shortest encoding of each code point occurs and no surrogate (D800..DFFF) does, as the standard demands
 (Unicode, section 3.9, table 3-7): the full set has exactly the lead bytes 00..7F, C2..DF, E0..EF and F0..F4.
 
-The automaton is worked out once a set and kept (`utf8_plan`); a store then builds it in one compiled call, so that
-the Unicode word class with its 770 ranges costs a fraction of a millisecond in every pattern but the first.
+The automaton is written down once a set and kept (`utf8_program`), so that the Unicode word class with its 770 ranges
+costs a tenth of a millisecond in every pattern but the first.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from tokdfa.regex.char_sets import Ranges, difference, intersection
-from tokdfa.regex.expression import NOTHING
+from tokdfa.regex.nodes import EMPTY
+from tokdfa.regex.program import Program, known
 
 if TYPE_CHECKING:
     from tokdfa.regex.expression import ExpressionStore
@@ -31,45 +29,40 @@ SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 _CONTINUATION = 0x80
 #: The end of an encoding, in place of a node.
-_END = -1
-
-
-class Utf8Plan(NamedTuple):
-    """A deterministic acyclic automaton; the last node is the root.
-
-    The edges of node n are those from ``offsets[n]`` to ``offsets[n + 1]``.
-    ``offsets``: int32, shape (nodes + 1,); ``bits``: int32, shape (edges, 8), the 256 bits of each edge's byte set;
-    ``targets``: int32, shape (edges,), an earlier node, or -1 for the end of the encoding.
-    """
-
-    offsets: npt.NDArray[np.int32]
-    bits: npt.NDArray[np.int32]
-    targets: npt.NDArray[np.int32]
+_END = known(EMPTY)
 
 
 def utf8_expression(code_points: Ranges, store: ExpressionStore) -> int:
     """The expression for the UTF-8 encodings of `code_points`; surrogates are left out. O(nodes and edges)."""
-    plan = utf8_plan(code_points)
-    return store.acyclic(*plan) if len(plan.targets) else NOTHING
+    program = Program()
+    value = program.include(utf8_program(code_points))
+    store.run(program)
+    return program.expression(value)
 
 
 @lru_cache(maxsize=512)
-def utf8_plan(code_points: Ranges) -> Utf8Plan:
-    """The minimal acyclic automaton of the encodings of `code_points`. O(ranges), in Python; kept for the next time."""
-    builder = _PlanBuilder()
+def utf8_program(code_points: Ranges) -> Program:
+    """What writes the minimal acyclic automaton of the encodings of `code_points`; nothing if there are none.
+
+    O(ranges), in Python; kept for the next time, so it is to be included and not to be run.
+    """
+    builder = _AutomatonBuilder()
     valid = difference(code_points, SURROGATES)
     edges: list[tuple[int, int]] = []
     for tail, (first, last, mark) in enumerate(_LENGTHS):
         edges += builder.edges(intersection(valid, ((first, last),)), tail, mark)
-    builder.node(edges)
-    return builder.plan()
+    if edges:
+        builder.node(edges)
+    return builder.program
 
 
-class _PlanBuilder:
-    """Collects nodes, equal ones once. An edge is (byte, target) until its node is made."""
+class _AutomatonBuilder:
+    """Writes nodes, equal ones once. A node is a value of `program`; an edge is (byte, node) until its node is made."""
 
     def __init__(self) -> None:
+        self.program = Program()
         self._nodes: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
+        self._byte_sets: dict[tuple[int, ...], int] = {}
 
     def node(self, edges: list[tuple[int, int]]) -> int:
         """The node with these edges, bytes with one target as one set."""
@@ -77,7 +70,15 @@ class _PlanBuilder:
         for byte, target in edges:
             by_target.setdefault(target, []).append(byte)
         key = tuple((target, tuple(sorted(group))) for target, group in sorted(by_target.items()))
-        return self._nodes.setdefault(key, len(self._nodes))
+        if key not in self._nodes:
+            heads_and_tails = [(self.byte_set(group), target) for target, group in key]
+            self._nodes[key] = self.program.choice(heads_and_tails)
+        return self._nodes[key]
+
+    def byte_set(self, members: tuple[int, ...]) -> int:
+        if members not in self._byte_sets:
+            self._byte_sets[members] = self.program.byte_set(members)
+        return self._byte_sets[members]
 
     def edges(self, numbers: Ranges, tail: int, mark: int) -> list[tuple[int, int]]:
         """`numbers` as one byte, marked `mark`, with the leading bits, and then `tail` continuation bytes."""
@@ -101,17 +102,3 @@ class _PlanBuilder:
             return _END
         following = self._whole(tail - 1)
         return self.node([(byte, following) for byte in range(_CONTINUATION, 0xC0)])
-
-    def plan(self) -> Utf8Plan:
-        """All nodes, in the order in which they were made."""
-        offsets, flags, targets = [0], [], []
-        for key in self._nodes:
-            for target, group in key:
-                members = np.zeros(256, dtype=np.bool_)
-                members[list(group)] = True
-                flags.append(members)
-                targets.append(target)
-            offsets.append(len(targets))
-        packed = np.packbits(np.array(flags, dtype=np.bool_).reshape(-1, 256), axis=1, bitorder="little")
-        bits = np.ascontiguousarray(packed).view("<i4").astype(np.int32)
-        return Utf8Plan(np.array(offsets, dtype=np.int32), bits, np.array(targets, dtype=np.int32))
