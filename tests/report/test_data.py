@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.report.synthetic import FakeRun, backend_run, config
 from tokdfa.report.data import RunData, paired_ratio, ratio_of_row
-from tokdfa.report.metrics import MEMORY_RESOLUTION, METRICS
+from tokdfa.report.metrics import MEMORY_RESOLUTION, METRICS, RETAINED_RESOLUTION
 
 FOLDER = Path("made-up")
 
@@ -58,9 +58,12 @@ def test_no_ratio_without_a_reference_to_itself_or_from_zero():
     assert ratio_of_row(values.iloc[0], compile_time, "mine", "theirs") is None
 
 
-def test_memory_below_the_resolution_counts_as_the_resolution():
-    values = pd.DataFrame({"mine": [0.0, 10.0], "theirs": [50 * MEMORY_RESOLUTION, 20.0]})
-    ratio = paired_ratio(values, METRICS["memory_retained"], "mine", "theirs")
+@pytest.mark.parametrize(
+    ("metric", "resolution"), [("memory_retained", RETAINED_RESOLUTION), ("memory_peak", MEMORY_RESOLUTION)]
+)
+def test_memory_below_the_resolution_counts_as_the_resolution(metric, resolution):
+    values = pd.DataFrame({"mine": [0.0, 10.0], "theirs": [50 * resolution, 20.0]})
+    ratio = paired_ratio(values, METRICS[metric], "mine", "theirs")
     assert ratio is not None
     assert (ratio.low, ratio.high, ratio.cases) == (1.0, 50.0, 2)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ENGINES: dict[str, tuple[str, dict[str, Any]]] = {
     "token_index": ("token_index", {}),
     "token_index lazy": ("token_index", {"lazy": True}),
+    "tokens_dfa": ("tokens_dfa", {}),
     "llguidance": ("llguidance", {}),
     "outlines_core": ("outlines_core", {}),
     "glrmask": ("glrmask", {}),

@@ -33,21 +33,23 @@ COLOURS: dict[str, int] = {
     "outlines_core": 2,
     "glrmask": 3,
     "brute_force": 4,
+    "tokens_dfa": 5,
 }
 
-#: (on light pages, on dark pages); the first five belong to the names above, the others to names by hash.
+#: (on light pages, on dark pages); the first six belong to the names above, the others to names by hash.
 PALETTE: tuple[tuple[str, str], ...] = (
     ("#0072b2", "#3d9bff"),
     ("#e06000", "#ff7f2a"),
     ("#009e73", "#00c78c"),
     ("#aa3377", "#e377c2"),
     ("#444444", "#e0e0e0"),
-    ("#332288", "#a99bff"),
-    ("#8c6d00", "#f0d060"),
+    ("#332288", "#f0d060"),
+    ("#8c6d00", "#a99bff"),
     ("#2e8fb8", "#88ccee"),
     ("#882255", "#e0709a"),
     ("#117733", "#6bcb77"),
     ("#7a7a1f", "#d4d45a"),
+    ("#9c4a1a", "#c9a27e"),
 )
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 DARK = {INK: "#e6edf3", MUTED: "#9aa7b4", GRID: "#3d444d", PAPER: "#14181d"}

@@ -23,7 +23,7 @@ from tokdfa.report.cells import (
     text_cell,
 )
 from tokdfa.report.data import paired_ratio, ratio_of_row
-from tokdfa.report.metrics import MEMORY_RESOLUTION, METRICS, PERCENTILES, format_bytes
+from tokdfa.report.metrics import MEMORY_RESOLUTION, METRICS, PERCENTILES, RETAINED_RESOLUTION, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,7 +73,8 @@ def overview(data: RunData) -> Table:
     if data.reference is not None:
         note += (
             f" Ratios are to {data.reference}, paired case by case: median (lowest–highest), below 1 is the reverse; "
-            f"memory below {format_bytes(MEMORY_RESOLUTION)} counts as {format_bytes(MEMORY_RESOLUTION)} in them."
+            f"peaks below {format_bytes(MEMORY_RESOLUTION)} count as {format_bytes(MEMORY_RESOLUTION)} in them, and "
+            f"retained memory below {format_bytes(RETAINED_RESOLUTION)} as {format_bytes(RETAINED_RESOLUTION)}."
         )
     columns = ("backend", "done", *(metric.title for metric, _ in measured), "failures")
     brief = ("backend", "done", *(METRICS[name].title for name in BRIEF), "failures")
