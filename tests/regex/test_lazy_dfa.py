@@ -11,7 +11,6 @@ from tests.naive.languages import language
 from tests.regex.terms import ALPHABET, build, terms
 from tokdfa.automata.algebra import minimize, trim
 from tokdfa.errors import LimitExceeded
-from tokdfa.regex.derivative import derive, partition_bytes
 from tokdfa.regex.expression import ANY_BYTE, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import IS_LIVE, LazyDfa
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -48,19 +47,6 @@ def test_explicit_and_lazy_agree(term: tuple) -> None:
     for size in range(5):
         for letters in itertools.product(ALPHABET, repeat=size):
             assert explicit.accepts(bytes(letters)) == (bytes(letters) in expected)
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(terms())
-def test_bytes_of_one_class_have_equal_derivatives(term: tuple) -> None:
-    store = ExpressionStore()
-    expression = build(store, term)
-    parts = partition_bytes(store, expression)
-    for byte in (*ALPHABET, 0, ord("c"), 255):
-        representative = int(parts.representatives[parts.byte_class[byte]])
-        assert derive(store, expression, byte) == derive(store, expression, representative)
-        if not parts.bytes_read[byte]:
-            assert LazyDfa(store, expression).step(0, byte) == -1
 
 
 def check_against_re(store: ExpressionStore, expression: int, pattern: str, alphabet: str, length: int = 6) -> None:

@@ -1,18 +1,21 @@
 """Which states of an automaton matter, and `trim`, which keeps only those.
 
 A state is *live* iff it can be reached from the start and acceptance can be reached from it. Both searches are
-breadth-first, one forwards through the table, one backwards through the transitions listed by their targets.
+breadth-first, one forwards, one backwards. They and minimisation work on the *moves*, a list of the transitions that do
+not die: often a tenth of the table, if there are many byte classes. So the table is read once, and a new one written
+once, at the end.
 
 Kernels of this package take writable C-contiguous arrays only: numba would compile them anew for the read-only ones
-that a `Dfa` holds.
+that a `Dfa` holds. The one exception is `_list_moves_kernel`, which takes read-only tables only.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.automata.byte_classes import merge_equal_columns
 from tokdfa.automata.dfa import Dfa
 from tokdfa.jit import kernel
 
@@ -21,17 +24,31 @@ States = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 
+class Moves(NamedTuple):
+    """The transitions that do not die, by ascending source and then by ascending label; all arrays are int32.
+
+    ``offsets``, shape (states + 1,): the moves of state s are ``offsets[s] .. offsets[s + 1] - 1``; ``sources``,
+    ``labels`` and ``targets``, an entry each. A label is the rank of a byte class, classes ordered by smallest byte.
+    """
+
+    offsets: States
+    sources: States
+    labels: States
+    targets: States
+
+
 def distance_to_accept(dfa: Dfa) -> States:
     """The smallest number of bytes from each state to acceptance: int32, shape (states,), -1 where there is no way."""
-    return _distances(dfa.transitions, dfa.accepting)
+    moves, _ = list_moves(dfa.transitions, dfa.byte_class)
+    return _distances(moves, dfa.accepting)
 
 
 def live_states(dfa: Dfa) -> Flags:
     """Which states can be reached from the start and reach acceptance: bool, shape (states,)."""
     live = np.zeros(dfa.state_count, dtype=np.bool_)
     if dfa.state_count:
-        table = np.array(dfa.transitions)
-        live[_breadth_first(table, dfa.start, _distances(table, dfa.accepting) >= 0)] = True
+        moves, _ = list_moves(dfa.transitions, dfa.byte_class)
+        live[_breadth_first(moves, dfa.start, dfa.accepting)] = True
     return live
 
 
@@ -40,9 +57,7 @@ def trim(dfa: Dfa) -> Dfa:
 
     O(states x classes).
     """
-    byte_class, representatives = merge_equal_columns(dfa.transitions, dfa.byte_class)
-    table = np.take(dfa.transitions, dfa.byte_class[representatives], axis=1)
-    return trim_table(table, byte_class, np.array(dfa.accepting), dfa.start)
+    return trim_table(dfa.transitions, dfa.byte_class, dfa.accepting, dfa.start)
 
 
 def is_empty(dfa: Dfa) -> bool:
@@ -51,52 +66,139 @@ def is_empty(dfa: Dfa) -> bool:
 
 
 def trim_table(table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, start: int) -> Dfa:
-    """`trim` for bare arrays whose classes ascend by their smallest bytes."""
-    if start < 0:
-        return Dfa.empty()
-    order = _breadth_first(table, start, _distances(table, accepting) >= 0)
-    if not len(order):
-        return Dfa.empty()
-    number = np.full(len(table) + 1, -1, dtype=np.int32)  # the last entry is what -1 looks up
+    """`trim` for bare arrays; `start` -1 stands for no state."""
+    moves, labels_of_bytes, accepting = live_part(table, byte_class, accepting, start)
+    return build_dfa(moves, labels_of_bytes, accepting)
+
+
+def live_part(
+    table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, start: int
+) -> tuple[Moves, npt.NDArray[np.uint8], Flags]:
+    """The moves between live states, numbered breadth-first from start 0; the label of each byte; who accepts."""
+    moves, labels_of_bytes = list_moves(table, byte_class)
+    order = _breadth_first(moves, start, accepting) if start >= 0 else np.empty(0, dtype=np.int32)
+    number = np.full(len(table), -1, dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
-    renumbered = number[table[order]]
-    merged_class, representatives = merge_equal_columns(renumbered, byte_class)
-    return Dfa(np.take(renumbered, byte_class[representatives], axis=1), merged_class, accepting[order], 0)
+    return select_moves(moves, order, number), labels_of_bytes, accepting[order]
 
 
-def live_edges(table: Table) -> tuple[States, States, States]:
-    """The transitions that do not die, by ascending class: (sources, classes, targets), int32, an entry each."""
-    classes, sources = np.nonzero(np.ascontiguousarray(table.T) >= 0)
-    return sources.astype(np.int32), classes.astype(np.int32), table[sources, classes]
+def list_moves(table: Table, byte_class: npt.NDArray[np.uint8]) -> tuple[Moves, npt.NDArray[np.uint8]]:
+    """The moves of a table, and the label of each byte: uint8, shape (256,). O(states x classes)."""
+    columns, labels_of_bytes = _rank_classes_kernel(np.array(byte_class), table.shape[1])
+    frozen = table.view()
+    frozen.flags.writeable = False
+    return Moves(*_list_moves_kernel(frozen, columns)), labels_of_bytes
 
 
-def _distances(table: Table, accepting: Flags) -> States:
-    sources, _, targets = live_edges(table)
+def select_moves(moves: Moves, order: States, number: States) -> Moves:
+    """The moves of the states in `order`, which become 0, 1, ..; targets are renamed by `number`, and dropped at -1."""
+    return Moves(*_select_moves_kernel(*moves, order, number))
+
+
+def build_dfa(moves: Moves, labels_of_bytes: npt.NDArray[np.uint8], accepting: Flags) -> Dfa:
+    """The automaton with these moves and start 0, equal columns merged; without states, the empty one."""
+    if not len(accepting):
+        return Dfa.empty()
+    table, column_of = _fill_table_kernel(*moves, int(labels_of_bytes.max()) + 1)
+    table.flags.writeable = False  # spares a copy
+    return Dfa(table, column_of[labels_of_bytes], accepting, 0)
+
+
+def _distances(moves: Moves, accepting: Flags) -> States:
     distances = np.where(accepting, np.int32(0), np.int32(-1))
-    _measure_distances_kernel(sources, targets, distances)
+    _measure_distances_kernel(moves.sources, moves.targets, distances)
     return distances
 
 
-def _breadth_first(table: Table, start: int, keep: Flags) -> States:
-    """The states reached through states of `keep`, in breadth-first order; none if the start is not kept."""
-    order = np.empty(len(table), dtype=np.int32)
-    return order[: _order_states_kernel(table, start, keep, order)]
+def _breadth_first(moves: Moves, start: int, accepting: Flags) -> States:
+    """The live states in breadth-first order."""
+    order = np.empty(len(accepting), dtype=np.int32)
+    count = _order_states_kernel(moves.offsets, moves.targets, start, _distances(moves, accepting) >= 0, order)
+    return order[:count]
+
+
+@kernel
+def _rank_classes_kernel(byte_class: npt.NDArray[np.uint8], classes: int) -> tuple[States, npt.NDArray[np.uint8]]:
+    """(the classes by ascending smallest byte, the rank in this order of each byte's class)."""
+    columns = np.empty(classes, dtype=np.int32)
+    rank = np.full(classes, -1, dtype=np.int32)  # -1 stays where no byte has the class
+    ranks_of_bytes = np.empty(256, dtype=np.uint8)
+    count = 0
+    for byte in range(256):
+        column = byte_class[byte]
+        if rank[column] < 0:
+            rank[column] = count
+            columns[count] = column
+            count += 1
+        ranks_of_bytes[byte] = rank[column]
+    return columns[:count].copy(), ranks_of_bytes
+
+
+@kernel
+def _list_moves_kernel(table: Table, columns: States) -> tuple[States, States, States, States]:
+    """The arrays of `Moves`; a move's label is the place of its column in `columns`."""
+    states = len(table)
+    offsets = np.empty(states + 1, dtype=np.int32)
+    room = 0
+    for entry in table.flat:
+        if entry >= 0:
+            room += 1
+    sources, labels = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    targets = np.empty(room, dtype=np.int32)
+    count = 0
+    for state in range(states):
+        offsets[state] = count
+        for label in range(len(columns)):
+            target = table[state, columns[label]]
+            if target >= 0:
+                sources[count], labels[count], targets[count] = state, label, target
+                count += 1
+    offsets[states] = count
+    return offsets, sources, labels, targets
+
+
+@kernel
+def _select_moves_kernel(
+    offsets: States, sources: States, labels: States, targets: States, order: States, number: States
+) -> tuple[States, States, States, States]:
+    """See `select_moves`."""
+    room = 0
+    for state in order:
+        for move in range(offsets[state], offsets[state + 1]):
+            if number[targets[move]] >= 0:
+                room += 1
+    new_offsets = np.empty(len(order) + 1, dtype=np.int32)
+    new_sources, new_labels = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    new_targets = np.empty(room, dtype=np.int32)
+    count = 0
+    for index in range(len(order)):
+        new_offsets[index] = count
+        for move in range(offsets[order[index]], offsets[order[index] + 1]):
+            target = number[targets[move]]
+            if target >= 0:
+                new_sources[count], new_labels[count], new_targets[count] = index, labels[move], target
+                count += 1
+    new_offsets[len(order)] = count
+    return new_offsets, new_sources, new_labels, new_targets
 
 
 @kernel
 def _list_incoming_kernel(targets: States, states: int) -> tuple[States, States]:
-    """Edge numbers grouped by target: those into state s are ``edges[offsets[s]:offsets[s + 1]]``."""
+    """Moves grouped by target: those into state s are ``incoming[offsets[s]:offsets[s + 1]]``, in ascending order.
+
+    Any other number of a move from 0 to `states` - 1 can stand for its target.
+    """
     offsets = np.zeros(states + 1, dtype=np.int32)
-    for edge in range(len(targets)):
-        offsets[targets[edge] + 1] += 1
+    for move in range(len(targets)):
+        offsets[targets[move] + 1] += 1
     for state in range(states):
         offsets[state + 1] += offsets[state]
     fill = offsets.copy()
-    edges = np.empty(len(targets), dtype=np.int32)
-    for edge in range(len(targets)):
-        edges[fill[targets[edge]]] = edge
-        fill[targets[edge]] += 1
-    return offsets, edges
+    incoming = np.empty(len(targets), dtype=np.int32)
+    for move in range(len(targets)):
+        incoming[fill[targets[move]]] = move
+        fill[targets[move]] += 1
+    return offsets, incoming
 
 
 @kernel
@@ -123,7 +225,7 @@ def _measure_distances_kernel(sources: States, targets: States, distances: State
 
 
 @kernel
-def _order_states_kernel(table: Table, start: int, keep: Flags, order: States) -> int:
+def _order_states_kernel(offsets: States, targets: States, start: int, keep: Flags, order: States) -> int:
     """Breadth-first search forwards through kept states. Writes `order`, returns how many states it holds."""
     if not keep[start]:
         return 0
@@ -135,10 +237,53 @@ def _order_states_kernel(table: Table, start: int, keep: Flags, order: States) -
     while head < count:
         state = order[head]
         head += 1
-        for column in range(table.shape[1]):
-            target = table[state, column]
-            if target >= 0 and waiting[target]:
+        for move in range(offsets[state], offsets[state + 1]):
+            target = targets[move]
+            if waiting[target]:
                 waiting[target] = False
                 order[count] = target
                 count += 1
     return count
+
+
+@kernel
+def _fill_table_kernel(
+    offsets: States, sources: States, labels: States, targets: States, label_count: int
+) -> tuple[Table, npt.NDArray[np.uint8]]:
+    """(the table with one column for all labels that have the same moves, the column of each label).
+
+    Columns ascend by their first labels.
+    """
+    starts, moves = _list_incoming_kernel(labels, label_count)
+    hashes = np.zeros(label_count, dtype=np.int64)
+    for move in range(len(labels)):
+        hashes[labels[move]] = (hashes[labels[move]] * 1000003) ^ (targets[move] * 8191 + sources[move])
+    column_of = np.empty(label_count, dtype=np.uint8)
+    kept = np.empty(label_count, dtype=np.int32)
+    columns = 0
+    for label in range(label_count):
+        first, size = starts[label], starts[label + 1] - starts[label]
+        column = 0
+        while column < columns:
+            other = starts[kept[column]]
+            if hashes[kept[column]] == hashes[label] and starts[kept[column] + 1] - other == size:
+                same = 0
+                while (
+                    same < size
+                    and sources[moves[first + same]] == sources[moves[other + same]]
+                    and targets[moves[first + same]] == targets[moves[other + same]]
+                ):
+                    same += 1
+                if same == size:
+                    break
+            column += 1
+        if column == columns:
+            kept[columns] = label
+            columns += 1
+        column_of[label] = column
+    table = np.full((len(offsets) - 1, columns), -1, dtype=np.int32)
+    for move in range(len(labels)):
+        column = column_of[labels[move]]
+        if kept[column] == labels[move]:
+            table[sources[move], column] = targets[move]
+    return table, column_of

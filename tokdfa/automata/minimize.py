@@ -1,10 +1,10 @@
-"""The minimal automaton, by refining a partition of the states and one of the transitions in turn.
+"""The minimal automaton, by refining a partition of the states and one of the moves in turn.
 
-Two states of a trim automaton are told apart by acceptance, and then by where their transitions lead, until nothing is
-left to tell apart. The algorithm is that of A. Valmari and P. Lehtinen, "Efficient minimization of DFAs with partial
-transition functions", STACS 2008; also A. Valmari, "Fast brief practical DFA minimization", Information Processing
-Letters 112 (2012). It works on partial transition functions as they are, so its cost depends on the live transitions
-and not on states x classes.
+Two states of a trim automaton are told apart by acceptance, and then by where their moves (see
+`tokdfa.automata.liveness.Moves`) lead, until nothing is left to tell apart. The algorithm is that of A. Valmari and
+P. Lehtinen, "Efficient minimization of DFAs with partial transition functions", STACS 2008; also A. Valmari, "Fast
+brief practical DFA minimization", Information Processing Letters 112 (2012). It works on partial transition functions
+as they are, so its cost depends on the moves and not on states x classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.automata.liveness import _list_incoming_kernel, live_edges, trim, trim_table
+from tokdfa.automata.liveness import _list_incoming_kernel, build_dfa, live_part, select_moves
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
@@ -29,19 +29,16 @@ _ITEM, _PLACE, _SET, _FIRST, _PAST, _MARKED, _TOUCHED = range(7)
 def minimize(dfa: Dfa) -> Dfa:
     """The minimal automaton of the language of `dfa`, in canonical form.
 
-    O(states x classes + m log m) for m live transitions (Valmari and Lehtinen 2008; see the module's docstring).
+    O(states x classes + m log m) for m moves (Valmari and Lehtinen 2008; see the module's docstring).
     """
-    trimmed = trim(dfa)
-    if trimmed.state_count < 2:
-        return trimmed
-    table, accepting = np.array(trimmed.transitions), np.array(trimmed.accepting)
-    blocks, count = _refine_blocks_kernel(*live_edges(table), accepting)
-    if count == len(blocks):
-        return trimmed
-    member = np.empty(count, dtype=np.int32)
-    member[blocks] = np.arange(len(blocks), dtype=np.int32)  # any member stands for its block
-    quotient = np.append(blocks, np.int32(-1))[table[member]]
-    return trim_table(quotient, trimmed.byte_class, accepting[member], int(blocks[trimmed.start]))
+    moves, labels_of_bytes, accepting = live_part(dfa.transitions, dfa.byte_class, dfa.accepting, dfa.start)
+    if len(accepting) > 1:  # and then there are moves
+        blocks, count = _refine_blocks_kernel(moves.sources, moves.labels, moves.targets, accepting)
+        if count < len(blocks):
+            # States are in breadth-first order, and blocks numbered by their first states: so blocks are, too.
+            first = np.unique(blocks, return_index=True)[1].astype(np.int32)
+            moves, accepting = select_moves(moves, first, blocks), accepting[first]
+    return build_dfa(moves, labels_of_bytes, accepting)
 
 
 @kernel
@@ -59,6 +56,8 @@ def _new_partition_kernel(size: int) -> Table:
 def _mark_item_kernel(partition: Table, item: int, touched: int) -> int:
     """Mark an unmarked item. Takes and returns the number of touched sets."""
     group = partition[_SET, item]
+    if partition[_PAST, group] - partition[_FIRST, group] == 1:
+        return touched  # nothing to split; without this test, a third slower
     if partition[_MARKED, group] == 0:
         partition[_TOUCHED, touched] = group
         touched += 1
@@ -103,10 +102,11 @@ def _split_sets_kernel(partition: Table, touched: int, sets: int) -> int:
 def _refine_blocks_kernel(sources: States, labels: States, targets: States, accepting: Flags) -> tuple[States, int]:
     """The blocks of equivalent states of a trim automaton: (block of each state, number of blocks).
 
-    Edges are ordered by label. Two partitions refine each other: *blocks* of states, and *bundles* of edges that have
-    one label and lead into one block. States of a block of which only some have an edge of some bundle are split.
+    Blocks are numbered by their first states. Two partitions refine each other: *blocks* of states, and *bundles* of
+    moves that have one label and lead into one block. States of a block of which only some have a move of some bundle
+    are split.
     """
-    states, edges = len(accepting), len(sources)
+    states, moves = len(accepting), len(sources)
     offsets, incoming = _list_incoming_kernel(targets, states)
     blocks, block_count = _new_partition_kernel(states), 1
     touched = 0
@@ -115,13 +115,17 @@ def _refine_blocks_kernel(sources: States, labels: States, targets: States, acce
             touched = _mark_item_kernel(blocks, state, touched)
     block_count = _split_sets_kernel(blocks, touched, block_count)
 
-    bundles, bundle_count = _new_partition_kernel(edges), 0
-    for edge in range(edges):
-        if edge == 0 or labels[edge] != labels[edge - 1]:
-            bundles[_FIRST, bundle_count] = edge
-            bundle_count += 1
-        bundles[_PAST, bundle_count - 1] = edge + 1
-        bundles[_SET, edge] = bundle_count - 1
+    starts, by_label = _list_incoming_kernel(labels, 256)
+    bundles, bundle_count = _new_partition_kernel(moves), 0
+    for label in range(256):
+        if starts[label] == starts[label + 1]:
+            continue
+        bundles[_FIRST, bundle_count], bundles[_PAST, bundle_count] = starts[label], starts[label + 1]
+        for place in range(starts[label], starts[label + 1]):
+            bundles[_ITEM, place] = by_label[place]
+            bundles[_PLACE, by_label[place]] = place
+            bundles[_SET, by_label[place]] = bundle_count
+        bundle_count += 1
 
     next_block, next_bundle = 1, 0  # block 0 need not split: what leads elsewhere tells it apart
     while next_bundle < bundle_count:
@@ -138,4 +142,13 @@ def _refine_blocks_kernel(sources: States, labels: States, targets: States, acce
                     touched = _mark_item_kernel(bundles, incoming[index], touched)
             bundle_count = _split_sets_kernel(bundles, touched, bundle_count)
             next_block += 1
-    return blocks[_SET].copy(), block_count
+    number = np.full(block_count, -1, dtype=np.int32)
+    block_of = np.empty(states, dtype=np.int32)
+    named = 0
+    for state in range(states):
+        block = blocks[_SET, state]
+        if number[block] < 0:
+            number[block] = named
+            named += 1
+        block_of[state] = number[block]
+    return block_of, block_count

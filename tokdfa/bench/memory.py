@@ -65,7 +65,7 @@ def measure_memory(
     first = read_usage()
     if first.own - before.own >= SMALL:
         return compile_peak, first.own - before.own
-    copies = []
+    copies: list[CompiledConstraint] = []
     stop = time.monotonic() + COPY_SECONDS
     while not copies or (len(copies) < MAX_COPIES and time.monotonic() < stop):
         begin()

@@ -62,6 +62,8 @@ def explicit_dfa(lazy: LazyDfa, constraint: Constraint, max_states: int) -> Dfa:
     try:
         return lazy.to_dfa(max_states + 1)
     except LimitExceeded as error:
+        if error.limit != "max_states":
+            raise
         raise LimitExceeded(
             f"the automaton of {constraint.name!r} has more than {max_states} states: lower its repeat bounds, "
             "make states on demand (token_index with lazy=True), or raise max_states",

@@ -7,8 +7,7 @@ Theory. The derivative of a language L by a byte b is ``{s : b s in L}``. For ex
 - a repeat e{m,n} gives ``d(e) e{m-1,n-1}``. If e is nullable its constructor has set m to 0, so empty rounds that would
   use up the minimum need no case of their own. (Where that law is off, ``d(e) e{0,n-1}`` is used.)
 
-Bytes that no byte set of the expression tells apart have equal derivatives, now and for ever: they form one *class*,
-and derivatives are taken once a class. `partition_bytes` computes the classes.
+Derivatives are taken once for bytes that cannot differ (see `tokdfa.regex.derivative_classes`), and remembered.
 
 Zero-width nodes. A *context* is what an assertion can ask of the past: at the start of the text, after a newline, after
 a word byte, after another byte. What it can ask of the future is the next byte, which is the byte we derive by, or the
@@ -29,18 +28,18 @@ the byte, under which e matches nothing and stays where it is (any bytes: always
 Intersections and complements made by look-ahead stand for whole rests of the text: D maps over them. This is exact for
 assertions anywhere, loops included; it runs in Python, once for each class and state that still has an assertion.
 
-Sources: Brzozowski 1964; Owens, Reppy, Turon 2009 (classes); 000. Conditions for zero-width nodes: ours, in the spirit
-of location-based derivatives (Moseley et al., PLDI 2023).
+Sources: Brzozowski 1964; 000. Conditions for zero-width nodes: ours, in the spirit of location-based derivatives
+(Moseley et al., PLDI 2023).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tokdfa.jit import kernel
+from tokdfa.regex.derivative_classes import NEWLINE, P_ENTRY, P_PARTITION, WORD_BYTES, _classify_kernel
 from tokdfa.regex.laws import (
     _make_complement_kernel,
     _make_concat_kernel,
@@ -53,7 +52,6 @@ from tokdfa.regex.nodes import (
     ASSERTIONS,
     EMPTY,
     F_NULLABLE,
-    FULL_MEMO,
     INFINITE,
     K_ASSERTION,
     K_BYTES,
@@ -68,48 +66,17 @@ from tokdfa.regex.nodes import (
     M_STATUS,
     NOTHING,
     OK,
-    _mix,
     _push,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tokdfa.regex.derivative_classes import DerivativeTable
     from tokdfa.regex.expression import ExpressionStore
 
 #: Contexts: what came before.
 AT_START, AFTER_NEWLINE, AFTER_WORD, AFTER_OTHER = range(4)
-#: The ASCII word bytes, as \w and \b mean them.
-WORD_BYTES: npt.NDArray[np.bool_] = np.array([chr(byte).isalnum() or chr(byte) == "_" for byte in range(256)])
-WORD_BYTES[128:] = False
-NEWLINE = 0x0A
-
-
-class BytePartition(NamedTuple):
-    """What the bytes are to an expression.
-
-    ``byte_class``: uint8, shape (256,), classes in order of their first byte; ``representatives``: uint8, shape
-    (classes,), one byte of each; ``bytes_read``: bool, shape (256,), the bytes that some text of it may contain (an
-    over-approximation: all, if there is a complement).
-    """
-
-    byte_class: npt.NDArray[np.uint8]
-    representatives: npt.NDArray[np.uint8]
-    bytes_read: npt.NDArray[np.bool_]
-
-
-def partition_bytes(store: ExpressionStore, root: int) -> BytePartition:
-    """The byte classes of `root` and everything derived from it. O(256 x byte sets below root)."""
-    byte_class = np.zeros(256, dtype=np.uint8)
-    reached = np.zeros(root + 1, dtype=np.bool_)
-    bytes_read = np.zeros(256, dtype=np.bool_)
-    _refine_classes_kernel(store.nodes, store.arguments, root, reached, byte_class, bytes_read)
-    if store.has_assertions(root):
-        asked = byte_class.astype(np.int64) * 4 + WORD_BYTES * 2 + (np.arange(256) == NEWLINE)
-        byte_class = np.unique(asked, return_inverse=True)[1].astype(np.uint8)
-    _, first, inverse = np.unique(byte_class, return_index=True, return_inverse=True)
-    by_first_byte = np.argsort(np.argsort(first))
-    return BytePartition(by_first_byte[inverse].astype(np.uint8), np.sort(first).astype(np.uint8), bytes_read)
 
 
 def context_after(byte: int) -> int:
@@ -137,11 +104,12 @@ def _assertion_holds(name: str, context: int, byte: int | None) -> bool:
 class AssertionDeriver:
     """Derivatives of one expression by one byte in one context, zero-width nodes included. See the module's docstring.
 
-    `byte` None stands for the end of the text; then only `accepts` is meaningful.
+    `byte` None stands for the end of the text; then only `accepts` is meaningful. `known` remembers the derivatives of
+    what has no assertion.
     """
 
-    def __init__(self, store: ExpressionStore, context: int, byte: int | None) -> None:
-        self.store, self.context, self.byte = store, context, byte
+    def __init__(self, store: ExpressionStore, known: DerivativeTable, context: int, byte: int | None) -> None:
+        self.store, self.known, self.context, self.byte = store, known, context, byte
         self._derived: dict[int, int] = {}
         self._consumed: dict[tuple[int, int], int] = {}
         self._conditions: dict[int, int] = {}
@@ -166,7 +134,7 @@ class AssertionDeriver:
 
     def _plain(self, expression: int) -> int:
         assert self.byte is not None
-        return derive(self.store, expression, self.byte)
+        return derive(self.store, self.known, expression, self.byte)
 
     def _consume(self, expression: int, rest: int) -> int:
         """C: the derivatives of ``expression rest`` in which `expression` reads the byte."""
@@ -242,69 +210,13 @@ class AssertionDeriver:
         return self._condition(expression) == ANY_BYTES
 
 
-class DerivativeMemo:
-    """Derivatives already taken: a hash table that forgets everything when it grows.
-
-    ``keys`` (int64: expression << 8 | byte, -1 if free; one more entry at the end counts those taken) and ``values``.
-    """
-
-    def __init__(self, slots: int = 1 << 9) -> None:
-        self.keys: npt.NDArray[np.int64] = np.full(slots + 1, -1, dtype=np.int64)
-        self.keys[-1] = 0
-        self.values: npt.NDArray[np.int32] = np.zeros(slots, dtype=np.int32)
-
-    def grow(self) -> None:
-        """Twice the room, and empty."""
-        self.__init__(2 * len(self.values))  # type: ignore[misc]
-
-
-def derive(store: ExpressionStore, expression: int, byte: int) -> int:
+def derive(store: ExpressionStore, known: DerivativeTable, expression: int, byte: int) -> int:
     """The derivative of an expression without assertions by one byte. For many, `tokdfa.regex.lazy_dfa` is faster."""
-    memo = DerivativeMemo()
     while True:
-        result = _derive_kernel(*store.arrays, memo.keys, memo.values, expression, byte)
-        full = store.meta[M_STATUS] == FULL_MEMO
+        result = _derive_once_kernel(*store.arrays, *known.arrays, expression, int(known.classes.byte_class[byte]))
         if store.check_status():
             return int(result)
-        if full:
-            memo.grow()
-
-
-@kernel
-def _refine_classes_kernel(nodes, arguments, root, reached, byte_class, bytes_read):  # type: ignore[no-untyped-def]
-    """Split `byte_class` by every byte set below `root`; `reached` (bool, root + 1) comes all False."""
-    reached[root] = True
-    classes = 1
-    renamed = np.empty(512, dtype=np.int64)
-    for node in range(root, -1, -1):
-        if not reached[node]:
-            continue
-        kind = nodes[node, 0] & 0xFF
-        if kind == K_CONCAT:
-            reached[nodes[node, 1]] = True
-            reached[nodes[node, 2]] = True
-        elif kind in (K_UNION, K_INTERSECTION):
-            for k in range(nodes[node, 1], nodes[node, 1] + nodes[node, 2]):
-                reached[arguments[k]] = True
-        elif kind in (K_COMPLEMENT, K_REPEAT, K_LOOK_AHEAD):
-            reached[nodes[node, 1]] = True
-            if kind == K_COMPLEMENT:
-                bytes_read[:] = True
-        elif kind == K_BYTES:
-            start = nodes[node, 1]
-            for byte in range(256):
-                bytes_read[byte] |= (arguments[start + (byte >> 5)] >> (byte & 31)) & 1 != 0
-            if classes == 256:
-                continue
-            renamed[:] = -1
-            classes = 0
-            for byte in range(256):
-                inside = (arguments[start + (byte >> 5)] >> (byte & 31)) & 1
-                old = 2 * np.int64(byte_class[byte]) + inside
-                if renamed[old] < 0:
-                    renamed[old] = classes
-                    classes += 1
-                byte_class[byte] = renamed[old]
+        known.grow()
 
 
 @kernel
@@ -313,11 +225,40 @@ def _nullable(nodes, expression):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_values, expression, byte):  # type: ignore[no-untyped-def]
-    """The derivative of `expression` by `byte`; undefined (and not remembered) unless the status is OK afterwards.
+def _derive_once_kernel(  # type: ignore[no-untyped-def]
+    nodes,
+    arguments,
+    table,
+    scratch,
+    meta,
+    representatives,
+    places,
+    partitions,
+    found,
+    known,
+    used,
+    expression,
+    byte_class,
+):
+    """The derivative of an expression without assertions by the bytes of a class; undefined unless the status is OK."""
+    _classify_kernel(nodes, arguments, meta, representatives, places, partitions, found, known, used, expression)
+    if meta[M_STATUS] != OK:
+        return np.int64(NOTHING)
+    byte = np.int64(representatives[byte_class])
+    return _derive_kernel(
+        nodes, arguments, table, scratch, meta, places, partitions, known, expression, byte_class, byte
+    )
 
-    `memo_keys` and `memo_values` (see `DerivativeMemo`) remember derivatives of compound expressions.
-    Recursion goes down the nesting of the expression only; along a concatenation it is a loop.
+
+@kernel
+def _derive_kernel(  # type: ignore[no-untyped-def]
+    nodes, arguments, table, scratch, meta, places, partitions, known, expression, byte_class, byte
+):
+    """The derivative of a classified expression by `byte`, of class `byte_class`; undefined unless the status is OK.
+
+    ``known[places[e, P_ENTRY] + l]`` remembers the derivative of expression e by its local class l (see
+    `tokdfa.regex.derivative_classes.DerivativeTable`). Byte sets, and concatenations that begin with one, need no
+    memory. Recursion goes down the nesting of the expression only; along a concatenation it is a loop.
     """
     kind = nodes[expression, 0] & 0xFF
     if kind == K_BYTES:
@@ -335,13 +276,9 @@ def _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_value
                 return np.int64(nodes[expression, 2])
             return np.int64(NOTHING)
 
-    slots = np.uint64(len(memo_values) - 1)
-    key = np.int64(expression) << 8 | np.int64(byte)
-    slot = _mix(key) & slots
-    while memo_keys[slot] != -1:
-        if memo_keys[slot] == key:
-            return np.int64(memo_values[slot])
-        slot = (slot + np.uint64(1)) & slots
+    entry = places[expression, P_ENTRY] + partitions[places[expression, P_PARTITION], byte_class]
+    if known[entry] >= 0:
+        return np.int64(known[entry])
 
     base = meta[M_SCRATCH]
     result = np.int64(NOTHING)
@@ -349,11 +286,15 @@ def _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_value
         rest = np.int64(expression)
         while True:
             if nodes[rest, 0] & 0xFF != K_CONCAT:
-                part = _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_values, rest, byte)
+                part = _derive_kernel(
+                    nodes, arguments, table, scratch, meta, places, partitions, known, rest, byte_class, byte
+                )
                 _push(scratch, meta, part)
                 break
             head, tail = np.int64(nodes[rest, 1]), np.int64(nodes[rest, 2])
-            part = _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_values, head, byte)
+            part = _derive_kernel(
+                nodes, arguments, table, scratch, meta, places, partitions, known, head, byte_class, byte
+            )
             part = _make_concat_kernel(nodes, arguments, table, scratch, meta, part, tail)
             _push(scratch, meta, part)
             if not _nullable(nodes, head) or meta[M_STATUS] != OK:
@@ -363,7 +304,9 @@ def _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_value
     elif kind in (K_UNION, K_INTERSECTION):
         for k in range(nodes[expression, 2]):
             member = np.int64(arguments[nodes[expression, 1] + k])
-            part = _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_values, member, byte)
+            part = _derive_kernel(
+                nodes, arguments, table, scratch, meta, places, partitions, known, member, byte_class, byte
+            )
             _push(scratch, meta, part)
             if meta[M_STATUS] != OK:
                 break
@@ -371,16 +314,13 @@ def _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_value
             result = _make_union_kernel(nodes, arguments, table, scratch, meta, base)
         else:
             result = _make_intersection_kernel(nodes, arguments, table, scratch, meta, base)
-    elif kind == K_COMPLEMENT:
-        part = _derive_kernel(
-            nodes, arguments, table, scratch, meta, memo_keys, memo_values, np.int64(nodes[expression, 1]), byte
-        )
-        result = _make_complement_kernel(nodes, arguments, table, scratch, meta, part)
-    elif kind == K_REPEAT:
+    elif kind in (K_COMPLEMENT, K_REPEAT):
         body = np.int64(nodes[expression, 1])
-        low, high = np.int64(nodes[expression, 2]), np.int64(nodes[expression, 3])
-        part = _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_values, body, byte)
-        if part != NOTHING:
+        part = _derive_kernel(nodes, arguments, table, scratch, meta, places, partitions, known, body, byte_class, byte)
+        if kind == K_COMPLEMENT:
+            result = _make_complement_kernel(nodes, arguments, table, scratch, meta, part)
+        elif part != NOTHING:
+            low, high = np.int64(nodes[expression, 2]), np.int64(nodes[expression, 3])
             low = np.int64(0) if _nullable(nodes, body) else max(low - 1, np.int64(0))
             if high != INFINITE:
                 high -= 1
@@ -389,13 +329,5 @@ def _derive_kernel(nodes, arguments, table, scratch, meta, memo_keys, memo_value
     meta[M_SCRATCH] = base
     if meta[M_STATUS] != OK:
         return np.int64(NOTHING)
-    if 2 * memo_keys[-1] >= len(memo_values):
-        meta[M_STATUS] = FULL_MEMO
-        return np.int64(NOTHING)
-    slot = _mix(key) & slots  # the slot found above may be taken by now
-    while memo_keys[slot] != -1 and memo_keys[slot] != key:
-        slot = (slot + np.uint64(1)) & slots
-    memo_keys[-1] += memo_keys[slot] == -1
-    memo_keys[slot] = key
-    memo_values[slot] = result
+    known[entry] = result
     return result

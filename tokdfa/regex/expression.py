@@ -32,7 +32,6 @@ import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded, UnknownNameError
 from tokdfa.regex.laws import (
-    _make_acyclic_kernel,
     _make_bytes_kernel,
     _make_complement_kernel,
     _make_concat_kernel,
@@ -178,16 +177,6 @@ class ExpressionStore:
         if name not in ASSERTIONS:
             raise UnknownNameError("assertion", name, ASSERTIONS)
         return self._run(_intern_node_kernel, K_ASSERTION | F_ASSERTS | F_BOOLEAN, ASSERTIONS.index(name), 0, 0)
-
-    def acyclic(
-        self, offsets: npt.NDArray[np.int32], bits: npt.NDArray[np.int32], targets: npt.NDArray[np.int32]
-    ) -> int:
-        """The language of an acyclic automaton over byte sets, built in one call.
-
-        Node n has the edges ``offsets[n] .. offsets[n + 1] - 1``; ``bits`` (int32, shape (edges, 8)) are their byte
-        sets, ``targets`` earlier nodes, or -1 for the end. The last node is the root.
-        """
-        return self._run(_make_acyclic_kernel, offsets, bits, targets)
 
     def run(self, program: Program) -> None:
         """Carry out what `program` has written and not run yet; its ``made`` then has the expressions.

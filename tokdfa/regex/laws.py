@@ -375,23 +375,6 @@ def _make_complement_kernel(nodes, arguments, table, scratch, meta, body):  # ty
 
 
 @kernel
-def _make_acyclic_kernel(nodes, arguments, table, scratch, meta, offsets, bits, targets):  # type: ignore[no-untyped-def]
-    """The expression of the last node of an acyclic automaton; see `ExpressionStore.acyclic`."""
-    made = np.empty(len(offsets) - 1, dtype=np.int64)
-    for node in range(len(made)):
-        base = meta[M_SCRATCH]
-        for edge in range(offsets[node], offsets[node + 1]):
-            head = _make_bytes_kernel(nodes, arguments, table, scratch, meta, bits[edge])
-            tail = np.int64(EMPTY) if targets[edge] < 0 else made[targets[edge]]
-            _push(scratch, meta, _join(nodes, arguments, table, scratch, meta, head, tail))
-        made[node] = _make_union_kernel(nodes, arguments, table, scratch, meta, base)
-        meta[M_SCRATCH] = base
-        if meta[M_STATUS] != OK:
-            return np.int64(NOTHING)
-    return made[-1]
-
-
-@kernel
 def _make_literal_kernel(nodes, arguments, table, scratch, meta, text):  # type: ignore[no-untyped-def]
     """The bytes of `text` (uint8) one after another."""
     bits = np.zeros(8, dtype=np.int32)

@@ -1,8 +1,9 @@
 """A DFA over bytes whose states are made when they are first needed.
 
 A state is an expression (what may still come), for expressions with assertions together with a context (what came
-before); its transitions are derivatives, one a byte class. Nothing is built in advance, so a pattern with a million
-states costs only those that are visited. `LazyDfa.explore` makes all states, up to a limit, for the explicit DFA.
+before); its transitions are derivatives, taken once for all bytes that cannot differ (`derivative_classes`). Nothing is
+built in advance, so a pattern with a million states costs only those that are visited. `LazyDfa.explore` makes all
+states, up to a limit, for the explicit DFA.
 
 Only live states. A transition into an empty language must be DEAD, or a mask would lead into a dead end. Without
 intersection, complement and assertions every expression but *nothing* is inhabited. With them, emptiness is proved by
@@ -13,7 +14,7 @@ Layout for the trie walk (`tokdfa.vocabulary.walk`): ``transitions`` is flat int
 offset of its first entry, that is state number x class count.
 
 Sources: 000 ("derivre": lazy automaton, derivatives cached in a plain table); Owens, Reppy, Turon 2009.
-Cost: about 0.1-0.5 us for each derivative; 4 bytes x classes for each state made.
+Cost: about 0.5-1 us for each pair of a state and a target; 4 bytes x classes for each state made.
 """
 
 from __future__ import annotations
@@ -24,16 +25,10 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.regex.derivative import (
-    AT_START,
-    AssertionDeriver,
-    DerivativeMemo,
-    _derive_kernel,
-    context_after,
-    partition_bytes,
-)
+from tokdfa.regex.derivative import AT_START, AssertionDeriver, _derive_kernel, context_after
+from tokdfa.regex.derivative_classes import DerivativeTable, _classify_kernel, _refill_kernel, partition_bytes
 from tokdfa.regex.expression import ExpressionStore
-from tokdfa.regex.nodes import EMPTY, F_ASSERTS, F_INHABITED, F_NULLABLE, FULL_MEMO, FULL_NODES, M_STATUS, NOTHING, OK
+from tokdfa.regex.nodes import EMPTY, F_ASSERTS, F_INHABITED, F_NULLABLE, FULL_NODES, M_STATUS, NOTHING, OK
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 #: Entry of `live`: not known yet.
@@ -56,7 +51,8 @@ class LazyDfa:
 
     def __init__(self, store: ExpressionStore, root: int, max_states: int = 1_000_000) -> None:
         self.store, self.root, self.max_states = store, root, max_states
-        self.byte_class, self.representatives, self.bytes_read = partition_bytes(store, root)
+        classes = partition_bytes(store, root)
+        self.byte_class, self.representatives, self.bytes_read = classes
         self.class_count = len(self.representatives)
         self.needs_proof = store.is_boolean(root)
         room = 64
@@ -71,7 +67,7 @@ class LazyDfa:
         self._state_of: npt.NDArray[np.int32] = np.full(len(store.nodes), -1, dtype=np.int32)
         self._contexts: dict[int, int] = {}  # state with assertions -> context
         self._asserting: dict[tuple[int, int], int] = {}  # (expression, context) -> state
-        self._memo = DerivativeMemo()
+        self._known = DerivativeTable(store, classes)
         self._meta: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
         self._intern(root, AT_START)
         self._decide(0)
@@ -143,9 +139,10 @@ class LazyDfa:
         """The explicit DFA with all reachable states, live or not; `tokdfa.automata.algebra.minimize` trims it."""
         self.explore(max_states)
         count = self.state_count
-        table = self.raw[: count * self.class_count].reshape(count, self.class_count)
-        transitions = np.where(table >= 0, table // self.class_count, DEAD).astype(np.int32)
-        return Dfa(transitions, self.byte_class.copy(), self.accepting[:count].copy(), 0)
+        transitions = np.empty((count, self.class_count), dtype=np.int32)
+        _number_states_kernel(self.raw, transitions)
+        transitions.flags.writeable = False  # spares a copy
+        return Dfa(transitions, self.byte_class, self.accepting[:count], 0)
 
     def _intern(self, expression: int, context: int) -> int:
         """The state of an expression (and context, if it has assertions)."""
@@ -170,7 +167,7 @@ class LazyDfa:
         if asserts:
             self._asserting[expression, context] = state
             self._contexts[state] = context
-            self.accepting[state] = AssertionDeriver(self.store, context, None).accepts(expression)
+            self.accepting[state] = AssertionDeriver(self.store, self._known, context, None).accepts(expression)
             inhabited = bool(self.accepting[state])
         else:
             self._state_of[expression] = state
@@ -194,7 +191,7 @@ class LazyDfa:
         context, expression = self._contexts[state], self.expression(state)
         targets = []
         for byte in self.representatives.tolist():
-            derived = AssertionDeriver(self.store, context, byte).derive(expression)
+            derived = AssertionDeriver(self.store, self._known, context, byte).derive(expression)
             target = self._intern(derived, context_after(byte))
             targets.append(target * self.class_count if target >= 0 else DEAD)
         row = state * self.class_count
@@ -204,9 +201,7 @@ class LazyDfa:
         """Fill raw rows from state `first` on (or only that one). Returns OK, NEEDS_PYTHON, or FULL (have grown)."""
         status = _fill_rows_kernel(
             *self.store.arrays,
-            self._memo.keys,
-            self._memo.values,
-            self.representatives,
+            *self._known.arrays,
             self._expressions,
             self._state_of,
             self.raw,
@@ -220,8 +215,6 @@ class LazyDfa:
         if status == NEEDS_PYTHON:
             return int(status)
         self._check_limit(limit)
-        if self.store.meta[M_STATUS] == FULL_MEMO:
-            self._memo.grow()
         if not self.store.check_status():
             status = FULL
         if status == FULL:
@@ -239,16 +232,14 @@ class LazyDfa:
     def _grow(self) -> None:
         if 2 * self.state_count >= len(self.accepting):
             shared = self.transitions is self.raw
-            self.raw = np.concatenate([self.raw, np.full_like(self.raw, UNKNOWN)])
-            if not shared:
-                self.transitions = np.concatenate([self.transitions, np.full_like(self.transitions, UNKNOWN)])
-            else:
-                self.transitions = self.raw
-            if len(self.raw) >= 1 << 31:
+            if 2 * len(self.raw) >= 1 << 31:
                 raise LimitExceeded("the automaton's table passes 2**31 entries", limit="max_states", value=1 << 31)
+            self.raw = _double(self.raw)
+            self.transitions = self.raw if shared else _double(self.transitions)
             self.accepting = np.concatenate([self.accepting, np.zeros_like(self.accepting)])
             self.live = np.concatenate([self.live, np.zeros_like(self.live)])
             self._expressions = np.concatenate([self._expressions, np.zeros_like(self._expressions)])
+        self._known.grow()
         if len(self._state_of) < len(self.store.nodes):
             more = np.full(len(self.store.nodes) - len(self._state_of), -1, dtype=np.int32)
             self._state_of = np.concatenate([self._state_of, more])
@@ -279,6 +270,24 @@ class LazyDfa:
             self.live[reached] = IS_DEAD
 
 
+def _double(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """`rows`, and as many UNKNOWN entries."""
+    grown = np.empty(2 * len(rows), dtype=np.int32)
+    grown[: len(rows)] = rows
+    grown[len(rows) :] = UNKNOWN
+    return grown
+
+
+@kernel
+def _number_states_kernel(raw, transitions):  # type: ignore[no-untyped-def]
+    """Write the first rows of `raw` to `transitions` (shape (states, classes)), row offsets as state numbers."""
+    states, classes = transitions.shape
+    for state in range(states):
+        for k in range(classes):
+            target = raw[state * classes + k]
+            transitions[state, k] = target // classes if target >= 0 else DEAD
+
+
 @kernel
 def _fill_rows_kernel(  # type: ignore[no-untyped-def]
     nodes,
@@ -286,9 +295,12 @@ def _fill_rows_kernel(  # type: ignore[no-untyped-def]
     table,
     scratch,
     meta,
-    memo_keys,
-    memo_values,
     representatives,
+    places,
+    partitions,
+    found,
+    known,
+    used,
     expressions,
     state_of,
     raw,
@@ -305,7 +317,7 @@ def _fill_rows_kernel(  # type: ignore[no-untyped-def]
     ``dfa_meta[D_NEXT]`` at the state where it stopped. A row is written only when all of it is known.
     """
     classes = len(representatives)
-    targets = np.empty(classes, dtype=np.int32)
+    targets = np.empty(classes, dtype=np.int32)  # by local class
     state = first
     while state < dfa_meta[D_STATES]:
         if not one:
@@ -314,22 +326,34 @@ def _fill_rows_kernel(  # type: ignore[no-untyped-def]
         if raw[state * classes] == UNKNOWN:
             if nodes[expression, 0] & F_ASSERTS:
                 return NEEDS_PYTHON
+            partition = _classify_kernel(
+                nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
+            )
+            if meta[M_STATUS] != OK:
+                return FULL
+            local_class = partitions[partition]
+            taken = 0
             for k in range(classes):
+                if local_class[k] < taken:
+                    continue
+                taken += 1
                 derived = _derive_kernel(
                     nodes,
                     arguments,
                     table,
                     scratch,
                     meta,
-                    memo_keys,
-                    memo_values,
+                    places,
+                    partitions,
+                    known,
                     expression,
+                    k,
                     np.int64(representatives[k]),
                 )
                 if meta[M_STATUS] != OK:
                     return FULL
                 if derived == NOTHING:
-                    targets[k] = DEAD
+                    targets[local_class[k]] = DEAD
                     continue
                 if derived >= len(state_of):
                     return FULL
@@ -344,8 +368,9 @@ def _fill_rows_kernel(  # type: ignore[no-untyped-def]
                     state_of[derived] = target
                     accepting[target] = word & F_NULLABLE != 0
                     live[target] = IS_LIVE if word & F_INHABITED else UNDECIDED
-                targets[k] = target * classes
-            raw[state * classes : (state + 1) * classes] = targets
+                targets[local_class[k]] = target * classes
+            for k in range(classes):
+                raw[state * classes + k] = targets[local_class[k]]
         state += 1
         if one:
             return OK
@@ -362,5 +387,5 @@ def _warm_up() -> None:
     dfa = LazyDfa(store, store.concat(body, store.union([EMPTY, store.repeat(looks, 0, 2)])))
     dfa.accepts(b"ab")
     dfa.to_dfa()
-    store.acyclic(np.array([0, 1], np.int32), np.ones((1, 8), np.int32), np.array([-1], np.int32))
     store._grow(FULL_NODES)
+    _refill_kernel(dfa._known.found, np.full_like(dfa._known.found, -1))

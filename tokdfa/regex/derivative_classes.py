@@ -1,0 +1,390 @@
+"""Which bytes have the same derivative: for a whole automaton, and for one expression.
+
+*Classes.* Bytes that no byte set below an expression tells apart have equal derivatives, now and for ever: they form
+one class, and every table of the automaton has a column a class. `partition_bytes` computes them.
+
+*Local classes.* The next derivative alone depends on fewer byte sets, those that can read the first byte:
+
+- of a byte set: itself;
+- of a union, intersection, complement or repeat: those of its parts;
+- of a concatenation h t: those of h, and, if h is nullable, those of t too.
+
+By induction over these cases, two classes that belong to the same ones of these sets have the same derivative. They
+form a local class of the expression: ``[0-9]{3}x`` has two, the digits and the rest, however many classes the automaton
+has. A union with 12 first sets has up to 13 where the automaton has 74, and a derivative is taken once for each. The
+local class of what is in none of the sets, the *outside*, has the derivative nothing, unless there is a complement.
+
+Local classes of a compound expression are the common refinement (*join*) of those of its parts. An automaton of a
+thousand states has about a hundred different partitions, so partitions are numbered and joins remembered: the local
+classes of a new expression cost a look-up a part. If there are too many, the finest partition, a local class a class,
+serves for all others: any refinement of the local classes is right, only slower.
+
+Source: Owens, Reppy, Turon 2009, section 4.2, whose function C approximates the local classes by the same recursion on
+sets of characters. Numbering and remembering partitions is ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.jit import kernel
+from tokdfa.regex.nodes import (
+    F_BOOLEAN,
+    F_NULLABLE,
+    FULL_MEMO,
+    K_BYTES,
+    K_COMPLEMENT,
+    K_CONCAT,
+    K_INTERSECTION,
+    K_LOOK_AHEAD,
+    K_REPEAT,
+    K_UNION,
+    M_STATUS,
+    NOTHING,
+    OK,
+    _mix,
+)
+
+if TYPE_CHECKING:
+    from tokdfa.regex.expression import ExpressionStore
+
+#: The ASCII word bytes, as \w and \b mean them.
+WORD_BYTES: npt.NDArray[np.bool_] = np.array([chr(byte).isalnum() or chr(byte) == "_" for byte in range(256)])
+WORD_BYTES[128:] = False
+NEWLINE = 0x0A
+
+#: Partitions that every table begins with: all classes together and outside; each class alone.
+TOGETHER, FINEST = 0, 1
+#: Columns of `DerivativeTable.places`: number of the partition, first entry in `known`.
+P_PARTITION, P_ENTRY = range(2)
+#: Indices into `DerivativeTable.used`: partitions, entries of `found`, entries of `known`, limit on partitions.
+U_PARTITIONS, U_FOUND, U_KNOWN, U_LIMIT = range(4)
+
+
+class BytePartition(NamedTuple):
+    """What the bytes are to an expression.
+
+    ``byte_class``: uint8, shape (256,), classes in order of their first byte; ``representatives``: uint8, shape
+    (classes,), the first byte of each; ``bytes_read``: bool, shape (256,), the bytes that some text of it may contain
+    (an over-approximation: all, if there is a complement).
+    """
+
+    byte_class: npt.NDArray[np.uint8]
+    representatives: npt.NDArray[np.uint8]
+    bytes_read: npt.NDArray[np.bool_]
+
+
+def partition_bytes(store: ExpressionStore, root: int) -> BytePartition:
+    """The classes of `root` and everything derived from it. O(nodes below root + sizes of the byte sets below root)."""
+    byte_class = np.zeros(256, dtype=np.uint8)
+    if store.has_assertions(root):
+        byte_class[WORD_BYTES] = 1
+        byte_class[NEWLINE] = 2
+    representatives = np.zeros(256, dtype=np.uint8)
+    bytes_read = np.zeros(256, dtype=np.bool_)
+    reached = np.zeros(root + 1, dtype=np.bool_)
+    count = _refine_classes_kernel(store.nodes, store.arguments, root, reached, byte_class, representatives, bytes_read)
+    return BytePartition(byte_class, representatives[:count].copy(), bytes_read)
+
+
+class DerivativeTable:
+    """The local classes of expressions, and the derivatives taken so far, an entry for each local class.
+
+    `classes`: the bytes by class, as `partition_bytes` gives them for an expression from which all others are derived.
+    `most_partitions` (at most 65,535): past it, expressions get the partition `FINEST`. Not thread-safe.
+
+    Numbers of local classes ascend by their first class. ``places``: int32, shape (expressions, 2): partition or -1
+    (not known yet), and first entry in ``known``. ``known``: int32, the derivative by each local class, or -1.
+    ``partitions``: int16, shape (room, classes + 2): the local class of each class, that of the outside or -1, and how
+    many there are. ``found``: int64, a hash table of joins and of the contents of partitions; see `_join`.
+    """
+
+    def __init__(self, store: ExpressionStore, classes: BytePartition, most_partitions: int = 1 << 14) -> None:
+        self.store, self.classes = store, classes
+        count = len(classes.representatives)
+        self.places: npt.NDArray[np.int32] = np.full((len(store.nodes), 2), -1, dtype=np.int32)
+        self.known: npt.NDArray[np.int32] = np.full(1 << 10, -1, dtype=np.int32)
+        self.partitions: npt.NDArray[np.int16] = np.zeros((32, count + 2), dtype=np.int16)
+        self.partitions[TOGETHER, count + 1] = 1
+        self.partitions[FINEST, :count] = np.arange(count)
+        self.partitions[FINEST, count:] = -1, count
+        self.found: npt.NDArray[np.int64] = np.full(1 << 8, -1, dtype=np.int64)
+        self.used: npt.NDArray[np.int64] = np.array([2, 0, 0, most_partitions], dtype=np.int64)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What `_classify_kernel` takes after the store's arrays."""
+        return self.classes.representatives, self.places, self.partitions, self.found, self.known, self.used
+
+    def grow(self) -> None:
+        """More room in whatever is half full, and a place for every expression that the store has room for."""
+        partitions, found, known, _ = self.used.tolist()
+        if len(self.places) < len(self.store.nodes):
+            more = np.full((len(self.store.nodes) - len(self.places), 2), -1, dtype=np.int32)
+            self.places = np.concatenate([self.places, more])
+        if 2 * partitions >= len(self.partitions):
+            self.partitions = np.concatenate([self.partitions, np.zeros_like(self.partitions)])
+        if 2 * known >= len(self.known):
+            self.known = np.concatenate([self.known, np.full_like(self.known, -1)])
+        if 3 * found >= len(self.found):
+            before, self.found = self.found, np.full(2 * len(self.found), -1, dtype=np.int64)
+            _refill_kernel(before, self.found)
+
+
+@kernel
+def _refine_classes_kernel(nodes, arguments, root, reached, byte_class, representatives, bytes_read):  # type: ignore[no-untyped-def]
+    """Split `byte_class` by every byte set below `root`; `reached` (bool, root + 1) comes all False.
+
+    Returns the number of classes and writes their first bytes to `representatives` (uint8, shape (256,)).
+    """
+    sizes = np.zeros(256, dtype=np.int32)
+    classes = 0
+    for byte in range(256):
+        sizes[byte_class[byte]] += 1
+        classes = max(classes, byte_class[byte] + 1)
+    inside = np.empty(256, dtype=np.uint8)
+    moved = np.zeros(256, dtype=np.int32)  # by class: how many of its bytes are in the set
+    new_class = np.empty(256, dtype=np.int32)
+    reached[root] = True
+    for node in range(root, -1, -1):
+        if not reached[node]:
+            continue
+        kind = nodes[node, 0] & 0xFF
+        if kind == K_CONCAT:
+            reached[nodes[node, 1]] = True
+            reached[nodes[node, 2]] = True
+        elif kind in (K_UNION, K_INTERSECTION):
+            for k in range(nodes[node, 1], nodes[node, 1] + nodes[node, 2]):
+                reached[arguments[k]] = True
+        elif kind in (K_COMPLEMENT, K_REPEAT, K_LOOK_AHEAD):
+            reached[nodes[node, 1]] = True
+            if kind == K_COMPLEMENT:
+                bytes_read[:] = True
+        elif kind == K_BYTES:
+            count = 0
+            for word in range(8):
+                bits = arguments[nodes[node, 1] + word]
+                if bits == 0:
+                    continue
+                for bit in range(32):
+                    if (bits >> bit) & 1:
+                        byte = word * 32 + bit
+                        bytes_read[byte] = True
+                        moved[byte_class[byte]] += 1
+                        inside[count] = byte
+                        count += 1
+            for k in range(count):
+                old = byte_class[inside[k]]
+                if moved[old] > 0:  # the first of its class
+                    new_class[old] = old
+                    if moved[old] < sizes[old]:
+                        new_class[old] = classes
+                        sizes[classes] = moved[old]
+                        sizes[old] -= moved[old]
+                        classes += 1
+                    moved[old] = 0
+                byte_class[inside[k]] = new_class[old]
+    new_class[:] = -1
+    classes = 0
+    for byte in range(256):
+        old = byte_class[byte]
+        if new_class[old] < 0:
+            new_class[old] = classes
+            representatives[classes] = byte
+            classes += 1
+        byte_class[byte] = new_class[old]
+    return classes
+
+
+# `found` is an open-addressing table; an entry is ``key << 16 | partition``, or -1 if free. The key of the join of p
+# and q, p > q, is ``p << 16 | q``; that of the content of a join is a hash of 32 bits with bit 32 set. Partitions by a
+# byte set are not entered, since different sets have different ones.
+
+
+@kernel
+def _find_free(found, key):  # type: ignore[no-untyped-def]
+    slots = np.uint64(len(found) - 1)
+    slot = _mix(key) & slots
+    while found[slot] >= 0:
+        slot = (slot + np.uint64(1)) & slots
+    return slot
+
+
+@kernel
+def _refill_kernel(before, found):  # type: ignore[no-untyped-def]
+    """Enter the entries of `before` into the empty `found`."""
+    for entry in before:
+        if entry >= 0:
+            found[_find_free(found, entry >> 16)] = entry
+
+
+@kernel
+def _intern_partition(partitions, found, used):  # type: ignore[no-untyped-def]
+    """The number of the partition that was written to the first free row."""
+    row = used[U_PARTITIONS]
+    width = partitions.shape[1]
+    content = np.uint64(0)
+    for k in range(width):
+        content = content * np.uint64(0x9E3779B97F4A7C15) + np.uint64(partitions[row, k])
+    key = np.int64(1) << 32 | np.int64(_mix(content) >> np.uint64(32))
+    slots = np.uint64(len(found) - 1)
+    slot = _mix(key) & slots
+    while found[slot] >= 0:
+        if found[slot] >> 16 == key:
+            candidate = found[slot] & 0xFFFF
+            same = True
+            for k in range(width):
+                if partitions[candidate, k] != partitions[row, k]:
+                    same = False
+                    break
+            if same:
+                return candidate
+        slot = (slot + np.uint64(1)) & slots
+    found[slot] = key << 16 | row
+    used[U_FOUND] += 1
+    used[U_PARTITIONS] = row + 1
+    return row
+
+
+@kernel
+def _has_no_room(meta, partitions, found, used):  # type: ignore[no-untyped-def]
+    """Whether no partition can be made: the limit is reached, or the status says that an array is full."""
+    if used[U_PARTITIONS] >= used[U_LIMIT]:
+        return True
+    if used[U_PARTITIONS] >= len(partitions) or 2 * (used[U_FOUND] + 2) > len(found):
+        meta[M_STATUS] = FULL_MEMO
+        return True
+    return False
+
+
+@kernel
+def _join(meta, partitions, found, used, one, other):  # type: ignore[no-untyped-def]
+    """The common refinement of two partitions; what is outside of both is outside."""
+    if one == other or other == TOGETHER:
+        return one
+    if one == TOGETHER:
+        return other
+    if FINEST in (one, other):
+        return np.int64(FINEST)
+    key = max(one, other) << 16 | min(one, other)
+    slots = np.uint64(len(found) - 1)
+    slot = _mix(key) & slots
+    while found[slot] >= 0:
+        if found[slot] >> 16 == key:
+            return found[slot] & 0xFFFF
+        slot = (slot + np.uint64(1)) & slots
+    if _has_no_room(meta, partitions, found, used):
+        return np.int64(FINEST)
+    classes = partitions.shape[1] - 2
+    row = used[U_PARTITIONS]
+    width = np.int64(partitions[other, classes + 1])
+    renamed = np.full(partitions[one, classes + 1] * width, -1, dtype=np.int16)
+    count = 0
+    for k in range(classes):
+        pair = partitions[one, k] * width + partitions[other, k]
+        if renamed[pair] < 0:
+            renamed[pair] = count
+            count += 1
+        partitions[row, k] = renamed[pair]
+    partitions[row, classes] = -1
+    if partitions[one, classes] >= 0 and partitions[other, classes] >= 0:
+        partitions[row, classes] = renamed[partitions[one, classes] * width + partitions[other, classes]]
+    partitions[row, classes + 1] = count
+    joined = _intern_partition(partitions, found, used)
+    found[_find_free(found, key)] = key << 16 | joined
+    used[U_FOUND] += 1
+    return np.int64(joined)
+
+
+@kernel
+def _split_by_set(arguments, meta, representatives, partitions, found, used, start):  # type: ignore[no-untyped-def]
+    """The partition by the byte set whose bits begin at argument `start`."""
+    if _has_no_room(meta, partitions, found, used):
+        return np.int64(FINEST)
+    classes = len(representatives)
+    row = used[U_PARTITIONS]
+    first = (arguments[start + (representatives[0] >> 5)] >> (representatives[0] & 31)) & 1
+    count = 1
+    for k in range(classes):
+        byte = representatives[k]
+        partitions[row, k] = (arguments[start + (byte >> 5)] >> (byte & 31)) & 1 ^ first
+        if partitions[row, k]:
+            count = 2
+    partitions[row, classes] = first if count > first else -1
+    partitions[row, classes + 1] = count
+    used[U_PARTITIONS] = row + 1
+    return np.int64(row)
+
+
+@kernel
+def _classify_kernel(  # type: ignore[no-untyped-def]
+    nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
+):
+    """The number of the partition of an expression without assertions; undefined unless the status is OK afterwards.
+
+    Every expression that `_derive_kernel` will meet on its way gets a place. Recursion is as in `_derive_kernel`.
+    """
+    if meta[M_STATUS] != OK:
+        return np.int64(FINEST)
+    if expression >= len(places):
+        meta[M_STATUS] = FULL_MEMO
+        return np.int64(FINEST)
+    if places[expression, P_PARTITION] >= 0:
+        return np.int64(places[expression, P_PARTITION])
+    kind = nodes[expression, 0] & 0xFF
+    first, second = np.int64(nodes[expression, 1]), np.int64(nodes[expression, 2])
+    result = np.int64(TOGETHER)
+    if kind == K_BYTES:
+        result = _split_by_set(arguments, meta, representatives, partitions, found, used, first)
+    elif kind == K_CONCAT:
+        rest = np.int64(expression)
+        while True:
+            if places[rest, P_PARTITION] >= 0 or nodes[rest, 0] & 0xFF != K_CONCAT:
+                part = _classify_kernel(
+                    nodes, arguments, meta, representatives, places, partitions, found, known, used, rest
+                )
+                result = _join(meta, partitions, found, used, result, part)
+                break
+            head = np.int64(nodes[rest, 1])
+            part = _classify_kernel(
+                nodes, arguments, meta, representatives, places, partitions, found, known, used, head
+            )
+            result = _join(meta, partitions, found, used, result, part)
+            if not nodes[head, 0] & F_NULLABLE or meta[M_STATUS] != OK:
+                break
+            rest = np.int64(nodes[rest, 2])
+    elif kind in (K_UNION, K_INTERSECTION):
+        for k in range(first, first + second):
+            part = _classify_kernel(
+                nodes,
+                arguments,
+                meta,
+                representatives,
+                places,
+                partitions,
+                found,
+                known,
+                used,
+                np.int64(arguments[k]),
+            )
+            result = _join(meta, partitions, found, used, result, part)
+    elif kind in (K_REPEAT, K_COMPLEMENT):
+        result = _classify_kernel(
+            nodes, arguments, meta, representatives, places, partitions, found, known, used, first
+        )
+    count, outside = partitions[result, len(representatives) + 1], partitions[result, len(representatives)]
+    entry = used[U_KNOWN]
+    if entry + count > len(known):
+        meta[M_STATUS] = FULL_MEMO
+    if meta[M_STATUS] != OK:
+        return result
+    if kind > K_BYTES:
+        used[U_KNOWN] = entry + count
+        places[expression, P_ENTRY] = entry
+        if outside >= 0 and not nodes[expression, 0] & F_BOOLEAN:
+            known[entry + outside] = NOTHING
+    places[expression, P_PARTITION] = result
+    return result
