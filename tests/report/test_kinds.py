@@ -150,12 +150,13 @@ def test_special_kinds_without_results_say_so(kind):
 
 
 def test_a_kind_without_a_page_of_its_own_shows_its_results():
-    results = pd.DataFrame([{"what": "a<b", "value": 1.5}, {"what": None, "value": 2}])
+    results = pd.DataFrame([{"what": "a<b", "value": 1.5, "count": 3}, {"what": None, "value": 2, "count": None}])
+    results["count"] = results["count"].astype("Int64")
     run = FakeRun(FOLDER, config(kind="something new", reference=""), dict(PROVENANCE), {"results": results})
     data = RunData.read(run)
     table, environment = build_tables(data)
     assert (environment.name, build_plots(data), build_headlines(data)) == ("environment", [], [])
-    assert [[cell.text for cell in row] for row in table.rows] == [["a<b", "1.50"], ["–", "2"]]
+    assert [[cell.text for cell in row] for row in table.rows] == [["a<b", "1.50", "3"], ["–", "2", "–"]]
 
 
 def test_an_interrupted_run_says_so():

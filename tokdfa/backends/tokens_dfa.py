@@ -37,7 +37,7 @@ from tokdfa.token_automata.columns import unite
 from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.token_automata.ready_masks import assemble_mask, make_masks, no_masks
-from tokdfa.token_automata.reduced_table import Ghosts, add_ghosts, live_rows, reduce_rows, token_rows
+from tokdfa.token_automata.reduced_table import Ghosts, add_ghosts, determinize, live_rows, reduce_rows, token_rows
 from tokdfa.token_automata.table_file import read_table, write_table
 from tokdfa.token_automata.transformations import transformations
 
@@ -90,8 +90,10 @@ class TokensDfa(Backend):
         with phases.measure("reduce"):
             if ghosts is not None:
                 columns = add_ghosts(columns, ghosts)
-            rows = token_rows(columns, dfa.accepting, dfa.start, self.settings["max_states"])
-            if not spells_every_byte(self.vocab, bytes_alive(dfa)):
+            rows = token_rows(columns, dfa.accepting, dfa.start)
+            if ghosts is not None:
+                rows = determinize(rows, self.settings["max_states"])
+            if not self.vocab.single_byte_tokens.all() and not spells_every_byte(self.vocab, bytes_alive(dfa)):
                 rows = live_rows(rows)
                 if not rows.accepting[rows.start] and rows.offsets[rows.start] == rows.offsets[rows.start + 1]:
                     raise cannot_spell(dfa, self.vocab, constraint.name)

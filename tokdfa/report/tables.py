@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.report.cells import (
+    NOTHING,
     Cell,
     Table,
     count_cell,
@@ -167,10 +168,14 @@ def failures(data: RunData) -> Table:
 
 def plain_results(data: RunData) -> Table:
     """The results as they are stored, for kinds of experiment without tables of their own."""
-    rows = [
-        tuple(count_cell(value) if isinstance(value, int | float) else text_cell(value) for value in entry)
-        for entry in data.results.itertuples(index=False)
-    ]
+    import pandas as pd
+
+    def cell(value: Any) -> Cell:
+        if pd.api.types.is_scalar(value) and pd.isna(value):
+            return NOTHING
+        return count_cell(value) if isinstance(value, int | float) else text_cell(value)
+
+    rows = [tuple(map(cell, entry)) for entry in data.results.itertuples(index=False)]
     return Table("results", "Results", "As stored.", tuple(map(str, data.results.columns)), tuple(rows))
 
 

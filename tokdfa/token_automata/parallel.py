@@ -33,11 +33,13 @@ class GraphRange(NamedTuple):
 
 
 def split_graphs(nodes: npt.NDArray[np.uint64], token_count: int, parts: int) -> list[GraphRange]:
-    """At most `parts` runs of whole top-level subtrees; at least one.
+    """At most `parts` (1 or more) runs of whole top-level subtrees; at least one.
 
     `nodes`: uint64, packed as in `tokdfa.vocabulary.trie`, with ranks for tokens; `token_count`: how many ranks.
     """
-    bounds = np.zeros((2, max(parts, 1) + 1), dtype=np.int64)
+    if parts == 1:
+        return [GraphRange(0, len(nodes), 0, token_count)]
+    bounds = np.zeros((2, parts + 1), dtype=np.int64)
     count = _split_graphs_kernel(nodes, token_count, bounds)
     places, ranks = bounds[:, : count + 1].tolist()
     return [GraphRange(*entry) for entry in zip(places[:-1], places[1:], ranks[:-1], ranks[1:], strict=True)]
@@ -48,6 +50,8 @@ def run_in_threads(jobs: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
 
     An exception in a job is raised here once all have stopped.
     """
+    if len(jobs) == 1:
+        return [jobs[0]()]
     results: dict[int, ResultT] = {}
     errors: dict[int, BaseException] = {}
 

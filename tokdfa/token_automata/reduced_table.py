@@ -142,13 +142,10 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
     return Columns(ranks, class_of, offsets, np.concatenate(sources)[kept], np.concatenate(targets)[kept])
 
 
-def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int, max_states: int) -> TokenRows:
-    """The rows of all states, made deterministic if `add_ghosts` gave some class two targets from one state.
-
-    Raises LimitExceeded if that makes more than `max_states` states.
-    """
+def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> TokenRows:
+    """The rows of all states. After `add_ghosts` they may need `determinize`."""
     offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
-    return _determinize(TokenRows(offsets, classes, targets, accepting, start), max_states)
+    return TokenRows(offsets, classes, targets, accepting, start)
 
 
 def live_rows(rows: TokenRows) -> TokenRows:
@@ -209,10 +206,11 @@ def _narrow(count: int) -> type[np.integer]:
     return np.uint16 if count < 1 << 16 else np.uint32
 
 
-def _determinize(rows: TokenRows, max_states: int) -> TokenRows:
+def determinize(rows: TokenRows, max_states: int) -> TokenRows:
     """Subset construction for rows in which a class may occur more than once.
 
-    A set of one state keeps its number, so rows without doubles stay as they are; only the others are made anew.
+    A set of one state keeps its number, so rows without doubles stay as they are; only the others are made anew. Raises
+    LimitExceeded if that makes more than `max_states` states.
     """
     state_count = len(rows.accepting)
     repeated = np.zeros(len(rows.classes), dtype=np.bool_)
