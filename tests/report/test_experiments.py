@@ -34,7 +34,10 @@ def texts():
 
 
 def test_every_question_has_its_file():
-    assert NAMES == ["quickstart", "regex_speed", "regex_states", "seen_masks", "smoke", "trie_walk"]
+    assert NAMES == [
+        "literal_muting", "quickstart", "regex_speed", "regex_states", "scaling", "seen_masks", "smoke",
+        "tokens_dfa_ablation", "trie_walk",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

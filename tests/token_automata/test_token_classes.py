@@ -14,7 +14,7 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.columns import Columns, distinct_rows, transpose, unite
+from tokdfa.token_automata.columns import Columns, distinct_rows, join, transpose, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_graphs
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.token_automata.transformations import transformations
@@ -72,29 +72,30 @@ def test_transformations(vocab: Vocabulary, table: list[list[int]], byte_classes
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(vocabularies(), tables, both, both, both, both, st.integers(1, 4))
 def test_prefix_graphs(
-    vocab: Vocabulary, table: list[list[int]], dead: bool, by_class: bool, merge: bool, shared: bool, threads: int
+    vocab: Vocabulary, table: list[list[int]], dead: bool, by_class: bool, merge: bool, shared: bool, parts: int
 ) -> None:
     dfa = automaton(table)
-    graphs = build_prefix_graphs(vocab.trie, dfa, dead_bytes=dead, byte_classes=by_class, merge=merge)
     alive = bytes_alive(dfa)
-    assert [alive[byte] for byte in range(256)] == [
-        any(dfa.step(s, byte) >= 0 for s in range(len(table))) for byte in range(256)
-    ]
+    states = range(dfa.state_count)
+    assert alive.tolist() == [any(dfa.step(state, byte) >= 0 for state in states) for byte in range(256)]
     spelled = [vocab.token_bytes(token) for token in vocab.trie.order.tolist()]
-    kept = [rank for rank, text in enumerate(spelled) if not dead or all(alive[byte] for byte in text)]
-    assert graphs.ranks.tolist() == kept
-
-    data, offsets = graphs.strings()
-    strings = [bytes(data[begin:end]) for begin, end in itertools.pairwise(offsets.tolist())]
     letters = dfa.byte_class if by_class else np.arange(256)
-    for rank, token_class in zip(kept, graphs.class_of.tolist(), strict=True):
-        assert strings[token_class] == bytes(int(letters[byte]) for byte in spelled[rank])
-    assert graphs.class_count == (len(set(strings)) if merge else len(kept))
-
-    columns = walk_graphs(graphs, dfa, byte_classes=by_class, prefix_graphs=shared, threads=threads)
     expected = expected_pairs(vocab, dfa)
-    assert pairs_by_rank(columns) == {rank: expected[rank] for rank in kept}
-    for united, wanted in zip(unite([columns]), transformations(vocab.trie, dfa), strict=True):
+    found = []
+    for part in split_graphs(vocab.trie.ranked_nodes, len(vocab.trie.order), parts):
+        graphs = build_prefix_graphs(vocab.trie, dfa, part, dead_bytes=dead, byte_classes=by_class, merge=merge)
+        ranks = range(part.first_rank, part.end_rank)
+        kept = [rank for rank in ranks if not dead or all(alive[byte] for byte in spelled[rank])]
+        assert graphs.ranks.tolist() == kept
+        data, offsets = graphs.strings()
+        strings = [bytes(data[begin:end]) for begin, end in itertools.pairwise(offsets.tolist())]
+        for rank, token_class in zip(kept, graphs.class_of.tolist(), strict=True):
+            assert strings[token_class] == bytes(int(letters[byte]) for byte in spelled[rank])
+        assert graphs.class_count == (len(set(strings)) if merge else len(kept))
+        found.append(walk_graphs(graphs, dfa, byte_classes=by_class, prefix_graphs=shared))
+        assert pairs_by_rank(found[-1]) == {rank: expected[rank] for rank in kept}
+    assert pairs_by_rank(join(found)) == {rank: pairs for one in found for rank, pairs in pairs_by_rank(one).items()}
+    for united, wanted in zip(unite(found), transformations(vocab.trie, dfa), strict=True):
         assert np.array_equal(united, wanted)
 
 

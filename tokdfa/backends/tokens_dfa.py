@@ -14,7 +14,7 @@ part of the strategy is an option, so that an experiment can say what it buys
 - ``dead_bytes``, ``prefix_graphs``: drop tokens with bytes that no transition reads; share the walks of common
   prefixes. Transformations do both by themselves, so these apply to ``strings`` and ``none`` only.
 - ``byte_classes``: letters are the automaton's byte classes instead of bytes.
-- ``threads``: the walks, split by first bytes. The result does not depend on it.
+- ``threads``: classes and walks, split by first bytes. The reduced table does not depend on it.
 - ``reduce``: equal columns and equal rows of the table once (`tokdfa.token_automata.reduced_table`).
 - ``ready_masks``: a mask for every state in advance (`tokdfa.token_automata.ready_masks`); otherwise a mask is put
   together from its token classes each time.
@@ -25,6 +25,7 @@ Whatever the options, states, masks and transitions are the same, except with ``
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -33,8 +34,9 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
-from tokdfa.token_automata.columns import unite
+from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
+from tokdfa.token_automata.parallel import run_in_threads, split_graphs
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.token_automata.ready_masks import assemble_mask, make_masks, no_masks
 from tokdfa.token_automata.reduced_table import Ghosts, add_ghosts, determinize, live_rows, reduce_rows, token_rows
@@ -139,19 +141,28 @@ class TokensDfa(Backend):
         if settings["token_classes"] == "transformations":
             with phases.measure("classes"):
                 return transformations(trie, dfa, byte_classes=by_class, threads=threads, max_pairs=limit)
+        parts = split_graphs(trie.ranked_nodes, len(trie.order), threads)
         with phases.measure("classes"):
-            merge, dead = settings["token_classes"] == "strings", settings["dead_bytes"]
-            graphs = build_prefix_graphs(trie, dfa, dead_bytes=dead, byte_classes=by_class, merge=merge)
-        sizes.update(tokens_left=len(graphs.ranks), class_strings=graphs.class_count, graph_nodes=len(graphs.nodes))
+            build = partial(
+                build_prefix_graphs,
+                trie,
+                dfa,
+                dead_bytes=settings["dead_bytes"],
+                byte_classes=by_class,
+                merge=settings["token_classes"] == "strings",
+            )
+            graphs = run_in_threads([partial(build, part) for part in parts])
+        sizes.update(
+            tokens_left=sum(len(one.ranks) for one in graphs),
+            class_strings=sum(one.class_count for one in graphs),
+            graph_nodes=sum(len(one.nodes) for one in graphs),
+        )
         with phases.measure("walks"):
             shared = settings["prefix_graphs"]
-            columns = walk_graphs(
-                graphs, dfa, byte_classes=by_class, prefix_graphs=shared, threads=threads, max_pairs=limit
-            )
-        if not settings["reduce"]:
-            return columns
+            walk = partial(walk_graphs, dfa=dfa, byte_classes=by_class, prefix_graphs=shared, max_pairs=limit)
+            found = run_in_threads([partial(walk, one) for one in graphs])
         with phases.measure("reduce"):
-            return unite([columns])
+            return unite(found) if settings["reduce"] else join(found)
 
 
 class CompiledTokensDfa(CompiledConstraint):

@@ -68,6 +68,19 @@ def unite(parts: Sequence[Columns]) -> Columns:
     return store.columns(ranks[columns >= 0], columns[columns >= 0])
 
 
+def join(parts: Sequence[Columns]) -> Columns:
+    """Columns of several runs of tokens one behind the other, equal ones apart."""
+    firsts = np.cumsum([0, *(part.class_count for part in parts)], dtype=np.int32)
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    return Columns(
+        np.concatenate([part.ranks for part in parts]),
+        np.concatenate([part.class_of + first for part, first in zip(parts, firsts[:-1], strict=True)]),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([part.sources for part in parts]),
+        np.concatenate([part.targets for part in parts]),
+    )
+
+
 class ColumnStore:
     """Columns, each distinct one once. `room_pairs` and `room`: pairs and columns to begin with; `grow` doubles."""
 
@@ -91,10 +104,10 @@ class ColumnStore:
         """Make room for as many columns again, and for `pairs` more pairs at least."""
         count, used = self.meta.tolist()
         room_pairs, room = max(2 * len(self.sources), used + pairs), 2 * len(self.hashes)
-        self.sources = _enlarge(self.sources, room_pairs, used)
-        self.targets = _enlarge(self.targets, room_pairs, used)
-        self.offsets = _enlarge(self.offsets, room + 1, count + 1)
-        self.hashes = _enlarge(self.hashes, room, count)
+        self.sources = enlarge(self.sources, room_pairs, used)
+        self.targets = enlarge(self.targets, room_pairs, used)
+        self.offsets = enlarge(self.offsets, room + 1, count + 1)
+        self.hashes = enlarge(self.hashes, room, count)
         self.table = np.full(1 << (2 * room).bit_length(), -1, dtype=np.int32)
         _rehash_columns_kernel(self.hashes, self.table, count)
 
@@ -141,7 +154,8 @@ def transpose(
     return turned, ks, turned_values
 
 
-def _enlarge(array: npt.NDArray[ScalarT], room: int, used: int) -> npt.NDArray[ScalarT]:
+def enlarge(array: npt.NDArray[ScalarT], room: int, used: int) -> npt.NDArray[ScalarT]:
+    """A longer array with the first `used` entries of `array`."""
     larger = np.empty(room, dtype=array.dtype)
     larger[:used] = array[:used]
     return larger

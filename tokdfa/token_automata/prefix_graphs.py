@@ -19,12 +19,12 @@ with classes in place of bytes and of tokens, so the same kernel walks it. Class
 sorts the class strings.
 
 Cost: one visit for each trie node, with a look-up in a hash table (5-10 ns); then, for each state, one for each
-graph node whose parent survives (1.6-4 ns).
+graph node whose parent survives (1.6-4 ns). Several threads each take a part of the token trie, with graphs of their
+own for it; classes that occur in two parts are united with all other equal columns afterwards.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,14 +32,13 @@ import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.token_automata.columns import Columns, transpose
-from tokdfa.token_automata.parallel import run_in_threads, split_graphs
+from tokdfa.token_automata.columns import Columns, enlarge, transpose
+from tokdfa.token_automata.parallel import GraphRange
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.token_automata.parallel import GraphRange
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: A graph's letters are its node's low byte; the walk's kernel maps them through a table, here the identity.
@@ -71,17 +70,26 @@ class PrefixGraphs(NamedTuple):
 
 
 def build_prefix_graphs(
-    trie: TokenTrie, dfa: Dfa, *, dead_bytes: bool = True, byte_classes: bool = True, merge: bool = True
+    trie: TokenTrie,
+    dfa: Dfa,
+    part: GraphRange | None = None,
+    *,
+    dead_bytes: bool = True,
+    byte_classes: bool = True,
+    merge: bool = True,
 ) -> PrefixGraphs:
-    """The prefix graphs of the tokens in `trie`; see the module's docstring for the switches."""
+    """The prefix graphs of the tokens in `trie`, or in a `part` of it; see the module's docstring for the switches."""
+    if part is None:
+        part = GraphRange(0, trie.node_count, 0, len(trie.order))
     skip = ~bytes_alive(dfa) if dead_bytes else np.zeros(256, dtype=np.bool_)
-    room = trie.node_count
+    room = part.end - part.begin
     #: rows: letter, first child, last child, next sibling, token class (or -1) of each node
     forest = np.empty((5, room + 1), dtype=np.int32)
     keys = np.full(1 << (2 * room).bit_length() if merge else 1, -1, dtype=np.int64)
-    ranks, class_of = np.empty_like(trie.order), np.empty_like(trie.order)
+    ranks, class_of = np.empty((2, part.end_rank - part.first_rank), dtype=np.int32)
     node_count, token_count = _classify_tokens_kernel(
-        trie.ranked_nodes,
+        trie.ranked_nodes[: part.end],
+        part.begin,
         len(trie.order),
         skip,
         dfa.byte_class.copy() if byte_classes else _LETTERS,  # numba compiles once more for frozen arrays
@@ -111,7 +119,6 @@ def walk_graphs(
     *,
     byte_classes: bool = True,
     prefix_graphs: bool = True,
-    threads: int = 1,
     max_pairs: int = 30_000_000,
 ) -> Columns:
     """What each token class does to the states of `dfa`: its column, for all classes, the empty ones included.
@@ -120,63 +127,36 @@ def walk_graphs(
     Raises LimitExceeded past `max_pairs` pairs (8 bytes each).
     """
     table = dfa.transitions if byte_classes else dfa.byte_table()
-    classes = table.shape[1]
-    rows = np.where(table >= 0, table * np.int32(classes), DEAD).astype(np.int32).ravel()
+    letters, count = table.shape[1], graphs.class_count
+    transitions = np.where(table >= 0, table * np.int32(letters), DEAD).astype(np.int32).ravel()
     strings = None if prefix_graphs else graphs.strings()
-    parts = split_graphs(graphs.nodes, graphs.class_count, threads)
-    jobs = [partial(_walk_part, graphs, strings, rows, classes, part, max_pairs) for part in parts]
-    found = run_in_threads(jobs)
-    lengths = np.concatenate([np.diff(offsets) for offsets, _, _ in found])
-    return Columns(
-        graphs.ranks,
-        graphs.class_of,
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([sources for _, sources, _ in found]),
-        np.concatenate([targets for _, _, targets in found]),
-    )
-
-
-def _walk_part(
-    graphs: PrefixGraphs,
-    strings: tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None,
-    transitions: npt.NDArray[np.int32],
-    classes: int,
-    part: GraphRange,
-    max_pairs: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """The columns of the token classes of `part`: offsets, sources, targets."""
-    states, count = len(transitions) // classes, part.end_rank - part.first_rank
-    offsets = np.zeros(states + 1, dtype=np.int64)
+    offsets = np.zeros(dfa.state_count + 1, dtype=np.int64)
     room = 2 * count + 1024
     found, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     stack = np.empty(graphs.depth_limit + 1, dtype=np.int32)
     state = 0
     while True:
+        arrays = (transitions, letters, count, state, offsets, found, targets)
         if strings is None:
-            state = _walk_graphs_kernel(
-                graphs.nodes[: part.end], part.begin, graphs.class_count, _LETTERS, transitions, classes, count, state,
-                stack, offsets, found, targets,
-            )  # fmt: skip
+            state = _walk_graphs_kernel(graphs.nodes, _LETTERS, stack, *arrays)
         else:
-            state = _run_strings_kernel(
-                *strings, part.first_rank, part.end_rank, transitions, classes, state, offsets, found, targets
-            )
+            state = _run_strings_kernel(*strings, *arrays)
         used = int(offsets[state])
         if used > max_pairs:
             raise LimitExceeded(
-                f"the token classes have more than {max_pairs} transitions ({state} of {states} states done): use "
-                "token_index with lazy=True, or raise max_transitions",
+                f"the token classes have more than {max_pairs} transitions ({state} of {dfa.state_count} states done): "
+                "use token_index with lazy=True, or raise max_transitions",
                 limit="max_transitions",
                 value=max_pairs,
             )
-        if state == states:
-            return transpose(count, offsets, found[:used] - np.int32(part.first_rank), targets[:used])
+        if state == dfa.state_count:
+            return Columns(graphs.ranks, graphs.class_of, *transpose(count, offsets, found[:used], targets[:used]))
         room = max(2 * room, used + count + 1)
-        found, targets = np.resize(found, room), np.resize(targets, room)
+        found, targets = enlarge(found, room, used), enlarge(targets, room, used)
 
 
 @kernel
-def _classify_tokens_kernel(nodes, token_count, skip, letters, merge, forest, keys, ranks, class_of, stack):  # type: ignore[no-untyped-def]
+def _classify_tokens_kernel(nodes, begin, token_count, skip, letters, merge, forest, keys, ranks, class_of, stack):  # type: ignore[no-untyped-def]
     """Build the forest of class strings in order of discovery; list the tokens kept and the node that each ends at.
 
     Node 0 is the root. `keys` is a hash table of children: parent << 8 | letter in the upper 32 bits, child below.
@@ -187,7 +167,7 @@ def _classify_tokens_kernel(nodes, token_count, skip, letters, merge, forest, ke
     made, kept = np.int64(1), 0
     first_child[0] = last_child[0] = sibling[0] = ends[0] = -1
     stack[0] = 0
-    position = np.int64(0)
+    position = np.int64(begin)
     while position < len(nodes):
         node = nodes[position]
         byte = node & np.uint64(0xFF)
@@ -291,39 +271,37 @@ def _list_strings_kernel(nodes, spare, path, data, offsets):  # type: ignore[no-
 
 
 @kernel
-def _walk_graphs_kernel(  # type: ignore[no-untyped-def]
-    nodes, begin, spare, letters, transitions, classes, class_count, state, stack, offsets, found, targets
-):
-    """Walk nodes begin.. from each state from `state` on; stops where the next row might not fit. Returns the state."""
-    states = len(transitions) // classes
+def _walk_graphs_kernel(nodes, identity, stack, transitions, letters, class_count, state, offsets, found, targets):  # type: ignore[no-untyped-def]
+    """Walk all graphs from each state from `state` on; stops where the next row might not fit. Returns the state."""
+    states = len(transitions) // letters
     while state < states and offsets[state] + class_count + 1 <= len(found):
         row = offsets[state]
-        stack[0] = state * classes
-        _, written, _, _ = collect_tokens_kernel(nodes, begin, transitions, letters, spare, stack, row, found, targets)
+        stack[0] = state * letters
+        _, written, _, _ = collect_tokens_kernel(
+            nodes, 0, transitions, identity, class_count, stack, row, found, targets
+        )
         for k in range(row, written):
-            targets[k] //= classes
+            targets[k] //= letters
         state += 1
         offsets[state] = written
     return state
 
 
 @kernel
-def _run_strings_kernel(  # type: ignore[no-untyped-def]
-    data, string_offsets, first, end, transitions, classes, state, offsets, found, targets
-):
-    """Like `_walk_graphs_kernel`, running the class strings first..end-1 from their first letters."""
-    states = len(transitions) // classes
-    while state < states and offsets[state] + end - first + 1 <= len(found):
+def _run_strings_kernel(data, string_offsets, transitions, letters, class_count, state, offsets, found, targets):  # type: ignore[no-untyped-def]
+    """Like `_walk_graphs_kernel`, running every class string from its first letter."""
+    states = len(transitions) // letters
+    while state < states and offsets[state] + class_count + 1 <= len(found):
         written = offsets[state]
-        for token_class in range(first, end):
-            row = np.int64(state * classes)
+        for token_class in range(class_count):
+            row = np.int64(state * letters)
             for position in range(string_offsets[token_class], string_offsets[token_class + 1]):
                 row = np.int64(transitions[row + data[position]])
                 if row < 0:
                     break
             if row >= 0:
                 found[written] = token_class
-                targets[written] = row // classes
+                targets[written] = row // letters
                 written += 1
         state += 1
         offsets[state] = written
