@@ -35,11 +35,12 @@ from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, St
 from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
+from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
 from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
 from tokdfa.token_automata.parallel import run_in_threads, split_graphs
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.token_automata.ready_masks import assemble_mask, make_masks, no_masks
-from tokdfa.token_automata.reduced_table import Ghosts, add_ghosts, determinize, live_rows, reduce_rows, token_rows
+from tokdfa.token_automata.reduced_table import live_rows, reduce_rows, token_rows
 from tokdfa.token_automata.table_file import read_table, write_table
 from tokdfa.token_automata.transformations import transformations
 

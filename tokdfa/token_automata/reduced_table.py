@@ -5,42 +5,22 @@ its states, ascending, and the state each leads to; states with equal rows share
 equal columns (see `tokdfa.token_automata.columns`), its *members*. So a transition is a look-up of the token's class
 and a binary search in a short row, and a mask is the union of the members of a row's classes.
 
-Ghosts. If literals were muted (`tokdfa.token_automata.muting`), a token may lead from one state to two: by its bytes,
-and as a ghost. The token then gets a class of its own, and the table is made deterministic by subset construction,
-which starts new states only where two readings really part.
-
 States are numbered in the order in which tokens first reach them, the start is 0; states that no tokens reach, and
 those from which no tokens complete the text, are left out. So tables built in different ways are equal arrays.
 
-Source: 001, parts 5 (ghosts) and 6 (the reduced table with a mask for every state). Sparse rows, the subset
-construction and the numbering are ours; 001 gives a ghost its token's number, so one transition overwrites the other.
+Source: 001, part 6 (the reduced table). Sparse rows and the numbering are ours.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.columns import Columns, distinct_rows, transpose
 from tokdfa.token_automata.liveness import live_states
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-class Ghosts(NamedTuple):
-    """Transitions that a token makes other than by its bytes.
-
-    ``ranks``: int32, shape (G,), the token bound to each ghost, by rank; ``targets``: int32, shape (states, G), -1 for
-    none.
-    """
-
-    ranks: npt.NDArray[np.int32]
-    targets: npt.NDArray[np.int32]
 
 
 class TokenRows(NamedTuple):
@@ -108,42 +88,8 @@ class ReducedTable(NamedTuple):
         return self.members[self.member_offsets[token_class] : self.member_offsets[token_class + 1]]
 
 
-def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
-    """With the token of each ghost as a class of its own: what its bytes do, and what its ghosts do."""
-    class_by_rank = dict(zip(columns.ranks.tolist(), columns.class_of.tolist(), strict=True))
-    lengths, sources, targets = [np.diff(columns.offsets)], [columns.sources], [columns.targets]
-    count = columns.class_count
-    for rank in dict.fromkeys(ghosts.ranks.tolist()):
-        old = class_by_rank.get(rank)
-        by_bytes = slice(0, 0) if old is None else slice(*columns.offsets[old : old + 2].tolist())
-        states, which = np.nonzero(ghosts.targets[:, ghosts.ranks == rank] >= 0)
-        by_ghosts = ghosts.targets[:, ghosts.ranks == rank][states, which]
-        pairs = np.stack(
-            [
-                np.concatenate([columns.sources[by_bytes], states.astype(np.int32)]),
-                np.concatenate([columns.targets[by_bytes], by_ghosts]),
-            ],
-            axis=1,
-        )
-        pairs = np.unique(pairs, axis=0)
-        class_by_rank[rank] = count
-        count += 1
-        lengths.append(np.array([len(pairs)]))
-        sources.append(pairs[:, 0])
-        targets.append(pairs[:, 1])
-    ranks = np.array(sorted(class_by_rank), dtype=np.int32)
-    class_of = np.array([class_by_rank[rank] for rank in ranks.tolist()], dtype=np.int32)
-    # a class whose only token has become a ghost's has no tokens left, and leaves the table
-    has_tokens = np.zeros(count, dtype=np.bool_)
-    has_tokens[class_of] = True
-    length = np.concatenate(lengths)
-    kept = np.repeat(has_tokens, length)
-    offsets = np.concatenate([[0], np.cumsum(np.where(has_tokens, length, 0))])
-    return Columns(ranks, class_of, offsets, np.concatenate(sources)[kept], np.concatenate(targets)[kept])
-
-
 def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> TokenRows:
-    """The rows of all states. After `add_ghosts` they may need `determinize`."""
+    """The rows of all states. With ghosts they may need `tokdfa.token_automata.ghosts.determinize`."""
     offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
     return TokenRows(offsets, classes, targets, accepting, start)
 
@@ -204,67 +150,6 @@ def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32],
 def _narrow(count: int) -> type[np.integer]:
     """An unsigned type for 0..count, the last being free for "none"."""
     return np.uint16 if count < 1 << 16 else np.uint32
-
-
-def determinize(rows: TokenRows, max_states: int) -> TokenRows:
-    """Subset construction for rows in which a class may occur more than once.
-
-    A set of one state keeps its number, so rows without doubles stay as they are; only the others are made anew. Raises
-    LimitExceeded if that makes more than `max_states` states.
-    """
-    state_count = len(rows.accepting)
-    repeated = np.zeros(len(rows.classes), dtype=np.bool_)
-    repeated[1:] = rows.classes[1:] == rows.classes[:-1]
-    repeated[rows.offsets[:-1][rows.offsets[:-1] < len(repeated)]] = False
-    row_index = np.repeat(np.arange(state_count), np.diff(rows.offsets))
-    open_states = set(row_index[repeated].tolist())
-    if not open_states:
-        return rows
-    members: list[tuple[int, ...]] = [(state,) for state in range(state_count)]
-    number = {subset: state for state, subset in enumerate(members)}
-    made: dict[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = {}
-    agenda = sorted(open_states)
-    while agenda:
-        state = agenda.pop()
-        row_classes, row_targets = _gather_rows(rows, members[state])
-        groups = np.flatnonzero(np.concatenate([[True], row_classes[1:] != row_classes[:-1]]))
-        targets = []
-        for begin, end in zip(groups, [*groups[1:], len(row_classes)], strict=True):
-            subset = tuple(np.unique(row_targets[begin:end]).tolist())
-            if subset not in number:
-                if len(members) >= max_states:
-                    raise LimitExceeded(
-                        f"muted literals split the automaton into more than {max_states} states: set "
-                        "mute_literals=False, or raise max_states",
-                        limit="max_states",
-                        value=max_states,
-                    )
-                number[subset] = len(members)
-                agenda.append(len(members))
-                members.append(subset)
-            targets.append(number[subset])
-        made[state] = row_classes[groups], np.array(targets, dtype=np.int32)
-    pieces = [made.get(state) or _gather_rows(rows, (state,)) for state in range(len(members))]
-    offsets = np.concatenate([[0], np.cumsum([len(classes) for classes, _ in pieces])])
-    accepting = np.array([rows.accepting[list(subset)].any() for subset in members])
-    return TokenRows(
-        offsets,
-        np.concatenate([classes for classes, _ in pieces]),
-        np.concatenate([targets for _, targets in pieces]),
-        accepting,
-        rows.start,
-    )
-
-
-def _gather_rows(rows: TokenRows, states: Iterable[int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """The entries of several states as one row, classes ascending."""
-    parts = [slice(*rows.offsets[state : state + 2].tolist()) for state in states]
-    classes = np.concatenate([rows.classes[part] for part in parts])
-    targets = np.concatenate([rows.targets[part] for part in parts])
-    if len(parts) == 1:
-        return classes, targets
-    order = np.argsort(classes, kind="stable")
-    return classes[order], targets[order]
 
 
 def _reached(rows: TokenRows) -> TokenRows:
