@@ -9,7 +9,8 @@ Source: 001, part 5. There a ghost gets its token's number, so that one transiti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import itertools
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,6 @@ import numpy.typing as npt
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import Columns
 from tokdfa.token_automata.reduced_table import TokenRows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Ghosts(NamedTuple):
@@ -39,7 +37,8 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
     O(tokens + transitions of ghosts); nothing is done token by token in Python.
     """
     bound = np.array(list(dict.fromkeys(ghosts.ranks.tolist())), dtype=np.int32)
-    missing = np.setdiff1d(bound, columns.ranks)
+    before = np.searchsorted(columns.ranks, bound)
+    missing = np.sort(bound[np.append(columns.ranks, -1)[before] != bound])
     before = np.searchsorted(columns.ranks, missing)
     ranks, class_of = np.insert(columns.ranks, before, missing), np.insert(columns.class_of, before, -1)
     place = np.searchsorted(ranks, bound)
@@ -78,24 +77,28 @@ def determinize(rows: TokenRows, max_states: int) -> TokenRows:
     LimitExceeded if that makes more than `max_states` states.
     """
     state_count = len(rows.accepting)
-    repeated = np.zeros(len(rows.classes), dtype=np.bool_)
-    repeated[1:] = rows.classes[1:] == rows.classes[:-1]
-    repeated[rows.offsets[:-1][rows.offsets[:-1] < len(repeated)]] = False
-    row_index = np.repeat(np.arange(state_count), np.diff(rows.offsets))
-    open_states = set(row_index[repeated].tolist())
-    if not open_states:
+    bounds = rows.offsets.tolist()
+    repeated = np.zeros(len(rows.classes) + 1, dtype=np.bool_)
+    repeated[1:-1] = rows.classes[1:] == rows.classes[:-1]
+    repeated[rows.offsets[:-1]] = False
+    if not repeated.any():
         return rows
     members: list[tuple[int, ...]] = [(state,) for state in range(state_count)]
     number = {subset: state for state, subset in enumerate(members)}
-    made: dict[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = {}
-    agenda = sorted(open_states)
+    parts = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
+    pieces = [(rows.classes[part], rows.targets[part]) for part in parts]
+    agenda = np.unique(np.searchsorted(rows.offsets, np.flatnonzero(repeated), side="right") - 1).tolist()
     while agenda:
         state = agenda.pop()
-        row_classes, row_targets = _gather_rows(rows, members[state])
-        groups = np.flatnonzero(np.concatenate([[True], row_classes[1:] != row_classes[:-1]]))
-        targets = []
-        for begin, end in zip(groups, [*groups[1:], len(row_classes)], strict=True):
-            subset = tuple(np.unique(row_targets[begin:end]).tolist())
+        classes = np.concatenate([rows.classes[parts[member]] for member in members[state]])
+        targets = np.concatenate([rows.targets[parts[member]] for member in members[state]])
+        order = np.argsort(classes, kind="stable")
+        classes, targets = classes[order], targets[order]
+        begins = np.flatnonzero(np.concatenate([[True], classes[1:] != classes[:-1]]))
+        ends = np.append(begins[1:], len(classes))
+        reached = targets[begins]
+        for place in np.flatnonzero(ends - begins > 1).tolist():
+            subset = tuple(sorted(set(targets[begins[place] : ends[place]].tolist())))
             if subset not in number:
                 if len(members) >= max_states:
                     raise LimitExceeded(
@@ -107,26 +110,17 @@ def determinize(rows: TokenRows, max_states: int) -> TokenRows:
                 number[subset] = len(members)
                 agenda.append(len(members))
                 members.append(subset)
-            targets.append(number[subset])
-        made[state] = row_classes[groups], np.array(targets, dtype=np.int32)
-    pieces = [made.get(state) or _gather_rows(rows, (state,)) for state in range(len(members))]
+                pieces.append((classes[:0], targets[:0]))
+            reached[place] = number[subset]
+        pieces[state] = classes[begins], reached
     offsets = np.concatenate([[0], np.cumsum([len(classes) for classes, _ in pieces])])
-    accepting = np.array([rows.accepting[list(subset)].any() for subset in members])
+    accepting = np.concatenate(
+        [rows.accepting, [rows.accepting[list(subset)].any() for subset in members[state_count:]]]
+    )
     return TokenRows(
         offsets,
         np.concatenate([classes for classes, _ in pieces]),
         np.concatenate([targets for _, targets in pieces]),
-        accepting,
+        accepting.astype(np.bool_),
         rows.start,
     )
-
-
-def _gather_rows(rows: TokenRows, states: Iterable[int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """The entries of several states as one row, classes ascending."""
-    parts = [slice(*rows.offsets[state : state + 2].tolist()) for state in states]
-    classes = np.concatenate([rows.classes[part] for part in parts])
-    targets = np.concatenate([rows.targets[part] for part in parts])
-    if len(parts) == 1:
-        return classes, targets
-    order = np.argsort(classes, kind="stable")
-    return classes[order], targets[order]
