@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.report import headlines, plots, regex_states, tables, trie_walk
+from tokdfa.report import (
+    headlines,
+    literal_muting,
+    plots,
+    regex_states,
+    scaling,
+    tables,
+    tokens_dfa_ablation,
+    trie_walk,
+)
 
 if TYPE_CHECKING:
     from tokdfa.report.cells import Table
     from tokdfa.report.data import RunData
     from tokdfa.report.plots import Plot
 
-_SPECIAL = {"trie_walk": trie_walk, "regex_states": regex_states}
+_SPECIAL = {
+    "trie_walk": trie_walk,
+    "regex_states": regex_states,
+    "literal_muting": literal_muting,
+    "scaling": scaling,
+    "tokens_dfa_ablation": tokens_dfa_ablation,
+}
 
 
 def build_tables(data: RunData) -> list[Table]:

@@ -34,6 +34,9 @@ KINDS: dict[str, str | None] = {
     "trie_walk": "tokdfa.bench.trie_walk:run_item",
     "regex_states": "tokdfa.bench.regex_states:run_item",
     "seen_masks": "tokdfa.bench.seen_masks:run_item",
+    "literal_muting": "tokdfa.bench.literal_muting:run_item",
+    "scaling": "tokdfa.bench.scaling:run_item",
+    "tokens_dfa_ablation": "tokdfa.bench.tokens_dfa_ablation:run_item",
 }
 
 
