@@ -15,7 +15,7 @@ from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.token_automata.columns import Columns, distinct_rows, join, transpose, unite
-from tokdfa.token_automata.parallel import run_in_threads, split_graphs
+from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.token_automata.transformations import transformations
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -82,7 +82,7 @@ def test_prefix_graphs(
     letters = dfa.byte_class if by_class else np.arange(256)
     expected = expected_pairs(vocab, dfa)
     found = []
-    for part in split_graphs(vocab.trie.ranked_nodes, len(vocab.trie.order), parts):
+    for part in split_trie(vocab.trie.ranked_nodes, len(vocab.trie.order), parts):
         graphs = build_prefix_graphs(vocab.trie, dfa, part, dead_bytes=dead, byte_classes=by_class, merge=merge)
         ranks = range(part.first_rank, part.end_rank)
         kept = [rank for rank in ranks if not dead or all(alive[byte] for byte in spelled[rank])]
@@ -101,29 +101,22 @@ def test_prefix_graphs(
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(vocabularies(), st.integers(1, 9))
-def test_graphs_are_split_between_top_level_subtrees(vocab: Vocabulary, parts: int) -> None:
+def test_a_trie_is_split_into_runs_of_nodes(vocab: Vocabulary, parts: int) -> None:
     trie = vocab.trie
-    found = split_graphs(trie.ranked_nodes, len(trie.order), parts)
+    found = split_trie(trie.ranked_nodes, len(trie.order), parts)
     assert 1 <= len(found) <= parts
     assert (found[0].begin, found[0].first_rank) == (0, 0)
     assert (found[-1].end, found[-1].end_rank) == (trie.node_count, len(trie.order))
     for part, following in itertools.pairwise(found):
         assert (part.end, part.end_rank) == (following.begin, following.first_rank)
-        assert trie.depth(part.end) == 0
+    for part in found:
+        assert max(abs((part.end - part.begin) - trie.node_count / len(found)), 1) <= 1
         ranks = {int(trie.rank_of[trie.token(node)]) for node in range(part.begin, part.end) if trie.token(node) >= 0}
         assert ranks == set(range(part.first_rank, part.end_rank))
-
-
-def test_two_parts_of_a_real_vocabulary_are_about_equal(real_trie) -> None:
-    first, second = split_graphs(real_trie.ranked_nodes, len(real_trie.order), 2)
-    assert abs((first.end - first.begin) - (second.end - second.begin)) < 0.3 * real_trie.node_count
-
-
-@pytest.fixture(scope="module")
-def real_trie():
-    from tokdfa.vocabulary.tokenizers import load_tokenizer
-
-    return load_tokenizer("mistral-v1").vocabulary.trie
+        assert [trie.depth(node) for node in part.path] == list(range(len(part.path)))
+        if trie.node_count:
+            assert len(part.path) == trie.depth(part.begin)
+        assert all(node < part.begin < trie.next(node) for node in part.path)
 
 
 def test_jobs_run_in_threads_and_keep_their_order() -> None:

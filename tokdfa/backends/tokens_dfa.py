@@ -14,7 +14,7 @@ part of the strategy is an option, so that an experiment can say what it buys
 - ``dead_bytes``, ``prefix_graphs``: drop tokens with bytes that no transition reads; share the walks of common
   prefixes. Transformations do both by themselves, so these apply to ``strings`` and ``none`` only.
 - ``byte_classes``: letters are the automaton's byte classes instead of bytes.
-- ``threads``: classes and walks, split by first bytes. The reduced table does not depend on it.
+- ``threads``: classes and walks, each for a part of the trie. The reduced table does not depend on it.
 - ``reduce``: equal columns and equal rows of the table once (`tokdfa.token_automata.reduced_table`).
 - ``ready_masks``: a mask for every state in advance (`tokdfa.token_automata.ready_masks`); otherwise a mask is put
   together from its token classes each time.
@@ -37,7 +37,7 @@ from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
 from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
-from tokdfa.token_automata.parallel import run_in_threads, split_graphs
+from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.token_automata.ready_masks import assemble_mask, make_masks, no_masks
 from tokdfa.token_automata.reduced_table import live_rows, reduce_rows, token_rows
@@ -142,7 +142,7 @@ class TokensDfa(Backend):
         if settings["token_classes"] == "transformations":
             with phases.measure("classes"):
                 return transformations(trie, dfa, byte_classes=by_class, threads=threads, max_pairs=limit)
-        parts = split_graphs(trie.ranked_nodes, len(trie.order), threads)
+        parts = split_trie(trie.ranked_nodes, len(trie.order), threads)
         with phases.measure("classes"):
             build = partial(
                 build_prefix_graphs,

@@ -59,13 +59,13 @@ def unite(parts: Sequence[Columns]) -> Columns:
     """
     pairs, count = sum(len(part.sources) for part in parts), sum(part.class_count for part in parts)
     store = ColumnStore(pairs + 1, count + 1)
-    column_of = []
+    ranks, column_of = np.empty((2, sum(len(part.ranks) for part in parts)), dtype=np.int32)
+    kept = 0
     for part in parts:
         number = np.full(part.class_count, -1, dtype=np.int32)
         _merge_columns_kernel(part.offsets, part.sources, part.targets, *store.arrays, number, False)
-        column_of.append(number[part.class_of])
-    columns, ranks = np.concatenate(column_of), np.concatenate([part.ranks for part in parts])
-    return store.columns(ranks[columns >= 0], columns[columns >= 0])
+        kept = _rename_classes_kernel(part.ranks, part.class_of, number, kept, ranks, column_of)
+    return store.columns(ranks[:kept], column_of[:kept])
 
 
 def join(parts: Sequence[Columns]) -> Columns:
@@ -224,6 +224,16 @@ def _merge_columns_kernel(  # type: ignore[no-untyped-def]
             value = mix_pair(value, from_sources[k], from_targets[k])
             end += 1
         number[column] = intern_column(end, value, offsets, sources, targets, hashes, table, meta)
+
+
+@kernel
+def _rename_classes_kernel(ranks, class_of, number, kept, new_ranks, column_of):  # type: ignore[no-untyped-def]
+    """Append the tokens whose class has a number, with that number, from index `kept` on; returns the new `kept`."""
+    for k in range(len(ranks)):
+        if number[class_of[k]] >= 0:
+            new_ranks[kept], column_of[kept] = ranks[k], number[class_of[k]]
+            kept += 1
+    return kept
 
 
 @kernel

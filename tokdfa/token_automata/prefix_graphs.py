@@ -33,7 +33,7 @@ import numpy.typing as npt
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.columns import Columns, enlarge, transpose
-from tokdfa.token_automata.parallel import GraphRange
+from tokdfa.token_automata.parallel import TriePart
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
 
@@ -72,7 +72,7 @@ class PrefixGraphs(NamedTuple):
 def build_prefix_graphs(
     trie: TokenTrie,
     dfa: Dfa,
-    part: GraphRange | None = None,
+    part: TriePart | None = None,
     *,
     dead_bytes: bool = True,
     byte_classes: bool = True,
@@ -80,16 +80,18 @@ def build_prefix_graphs(
 ) -> PrefixGraphs:
     """The prefix graphs of the tokens in `trie`, or in a `part` of it; see the module's docstring for the switches."""
     if part is None:
-        part = GraphRange(0, trie.node_count, 0, len(trie.order))
+        part = TriePart(0, trie.node_count, 0, len(trie.order))
     skip = ~bytes_alive(dfa) if dead_bytes else np.zeros(256, dtype=np.bool_)
-    room = part.end - part.begin
+    room = part.end - part.begin + len(part.path)
     #: rows: letter, first child, last child, next sibling, token class (or -1) of each node
     forest = np.empty((5, room + 1), dtype=np.int32)
     keys = np.full(1 << (2 * room).bit_length() if merge else 1, -1, dtype=np.int64)
     ranks, class_of = np.empty((2, part.end_rank - part.first_rank), dtype=np.int32)
     node_count, token_count = _classify_tokens_kernel(
-        trie.ranked_nodes[: part.end],
+        trie.ranked_nodes,
+        np.array(part.path, dtype=np.int64),
         part.begin,
+        part.end,
         len(trie.order),
         skip,
         dfa.byte_class.copy() if byte_classes else _LETTERS,  # numba compiles once more for frozen arrays
@@ -156,8 +158,12 @@ def walk_graphs(
 
 
 @kernel
-def _classify_tokens_kernel(nodes, begin, token_count, skip, letters, merge, forest, keys, ranks, class_of, stack):  # type: ignore[no-untyped-def]
+def _classify_tokens_kernel(  # type: ignore[no-untyped-def]
+    nodes, path, begin, end, token_count, skip, letters, merge, forest, keys, ranks, class_of, stack
+):
     """Build the forest of class strings in order of discovery; list the tokens kept and the node that each ends at.
+
+    Visits nodes begin..end-1, after their ancestors in `path`, which end no token here.
 
     Node 0 is the root. `keys` is a hash table of children: parent << 8 | letter in the upper 32 bits, child below.
     Returns (nodes made, tokens kept).
@@ -167,12 +173,13 @@ def _classify_tokens_kernel(nodes, begin, token_count, skip, letters, merge, for
     made, kept = np.int64(1), 0
     first_child[0] = last_child[0] = sibling[0] = ends[0] = -1
     stack[0] = 0
-    position = np.int64(begin)
-    while position < len(nodes):
-        node = nodes[position]
+    position, above = np.int64(begin), 0
+    while above < len(path) or position < end:
+        is_above = above < len(path)
+        node = nodes[path[above] if is_above else position]
         byte = node & np.uint64(0xFF)
         if skip[byte]:
-            position = np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+            position, above = np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)), len(path)
             continue
         depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1))
         parent, letter = np.int64(stack[depth]), np.int64(letters[byte])
@@ -199,6 +206,9 @@ def _classify_tokens_kernel(nodes, begin, token_count, skip, letters, merge, for
                 sibling[last_child[parent]] = child
             last_child[parent] = child
         stack[depth + 1] = child
+        if is_above:
+            above += 1
+            continue
         rank = np.int64(node >> np.uint64(TOKEN_SHIFT))
         if rank < token_count:
             ranks[kept], class_of[kept] = rank, child

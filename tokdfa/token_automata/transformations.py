@@ -15,8 +15,8 @@ and prefix graphs come for free: a dead byte's transformation is empty, and a tr
 the prefixes that share it.
 
 Cost: one visit for each trie node whose prefix survives (about 1.6 ns), and for each new (transformation, class) as
-many steps as the transformation has pairs. Limit: `max_pairs` pairs, 8 bytes each. In parallel, each thread takes a run
-of first bytes and a store of its own; columns are united in the order of the tokens, so the result is the same.
+many steps as the transformation has pairs. Limit: `max_pairs` pairs, 8 bytes each. In parallel, each thread takes a
+part of the trie and a store of its own; columns are united in the order of the tokens, so the result is the same.
 
 Source: ours; the transformations of an automaton and their monoid are textbook (Eilenberg, "Automata, Languages, and
 Machines", volume B). 001 for what it is compared with.
@@ -33,14 +33,14 @@ import numpy.typing as npt
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.token_automata.columns import COLUMNS, PAIRS, ColumnStore, intern_column, mix_pair, unite
-from tokdfa.token_automata.parallel import run_in_threads, split_graphs
+from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.token_automata.columns import Columns
-    from tokdfa.token_automata.parallel import GraphRange
+    from tokdfa.token_automata.parallel import TriePart
     from tokdfa.vocabulary.trie import TokenTrie
 
 
@@ -51,7 +51,7 @@ def transformations(
 
     `byte_classes`: step by the automaton's byte classes; otherwise by bytes. Raises LimitExceeded past `max_pairs`.
     """
-    parts = split_graphs(trie.ranked_nodes, len(trie.order), threads)
+    parts = split_trie(trie.ranked_nodes, len(trie.order), threads)
     walkers = [_Walker(trie, dfa, byte_classes, max_pairs) for _ in parts]
     found = run_in_threads([partial(walker.walk, part) for walker, part in zip(walkers, parts, strict=True)])
     return found[0] if len(found) == 1 else unite(found)
@@ -71,16 +71,29 @@ class _Walker:
         self.stack = np.zeros(trie.depth_limit + 1, dtype=np.int32)
         _add_identity_kernel(states, *self.store.arrays)
 
-    def walk(self, part: GraphRange) -> Columns:
+    def walk(self, part: TriePart) -> Columns:
         """The columns of the tokens of `part`."""
         room = part.end_rank - part.first_rank + 1
         ranks, rows = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-        position, count = part.begin, 0
+        begin = part.begin
+        for node in part.path:
+            behind, _ = self._visit(node, node + 1, ranks, rows)
+            if behind > node + 1:  # nothing below this ancestor survives
+                begin = behind
+                break
+        _, count = self._visit(begin, part.end, ranks, rows)
+        return self.store.columns(ranks[:count], rows[:count], self.transitions.shape[1])
+
+    def _visit(
+        self, position: int, end: int, ranks: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
+    ) -> tuple[int, int]:
+        """Visit the nodes ``position .. end - 1``, writing ranks and rows of tokens; (the node behind, tokens)."""
+        count = 0
         while True:
             position, count = _walk_by_transformations_kernel(
                 self.trie.ranked_nodes,
                 position,
-                part.end,
+                end,
                 len(self.trie.order),
                 self.byte_class,
                 self.transitions,
@@ -91,8 +104,8 @@ class _Walker:
                 rows,
                 *self.store.arrays,
             )
-            if position >= part.end:
-                return self.store.columns(ranks[:count], rows[:count], self.transitions.shape[1])
+            if position >= end:
+                return position, count
             self._grow()
 
     def _grow(self) -> None:
