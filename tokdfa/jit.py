@@ -33,6 +33,7 @@ WARMUP_STEPS: tuple[tuple[str, str], ...] = (
     ("token trie and walk", "tokdfa.vocabulary.walk:_warm_up"),
     ("regex derivatives", "tokdfa.regex.lazy_dfa:_warm_up"),
     ("automata algebra", "tokdfa.automata.algebra:_warm_up"),
+    ("merge rules", "tokdfa.bpe.rules_cache:_warm_up"),
     ("token index", "tokdfa.backends.token_index:_warm_up"),
     ("tokens DFA", "tokdfa.backends.tokens_dfa:_warm_up"),
 )

@@ -17,9 +17,11 @@ name in `END_NAMES`.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary.huggingface_merges import merge_source
 from tokdfa.vocabulary.huggingface_spelling import read_decoder, without_dummy_prefix
 from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, import_library, parse_json, read_file
 from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
@@ -72,6 +74,7 @@ def load_huggingface(path: Path, end: Sequence[str] = (), size: int | None = Non
         lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids),
         lambda given: str(tokenizer.decode(given, skip_special_tokens=False)),
         data,
+        partial(merge_source, path, data, tokenizer, rule, vocabulary),
     )
 
 

@@ -76,7 +76,7 @@ def read_decoder(path: Path, decoder: Any) -> SpellingRule:
     """The rule of a tokenizer.json's ``decoder``; TokenizerError names a step that gives no exact token bytes."""
     replacements: list[tuple[str, str]] = []
     done: set[str] = set()
-    for step in _steps(decoder, "decoders"):
+    for step in component_steps(decoder, "decoders"):
         kind = step.get("type")
         if kind == "Metaspace" and not done:
             replacements.append((step.get("replacement", SPACE), " "))
@@ -118,13 +118,13 @@ def _rebuilt(part: Any, key: str) -> Any:
     return part
 
 
-def _steps(part: Any, key: str) -> list[dict[str, Any]]:
-    """The steps of a component, nested Sequences flattened."""
+def component_steps(part: Any, key: str) -> list[dict[str, Any]]:
+    """The steps of a tokenizer.json's component, nested Sequences (lists under `key`) flattened."""
     if not isinstance(part, dict):
         return []
     if part.get("type") != "Sequence":
         return [part]
-    return [step for inner in part.get(key) or [] for step in _steps(inner, key)]
+    return [step for inner in part.get(key) or [] for step in component_steps(inner, key)]
 
 
 def _fixed_pattern(step: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
+    from tokdfa.vocabulary.merge_source import MergeSource
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: No tokenizer file comes near this size; it bounds what a wrong path can cost.
@@ -32,12 +33,15 @@ class LoadedTokenizer:
     `encode`: valid text -> tokens, without begin and end tokens; text that looks like a special token is plain text.
     `decode`: tokens that all spell something -> text, invalid UTF-8 replaced in the reference library's manner.
     `identity`: bytes that differ between encoders that share a vocabulary (pattern, merges, normaliser, ...).
+    `merges`: how it merges, made when called; TokenizerError if it does not work by merges, or not in a way that
+    `MergeSource` can say.
     """
 
     vocabulary: Vocabulary
     encode: Callable[[str], list[int]]
     decode: Callable[[list[int]], str]
     identity: bytes
+    merges: Callable[[], MergeSource]
 
 
 def read_file(path: Path) -> bytes:

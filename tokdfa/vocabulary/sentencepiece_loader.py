@@ -16,7 +16,10 @@ that it changes are spelled as changed; U+2581 itself is read as a space.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.loading import (
@@ -26,6 +29,7 @@ from tokdfa.vocabulary.loading import (
     package_file,
     read_file,
 )
+from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -39,7 +43,11 @@ SPACE = "\u2581"
 _EXACT_WHITESPACE = bytes([3 << 3 | 2, 4, 3 << 3, 0, 4 << 3, 0])
 
 #: Fields of a serialized model (sentencepiece_model.proto).
-_PIECES, _TRAINER_SPEC, _DENORMALIZER_SPEC = 1, 2, 5
+_PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC, _DENORMALIZER_SPEC = 1, 2, 3, 5
+#: Fields of a piece, of `trainer_spec` and of `normalizer_spec`, and the values that matter here.
+_PIECE_KIND, _USER_DEFINED = 3, 4
+_MODEL_KIND, _BPE, _MODEL_KINDS = 3, 2, {1: "Unigram", 3: "word", 4: "character"}
+_CHARACTER_MAP = 2
 
 
 def load_mistral_v1(size: int | None = None) -> LoadedTokenizer:
@@ -78,7 +86,59 @@ def load_sentencepiece(
         raise TokenizerError(f"{path}: the model has no end token (eos); name one with ?end=ID")
     end_tokens = choose_end_tokens(path, end or [str(processor.eos_id())], special)
     vocabulary = Vocabulary(tokens, end_tokens, special, size, name)
-    return LoadedTokenizer(vocabulary, processor.EncodeAsIds, processor.DecodeIds, data)
+    merges = partial(_merge_source, path, data, processor, vocabulary)
+    return LoadedTokenizer(vocabulary, processor.EncodeAsIds, processor.DecodeIds, data, merges)
+
+
+def _merge_source(path: Path, data: bytes, processor: Any, vocabulary: Vocabulary) -> MergeSource:
+    """Any two adjacent pieces merge whose concatenation is a piece, the highest score first; ties: the leftmost.
+
+    Refused: models that are not BPE, a character map (texts would change under the merges), and unused pieces (which
+    the library merges and then takes apart again).
+    """
+    fields = list(_fields(path, data))
+    messages = [content for number, content in fields if number == _PIECES]
+    parts = dict(fields)
+    kind = _number_in(path, parts[_TRAINER_SPEC], _MODEL_KIND, default=1)
+    if kind != _BPE:
+        raise TokenizerError(
+            f"{path}: this is a {_MODEL_KINDS.get(kind, kind)} model; only BPE models have merge rules"
+        )
+    if dict(_fields(path, parts.get(_NORMALIZER_SPEC, b""))).get(_CHARACTER_MAP):
+        raise TokenizerError(f"{path}: the model's character map rewrites texts before merging; use one with identity")
+    ids = list(range(len(messages)))
+    unused = [token for token, found in zip(ids, processor.IsUnused(ids), strict=True) if found]
+    if unused:
+        raise TokenizerError(f"{path}: piece {unused[0]} is marked unused; such pieces merge and are split again")
+    may_be = [i for i in ids if bytes([_PIECE_KIND << 3, _USER_DEFINED]) in messages[i]]
+    user_defined = [i for i in may_be if _number_in(path, messages[i], _PIECE_KIND, default=1) == _USER_DEFINED]
+    is_byte = np.array(processor.IsByte(ids), dtype=np.bool_)
+    merging = (vocabulary.lengths[: len(ids)] > 0) & ~is_byte
+    merging[user_defined] = False
+    pieces: list[str] = processor.IdToPiece(ids)
+    merging[[token for token in ids if " " in pieces[token]]] = False  # the encoder never sees a space
+    ranks = np.full(vocabulary.size, -1, dtype=np.int32)
+    _, order = np.unique(-np.array(processor.GetScore(ids))[merging], return_inverse=True)
+    ranks[: len(ids)][merging] = order
+    byte_tokens = np.full(256, -1, dtype=np.int32)
+    for token in np.flatnonzero(is_byte):
+        byte_tokens[vocabulary.token_bytes(int(token))[0]] = token
+    return MergeSource(
+        "pieces",
+        "character",
+        np.array([token for token in ids if merging[token] and len(pieces[token]) == 1], dtype=np.int32),
+        lambda piece: list(processor.EncodeAsIds(piece.decode())),
+        ranks,
+        byte_tokens=byte_tokens if is_byte.any() else None,
+        isolated=tuple(user_defined),
+    )
+
+
+def _number_in(path: Path, message: bytes, field: int, default: int) -> int:
+    """The number in `field` of a protobuf message."""
+    return next(
+        (int.from_bytes(content, "little") for found, content in _fields(path, message) if found == field), default
+    )
 
 
 def _byte_of(path: Path, token: int, piece: str) -> bytes:
@@ -102,14 +162,15 @@ def _check_model(path: Path, data: bytes) -> None:
 
 
 def _fields(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The (number, content) of each field of a protobuf message; numbers come as b"". O(fields)."""
+    """The (number, content) of each field of a protobuf message; numbers come as little-endian bytes. O(fields)."""
     position = 0
     while position < len(data):
         start = position
         tag, position = _varint(path, data, position)
         kind, content = tag & 7, b""
         if kind == 0:
-            _, position = _varint(path, data, position)
+            value, position = _varint(path, data, position)
+            content = value.to_bytes(10, "little")
         elif kind == 2:
             length, position = _varint(path, data, position)
             content = data[position : position + length]

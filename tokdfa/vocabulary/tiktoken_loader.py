@@ -17,7 +17,10 @@ tiktoken is given no special tokens at all: whatever a text says, it is encoded 
 from __future__ import annotations
 
 import binascii
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tokdfa.errors import TokenizerError, UnknownNameError
 from tokdfa.vocabulary.loading import (
@@ -28,6 +31,7 @@ from tokdfa.vocabulary.loading import (
     parse_json,
     read_file,
 )
+from tokdfa.vocabulary.merge_source import MergeSource, PreTokenizerSource
 from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
 
 if TYPE_CHECKING:
@@ -156,14 +160,31 @@ def _with_encoder(
     except ValueError as error:
         raise TokenizerError(f"{path}: tiktoken refuses this tokenizer: {error}") from None
     encode, decode = _catching_panics(encoding.encode_ordinary), encoding.decode
+    merges = partial(_merge_source, vocabulary, encoding, pattern, shift)
     if shift:
         return LoadedTokenizer(
             vocabulary,
             lambda text: [token + shift for token in encode(text)],
             lambda tokens: str(decode([token - shift for token in tokens])),
             pattern.encode(),
+            merges,
         )
-    return LoadedTokenizer(vocabulary, encode, decode, pattern.encode())
+    return LoadedTokenizer(vocabulary, encode, decode, pattern.encode(), merges)
+
+
+def _merge_source(vocabulary: Vocabulary, encoding: Any, pattern: str, shift: int) -> MergeSource:
+    """Any two tokens merge whose concatenation is a token; its rank is its id less `shift`."""
+    ranks = np.where(vocabulary.lengths > 0, np.arange(vocabulary.size) - shift, -1).astype(np.int32)
+    encode_piece = encoding._core_bpe.encode_single_piece
+    return MergeSource(
+        "pieces",
+        "byte",
+        np.flatnonzero(vocabulary.lengths == 1).astype(np.int32),
+        lambda piece: [token + shift for token in encode_piece(piece)] if piece else [],
+        ranks,
+        whole_pieces=True,
+        pre_tokenizer=PreTokenizerSource("tiktoken", pattern),
+    )
 
 
 def _catching_panics(encode: Callable[[str], list[int]]) -> Callable[[str], list[int]]:

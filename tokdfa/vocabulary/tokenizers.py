@@ -29,8 +29,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tokdfa.errors import OptionError, TokenizerError, UnknownNameError
 from tokdfa.vocabulary.loading import LoadedTokenizer
+from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -84,6 +87,14 @@ class Tokenizer:
         """A hash of the vocabulary's fingerprint and of what the encoder is made of. 32 hex digits."""
         return hashlib.sha256(self.vocabulary.fingerprint.encode() + self._loaded.identity).hexdigest()[:32]
 
+    @cached_property
+    def merges(self) -> MergeSource:
+        """How the tokenizer merges, as its file says it (`tokdfa.bpe` makes rules of it). Made at first use.
+
+        Raises TokenizerError for a tokenizer that does not merge (Unigram) or merges in a way that has no such form.
+        """
+        return self._loaded.merges()
+
     def __repr__(self) -> str:
         return f"Tokenizer({self.name!r}, size={self.vocabulary.size})"
 
@@ -125,8 +136,13 @@ class _Source:
 def _load_bytes(size: int | None = None) -> LoadedTokenizer:
     """Token i is byte i; the end token is 256."""
     vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [b""], [256], None, size, "bytes")
+    merges = MergeSource("pairs", "byte", np.arange(256, dtype=np.int32), encode_piece=list)
     return LoadedTokenizer(
-        vocabulary, lambda text: list(text.encode()), lambda tokens: bytes(tokens).decode(errors="replace"), b"utf-8"
+        vocabulary,
+        lambda text: list(text.encode()),
+        lambda tokens: bytes(tokens).decode(errors="replace"),
+        b"utf-8",
+        lambda: merges,
     )
 
 

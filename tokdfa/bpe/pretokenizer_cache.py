@@ -1,0 +1,62 @@
+"""Marked automata on disk, so that the searches through all characters are done once on a machine.
+
+A file is named by a hash of its *description*: the steps, the versions of the libraries that were asked, and the
+content of the modules that build the automaton, so an edit or an update builds anew. The folder is ``$XDG_CACHE_HOME``
+or ``~/.cache``, and in it ``tokdfa/pretokenizers``. A damaged file is built anew and overwritten; a folder that cannot
+be written to costs the time of building, nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+from tokdfa.errors import TokenizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+
+def cache_folder() -> Path:
+    """Where marked automata are kept unless the caller names a folder."""
+    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache_home) / "tokdfa" / "pretokenizers"
+
+
+def describe(steps: Sequence[Mapping[str, Any]], libraries: Iterable[str]) -> str:
+    """All that an automaton depends on, as a string: equal descriptions, equal automata."""
+    versions = {name: _version(name) for name in sorted(libraries)}
+    return json.dumps({"steps": [dict(step) for step in steps], "versions": versions, "code": _code_stamp()})
+
+
+def load_or_build(description: str, build: Callable[[], MarkedDfa], folder: Path) -> MarkedDfa:
+    """The automaton of `description` from `folder`, or else from `build`, and then kept there. Loading costs ms."""
+    path = folder / f"{hashlib.sha256(description.encode()).hexdigest()[:32]}.npz"
+    with suppress(TokenizerError):  # not there, or damaged
+        return MarkedDfa.load(path, description)
+    built = build()
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        built.save(path, description)
+    return built
+
+
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:  # building will say so; an automaton without version is never kept
+        return ""
+
+
+@cache
+def _code_stamp() -> str:
+    """A hash of the modules that build marked automata."""
+    sources = sorted(Path(__file__).parent.glob("pretokenizer*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
