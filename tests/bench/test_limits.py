@@ -139,3 +139,56 @@ def test_the_address_space_limit_turns_a_huge_allocation_into_a_memory_error():
         "except MemoryError:\n    raise SystemExit(42)\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 42
+
+
+WRITER = """
+import sys, time
+from tokdfa.bench.limits import Board
+board = Board(int(sys.argv[1]))
+stop = time.monotonic() + 2
+while time.monotonic() < stop:
+    board.begin(3, "mask")
+    board.begin(5, "memory")
+"""
+
+
+def test_no_half_written_state_is_seen() -> None:
+    """The writer never pauses, and is stopped at random places besides."""
+    board, descriptor = Board.create()
+    started = time.monotonic()
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(descriptor)], pass_fds=[descriptor])
+    readings = changes = 0
+    before = None
+    try:
+        while writer.poll() is None:
+            writer.send_signal(signal.SIGSTOP)
+            for _ in range(20):
+                seen = board.read()
+                readings += 1
+                changes += seen != before
+                before = seen
+                assert (seen.contender, seen.phase) in [(-1, "idle"), (3, "mask"), (5, "memory")]
+                if seen.phase != "idle":
+                    assert seen.pid == writer.pid
+                    assert seen.seconds() < time.monotonic() - started
+            writer.send_signal(signal.SIGCONT)
+            for _ in range(200):
+                seen = board.read()
+                assert seen.phase == "idle" or seen.seconds() < time.monotonic() - started
+    finally:
+        writer.kill()
+        writer.wait()
+    assert changes > 100
+    os.close(descriptor)
+
+
+def test_a_writer_killed_in_the_middle_leaves_the_last_whole_state() -> None:
+    board, descriptor = Board.create()
+    board.begin(2, "compile")
+    whole = board.read()
+    board._memory[:8] = (5).to_bytes(8, "little")
+    board._memory[8:] = bytes(len(board._memory) - 8)
+    assert board.read() == whole
+    board.begin(4, "mask")
+    assert (board.read().contender, board.read().phase) == (4, "mask")
+    os.close(descriptor)

@@ -87,14 +87,19 @@ class Activity:
 
 
 class Board:
-    """One `Activity` in memory shared between the measuring processes and their watcher."""
+    """One `Activity` in memory shared between the measuring processes and their watcher.
 
-    _LAYOUT = struct.Struct("<6q")
+    A counter stands before it: odd while it is being written, two more once it is. So a reader knows a whole state,
+    even if the writer was stopped in the middle, and then has the last whole one to show.
+    """
+
+    _COUNTER, _LAYOUT = struct.Struct("<q"), struct.Struct("<5q")
 
     def __init__(self, descriptor: int) -> None:
-        self._memory = mmap.mmap(descriptor, self._LAYOUT.size)
-        self._changes = self._baseline = 0
+        self._memory = mmap.mmap(descriptor, self._COUNTER.size + self._LAYOUT.size)
+        self._baseline = 0
         self._pid = os.getpid()
+        self._last = Activity(0, -1, "idle", 0, 0)  # nobody has written yet
 
     @classmethod
     def create(cls) -> tuple[Board, int]:
@@ -103,7 +108,7 @@ class Board:
 
         descriptor, name = tempfile.mkstemp(prefix="tokdfa-board-")
         os.unlink(name)
-        os.ftruncate(descriptor, cls._LAYOUT.size)
+        os.ftruncate(descriptor, cls._COUNTER.size + cls._LAYOUT.size)
         return cls(descriptor), descriptor
 
     def open_job(self) -> None:
@@ -113,25 +118,23 @@ class Board:
 
     def begin(self, contender: int, phase: str) -> None:
         """Say what starts now. About a microsecond."""
-        self._changes += 1
-        self._LAYOUT.pack_into(
-            self._memory,
-            0,
-            self._changes,
-            self._pid,
-            contender,
-            _PHASE_NUMBER[phase],
-            time.monotonic_ns(),
-            self._baseline,
-        )
+        size = self._COUNTER.size
+        (changes,) = self._COUNTER.unpack(self._memory[:size])
+        changes |= 1  # a fork that was killed while it wrote may have left it odd
+        now = time.monotonic_ns()
+        self._memory[:size] = self._COUNTER.pack(changes)
+        self._memory[size:] = self._LAYOUT.pack(self._pid, contender, _PHASE_NUMBER[phase], now, self._baseline)
+        self._memory[:size] = self._COUNTER.pack(changes + 1)
 
     def read(self) -> Activity:
-        """What the board shows; read until two readings agree, so that no half-written state is seen."""
-        before: bytes | None = None
-        while (now := self._memory[:]) != before:
-            before = now
-        _, pid, contender, phase, since, baseline = self._LAYOUT.unpack(now)
-        return Activity(pid, contender if pid else -1, PHASES[phase], since, baseline)  # pid 0: nobody has written yet
+        """What the board shows; while it is being written, what it showed before."""
+        size = self._COUNTER.size
+        before, state, after = self._memory[:size], self._memory[size:], self._memory[:size]
+        (changes,) = self._COUNTER.unpack(before)
+        if before == after and changes and changes % 2 == 0:
+            pid, contender, phase, since, baseline = self._LAYOUT.unpack(state)
+            self._last = Activity(pid, contender, PHASES[phase], since, baseline)
+        return self._last
 
 
 _PHASE_NUMBER = {phase: number for number, phase in enumerate(PHASES)}
