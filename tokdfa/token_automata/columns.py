@@ -34,7 +34,8 @@ class Columns(NamedTuple):
 
     ``ranks``: int32, ascending, the tokens that have a class, by rank (place in the trie's order); ``class_of``: int32,
     the class of each of them; ``offsets``: int64, shape (classes + 1,); ``sources``, ``targets``: int32, states;
-    sources ascend within a class.
+    sources ascend within a class; ``counts``: int32, shape (classes,), the tokens of each class, if classes are
+    numbered in the order of their first token and none has an empty column, else None.
     """
 
     ranks: npt.NDArray[np.int32]
@@ -42,14 +43,11 @@ class Columns(NamedTuple):
     offsets: npt.NDArray[np.int64]
     sources: npt.NDArray[np.int32]
     targets: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32] | None = None
 
     @property
     def class_count(self) -> int:
         return len(self.offsets) - 1
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self)
 
 
 def unite(parts: Sequence[Columns]) -> Columns:
@@ -116,14 +114,14 @@ class ColumnStore:
 
         `ranks`: int32, the tokens; `column_of`: int32, `scale` times the column of each; it is overwritten.
         """
-        used = np.empty(len(self), dtype=np.int32)
-        count = _number_columns_kernel(column_of, scale, np.full(len(self), -1, dtype=np.int32), used)
+        used, counts = np.empty(len(self), dtype=np.int32), np.zeros(len(self), dtype=np.int32)
+        count = _number_columns_kernel(column_of, scale, np.full(len(self), -1, dtype=np.int32), used, counts)
         used = used[:count]
         offsets = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(self.offsets[used + 1] - self.offsets[used], out=offsets[1:])
         sources, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
         _gather_columns_kernel(self.offsets, self.sources, self.targets, used, sources, targets)
-        return Columns(ranks, column_of, offsets, sources, targets)
+        return Columns(ranks, column_of, offsets, sources, targets, counts[:count])
 
 
 def distinct_rows(
@@ -237,8 +235,11 @@ def _rename_classes_kernel(ranks, class_of, number, kept, new_ranks, column_of):
 
 
 @kernel
-def _number_columns_kernel(column_of, scale, number, used):  # type: ignore[no-untyped-def]
-    """Replace columns (times `scale`) by numbers in order of first occurrence; returns how many there are."""
+def _number_columns_kernel(column_of, scale, number, used, counts):  # type: ignore[no-untyped-def]
+    """Replace columns (times `scale`) by numbers in order of first occurrence, and count the tokens of each.
+
+    Returns how many columns there are.
+    """
     count = 0
     for k in range(len(column_of)):
         column = np.uint32(column_of[k]) // np.uint32(scale)
@@ -247,6 +248,7 @@ def _number_columns_kernel(column_of, scale, number, used):  # type: ignore[no-u
             used[count] = column
             count += 1
         column_of[k] = number[column]
+        counts[number[column]] += 1
     return count
 
 

@@ -109,21 +109,20 @@ def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32],
     Classes are numbered in order of their first token, without those that no reached state allows.
     """
     rows = _reached(rows)
-    ranks, class_of = columns.ranks, columns.class_of
-    number = np.full(columns.class_count, -1, dtype=np.int32)
-    number[rows.classes] = 0
-    member_offsets = np.zeros(columns.class_count + 1, dtype=np.int32)
-    in_order = _count_members_kernel(class_of, member_offsets)
-    classes, targets = rows.classes, rows.targets
-    if not in_order or np.any(number < 0):
+    ranks, class_of, classes, targets = columns.ranks, columns.class_of, rows.classes, rows.targets
+    if columns.counts is not None and len(classes) == len(columns.sources):  # in order, and nothing has dropped out
+        member_offsets = np.zeros(columns.class_count + 1, dtype=np.int32)
+        np.cumsum(columns.counts, out=member_offsets[1:])
+    else:
+        number = np.full(columns.class_count, -1, dtype=np.int32)
+        number[classes] = 0
         ranks, class_of = ranks.copy(), class_of.copy()
         class_count, token_count = _number_classes_kernel(number, ranks, class_of)
         ranks, class_of = ranks[:token_count], class_of[:token_count]
         member_offsets = np.zeros(class_count + 1, dtype=np.int32)
         _count_members_kernel(class_of, member_offsets)
         classes = number[classes]
-        if not in_order:
-            _sort_rows_kernel(rows.offsets, classes, targets)
+        _sort_rows_kernel(rows.offsets, classes, targets)
     class_count = len(member_offsets) - 1
     narrow = _narrow(class_count)
     is_dense = len(ranks) * (4 + np.dtype(narrow).itemsize) >= len(order) * np.dtype(narrow).itemsize
@@ -200,20 +199,11 @@ def _copy_rows_kernel(offsets, classes, targets, order, number, new_classes, new
 
 @kernel
 def _count_members_kernel(class_of, offsets):  # type: ignore[no-untyped-def]
-    """offsets[k], which come in zero: where the members of class k begin.
-
-    Returns whether the classes first occur in the order of their numbers.
-    """
-    classes, seen = len(offsets) - 1, 0
-    in_order = True
-    for k in range(len(class_of)):
-        offsets[class_of[k] + 1] += 1
-        if class_of[k] >= seen:
-            in_order = in_order and class_of[k] == seen
-            seen = class_of[k] + 1
-    for k in range(classes):
-        offsets[k + 1] += offsets[k]
-    return in_order
+    """offsets[k], which come in zero: where the members of class k begin."""
+    for token_class in class_of:
+        offsets[token_class + 1] += 1
+    for k in range(1, len(offsets)):
+        offsets[k] += offsets[k - 1]
 
 
 @kernel
