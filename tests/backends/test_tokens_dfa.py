@@ -300,6 +300,20 @@ def test_limits() -> None:
         compiled(Regex("[ab]{1,3000}"), LETTERS, max_states=100)
     with pytest.raises(OptionError, match="token_classes"):
         TokensDfa(LETTERS, token_classes="words")
+    with pytest.raises(OptionError, match="'threads' must be at most 256, not 257"):
+        TokensDfa(LETTERS, threads=257)
+
+
+def test_many_more_threads_than_there_is_work() -> None:
+    made = compiled(Regex("(ab|b-)*é?"), LETTERS, threads=256)
+    assert tables_are_equal(made, compiled(Regex("(ab|b-)*é?"), LETTERS))
+
+
+def test_a_muted_constraint_that_cannot_be_spelled_says_so() -> None:
+    vocab = Vocabulary([b"http", b"a", b""], end_tokens=[2], name="poor")
+    for pattern in ("http[0-9]", "[0-9]http", "http://a"):
+        with pytest.raises(VocabularyCannotSpell, match="'poor' cannot spell any text .* set mute_literals=False"):
+            compiled(Regex(pattern), vocab, mute_literals=True)
 
 
 def test_masks_past_the_limit_are_made_when_asked_for() -> None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Option:
     """One option of a backend: its type, default, range, and what it does (shown by `tokdfa backends NAME`).
 
-    `kind` is bool, int, float or str; `choices` lists the admissible strings; `minimum` bounds numbers; `optional`
-    admits None.
+    `kind` is bool, int, float or str; `choices` lists the admissible strings; `minimum` and `maximum` bound numbers;
+    `optional` admits None.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Option:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     optional: bool = False
+    maximum: float | None = None
 
     def parse(self, text: str) -> Any:
         """The value that `text` writes, checked: true/false for bool, none for None where that is admissible."""
@@ -71,6 +72,8 @@ class Option:
             raise OptionError(f"option {self.name!r} must be one of {', '.join(self.choices)}, not {value!r}")
         if self.minimum is not None and value < self.minimum:  # type: ignore[operator]
             raise OptionError(f"option {self.name!r} must be at least {self.minimum}, not {value!r}")
+        if self.maximum is not None and value > self.maximum:  # type: ignore[operator]
+            raise OptionError(f"option {self.name!r} must be at most {self.maximum}, not {value!r}")
         return value
 
 

@@ -33,6 +33,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.mask_cache import _write_tokens_kernel
+from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
@@ -77,7 +78,7 @@ class TokensDfa(Backend):
         Option("dead_bytes", bool, True, "drop tokens with bytes that no state reads (strings and none only)"),
         Option("byte_classes", bool, True, "read the automaton's byte classes instead of bytes"),
         Option("prefix_graphs", bool, True, "share the walks of common prefixes (strings and none only)"),
-        Option("threads", int, 1, "threads that build the table; the result is the same", minimum=1),
+        Option("threads", int, 1, "threads that build the table; the result is the same", minimum=1, maximum=256),
         Option("reduce", bool, True, "keep equal columns and equal rows of the table once"),
         Option("ready_masks", bool, True, "make the mask of every state in advance"),
         Option("minimal", bool, True, "minimise the DFA first"),
@@ -99,7 +100,16 @@ class TokensDfa(Backend):
             if not self.vocab.single_byte_tokens.all() and not spells_every_byte(self.vocab, bytes_alive(dfa)):
                 rows = live_rows(rows)
                 if not rows.accepting[rows.start] and rows.offsets[rows.start] == rows.offsets[rows.start + 1]:
-                    raise cannot_spell(dfa, self.vocab, constraint.name)
+                    raise (
+                        cannot_spell(dfa, self.vocab, constraint.name)
+                        if ghosts is None
+                        else VocabularyCannotSpell(
+                            f"with its literals muted, the vocabulary {self.vocab.name!r} cannot spell any text of "
+                            f"{constraint.name!r}: no token may run across a literal's edge, and what lies between has no "
+                            "tokens of its own; set mute_literals=False, which also says which bytes are missing",
+                            b"",
+                        )
+                    )
             table = reduce_rows(rows, columns, self.vocab.trie.order, share=self.settings["reduce"])
         return CompiledTokensDfa(constraint, self.vocab, table, self.settings, phases, sizes)
 
