@@ -312,7 +312,7 @@ def test_many_more_threads_than_there_is_work() -> None:
 def test_a_muted_constraint_that_cannot_be_spelled_says_so() -> None:
     vocab = Vocabulary([b"http", b"a", b""], end_tokens=[2], name="poor")
     for pattern in ("http[0-9]", "[0-9]http", "http://a"):
-        with pytest.raises(VocabularyCannotSpell, match="'poor' cannot spell any text .* set mute_literals=False"):
+        with pytest.raises(VocabularyCannotSpell, match=r"'poor' cannot spell any text .* set mute_literals=False"):
             compiled(Regex(pattern), vocab, mute_literals=True)
 
 

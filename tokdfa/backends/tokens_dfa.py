@@ -33,11 +33,10 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.mask_cache import _write_tokens_kernel
-from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
-from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
+from tokdfa.token_automata.liveness import cannot_spell, cannot_spell_muted, spells_every_byte
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.token_automata.ready_masks import assemble_mask, make_masks, no_masks
@@ -100,16 +99,9 @@ class TokensDfa(Backend):
             if not self.vocab.single_byte_tokens.all() and not spells_every_byte(self.vocab, bytes_alive(dfa)):
                 rows = live_rows(rows)
                 if not rows.accepting[rows.start] and rows.offsets[rows.start] == rows.offsets[rows.start + 1]:
-                    raise (
-                        cannot_spell(dfa, self.vocab, constraint.name)
-                        if ghosts is None
-                        else VocabularyCannotSpell(
-                            f"with its literals muted, the vocabulary {self.vocab.name!r} cannot spell any text of "
-                            f"{constraint.name!r}: no token may run across a literal's edge, and what lies between has no "
-                            "tokens of its own; set mute_literals=False, which also says which bytes are missing",
-                            b"",
-                        )
-                    )
+                    if ghosts is not None:
+                        raise cannot_spell_muted(self.vocab, constraint.name)
+                    raise cannot_spell(dfa, self.vocab, constraint.name)
             table = reduce_rows(rows, columns, self.vocab.trie.order, share=self.settings["reduce"])
         return CompiledTokensDfa(constraint, self.vocab, table, self.settings, phases, sizes)
 

@@ -57,6 +57,16 @@ def cannot_spell(dfa: Dfa, vocab: Vocabulary, name: str) -> VocabularyCannotSpel
     )
 
 
+def cannot_spell_muted(vocab: Vocabulary, name: str) -> VocabularyCannotSpell:
+    """The error for a vocabulary that spells no text of the constraint `name` once its literals are muted."""
+    return VocabularyCannotSpell(
+        f"with its literals muted, the vocabulary {vocab.name!r} cannot spell any text of {name!r}: no token may run "
+        "across a literal's edge, and what lies between has no tokens of its own; set mute_literals=False, which also "
+        "says which bytes are missing, if any",
+        b"",
+    )
+
+
 def _list_bytes(values: bytes) -> str:
     listed = ", ".join(f"0x{value:02X}" + (f" ({chr(value)!r})" if 0x20 <= value < 0x7F else "") for value in values)
     return f"byte{'s' if len(values) > 1 else ''} {listed}"
