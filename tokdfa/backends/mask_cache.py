@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.jit import kernel
+from tokdfa.token_automata.ready_masks import NARROW
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.mask import Mask
 
-#: The most tokens of a mask that is kept as a list (2 kB).
-NARROW = 512
+__all__ = ["NARROW", "MaskCache"]
 
 
 class MaskCache:

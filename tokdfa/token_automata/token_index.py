@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.token_automata.columns import enlarge
 from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
 
 if TYPE_CHECKING:
@@ -90,13 +91,7 @@ def build_token_table(
         if done == found:
             return TokenTable(offsets[: done + 1].copy(), ranks[:used], targets[:used], state_of[:done])
         room = max(2 * room, used + per_state)
-        ranks, targets = _enlarge(ranks, room, used), _enlarge(targets, room, used)
-
-
-def _enlarge(array: npt.NDArray[np.int32], room: int, used: int) -> npt.NDArray[np.int32]:
-    larger = np.empty(room, dtype=np.int32)
-    larger[:used] = array[:used]
-    return larger
+        ranks, targets = enlarge(ranks, room, used), enlarge(targets, room, used)
 
 
 @kernel
