@@ -13,8 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import threading
-import weakref
 import zipfile
 from contextlib import suppress
 from functools import cache
@@ -49,9 +47,6 @@ _PARTS: dict[str, Any] = {
 #: The modules whose content names the files.
 _SOURCES = ("byte_fallback", "derivations", "forest", "intervals", "merge_rules", "rules_cache")
 
-_made: weakref.WeakKeyDictionary[Tokenizer, Canonicity] = weakref.WeakKeyDictionary()
-_making = threading.Lock()
-
 
 def rules_folder() -> Path:
     """Where canonicities are kept unless the caller names a folder: ``$XDG_CACHE_HOME`` or ``~/.cache``, and in it
@@ -66,10 +61,7 @@ def load_canonicity(tokenizer: Tokenizer) -> Canonicity:
 
     Raises TokenizerError for a tokenizer that does not merge, or whose merges we do not reproduce.
     """
-    with _making:
-        if tokenizer not in _made:
-            _made[tokenizer] = read_or_build(tokenizer, rules_folder())
-        return _made[tokenizer]
+    return tokenizer.keep("canonicity", lambda: read_or_build(tokenizer, rules_folder()))
 
 
 def read_or_build(tokenizer: Tokenizer, folder: Path) -> Canonicity:

@@ -27,7 +27,7 @@ import threading
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
 
 #: How many tokenizers `load_tokenizer` keeps; one of 131,072 tokens holds about 50 MB, most of it the encoder's.
 CACHED_TOKENIZERS = 8
@@ -54,8 +56,11 @@ class Tokenizer:
         self.name = name
         #: The vocabulary: token bytes, special and end tokens, logit width.
         self.vocabulary = loaded.vocabulary
+        self.vocabulary.tokenizer = self
         self._loaded = loaded
         self._size = size
+        self._kept: dict[str, Any] = {}
+        self._keeping = threading.RLock()
 
     def encode(self, text: str) -> list[int]:
         """The tokens of `text`: what the reference library makes of it as a continuation, all of it plain text.
@@ -94,6 +99,14 @@ class Tokenizer:
         Raises TokenizerError for a tokenizer that does not merge (Unigram) or merges in a way that has no such form.
         """
         return self._loaded.merges()
+
+    def keep(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` returns, made once and kept as long as the tokenizer: for what other layers derive from it."""
+        with self._keeping:
+            if name not in self._kept:
+                self._kept[name] = make()
+            made: T = self._kept[name]
+            return made
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.name!r}, size={self.vocabulary.size})"

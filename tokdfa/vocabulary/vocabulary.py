@@ -6,7 +6,8 @@ reaches them and no mask over text contains them. *End* tokens are special token
 Several ids may have equal bytes; all of them are kept.
 
 A vocabulary is flat: all token bytes in one uint8 array, token i at ``offsets[i]:offsets[i+1]``. It knows nothing of
-merges or encoding; that is a tokenizer's business (`tokdfa.vocabulary.tokenizers`).
+merges or encoding; that is a tokenizer's business (`tokdfa.vocabulary.tokenizers`), to which `Vocabulary.tokenizer`
+leads if there is one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tokdfa.errors import VocabularyError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: The packed trie keeps a token id in 21 bits (see `tokdfa.vocabulary.trie`).
@@ -49,6 +51,8 @@ class Vocabulary:
     ) -> None:
         self.size = len(tokens) if size is None else size
         self.name = name
+        #: The tokenizer that this vocabulary belongs to, None if it was made by itself.
+        self.tokenizer: Tokenizer | None = None
         self.end_tokens = tuple(sorted(set(end_tokens)))
         self.end_token_set = frozenset(self.end_tokens)
         self.special_tokens = {**dict.fromkeys(self.end_tokens, "<end>"), **(special_tokens or {})}
