@@ -10,6 +10,7 @@ tokens. It is a small automaton over bytes that runs beside the pairs; it has no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,12 @@ class ByteFallback:
     tokens: Int32
     byte_of: npt.NDArray[np.int16]
     table: Int32
+
+    @cached_property
+    def byte_kinds(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """(the bytes that some state reads, ascending; the kind of each: equal columns of `table`, equal kinds)."""
+        spoken = np.flatnonzero((self.table >= 0).any(axis=0))
+        return spoken, np.unique(self.table[:, spoken], axis=1, return_inverse=True)[1].ravel()
 
     def used_tokens(self) -> Int32:
         """The byte tokens that occur in some proper sequence, int32, ascending."""

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from tokdfa.bpe.byte_fallback import ByteFallback
     from tokdfa.bpe.derivations import Derivations
-    from tokdfa.bpe.forest import LeftForest
+    from tokdfa.bpe.forest import Forest
     from tokdfa.bpe.intervals import IntervalLists
     from tokdfa.bpe.merge_rules import Int32, MergeRules
+    from tokdfa.bpe.predecessors import Predecessors
     from tokdfa.vocabulary.merge_source import MergeSource
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -57,7 +58,7 @@ class Canonicity:
         source: MergeSource,
         rules: MergeRules,
         derivations: Derivations,
-        forest: LeftForest,
+        forest: Forest,
         lists: IntervalLists,
         fallback: ByteFallback | None,
         mask_bytes: int = MASK_BYTES,
@@ -116,6 +117,13 @@ class Canonicity:
         return np.flatnonzero(candidates & ~self.derivations.is_proper).astype(np.int32)
 
     @cached_property
+    def predecessors(self) -> Predecessors:
+        """What tells which tokens a given one may not follow; made at first use."""
+        from tokdfa.bpe.predecessors import build_predecessors
+
+        return build_predecessors(self)
+
+    @cached_property
     def whole_piece_encodings(self) -> dict[int, tuple[int, ...]]:
         """Improper token that is a whole piece -> the merge encoding of its bytes. Empty without whole pieces.
 
@@ -150,7 +158,7 @@ class Canonicity:
         return first_merge(self.rules, self.derivations, left, right) < 0
 
     def forbidden(self, token: int) -> tuple[Int32, Int32]:
-        """(starts, ends) of the intervals of `LeftForest` numbers that may not follow `token`. Views, int32.
+        """(starts, ends) of the intervals of `Forest` numbers that may not follow `token`. Views, int32.
 
         Tokens outside the forest have no number: they may never stand inside a piece. Raises VocabularyError if
         `token` is one of them.

@@ -7,12 +7,15 @@ is irregular here if the greatest rank still to come for u, once y is complete, 
 
 So for regular children both bounds of the interval rule (`tokdfa.bpe.intervals`) cut off a tail of the list of
 children, and "y itself and the subtrees of its children of level at least r" is one interval of numbers.
+
+The forest of right parts is the same from the other side: the subtree of x holds the tokens that have x on their right
+spine. With it one reads off which tokens a given one may not follow (`tokdfa.bpe.predecessors`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftForest:
-    """All arrays int32. n is the number of tokens in the forest.
+class Forest:
+    """A forest of left parts, or of right parts. All arrays int32; n is the number of tokens in the forest.
 
     `order`: shape (n,), the tokens in preorder. `number`: shape (V,), the place of each token in `order`, -1 for the
     others. `end`: shape (V,), the first number after the token's subtree. `child_starts`: shape (V + 1,), the children
@@ -43,13 +46,18 @@ class LeftForest:
     irregular_starts: Int32
 
 
-def build_forest(derivations: Derivations, also: npt.NDArray[np.int32]) -> LeftForest:
+def build_forest(
+    derivations: Derivations, also: npt.NDArray[np.int32], side: Literal["left", "right"] = "left"
+) -> Forest:
     """The forest of all proper tokens and of `also` (tokens that never merge), which become roots. O(V log V)."""
     size = len(derivations.left)
     tokens = np.flatnonzero(derivations.left >= 0)
-    parent = derivations.left[tokens]
+    part, rest = derivations.left, derivations.rest_after_left
+    if side == "right":
+        part, rest = derivations.right, derivations.rest_after_right
+    parent = part[tokens]
     level = derivations.level[tokens]
-    irregular = derivations.rest_after_left[tokens] < level
+    irregular = rest[tokens] < level
     sorting = np.lexsort((tokens, -level, irregular, parent))
     children = tokens[sorting].astype(np.int32)
     child_starts = np.zeros(size + 1, dtype=np.int32)
@@ -60,12 +68,12 @@ def build_forest(derivations: Derivations, also: npt.NDArray[np.int32]) -> LeftF
     roots = np.flatnonzero(is_root).astype(np.int32)
     order = np.empty(len(tokens) + len(roots), dtype=np.int32)
     number, end = np.full(size, -1, dtype=np.int32), np.zeros(size, dtype=np.int32)
-    _number_tokens_kernel(roots, derivations.left, children, child_starts, order, number, end)
-    return LeftForest(order, number, end, children, child_starts, irregular_starts)
+    _number_tokens_kernel(roots, part, children, child_starts, order, number, end)
+    return Forest(order, number, end, children, child_starts, irregular_starts)
 
 
 @kernel
-def _number_tokens_kernel(roots, left, children, child_starts, order, number, end):  # type: ignore[no-untyped-def]
+def _number_tokens_kernel(roots, part, children, child_starts, order, number, end):  # type: ignore[no-untyped-def]
     """Depth-first without a stack: the next child of the parent follows the subtree that has just been left."""
     count = 0
     following = child_starts[:-1].copy()
@@ -84,4 +92,4 @@ def _number_tokens_kernel(roots, left, children, child_starts, order, number, en
                 end[token] = count
                 if token == root:
                     break
-                token = left[token]
+                token = part[token]

@@ -35,7 +35,7 @@ from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
     from tokdfa.bpe.derivations import Derivations
-    from tokdfa.bpe.forest import LeftForest
+    from tokdfa.bpe.forest import Forest
     from tokdfa.bpe.merge_rules import Int32, MergeRules
 
 
@@ -58,7 +58,7 @@ class IntervalLists:
         return len(self.list_starts) - 1
 
 
-def build_lists(rules: MergeRules, derivations: Derivations, forest: LeftForest) -> IntervalLists:
+def build_lists(rules: MergeRules, derivations: Derivations, forest: Forest) -> IntervalLists:
     """The interval lists of all tokens of the forest, equal ones once."""
     by_rank = np.lexsort((rules.rank, rules.left))
     return IntervalLists(

@@ -16,6 +16,7 @@ import os
 import tempfile
 import zipfile
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 FORMAT = "tokdfa marked pre-tokenizer"
 VERSION = 1
+#: A byte that occurs in no UTF-8 text, so that it can stand for the marker in an automaton over bytes.
+MARKER_BYTE = 0xFF
 _ARRAYS = ("transitions", "byte_class", "marker", "accepting")
 
 
@@ -91,6 +94,19 @@ class MarkedDfa:
                 break
             here = self.step(here, byte)
         return here
+
+    def as_bytes(self, start: int | None = None) -> Dfa:
+        """The marked language from `start` (default: the start), with the byte MARKER_BYTE for the marker."""
+        return self._as_bytes if start in (None, self.start) else self._with_marker_byte(int(start or 0))
+
+    @cached_property
+    def _as_bytes(self) -> Dfa:
+        return self._with_marker_byte(self.start)
+
+    def _with_marker_byte(self, start: int) -> Dfa:
+        table = np.take(self.transitions, self.byte_class, axis=1)
+        table[:, MARKER_BYTE] = self.marker
+        return Dfa.from_table(table, self.accepting, start)
 
     def accepts(self, pieces: Iterable[bytes]) -> bool:
         """Whether the pre-tokenizer cuts the text ``b"".join(pieces)`` into exactly `pieces`."""

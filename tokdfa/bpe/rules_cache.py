@@ -24,7 +24,7 @@ import numpy as np
 from tokdfa.bpe.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.bpe.canonical import Canonicity, warm_up_masks
 from tokdfa.bpe.derivations import Derivations, derive_tokens, merge_letters
-from tokdfa.bpe.forest import LeftForest, build_forest
+from tokdfa.bpe.forest import Forest, build_forest
 from tokdfa.bpe.intervals import IntervalLists, build_lists
 from tokdfa.bpe.merge_rules import MergeRules, extract_rules, letter_tokens
 from tokdfa.bpe.verify import check_against_reference
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _PARTS: dict[str, Any] = {
     "rules": MergeRules,
     "derivations": Derivations,
-    "forest": LeftForest,
+    "forest": Forest,
     "lists": IntervalLists,
     "fallback": ByteFallback,
 }
@@ -127,7 +127,7 @@ def _fits(
     size: int,
     rules: MergeRules,
     derivations: Derivations,
-    forest: LeftForest,
+    forest: Forest,
     lists: IntervalLists,
     fallback: ByteFallback | None,
 ) -> bool:
@@ -196,6 +196,7 @@ def _warm_up() -> None:
     loaded = LoadedTokenizer(vocabulary, lambda text: list(text.encode()), str, b"", lambda: source)
     made = build_canonicity(Tokenizer("toy", loaded))
     made.pair_is_canonical(0, 1)
+    made.predecessors.forbidden_before(1)
     made.rules.find(0, 1)
     merge_letters(made.rules, [0, 1])
     warm_up_masks(made)
