@@ -1,7 +1,8 @@
-"""The command `tokdfa`: run experiments, report on them, look at masks, list and check what there is.
+"""The command `tokdfa`: run experiments, report on them, look at masks and tokens, list and check what there is.
 
 Each command prepares arguments, calls the library and prints. Heavy modules are imported inside commands, so that
-``tokdfa --help`` answers at once. Errors of tokdfa's own are printed without a traceback; the exit status is then 1.
+``tokdfa --help`` answers at once. Errors of tokdfa's own are printed without a traceback; the exit status is then 1
+(2 for `proper`, where 1 is an answer).
 """
 
 from __future__ import annotations
@@ -38,8 +39,12 @@ def main() -> None:
     try:
         app()
     except TokdfaError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False)
+        _print_error(error)
         sys.exit(1)
+
+
+def _print_error(error: TokdfaError) -> None:
+    Console(stderr=True).print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False)
 
 
 @app.command()
@@ -176,6 +181,42 @@ def _print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int) -> None:
     title = "all of them" if len(picked) == len(spelling) else f"{len(picked)} of them, evenly spaced in byte order"
     console.print(f"{title}:", highlight=False)
     console.print(table)
+
+
+@app.command("proper")
+def show_proper(
+    tokenizer: Annotated[str, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")],
+    text: Annotated[
+        str | None, typer.Argument(help='A text; or token ids to judge, as in "[1, 2, 3]" or "1 2 3".')
+    ] = None,
+    tokens: Annotated[str | None, typer.Option("--tokens", help="Token ids to judge, as in 1,2,3.")] = None,
+    cut: Annotated[str | None, typer.Option("--cut", help='Tokens to judge, as a text: "boo|lean: |true".')] = None,
+    after: Annotated[str | None, typer.Option("--after", help="A token (its id or text): what may not follow?")] = None,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Figures of the tokenizer's merge rules.")] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="What looks like token ids is a text all the same.")] = False,
+    separator: Annotated[str, typer.Option(help="What stands between the tokens of --cut.")] = "|",
+    derivation: Annotated[bool, typer.Option("--derivation", "-d", help="Also print how tokens are merged.")] = False,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="How many rules --after prints.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print a text's proper tokens, or judge whether tokens are proper: what the tokenizer makes of their text.
+
+    Exit status: 0 proper, 1 not proper, 2 error.
+    """
+    from tokdfa.cli_proper import Question, answer
+
+    question = Question(
+        *(tokenizer, text, tokens, cut, after, statistics),
+        *(as_text, separator, derivation, samples, as_json),
+    )
+    if not as_json:
+        _ensure_warm()
+    try:
+        status = answer(question, console)
+    except TokdfaError as error:
+        _print_error(error)
+        status = 2
+    raise typer.Exit(status)
 
 
 @app.command("backends")

@@ -22,6 +22,7 @@ from tests.bpe.small_tokenizers import (
     trained_byte_level,
     trained_metaspace,
 )
+from tests.vocabulary.tokenizer_files import needs_smollm2
 from tokdfa.bpe.canonical import MASK_BYTES, NARROW, Canonicity
 from tokdfa.bpe.explain import is_proper_piece
 from tokdfa.bpe.rules_cache import build_canonicity
@@ -32,7 +33,7 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 if TYPE_CHECKING:
     from pathlib import Path
 
-REAL = ("mistral-v1", "tekken", "llama3")
+REAL = ("mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2))
 LETTERS = "abc"
 
 
@@ -146,7 +147,15 @@ def test_trained_tokenizers(make, tmp_path: Path) -> None:  # type: ignore[no-un
     assert min(proper, improper) > 2_000
 
 
-@pytest.mark.parametrize(("name", "most"), [("mistral-v1", 12_260), ("tekken", 124_465), ("llama3", 120_871)])
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("mistral-v1", 12_260),
+        ("tekken", 124_465),
+        ("llama3", 120_871),
+        pytest.param("smollm2", 45_537, marks=needs_smollm2),
+    ],
+)
 def test_real_masks_agree_with_pairs(name: str, most: int) -> None:
     """12,260 is what 002's notebook reports for Mistral v1; the others are ours, pinned."""
     canonicity = real(name)

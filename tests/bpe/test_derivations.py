@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces, real
 from tests.bpe.test_canonical import LETTERS, merge_lists
+from tests.vocabulary.tokenizer_files import needs_smollm2
 from tokdfa.bpe.derivations import derive_tokens, merge_letters
 from tokdfa.bpe.merge_rules import MergeRules, extract_rules
 from tokdfa.bpe.replay import replay_merges
@@ -79,7 +80,7 @@ def test_random_lists(tmp_path_factory: pytest.TempPathFactory, merges: list[tup
     check_derivations(rules, derive_tokens(rules), list(range(rules.size - 1)))
 
 
-@pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3"])
+@pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2)])
 def test_real_tokenizers(name: str) -> None:
     canonicity = real(name)
     random = np.random.default_rng(0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import USER_DEFINED, ranked_pieces, real, scored_pieces
+from tests.vocabulary.tokenizer_files import needs_smollm2
 from tokdfa.bpe.explain import Fault, explain, is_proper_piece
 from tokdfa.bpe.rules_cache import build_canonicity
 from tokdfa.errors import VocabularyError
@@ -35,7 +36,7 @@ def first_crossing(canonicity: Canonicity, left: int, right: int) -> tuple[int, 
         spans[k : k + 2] = [(int(rules.result[rule]), begin, end)]
 
 
-@pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3"])
+@pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2)])
 def test_the_rule_named_is_the_first_to_merge(name: str) -> None:
     canonicity = real(name)
     rules, order = canonicity.rules, canonicity.forest.order

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.bpe.judge import compare_with_replay, with_rules_only
+from tests.bpe.judge import assert_replay_agrees
 from tests.bpe.small_tokenizers import merge_list, real, trained_byte_level, trained_metaspace
 from tests.bpe.test_canonical import LETTERS, merge_lists
+from tokdfa.bench.canonicity_replay import with_rules_only
 from tokdfa.bpe.replay import replay_bigrams, replay_merges
 from tokdfa.bpe.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -51,20 +52,20 @@ def test_bigrams_of_random_lists(tmp_path_factory: pytest.TempPathFactory, merge
     name = merge_list(tmp_path_factory.mktemp("merges") / "t.json", LETTERS, merges)
     canonicity = build_canonicity(load_tokenizer(name))
     assume(not len(canonicity.derivations.irregular_tokens()))
-    compare_with_replay(canonicity)
+    assert_replay_agrees(canonicity)
 
 
 @pytest.mark.parametrize("make", [trained_byte_level, trained_metaspace])
 def test_bigrams_of_trained_tokenizers(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     canonicity = build_canonicity(load_tokenizer(make(tmp_path / "tokenizer.json")))
     assert not len(canonicity.derivations.irregular_tokens())
-    compare_with_replay(canonicity)
+    assert_replay_agrees(canonicity)
 
 
 def test_bigrams_of_mistral_v1() -> None:
     """Its first 3,000 ranks. All 58,876 rules but those of the runs of spaces take 30 s: a matter for a benchmark."""
     canonicity = real("mistral-v1")
-    compare_with_replay(with_rules_only(canonicity, canonicity.rules.rank < 3_000))
+    assert_replay_agrees(with_rules_only(canonicity, canonicity.rules.rank < 3_000))
 
 
 def test_runs_of_spaces_are_tied() -> None:

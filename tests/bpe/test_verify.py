@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import real, trained_byte_level, trained_metaspace
+from tests.vocabulary.tokenizer_files import needs_smollm2
 from tokdfa.bpe.canonical import Canonicity
 from tokdfa.bpe.rules_cache import build_canonicity
 from tokdfa.bpe.verify import check_against_reference, encode_piece, sample_pieces
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3", "bytes"])
+@pytest.mark.parametrize(
+    "name", ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2), "bytes"]
+)
 def test_named_tokenizers_pass(name: str) -> None:
     canonicity = real(name)
     check_against_reference(canonicity, name)

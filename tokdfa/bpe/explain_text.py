@@ -3,7 +3,7 @@
 `tokdfa.bpe.explain` judges one piece; here is the rest of a tokenizer. A sequence is taken apart in this order:
 
 1. Every token must spell something: special, end and padding ids stand in no encoding of a text.
-2. What they spell must be a text: valid UTF-8, and one that the encoder keeps as it is (a pre-tokenizer may lose parts).
+2. What they spell must be a text: UTF-8, and one that the encoder keeps as it is (a pre-tokenizer may lose a part).
 3. The text is cut into *pieces*: first the texts of isolated tokens are cut out, leftmost and longest first; then the
    marked language of the pre-tokenizer (`tokdfa.bpe.piece_borders`) says where the borders are. Without a pre-tokenizer
    each stretch between isolated tokens is one piece.
@@ -22,10 +22,12 @@ from __future__ import annotations
 
 import operator
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal
 
+from tokdfa.bpe.derivations import merge_letters
 from tokdfa.bpe.explain import explain
 from tokdfa.bpe.pair_test import first_merge
 from tokdfa.bpe.piece_borders import load_marked_dfa
@@ -112,7 +114,7 @@ class _Loss:
 
 
 def explain_tokens(tokenizer: Tokenizer, tokens: Iterable[int]) -> Verdict:
-    """Judge `tokens` as an encoding of a whole text, pre-tokenizer included. About 10 us a token.
+    """Judge `tokens` as an encoding of a whole text, pre-tokenizer included. About 15 us a token.
 
     Raises VocabularyError for an id outside the vocabulary; TokenizerError for a tokenizer that does not merge or whose
     pre-tokenizer is not covered, and if our proper tokens differ from the library's.
@@ -141,7 +143,7 @@ def explain_tokens(tokenizer: Tokenizer, tokens: Iterable[int]) -> Verdict:
 def encode_text(tokenizer: Tokenizer, text: str) -> tuple[Piece, ...]:
     """The pieces of `text` and their proper tokens, merged by our rules and compared with the library's encoding.
 
-    About 10 us a token. Raises OptionError (no UTF-8 form), TokenizerError (the encoder loses or changes a part of the
+    About 15 us a token. Raises OptionError (no UTF-8 form), TokenizerError (the encoder loses or changes a part of the
     text; a tokenizer that does not merge or is not covered; our tokens differ from the library's).
     """
     try:
@@ -176,9 +178,8 @@ def merge_steps(canonicity: Canonicity, token: int) -> list[int]:
     """
     rules = canonicity.rules
     canonicity.state_of(token)  # raises
-    byte_tokens = canonicity.fallback is not None and canonicity.fallback.byte_of[token] >= 0
-    symbols = [] if byte_tokens or token in canonicity.source.isolated else rules.letters(token).tolist()
-    steps = []
+    symbols = [token] if token in canonicity.source.isolated else _letters(canonicity, token)
+    steps: list[int] = []
     while True:
         found = [(rule, place) for place, pair in enumerate(pairwise(symbols)) if (rule := rules.find(*pair)) >= 0]
         if not found:
@@ -289,7 +290,7 @@ def _judge_pieces(canonicity: Canonicity, tokens: Sequence[int], cut: Sequence[_
             position += 1
         crosses = place > border
         if piece.isolated is not None:
-            if position - first != 1 or crosses or tokens[first] != piece.isolated:
+            if tokens[first] != piece.isolated:
                 return _isolated_fault(vocabulary, tokens, first, piece.isolated)
         else:
             inside = tokens[first : position - crosses]
@@ -348,13 +349,22 @@ def _append(canonicity: Canonicity, left: list[int], right: list[int]) -> None:
     width = 0
     while True:
         begin, end = max(0, len(left) - width), min(width, len(right))
-        middle = encode_piece(canonicity, canonicity.vocabulary.spell([*left[begin:], *right[:end]])) if width else []
+        letters = [letter for token in (*left[begin:], *right[:end]) for letter in _letters(canonicity, token)]
+        middle = merge_letters(canonicity.rules, letters).tolist()
         joined = [*left[max(0, begin - 1) : begin], *middle, *right[end : end + 1]]
         joints = [pair for pair in (joined[:2], joined[-2:]) if len(pair) == 2]
         if all(first_merge(canonicity.rules, canonicity.derivations, *pair) < 0 for pair in joints):
             left[begin:] = [*middle, *right[end:]]
             return
-        width = max(4, 2 * width)
+        width = max(1, 2 * width)
+
+
+def _letters(canonicity: Canonicity, token: int) -> list[int]:
+    """The letters that `token` is merged from; a byte token never merges."""
+    fallback = canonicity.fallback
+    if fallback is not None and fallback.byte_of[token] >= 0:
+        return [token]
+    return canonicity.rules.letters(token).tolist()
 
 
 def _compare(tokenizer: Tokenizer, text: str, pieces: Sequence[Piece]) -> None:
@@ -380,12 +390,7 @@ def first_difference(one: Sequence[int], other: Sequence[int]) -> int:
 
 def _token_at(vocabulary: Vocabulary, tokens: Sequence[int], place: int) -> int:
     """The position of the token that spells the byte at `place`."""
-    end = 0
-    for position, token in enumerate(tokens):
-        end += int(vocabulary.lengths[token])
-        if place < end:
-            return position
-    raise AssertionError("the place lies inside the text")  # pragma: no cover
+    return bisect_right(list(accumulate(int(vocabulary.lengths[token]) for token in tokens)), place)
 
 
 def _show(vocabulary: Vocabulary, token: int) -> str:

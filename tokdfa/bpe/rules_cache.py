@@ -71,7 +71,7 @@ def read_or_build(tokenizer: Tokenizer, folder: Path) -> Canonicity:
     if made is None:
         made = build_canonicity(tokenizer)
         with suppress(OSError):
-            _write(path, made)
+            write_canonicity(path, made)
     check_against_reference(made, tokenizer.name)
     return made
 
@@ -104,7 +104,7 @@ def _read(path: Path, tokenizer: Tokenizer) -> Canonicity | None:
     return Canonicity(tokenizer.vocabulary, tokenizer.merges, **parts)
 
 
-def _write(path: Path, made: Canonicity) -> None:
+def write_canonicity(path: Path, made: Canonicity) -> None:
     """Write the file; it appears whole or not at all."""
     arrays = {
         f"{name}.{field}": getattr(part, field)

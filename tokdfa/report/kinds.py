@@ -9,6 +9,7 @@ from tokdfa.report import (
     literal_muting,
     plots,
     regex_states,
+    saved_calls,
     scaling,
     tables,
     tokens_dfa_ablation,
@@ -26,6 +27,7 @@ _SPECIAL = {
     "literal_muting": literal_muting,
     "scaling": scaling,
     "tokens_dfa_ablation": tokens_dfa_ablation,
+    "saved_calls": saved_calls,
 }
 
 

@@ -37,6 +37,7 @@ KINDS: dict[str, str | None] = {
     "literal_muting": "tokdfa.bench.literal_muting:run_item",
     "scaling": "tokdfa.bench.scaling:run_item",
     "tokens_dfa_ablation": "tokdfa.bench.tokens_dfa_ablation:run_item",
+    "saved_calls": "tokdfa.bench.saved_calls:run_item",
 }
 
 

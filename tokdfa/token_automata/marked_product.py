@@ -31,14 +31,15 @@ from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
     from tokdfa.bpe.byte_fallback import ByteFallback
 
-#: Another byte that no UTF-8 text holds, so that nothing is read by it.
+#: Other bytes that no UTF-8 text holds: one by which nothing is read, and some that lead to one of several starts.
 _NEVER = 0xFE
+_ENTRANCES = range(0xF5, 0xFE)
 
 
 def marked_product(
@@ -62,6 +63,50 @@ def marked_product(
     product = intersection(constraint, borders, limit)
     if not product.state_count:
         raise EmptyLanguageError("no text of the constraint is text to the tokenizer: its pre-tokenizer loses a part")
+    return _take_marker_out(product)
+
+
+def marked_product_from(
+    dfa: Dfa, marked: MarkedDfa | None, starts: Sequence[int], limit: int = STATE_LIMIT
+) -> tuple[MarkedDfa, list[int]]:
+    """Like `marked_product`, but each of `starts` (at most nine) is a beginning of its own.
+
+    Returns the product and its state for each start, -1 where no text goes on from there. Its own start is none of
+    them: nothing is read from it. Raises EmptyLanguageError if no text goes on from any of them.
+    """
+    if marked is None:
+        product = marked_product(dfa, None)
+        return product, [product.start for _ in starts]
+    if len(starts) > len(_ENTRANCES):
+        raise LimitExceeded(
+            f"after this context the pre-tokenizer may be in {len(starts)} states; at most {len(_ENTRANCES)} are followed",
+            limit="starts",
+            value=len(_ENTRANCES),
+        )
+    entrances = list(_ENTRANCES[: len(starts)])
+    table = np.full((dfa.state_count + 1, 256), -1, dtype=np.int32)
+    table[:-1] = dfa.byte_table()
+    table[:-1, MARKER_BYTE] = np.arange(dfa.state_count)
+    table[:-1, _NEVER] = -1
+    table[-1, entrances] = dfa.start
+    whole = marked.as_bytes().byte_table()
+    borders = np.concatenate([whole, np.full((1, 256), -1, dtype=np.int32)])
+    borders[-1, entrances] = starts
+    product = intersection(
+        Dfa.from_table(table, np.append(dfa.accepting, False), dfa.state_count),
+        Dfa.from_table(borders, np.append(marked.accepting, False), marked.state_count),
+        limit,
+    )
+    if not product.state_count:
+        raise EmptyLanguageError("no text of the constraint goes on after this context")
+    entered = [product.step(product.start, entrance) for entrance in entrances]
+    transitions = product.transitions.copy()
+    transitions[product.start] = -1
+    return _take_marker_out(Dfa(transitions, product.byte_class, product.accepting, product.start)), entered
+
+
+def _take_marker_out(product: Dfa) -> MarkedDfa:
+    """The automaton in which the marker is no byte any more."""
     column = int(product.byte_class[MARKER_BYTE])
     if column == product.byte_class[_NEVER]:  # no markers at all
         markers = np.full(product.state_count, -1, dtype=np.int32)
@@ -73,18 +118,6 @@ def marked_product(
     return MarkedDfa(transitions, byte_class, product.transitions[:, column], product.accepting, product.start)
 
 
-def states_after(marked: MarkedDfa, pieces_of_tokens: Iterable[bytes]) -> list[int]:
-    """The states of `marked` after the bytes of some tokens, with markers only between tokens. Empty if none is left.
-
-    O(bytes), a few states at a time.
-    """
-    alive = {marked.start}
-    for spelled in pieces_of_tokens:
-        alive |= {marked.after_marker(state) for state in alive}
-        alive = {marked.run(spelled, state) for state in alive} - {-1}
-    return sorted(alive)
-
-
 @dataclass(frozen=True, eq=False)
 class PieceAutomaton:
     """The marked product with byte tokens as letters of their own, in flat arrays for kernels.
@@ -93,7 +126,7 @@ class PieceAutomaton:
     `byte_class`: uint8, shape (256,), the class of a byte in the text of a token; `fallback_class`: int32, shape
     (256,), the class of a byte token, -1 if there is none; `marker`: int32, shape (states,), state or -1; `can_stop`:
     uint8, shape (states,), bit 0: the text may end here, bit 1: a border may stand here, bit 2: inside a character that
-    byte tokens have begun. `start`: a state.
+    byte tokens have begun. `starts`: the states in which the text may begin, -1 for dead ones.
     """
 
     table: npt.NDArray[np.int32]
@@ -102,7 +135,7 @@ class PieceAutomaton:
     fallback_class: npt.NDArray[np.int32]
     marker: npt.NDArray[np.int32]
     can_stop: npt.NDArray[np.uint8]
-    start: int
+    starts: tuple[int, ...]
 
     @property
     def state_count(self) -> int:
@@ -117,40 +150,58 @@ class PieceAutomaton:
 ENDS, BORDERS, INSIDE = 1, 2, 4
 
 
-def piece_automaton(product: MarkedDfa, fallback: ByteFallback | None, limit: int = STATE_LIMIT) -> PieceAutomaton:
-    """The automaton of `product`, with byte tokens if there is a `fallback`. LimitExceeded past `limit` states."""
-    table: npt.NDArray[np.int32] = product.transitions
-    marker: npt.NDArray[np.int32] = product.marker
-    accepting: npt.NDArray[np.bool_] = product.accepting
-    inside = np.zeros(len(marker), dtype=np.bool_)
-    fallback_class = np.full(256, -1, dtype=np.int32)
-    start = product.start
-    if fallback is not None:
-        table, marker, accepting, inside, fallback_class = _add_fallback(product, fallback, limit)
-        start = 0
+def piece_automaton(
+    product: MarkedDfa,
+    fallback: ByteFallback | None,
+    starts: Sequence[int] | None = None,
+    inside: int = 0,
+    limit: int = STATE_LIMIT,
+) -> PieceAutomaton:
+    """The automaton of `product`, with byte tokens if there is a `fallback`.
+
+    `starts`: states of the product (default: its start); `inside`: the state of the fallback there. LimitExceeded past
+    `limit` states.
+    """
+    starts = (product.start,) if starts is None else tuple(starts)
+    if fallback is None:
+        nowhere = np.zeros(product.state_count, dtype=np.bool_)
+        no_bytes = np.full(256, -1, dtype=np.int32)
+        parts = (product.transitions, product.marker, product.accepting, nowhere, no_bytes)
+    else:
+        *parts, starts = _add_fallback(product, fallback, starts, inside, limit)
+    table, marker, accepting, in_character, fallback_class = parts
     classes = table.shape[1]
-    can_stop = accepting * np.uint8(ENDS) | (marker >= 0) * np.uint8(BORDERS) | inside * np.uint8(INSIDE)
+    can_stop = accepting * np.uint8(ENDS) | (marker >= 0) * np.uint8(BORDERS) | in_character * np.uint8(INSIDE)
     rows = np.where(table >= 0, table * np.int32(classes), np.int32(-1)).astype(np.int32).ravel()
     return PieceAutomaton(
-        rows, classes, np.array(product.byte_class), fallback_class, np.array(marker), can_stop, start
+        rows, classes, np.array(product.byte_class), fallback_class, np.array(marker), can_stop, starts
     )
 
 
-def _add_fallback(product: MarkedDfa, fallback: ByteFallback, limit: int) -> tuple[Any, ...]:
-    """(table, marker, accepting, inside a character, class of each byte token) of product x fallback."""
+def _add_fallback(
+    product: MarkedDfa, fallback: ByteFallback, starts: Sequence[int], inside: int, limit: int
+) -> tuple[Any, ...]:
+    """(table, marker, accepting, inside a character, class of each byte token, starts) of product x fallback."""
     spoken, byte_kinds = fallback.byte_kinds
     both = product.byte_class[spoken].astype(np.int64) * 256 + byte_kinds
     _, first_of, kinds = np.unique(both, return_index=True, return_inverse=True)
     representatives = spoken[first_of]
     plain = product.class_count
+    # One state more, which leads to the starts by letters of its own.
+    entrances = np.full((product.state_count + 1, len(starts)), -1, dtype=np.int32)
+    entrances[-1] = starts
     first = np.concatenate(
         [product.transitions, product.marker[:, None], product.transitions[:, product.byte_class[representatives]]],
         axis=1,
     )
+    nothing = np.full((1, first.shape[1]), -1, dtype=np.int32)
+    first = np.concatenate([np.concatenate([first, nothing]), entrances], axis=1)
     between = np.full((len(fallback.table), plain + 1), -1, dtype=np.int32)
     between[0] = 0  # texts of tokens and markers stand between characters
-    second = np.concatenate([between, fallback.table[:, representatives]], axis=1)
-    keys, table = _explore_pairs_kernel(first, second, product.start, 0, _BOTH, limit)
+    entered = np.full((len(fallback.table), len(starts)), -1, dtype=np.int32)
+    entered[0] = inside
+    second = np.concatenate([between, fallback.table[:, representatives], entered], axis=1)
+    keys, table = _explore_pairs_kernel(first, second, product.state_count, 0, _BOTH, limit)
     if len(keys) > limit:
         raise LimitExceeded(
             f"the constraint with byte fallback needs more than {limit} states: raise max_states",
@@ -158,15 +209,17 @@ def _add_fallback(product: MarkedDfa, fallback: ByteFallback, limit: int) -> tup
             value=limit,
         )
     width = len(fallback.table) + 1
-    inside = keys % width != 1
-    accepting = product.accepting[keys // width - 1] & ~inside
+    in_character = keys % width != 1
+    accepting = np.append(product.accepting, False)[keys // width - 1] & ~in_character
     live = accepting.copy()
     while _spread_back_kernel(table, live):
         pass
     table[~live[table] & (table >= 0)] = -1
     fallback_class = np.full(256, -1, dtype=np.int32)
     fallback_class[spoken] = plain + 1 + kinds.ravel()
-    return table, table[:, plain].copy(), accepting, inside, fallback_class
+    begin = first.shape[1] - len(starts)
+    found = tuple(table[0, begin:].tolist())
+    return np.ascontiguousarray(table[:, :begin]), table[:, plain].copy(), accepting, in_character, fallback_class, found
 
 
 @kernel

@@ -45,7 +45,16 @@ def load_huggingface(path: Path, end: Sequence[str] = (), size: int | None = Non
     token), MissingDependency, VocabularyError (`size` too small).
     """
     data = read_file(path)
-    spec = parse_json(path, data)
+    return load_content(path, parse_json(path, data), data, end, size, name)
+
+
+def load_content(
+    path: Path, spec: dict[str, Any], data: bytes, end: Sequence[str] = (), size: int | None = None, name: str = "hf"
+) -> LoadedTokenizer:
+    """The tokenizer.json with the content `spec`, as bytes `data`. `path`: where it is from, for messages.
+
+    For loaders of other files that say the same. The rest is as for `load_huggingface`.
+    """
     model = spec.get("model")
     if not isinstance(model, dict):
         raise TokenizerError(f"{path}: this is not a tokenizer.json: it has no object 'model'")

@@ -44,8 +44,8 @@ class LoadedTokenizer:
     merges: Callable[[], MergeSource]
 
 
-def read_file(path: Path) -> bytes:
-    """The content of a regular file of at most MAX_FILE_BYTES; TokenizerError names the file and what is wrong."""
+def check_path(path: Path) -> int:
+    """The size in bytes of the regular file at `path`; TokenizerError names the path and what is wrong with it."""
     try:
         if path.is_dir():
             raise TokenizerError(f"{path}: this is a folder; name the tokenizer's file inside it")
@@ -53,13 +53,26 @@ def read_file(path: Path) -> bytes:
             raise TokenizerError(f"{path}: there is no such file")
         if not path.is_file():
             raise TokenizerError(f"{path}: this is not a regular file")
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise TokenizerError(f"{path}: {size} bytes is too large for a tokenizer (at most {MAX_FILE_BYTES})")
-        return path.read_bytes()
+        return path.stat().st_size
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TokenizerError(f"{path}: cannot be read: {reason}") from None
+        raise unreadable(path, error) from None
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a regular file of at most MAX_FILE_BYTES; TokenizerError names the file and what is wrong."""
+    size = check_path(path)
+    if size > MAX_FILE_BYTES:
+        raise TokenizerError(f"{path}: {size} bytes is too large for a tokenizer (at most {MAX_FILE_BYTES})")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError | ValueError) -> TokenizerError:
+    """What to raise when the system refuses to read the file at `path`."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return TokenizerError(f"{path}: cannot be read: {reason}")
 
 
 def parse_json(path: Path, data: bytes) -> dict[str, Any]:

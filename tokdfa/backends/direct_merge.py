@@ -1,0 +1,291 @@
+"""DirectMerge: an explicit automaton over tokens that accepts exactly the proper tokenizations of the texts.
+
+Strategy (002; the theory is in `tokdfa.token_automata.direct_merge`). The constraint becomes an automaton over bytes;
+together with the tokenizer's pre-tokenizer, one that also marks the borders of pieces; over letters, all its texts are
+merged at once, rule by rule. The mask in a state is its row. There are far fewer ways through such an automaton than
+through a token index, so many states have one way on, and a model need not be asked.
+
+The tokens before the text count (`start(context)`): the first token must not merge with the last one, and a piece that
+they have begun goes on. A context without effect on the text shares the table of the empty context. Others get a table
+each, and the last few are kept.
+
+Its limit is size: a text that may stand anywhere makes nearly every token a state. `cartesian_merge` simulates the same
+automaton without building it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tokdfa.automata.graph import token_automaton_to_networkx
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
+from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, merge_rows
+from tokdfa.token_automata.direct_merge_pieces import join_pieces, read_context, refuse_isolated, since_last_cut
+from tokdfa.token_automata.direct_merge_stages import MergeStages
+from tokdfa.token_automata.letter_automaton import letter_automaton, marker_letter
+from tokdfa.token_automata.liveness import cannot_spell
+from tokdfa.token_automata.marked_product import marked_product
+from tokdfa.token_automata.token_rows import TokenRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.token_automata.direct_merge_pieces import Hypotheses, Piece
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: How many tables for contexts, and merged automata that they come from, are kept beside the table of no context.
+CONTEXT_TABLES = 8
+
+
+class DirectMerge(Backend):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "direct_merge"
+    summary: ClassVar[str] = "explicit DFA of the proper tokenizations, by merging all texts at once (DirectMerge)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("minimal", bool, True, "minimise the DFA over bytes before merging and the one over tokens after it"),
+        Option("max_states", int, MAX_STATES, "limit on states, at every step", minimum=1),
+        Option(
+            "max_transitions", int, MAX_TRANSITIONS, "limit on transitions while merging, 250 bytes each", minimum=1
+        ),
+        Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
+    )
+
+    def supports(self, constraint: Constraint) -> Support:
+        if self.vocab.tokenizer is None:
+            return Support(False, "proper tokenization needs a tokenizer; load one by name (tokdfa.load_tokenizer)")
+        return super().supports(constraint)
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        from tokdfa.automata.algebra import minimize, trim
+        from tokdfa.bpe.piece_borders import load_marked_dfa
+        from tokdfa.bpe.rules_cache import load_canonicity
+        from tokdfa.regex.compile import compile_lazy, explicit_dfa
+
+        phases = Phases()
+        tokenizer = self.vocab.tokenizer
+        assert tokenizer is not None  # `supports` has asked
+        with phases.measure("tokenizer"):
+            canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
+            stages = tokenizer.keep("merge_stages", lambda: MergeStages(canonicity))
+        with phases.measure("parse"):
+            automaton = compile_lazy(constraint)
+        with phases.measure("automaton"):
+            dfa = explicit_dfa(automaton, constraint, self.settings["max_states"])
+            dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
+        return ProperIndex(self, constraint, dfa, canonicity, marked, stages, phases)
+
+
+class ProperIndex(CompiledConstraint):
+    """The automaton for a text that begins here, and, when they are asked for, those for texts that go on."""
+
+    def __init__(
+        self,
+        backend: DirectMerge,
+        constraint: Constraint,
+        dfa: Dfa,
+        canonicity: Canonicity,
+        marked: MarkedDfa | None,
+        stages: MergeStages,
+        phases: Phases,
+    ) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        self.dfa, self.phases = dfa, phases
+        self.canonicity, self._marked, self._stages, self._settings = canonicity, marked, stages, backend.settings
+        beginning = read_context(canonicity, marked, ())
+        merged = self._merge(beginning.inside, beginning.hypotheses, phases, self.sizes)
+        with phases.measure("determinize"):
+            rows = self._join(merged)
+            if not rows.state_count:
+                if self.vocab.single_byte_tokens.all():
+                    raise EmptyLanguageError(f"no text of {constraint.name!r} is text to the tokenizer: none is UTF-8")
+                raise cannot_spell(dfa, self.vocab, constraint.name)
+            self.table = self._make_table(rows)
+        self.sizes |= {
+            "states": rows.state_count,
+            "transitions": rows.transition_count,
+            "bytes": self.table.nbytes,
+        }
+        self._merge_after = lru_cache(CONTEXT_TABLES)(self._merge)
+        self._table_after = lru_cache(CONTEXT_TABLES)(self._find_table)
+        self._beginning = (beginning.inside, beginning.hypotheses)
+
+    def _merge(
+        self,
+        inside: int,
+        hypotheses: Hypotheses,
+        phases: Phases | None = None,
+        sizes: dict[str, int] | None = None,
+    ) -> list[tuple[TokenRows, Piece]]:
+        """All merges in the texts that go on where the pre-tokenizer and the byte fallback are in these states.
+
+        One automaton for each piece that a hypothesis has begun; nearly always that is one.
+        """
+        phases, sizes = Phases() if phases is None else phases, {} if sizes is None else sizes
+        max_states, max_transitions = self._settings["max_states"], self._settings["max_transitions"]
+        by_piece: dict[Piece, list[int]] = {}
+        for state, piece in sorted(hypotheses, key=repr):
+            by_piece.setdefault(piece, []).append(state)
+        merged: list[tuple[TokenRows, Piece]] = []
+        nothing: EmptyLanguageError | None = None
+        for piece, states in by_piece.items():
+            with phases.measure("pieces"):
+                try:
+                    product = marked_product(self.dfa, self._marked, states, max_states)
+                except EmptyLanguageError as error:  # no text goes on from here, but perhaps from elsewhere
+                    nothing = error
+                    continue
+                refuse_isolated(product, self.canonicity)
+            with phases.measure("letters"):
+                letters = letter_automaton(product, self.canonicity, inside)
+                sizes["letters_states"] = sizes.get("letters_states", 0) + letters.state_count
+            with phases.measure("merges"):
+                done = merge_rows(letters, self._stages, max_states, max_transitions)
+                sizes["rules_applied"] = sizes.get("rules_applied", 0) + done.rules_applied
+            merged.append((done.rows, piece))
+        if nothing is not None and not merged:
+            raise nothing
+        return merged
+
+    def _join(self, merged: list[tuple[TokenRows, Piece]], refused: frozenset[int] = frozenset()) -> TokenRows:
+        rows = join_pieces(merged, self.canonicity, self._settings["max_states"], refused)
+        return rows.minimal() if self._settings["minimal"] else rows
+
+    def _make_table(self, rows: TokenRows) -> RowTable:
+        return RowTable(rows, self.vocab, self._settings["mask_cache_mb"] << 20)
+
+    def _find_table(self, inside: int, hypotheses: Hypotheses, refused: frozenset[int]) -> RowTable:
+        """The table for texts that go on; `refused`: what would merge with the last token."""
+        if (inside, hypotheses) == self._beginning and not refused:
+            return self.table
+        rows = self._join(self._merge_after(inside, hypotheses), refused)
+        if not rows.state_count:
+            raise self._no_way_on()
+        return self._make_table(rows)
+
+    @property
+    def context_tables(self) -> int:
+        """How many tables for contexts are kept now."""
+        return self._table_after.cache_info().currsize
+
+    def _no_way_on(self) -> UnsupportedConstraint:
+        return UnsupportedConstraint(
+            f"after the given context no text of {self.constraint.name!r} goes on with proper tokens: end the context "
+            "earlier, at a border of pieces"
+        )
+
+    def start(self, context: Sequence[int] = ()) -> _RowMatcher:
+        """A matcher after the tokens `context`, which the first token must not merge with.
+
+        Reading the context costs a few us a token; one that leaves something new open costs as much as compiling.
+        Raises UnsupportedConstraint if no proper sequence goes on from there, VocabularyError for an unknown id,
+        LimitExceeded.
+        """
+        canonicity = self.canonicity
+        tokens = since_last_cut(canonicity, context)
+        if not tokens:
+            return _RowMatcher(self.table)
+        if canonicity.source.isolated:
+            refuse_isolated(marked_product(self.dfa, None), canonicity, self.vocab.spell(tokens))
+        found = read_context(canonicity, self._marked, tokens)
+        if found.last < 0:
+            return _RowMatcher(self.table)
+        try:
+            merged = self._merge_after(found.inside, found.hypotheses)
+        except EmptyLanguageError:
+            raise self._no_way_on() from None
+        first = {token for rows, _ in merged if rows.start >= 0 for token in rows.rows[rows.start]}
+        first.discard(marker_letter(canonicity))
+        refused = {token for token in first if not canonicity.pair_is_canonical(found.last, token)}
+        return _RowMatcher(self._table_after(found.inside, found.hypotheses, frozenset(refused)))
+
+    def transitions(self, state: int) -> dict[int, int]:
+        """The row of a state (0 is the start): token -> state."""
+        return self.table.row(state)
+
+    def to_rows(self) -> TokenRows:
+        """The automaton as dictionaries, made anew at each call."""
+        accepting = self.table.accepting.tolist()
+        return TokenRows([self.table.row(state) for state in range(len(accepting))], accepting, 0)
+
+    def to_networkx(self) -> Any:
+        """The automaton as `tokdfa.automata.graph.token_automaton_to_networkx` makes it, with the bytes of tokens."""
+        rows = self.to_rows()
+        edges = [
+            (state, self.vocab.token_bytes(token), target)
+            for state, row in enumerate(rows.rows)
+            for token, target in row.items()
+        ]
+        return token_automaton_to_networkx(edges, 0, np.flatnonzero(rows.accepting).tolist())
+
+
+class RowTable:
+    """The rows of an automaton in compressed form, with the masks asked for so far. State 0 is the start."""
+
+    def __init__(self, rows: TokenRows, vocab: Vocabulary, cache_bytes: int) -> None:
+        self.vocab = vocab
+        self.table = rows.table(vocab)
+        self.accepting = np.array(rows.accepting, dtype=np.bool_)
+        self.cache = MaskCache(cache_bytes)
+        self._order, self._rank_of = vocab.trie.order, vocab.trie.rank_of
+        self._ends = np.array(vocab.end_tokens, dtype=np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes + self.accepting.nbytes + self.cache.nbytes
+
+    def step(self, state: int, token: int) -> int:
+        """The state after `token`, or -1: binary search in the row."""
+        return self.table.look_up(state, int(self._rank_of[token]))
+
+    def row(self, state: int) -> dict[int, int]:
+        """Token -> state, in the byte order of tokens."""
+        begin, end = self.table.offsets[state : state + 2].tolist()
+        tokens = self._order[self.table.ranks[begin:end]].tolist()
+        return dict(zip(tokens, self.table.targets[begin:end].tolist(), strict=True))
+
+    def make_mask(self, state: int, out: Mask) -> None:
+        """Write the mask of `state` from its row, and keep it."""
+        begin, end = self.table.offsets[state : state + 2].tolist()
+        tokens = self._order[self.table.ranks[begin:end]]
+        if self.accepting[state]:
+            tokens = np.concatenate([tokens, self._ends])
+        _write_tokens_kernel(tokens, out)
+        if len(tokens) <= NARROW:
+            self.cache.keep_narrow(state, tokens)
+        else:
+            self.cache.keep(state, out)
+
+
+class _RowMatcher(StateMatcher[int]):
+    """A matcher over one table."""
+
+    def __init__(self, table: RowTable) -> None:
+        super().__init__(table.vocab, 0)
+        self.table = table
+
+    def _step(self, state: int, token: int) -> int | None:
+        target = self.table.step(state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        return bool(self.table.accepting[state])
+
+    def _fill(self, state: int, out: Mask) -> None:
+        if not self.table.cache.fill(state, out):
+            self.table.make_mask(state, out)
+            self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
+
+    def _fork_empty(self) -> _RowMatcher:
+        return _RowMatcher(self.table)

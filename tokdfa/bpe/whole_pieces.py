@@ -1,0 +1,91 @@
+"""Whole pieces as a small trie of tokens, for automata that read a piece token by token.
+
+Where a piece that is a token becomes that token at once, an improper token t is proper as a complete piece, and the
+merge encoding of its text, e1 .. en, is not (`tokdfa.bpe.canonical`). So a reader of pieces has to know how much of
+such an encoding it has seen since the piece began. The *nodes* are:
+
+- 0 (`PLAIN`): the tokens of this piece so far begin no such encoding;
+- 1 (`ROOT`): the piece has just begun;
+- 2 (`WHOLE`): the piece is one improper token, and has to end here;
+- the others: the piece so far is a prefix e1 .. ek of encodings. A *terminal* node is a complete one: the piece may go
+  on, but not end.
+
+Without whole pieces there is only node 0, which then also begins pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.bpe.merge_rules import Int32
+
+PLAIN, ROOT, WHOLE = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class WholePieces:
+    """`child_starts`: int32, shape (nodes + 1,); the children of node n are ``child_starts[n] .. child_starts[n+1]-1``.
+    `child_tokens`, `child_nodes`: int32; tokens in the byte order of the vocabulary's trie, and where each leads.
+    `terminal`: bool, shape (nodes,). `tokens`: int32, the improper tokens, ascending. `root`: the node at the beginning
+    of a piece.
+    """
+
+    child_starts: Int32
+    child_tokens: Int32
+    child_nodes: Int32
+    terminal: npt.NDArray[np.bool_]
+    tokens: Int32
+    root: int
+
+    @property
+    def node_count(self) -> int:
+        return len(self.terminal)
+
+    def after(self, node: int, token: int) -> int:
+        """The node after a proper `token`. O(children)."""
+        begin, end = self.child_starts[node : node + 2].tolist()
+        found = np.flatnonzero(self.child_tokens[begin:end] == token)
+        return int(self.child_nodes[begin + found[0]]) if len(found) else PLAIN
+
+    def after_all(self, piece: Sequence[int] | None) -> int:
+        """The node after the tokens of a piece so far; None: they begin no encoding."""
+        node = PLAIN if piece is None else self.root
+        for token in piece or ():
+            node = self.after(node, token)
+        return node
+
+
+def build_whole_pieces(canonicity: Canonicity) -> WholePieces:
+    """The trie of `Canonicity.whole_piece_encodings` (1,452 nodes for Llama 3)."""
+    encodings = canonicity.whole_piece_encodings
+    if not encodings:
+        nothing = np.zeros(0, dtype=np.int32)
+        return WholePieces(np.zeros(2, dtype=np.int32), nothing, nothing, np.zeros(1, dtype=np.bool_), nothing, PLAIN)
+    children: list[dict[int, int]] = [{}, {}, {}]
+    terminals = set()
+    for encoding in encodings.values():
+        node = ROOT
+        for token in encoding:
+            if token not in children[node]:
+                children[node][token] = len(children)
+                children.append({})
+            node = children[node][token]
+        terminals.add(node)
+    rank_of = canonicity.vocabulary.trie.rank_of
+    rows = [sorted(row.items(), key=lambda item: int(rank_of[item[0]])) for row in children]
+    starts = np.zeros(len(rows) + 1, dtype=np.int32)
+    np.cumsum([len(row) for row in rows], out=starts[1:])
+    flat = np.array([pair for row in rows for pair in row], dtype=np.int32).reshape(-1, 2)
+    terminal = np.zeros(len(rows), dtype=np.bool_)
+    terminal[sorted(terminals)] = True
+    whole = np.array(sorted(encodings), dtype=np.int32)
+    return WholePieces(starts, flat[:, 0].copy(), flat[:, 1].copy(), terminal, whole, ROOT)

@@ -1,0 +1,188 @@
+"""Proper sequences of tokens for one constraint: what a matcher has to remember, and its masks.
+
+Words. What the tokens so far say about pieces may leave a choice: whether a border stands after "12" of a number shows
+only later. A *hypothesis* is one way of reading them, as the key of a state (`tokdfa.token_automata.proper_table`); a
+matcher holds the last token and all live hypotheses, nearly always one, at most a handful.
+
+A token v may come next *directly*, as part of the same piece: it is a live token of a hypothesis and not forbidden
+after the last token. Or *after a border*, where a hypothesis admits one: then it is a live token of the state behind
+the border, and the last token has no say. So
+
+    mask = (Mdirect AND NOT forbidden(last)) OR Mborder,
+
+Mdirect and Mborder being unions over the hypotheses, kept for each set of them: two or three bit sets a mask.
+
+Source: 002, appendix, section 4.1 (the last token decides); the hypotheses are ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.bpe.canonical import NARROW
+from tokdfa.jit import kernel
+from tokdfa.mask import allocate_mask, mask_to_ids
+from tokdfa.token_automata.marked_product import BORDERS, ENDS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.mask import Mask
+    from tokdfa.token_automata.proper_table import ProperTable
+
+#: The last token (-1: none, the piece has just begun) and the keys of the hypotheses, ascending.
+State = tuple[int, tuple[int, ...]]
+
+
+def begin_state(table: ProperTable) -> State:
+    """The state of a text that begins here."""
+    return -1, tuple(start * table.node_count + table.root for start in table.automaton.starts if start >= 0)
+
+
+class _Choices:
+    """Mdirect and Mborder of one set of hypotheses, packed; as lists of tokens where both are short."""
+
+    __slots__ = ("after_border", "border_tokens", "direct", "direct_tokens")
+
+    def __init__(self, direct: Mask, after_border: Mask) -> None:
+        self.direct, self.after_border = direct, after_border
+        direct_tokens, border_tokens = mask_to_ids(direct), mask_to_ids(after_border)
+        self.direct_tokens: npt.NDArray[np.int32] | None = None
+        self.border_tokens: npt.NDArray[np.int32] | None = None
+        if len(direct_tokens) <= NARROW and len(border_tokens) <= NARROW:
+            self.direct_tokens, self.border_tokens = direct_tokens, border_tokens
+
+    @property
+    def nbytes(self) -> int:
+        return self.direct.nbytes + self.after_border.nbytes
+
+
+class ProperStates:
+    """The states and masks over one table. Immutable to its users, safe to share between threads.
+
+    `max_bytes` bounds the kept bit sets; past it they are made anew.
+    """
+
+    def __init__(self, table: ProperTable, max_bytes: int = 256 << 20) -> None:
+        self.table = table
+        self.canonicity: Canonicity = table.canonicity
+        self._nodes = table.node_count
+        self._choices: dict[tuple[bool, tuple[int, ...]], _Choices] = {}
+        self._kept_bytes, self._max_bytes = 0, max_bytes
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table and of the kept bit sets."""
+        return self.table.nbytes + self._kept_bytes
+
+    def prepare(self, state: State) -> None:
+        """Settle what the first mask needs."""
+        self._make_choices(state[0] < 0, state[1])
+
+    def settle_all(self, state: State) -> None:
+        """Settle all hypotheses that can be reached from `state`. One trie walk each, and more."""
+        agenda = [(key, state[0] < 0) for key in state[1]]
+        seen = set(agenda)
+        while agenda:
+            key, fresh = agenda.pop()
+            _, keys, live = self.table.row(key)
+            self.prepare((-1 if fresh else 0, (key,)))
+            following = [(target, False) for target in np.unique(keys[live]).tolist()]
+            border = -1 if fresh else self._behind_border(key)
+            if border >= 0:
+                following.append((border, True))
+            for found in following:
+                if found not in seen:
+                    seen.add(found)
+                    agenda.append(found)
+
+    def can_end(self, state: State) -> bool:
+        """Whether the text may end."""
+        return any(self._may_stop(key, ENDS) for key in state[1])
+
+    def fill(self, state: State, out: Mask) -> None:
+        """Overwrite `out` with the tokens that may come next, end tokens not included. 1 to 3 us once kept."""
+        last, keys = state
+        choices = self._choices.get((last < 0, keys)) or self._make_choices(last < 0, keys)
+        if last < 0:
+            np.copyto(out, choices.direct)
+            return
+        if choices.direct_tokens is not None:
+            forbidden = self.canonicity.forbidden_after(last)
+            _write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
+        else:
+            _combine_masks_kernel(choices.direct, choices.after_border, self.canonicity.forbidden_after(last), out)
+
+    def step(self, state: State, token: int) -> State | None:
+        """The state after `token`, None if it is not allowed. Some us a hypothesis."""
+        last, keys = state
+        table = self.table
+        found = set()
+        direct = last < 0 or self._may_follow(last, token)
+        for key in keys:
+            if direct:
+                target = table.step(key, token)
+                if target >= 0 and table.is_live(target, token):
+                    found.add(target)
+            border = self._behind_border(key)
+            if border >= 0:
+                target = table.step(border, token)
+                if target >= 0 and table.is_live(target, token):
+                    found.add(target)
+        return (token, tuple(sorted(found))) if found else None
+
+    def _may_follow(self, last: int, token: int) -> bool:
+        """Whether no rule merges across the border of two tokens of one piece."""
+        canonicity = self.canonicity
+        forbidden = canonicity.forbidden_after(last)
+        return not (int(forbidden[token >> 5]) >> (token & 31)) & 1
+
+    def _may_stop(self, key: int, how: int) -> bool:
+        state, node = divmod(key, self._nodes)
+        return bool(self.table.automaton.can_stop[state] & how) and not self.canonicity.whole_pieces.terminal[node]
+
+    def _behind_border(self, key: int) -> int:
+        """The key of the state behind a border, -1 if none may stand here."""
+        if not self._may_stop(key, BORDERS):
+            return -1
+        return int(self.table.automaton.marker[key // self._nodes]) * self._nodes + self.table.root
+
+    def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> _Choices:
+        """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here."""
+        direct, after_border, part = (allocate_mask(self.canonicity.size) for _ in range(3))
+        for key in keys:
+            self.table.live_tokens(key, part)
+            direct |= part
+            border = -1 if fresh else self._behind_border(key)
+            if border >= 0:
+                self.table.live_tokens(border, part)
+                after_border |= part
+        choices = _Choices(direct, after_border)
+        with self.table.lock:
+            if self._kept_bytes > self._max_bytes:
+                self._choices, self._kept_bytes = {}, 0
+            self._choices[fresh, keys] = choices
+            self._kept_bytes += choices.nbytes
+        return choices
+
+
+@kernel
+def _combine_masks_kernel(direct, after_border, forbidden, out):  # type: ignore[no-untyped-def]
+    """out = (direct & ~forbidden) | after_border."""
+    for word in range(len(out)):
+        out[word] = (direct[word] & ~forbidden[word]) | after_border[word]
+
+
+@kernel
+def _write_allowed_tokens_kernel(direct, after_border, forbidden, out):  # type: ignore[no-untyped-def]
+    """The same for lists of tokens."""
+    out[:] = 0
+    for k in range(len(direct)):
+        word, bit = direct[k] >> 5, np.uint32(direct[k] & 31)
+        out[word] |= np.int32(np.uint32(1) << bit) & ~forbidden[word]
+    for k in range(len(after_border)):
+        word, bit = after_border[k] >> 5, np.uint32(after_border[k] & 31)
+        out[word] |= np.int32(np.uint32(1) << bit)

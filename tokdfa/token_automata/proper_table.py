@@ -1,0 +1,564 @@
+"""The table behind proper token masks: which tokens go on from a state, and can the text still be completed?
+
+Words. A *state* is a state of the piece automaton (`tokdfa.token_automata.marked_product`) with a node of the whole
+pieces (`tokdfa.bpe.whole_pieces`), written as one number, its *key*. Its *row* are the tokens that can be read from it
+inside the piece, and where they lead. A pair (state, u) is *live* iff, u being the last token, some proper sequence of
+tokens completes a text of the constraint. The tokens of the row that lead to a live pair are the state's *live tokens*;
+the mask in the state after the token t are its live tokens, but for those forbidden after t.
+
+Liveness. A state is *full* if it is live whatever the last token: where the text may end, where a border may stand
+(a new piece has no last token, and every text has an encoding), or inside a character that byte tokens have begun. For
+any other state q, (q, u) is live iff some live token of q is canonical after u: a least fixpoint (the seed finds it by
+a search over pairs of states of two automata). Instead of pairs, we keep for each state the *suspects*: the tokens that
+all live tokens tried so far refuse to follow. The first live token v brings the tokens that v may not follow (a few
+intervals, `tokdfa.bpe.predecessors`), each further one strikes some off; nearly always nothing is left after a few, and
+the state is as good as full. A pair with a suspect is decided by going through the live tokens.
+
+Only states that a question needs get rows: a mask needs the liveness of its targets, which needs the rows of those that
+are not full, and so on (`_close_kernel`). With a pre-tokenizer nearly all are full, and masks are made when first asked
+for; without one nothing but the ends of texts is full, and the first mask settles all states.
+
+Cost: one trie walk a row; a sweep or three over the rows. Eleven regexes, Mistral v1: 0.1 to 20 ms for all states.
+Source: 002, technical appendix, algorithms 5 and 6 (relevant pairs); the rest is ours.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tokdfa.bpe.intervals import _longer_kernel
+from tokdfa.bpe.pair_test import _find_break_kernel, pair_arrays
+from tokdfa.bpe.predecessors import _list_predecessors_kernel
+from tokdfa.bpe.whole_pieces import WHOLE
+from tokdfa.errors import LimitExceeded
+from tokdfa.jit import kernel
+from tokdfa.token_automata.marked_product import BORDERS, ENDS, INSIDE
+from tokdfa.vocabulary.walk import collect_tokens_kernel
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.mask import Mask
+    from tokdfa.token_automata.marked_product import PieceAutomaton
+
+#: How many new live tokens are collected before they are tried on a state's suspects.
+TRIES = 16
+#: Rows of at most this many tokens have no list of suspects: going through their live tokens is cheap enough.
+SHORT_ROW = 1024
+#: What is known of a state: no live token yet; live but for suspects; live whatever the last token; some live tokens
+#: and a short row, so that every token is a suspect.
+_NONE, _SOME, _ALL, _ASK = 0, 1, 2, 3
+
+
+class _Reader(NamedTuple):
+    """What reading a row needs; see `PieceAutomaton`, `WholePieces` and `TokenTrie` (ranked nodes)."""
+
+    nodes: npt.NDArray[np.uint64]
+    order: npt.NDArray[np.int32]
+    whole_nodes: npt.NDArray[np.uint64]
+    whole_order: npt.NDArray[np.int32]
+    table: npt.NDArray[np.int32]
+    classes: int
+    byte_class: npt.NDArray[np.uint8]
+    fallback_class: npt.NDArray[np.int32]
+    fallback_tokens: npt.NDArray[np.int32]
+    can_stop: npt.NDArray[np.uint8]
+    child_starts: npt.NDArray[np.int32]
+    child_ranks: npt.NDArray[np.int32]
+    child_nodes: npt.NDArray[np.int32]
+    terminal: npt.NDArray[np.bool_]
+    root: int
+
+
+class _Rows(NamedTuple):
+    """The rows made so far. State i has ``keys[i]`` and the entries ``offsets[i] .. offsets[i + 1] - 1``: `tokens`,
+    `targets` (a state, -1 for a full one) and `live`; its live tokens are the first ``live_counts[i]`` of
+    `live_tokens` from ``offsets[i]`` on, in the order in which they were found. `slots` finds a state by its key (open
+    addressing). `status` and the suspects ``suspects[suspect_starts[i] : suspect_ends[i]]``, ascending, say what is
+    known of its liveness; the first ``tried[i]`` live tokens have been tried on them. `counts`: states with rows,
+    states numbered, suspects written.
+    """
+
+    keys: npt.NDArray[np.int64]
+    slots: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.int32]
+    live: npt.NDArray[np.bool_]
+    live_tokens: npt.NDArray[np.int32]
+    live_counts: npt.NDArray[np.int64]
+    tried: npt.NDArray[np.int64]
+    status: npt.NDArray[np.uint8]
+    suspect_starts: npt.NDArray[np.int64]
+    suspect_ends: npt.NDArray[np.int64]
+    suspects: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+
+
+class ProperTable:
+    """Rows and liveness of one constraint for one tokenizer, made as needed. Safe to share between threads."""
+
+    def __init__(self, automaton: PieceAutomaton, canonicity: Canonicity, max_transitions: int = 30_000_000) -> None:
+        self.automaton, self.canonicity, self.max_transitions = automaton, canonicity, max_transitions
+        whole, trie, whole_trie = canonicity.whole_pieces, canonicity.text_trie, canonicity.whole_piece_trie
+        self.node_count, self.root = whole.node_count, whole.root
+        if automaton.state_count * self.node_count > np.iinfo(np.int32).max:
+            raise LimitExceeded(
+                f"{automaton.state_count} states with {self.node_count} nodes of whole pieces do not fit 32 bits: "
+                "lower the constraint's repeat bounds",
+                limit="states",
+                value=np.iinfo(np.int32).max // self.node_count,
+            )
+        fallback = canonicity.fallback
+        self._reader = _Reader(
+            *(trie.ranked_nodes, trie.order, whole_trie.ranked_nodes, whole_trie.order),
+            *(automaton.table, automaton.classes, automaton.byte_class, automaton.fallback_class),
+            np.full(256, -1, dtype=np.int32) if fallback is None else fallback.tokens,
+            automaton.can_stop,
+            *(whole.child_starts, trie.rank_of[whole.child_tokens], whole.child_nodes, whole.terminal, whole.root),
+        )
+        self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
+        self._before = canonicity.predecessors.arrays
+        self._room = len(trie.order) + len(whole_trie.order) + 258
+        self._stack = np.empty(max(trie.depth_limit, whole_trie.depth_limit) + 1, dtype=np.int32)
+        self._row = np.empty(self._room, dtype=np.int32), np.empty(self._room, dtype=np.int32)
+        self._rows = _no_rows()
+        self.lock = threading.RLock()
+
+    @property
+    def settled_states(self) -> int:
+        """How many states have rows."""
+        return int(self._rows.counts[0])
+
+    @property
+    def transitions(self) -> int:
+        """How many entries the rows have."""
+        return int(self._rows.offsets[self.settled_states])
+
+    @property
+    def dead_transitions(self) -> int:
+        """How many of them lead nowhere, the tokens being proper."""
+        return self.transitions - int(self._rows.live[: self.transitions].sum())
+
+    @property
+    def suspect_pairs(self) -> int:
+        """How many pairs (state, last token) are not known to be live without looking closer."""
+        starts, ends = self._rows.suspect_starts, self._rows.suspect_ends
+        return int((ends - starts)[: self.settled_states].sum())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._rows) + self.automaton.nbytes
+
+    def is_full(self, key: int) -> bool:
+        """Whether the state is live whatever the last token, by what it is."""
+        return bool(_is_full_kernel(key, self.node_count, self._reader.can_stop, self._reader.terminal))
+
+    def live_tokens(self, key: int, out: Mask) -> None:
+        """Overwrite `out` with the live tokens of a state. A trie walk and more the first time: 1 us to many ms."""
+        with self.lock:
+            tokens, _, live = self._read_row(key)
+            out.fill(0)
+            _set_tokens_kernel(tokens, live, out)
+
+    def row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """(tokens, the keys they lead to, whether each is live) of a state: int32, int32, bool, an entry each. Copies."""
+        with self.lock:
+            tokens, keys, live = self._read_row(key)
+            return tokens.copy(), keys.copy(), live.copy()
+
+    def _read_row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """`row`, in arrays that the next call overwrites."""
+        tokens, keys = self._row
+        count = int(_read_row_kernel(key, self.node_count, self._reader, self._stack, 0, tokens, keys))
+        if self.is_full(key):
+            self._ensure_states(min(count, self.automaton.state_count * self.node_count))
+            targets = _number_targets_kernel(self.node_count, self._reader, keys, count, *self._rows)
+            self._settle()
+            live = _judge_targets_kernel(tokens, targets, self._rows, self._pair)
+        else:
+            state = self._state(key)
+            begin, end = self._rows.offsets[state : state + 2].tolist()
+            live = self._rows.live[begin:end]
+        return tokens[:count], keys[:count], live
+
+    def is_live(self, key: int, last: int) -> bool:
+        """Whether the pair of a state and the last token is live."""
+        if self.is_full(key):
+            return True
+        with self.lock:
+            return bool(_is_live_kernel(self._state(key), last, self._rows, self._rows.suspects, self._pair))
+
+    def is_live_without_last(self, key: int) -> bool:
+        """Whether the state is live at the beginning of a piece."""
+        if self.is_full(key):
+            return True
+        with self.lock:
+            return bool(self._rows.status[self._state(key)] != _NONE)
+
+    def step(self, key: int, token: int) -> int:
+        """The state after a token that is read inside the piece, whether it is canonical and live or not; -1: none."""
+        automaton, canonicity = self.automaton, self.canonicity
+        state, node = divmod(key, self.node_count)
+        if node == WHOLE and self.node_count > 1:
+            return -1
+        fallback = canonicity.fallback
+        if fallback is not None and fallback.byte_of[token] >= 0:
+            column = automaton.fallback_class[fallback.byte_of[token]]
+            target = int(automaton.table[state * automaton.classes + column]) if column >= 0 else -1
+        elif canonicity.usable[token]:
+            target = self._read(state, token)
+        elif node == self.root and token in canonicity.whole_piece_encodings:
+            target = self._read(state, token)
+            if target < 0 or not automaton.can_stop[target // automaton.classes] & (ENDS | BORDERS):
+                return -1
+            return target // automaton.classes * self.node_count + WHOLE
+        else:
+            return -1
+        if target < 0:
+            return -1
+        child = canonicity.whole_pieces.after(node, token) if node else 0
+        return target // automaton.classes * self.node_count + child
+
+    def _read(self, state: int, token: int) -> int:
+        vocabulary, automaton = self.canonicity.vocabulary, self.automaton
+        begin, end = vocabulary.offsets[token], vocabulary.offsets[token + 1]
+        row = state * automaton.classes
+        return int(_read_token_kernel(automaton.table, automaton.byte_class, vocabulary.byte_data, begin, end, row))
+
+    def _state(self, key: int) -> int:
+        """The number of a state that is not full, its row made and settled. The caller holds the lock."""
+        self._ensure_states(1)
+        state = int(_number_state_kernel(key, self._rows.keys, self._rows.slots, self._rows.counts))
+        self._settle()
+        return state
+
+    def _ensure_states(self, more: int) -> None:
+        """Room for `more` numbered states."""
+        if self._rows.counts[1] + more > len(self._rows.keys):
+            self._rows = _Rows(*_grow_states_kernel(int(self._rows.counts[1] + more), *self._rows))
+
+    def _settle(self) -> None:
+        """Rows for all numbered states, and their liveness."""
+        begin = int(self._rows.counts[0])
+        if begin == self._rows.counts[1]:
+            return
+        self._rows = _Rows(
+            *_close_kernel(self.node_count, self._reader, self._stack, self._room, self.max_transitions, *self._rows)
+        )
+        if self._rows.counts[0] < self._rows.counts[1]:
+            count = int(self._rows.counts[0])
+            self._rows = _no_rows()  # what is half done cannot be gone on with
+            raise LimitExceeded(
+                f"the proper tokens have more than {self.max_transitions} transitions ({count} states done): "
+                "raise max_transitions",
+                limit="max_transitions",
+                value=self.max_transitions,
+            )
+        suspects = _settle_kernel(begin, self._rows, self._pair, self._before)
+        self._rows = self._rows._replace(suspects=suspects)
+
+
+def _no_rows() -> _Rows:
+    """No states yet, and room for some."""
+    states, entries = 64, 1024
+    return _Rows(
+        np.empty(states, dtype=np.int64),
+        np.full(2 * states, -1, dtype=np.int32),
+        np.zeros(states + 1, dtype=np.int64),
+        np.empty(entries, dtype=np.int32),
+        np.empty(entries, dtype=np.int32),
+        np.zeros(entries, dtype=np.bool_),
+        np.empty(entries, dtype=np.int32),
+        np.zeros(states, dtype=np.int64),
+        np.zeros(states, dtype=np.int64),
+        np.zeros(states, dtype=np.uint8),
+        np.zeros(states, dtype=np.int64),
+        np.zeros(states, dtype=np.int64),
+        np.empty(entries, dtype=np.int32),
+        np.zeros(3, dtype=np.int64),
+    )
+
+
+@kernel
+def _read_token_kernel(table, byte_class, byte_data, begin, end, row):  # type: ignore[no-untyped-def]
+    """The row offset after bytes begin .. end-1, or -1."""
+    for position in range(begin, end):
+        row = np.int64(table[row + byte_class[byte_data[position]]])
+        if row < 0:
+            break
+    return row
+
+
+@kernel
+def _is_full_kernel(key, node_count, can_stop, terminal):  # type: ignore[no-untyped-def]
+    """See `ProperTable.is_full`."""
+    stop = can_stop[key // node_count]
+    return (stop & INSIDE) != 0 or ((stop & (ENDS | BORDERS)) != 0 and not terminal[key % node_count])
+
+
+@kernel
+def _read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # type: ignore[no-untyped-def]
+    """Write the row of a state from index `begin` on: tokens and the keys they lead to. Returns where it ends.
+
+    The arrays need room for all tokens of both tries and 258 more.
+    """
+    state, node = key // node_count, key % node_count
+    if node == WHOLE and node_count > 1:
+        return begin
+    first = begin
+    for byte in range(256):  # byte tokens first: nothing merges with them, which soon clears all suspects
+        column = reader.fallback_class[byte]
+        if column >= 0:
+            target = reader.table[state * reader.classes + column]
+            if target >= 0:
+                tokens[first] = reader.fallback_tokens[byte]
+                keys[first] = target // reader.classes * node_count
+                first += 1
+    stack[0] = state * reader.classes
+    spare = len(reader.order)
+    _, end, _, _ = collect_tokens_kernel(
+        reader.nodes, 0, reader.table, reader.byte_class, spare, stack, first, tokens, keys
+    )
+    child, last_child = reader.child_starts[node], reader.child_starts[node + 1]
+    for k in range(first, end):
+        rank = tokens[k]
+        tokens[k] = reader.order[rank]
+        keys[k] = keys[k] // reader.classes * node_count
+        while child < last_child and reader.child_ranks[child] < rank:
+            child += 1
+        if child < last_child and reader.child_ranks[child] == rank:
+            keys[k] += reader.child_nodes[child]
+    if node == reader.root and len(reader.whole_order) > 0:
+        first, spare = end, len(reader.whole_order)
+        stack[0] = state * reader.classes
+        _, stop, _, _ = collect_tokens_kernel(
+            reader.whole_nodes, 0, reader.table, reader.byte_class, spare, stack, first, tokens, keys
+        )
+        for k in range(first, stop):
+            target = keys[k] // reader.classes
+            if reader.can_stop[target] & (ENDS | BORDERS):
+                tokens[end] = reader.whole_order[tokens[k]]
+                keys[end] = target * node_count + WHOLE
+                end += 1
+    return end
+
+
+@kernel
+def _find_slot_kernel(key, keys, slots):  # type: ignore[no-untyped-def]
+    """Where the number of `key` is, or belongs, in `slots`."""
+    slot = ((np.int64(key) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF) >> 24
+    slot &= len(slots) - 1
+    while slots[slot] >= 0 and keys[slots[slot]] != key:
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@kernel
+def _number_state_kernel(key, keys, slots, counts):  # type: ignore[no-untyped-def]
+    """The number of the state `key`, a new one if need be; there must be room."""
+    slot = _find_slot_kernel(key, keys, slots)
+    if slots[slot] < 0:
+        slots[slot] = counts[1]
+        keys[counts[1]] = key
+        counts[1] += 1
+    return slots[slot]
+
+
+@kernel
+def _grow_states_kernel(  # type: ignore[no-untyped-def]
+    least, keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
+    status, suspect_starts, suspect_ends, suspects, counts,
+):  # fmt: skip
+    """The arrays of `_Rows` with room for at least `least` states."""
+    room = len(keys)
+    while room < least:
+        room *= 2
+    new_keys = np.empty(room, dtype=np.int64)
+    new_slots = np.full(2 * room, -1, dtype=np.int32)
+    new_offsets = np.zeros(room + 1, dtype=np.int64)
+    new_live_counts, new_tried = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    new_status = np.zeros(room, dtype=np.uint8)
+    new_starts, new_ends = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    known = counts[1]
+    new_keys[:known] = keys[:known]
+    new_offsets[: counts[0] + 1] = offsets[: counts[0] + 1]
+    new_live_counts[:known], new_tried[:known] = live_counts[:known], tried[:known]
+    new_status[:known] = status[:known]
+    new_starts[:known], new_ends[:known] = suspect_starts[:known], suspect_ends[:known]
+    for state in range(known):
+        new_slots[_find_slot_kernel(new_keys[state], new_keys, new_slots)] = state
+    return (
+        *(new_keys, new_slots, new_offsets, tokens, targets, live, live_tokens, new_live_counts, new_tried),
+        *(new_status, new_starts, new_ends, suspects, counts),
+    )
+
+
+@kernel
+def _number_targets_kernel(  # type: ignore[no-untyped-def]
+    node_count, reader, found, count,
+    keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
+    status, suspect_starts, suspect_ends, suspects, counts,
+):  # fmt: skip
+    """The number of each of the first `count` keys in `found`, -1 for full states: int32. There must be room."""
+    numbers = np.empty(count, dtype=np.int32)
+    for k in range(count):
+        if _is_full_kernel(found[k], node_count, reader.can_stop, reader.terminal):
+            numbers[k] = -1
+        else:
+            numbers[k] = _number_state_kernel(found[k], keys, slots, counts)
+    return numbers
+
+
+@kernel
+def _close_kernel(  # type: ignore[no-untyped-def]
+    node_count, reader, stack, room, max_transitions,
+    keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
+    status, suspect_starts, suspect_ends, suspects, counts,
+):  # fmt: skip
+    """Make the rows of all numbered states and of those that they lead to. Returns the arrays of `_Rows`.
+
+    Stops, with states left, past `max_transitions`.
+    """
+    while counts[0] < counts[1]:
+        state = counts[0]
+        begin = offsets[state]
+        if begin > max_transitions:
+            break
+        while begin + room > len(tokens):
+            tokens, targets = _longer_kernel(tokens), _longer_kernel(targets)
+            live, live_tokens = _longer_kernel(live), _longer_kernel(live_tokens)
+        end = _read_row_kernel(keys[state], node_count, reader, stack, begin, tokens, targets)
+        if counts[1] + (end - begin) > len(keys):
+            (
+                keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
+                status, suspect_starts, suspect_ends, suspects, counts,
+            ) = _grow_states_kernel(
+                counts[1] + (end - begin),
+                *(keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried),
+                *(status, suspect_starts, suspect_ends, suspects, counts),
+            )  # fmt: skip
+        for k in range(begin, end):
+            live[k] = False
+            if _is_full_kernel(targets[k], node_count, reader.can_stop, reader.terminal):
+                targets[k] = -1
+            else:
+                targets[k] = _number_state_kernel(targets[k], keys, slots, counts)
+        offsets[state + 1] = end
+        counts[0] += 1
+    return (
+        *(keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried),
+        *(status, suspect_starts, suspect_ends, suspects, counts),
+    )
+
+
+@kernel
+def _is_live_kernel(state, last, rows, suspects, pair):  # type: ignore[no-untyped-def]
+    """Whether (state, last) is live, by what is known so far."""
+    if rows.status[state] == _NONE or rows.status[state] == _ALL:
+        return rows.status[state] == _ALL
+    if rows.status[state] == _SOME:
+        low, high = rows.suspect_starts[state], rows.suspect_ends[state]
+        end = high
+        while low < high:
+            middle = (low + high) >> 1
+            if suspects[middle] < last:
+                low = middle + 1
+            else:
+                high = middle
+        if low == end or suspects[low] != last:
+            return True
+    first = rows.offsets[state]
+    for k in range(first + rows.tried[state], first + rows.live_counts[state]):
+        if _find_break_kernel(last, rows.live_tokens[k], *pair) < 0:
+            return True
+    return False
+
+
+@kernel
+def _judge_targets_kernel(tokens, targets, rows, pair):  # type: ignore[no-untyped-def]
+    """Which entries are live: bool, one for each of `targets`."""
+    live = np.empty(len(targets), dtype=np.bool_)
+    for k in range(len(targets)):
+        live[k] = targets[k] < 0 or _is_live_kernel(targets[k], tokens[k], rows, rows.suspects, pair)
+    return live
+
+
+@kernel
+def _settle_kernel(begin, rows, pair, before):  # type: ignore[no-untyped-def]
+    """Find the live entries of the states from `begin` on, by sweeps from the last state back until nothing changes.
+
+    Returns the array of suspects, which may have been replaced by a longer one.
+    """
+    count = rows.counts[0]
+    grew = np.zeros(count - begin, dtype=np.int32)  # the last sweep in which a state got live tokens
+    suspects = rows.suspects
+    sweep, changed = 1, True
+    while changed:
+        changed = False
+        for state in range(count - 1, begin - 1, -1):
+            first, end = rows.offsets[state], rows.offsets[state + 1]
+            for k in range(first, end):
+                if rows.live[k]:
+                    continue
+                target = rows.targets[k]
+                if sweep > 1 and (target < begin or grew[target - begin] < sweep - 1):
+                    continue
+                if target >= 0 and not _is_live_kernel(target, rows.tokens[k], rows, suspects, pair):
+                    continue
+                rows.live[k] = True
+                rows.live_tokens[first + rows.live_counts[state]] = rows.tokens[k]
+                rows.live_counts[state] += 1
+                grew[state - begin] = sweep
+                changed = True
+                if end - first <= SHORT_ROW:
+                    rows.status[state] = _ASK
+                elif rows.status[state] != _ALL and rows.live_counts[state] - rows.tried[state] == TRIES:
+                    suspects = _clear_suspects_kernel(state, rows, suspects, pair, before)
+            if end - first > SHORT_ROW and rows.status[state] != _ALL and grew[state - begin] == sweep:
+                suspects = _clear_suspects_kernel(state, rows, suspects, pair, before)
+        sweep += 1
+    return suspects
+
+
+@kernel
+def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore[no-untyped-def]
+    """Try the live tokens found since the last time on the suspects of a state. Returns the array of suspects."""
+    first = rows.offsets[state]
+    if rows.status[state] == _NONE:
+        left = np.sort(_list_predecessors_kernel(rows.live_tokens[first], *before))
+        rows.suspect_starts[state] = rows.counts[2]
+    else:
+        left = suspects[rows.suspect_starts[state] : rows.suspect_ends[state]].copy()
+    remaining = len(left)
+    for k in range(first + rows.tried[state], first + rows.live_counts[state]):
+        if remaining == 0:
+            break
+        kept = 0
+        for j in range(remaining):
+            if _find_break_kernel(left[j], rows.live_tokens[k], *pair) >= 0:
+                left[kept] = left[j]
+                kept += 1
+        remaining = kept
+    rows.tried[state] = rows.live_counts[state]
+    start = rows.suspect_starts[state]
+    if rows.status[state] == _NONE:
+        rows.counts[2] += remaining
+        while rows.counts[2] > len(suspects):
+            suspects = _longer_kernel(suspects)
+    suspects[start : start + remaining] = left[:remaining]
+    rows.suspect_ends[state] = start + remaining
+    rows.status[state] = _SOME if remaining else _ALL
+    return suspects
+
+
+@kernel
+def _set_tokens_kernel(tokens, wanted, mask):  # type: ignore[no-untyped-def]
+    """Set the bits of the tokens that are `wanted`."""
+    for k in range(len(tokens)):
+        if wanted[k]:
+            mask[tokens[k] >> 5] |= np.int32(np.uint32(1) << np.uint32(tokens[k] & 31))

