@@ -23,6 +23,7 @@ LAYERS = (
     "runs",
     "report",
     "cli_progress",
+    "cli_proper",
     "cli",
 )
 PACKAGE = Path(tokdfa.__file__).parent

@@ -190,7 +190,7 @@ def show_proper(
         str | None, typer.Argument(help='A text; or token ids to judge, as in "[1, 2, 3]" or "1 2 3".')
     ] = None,
     tokens: Annotated[str | None, typer.Option("--tokens", help="Token ids to judge, as in 1,2,3.")] = None,
-    cut: Annotated[str | None, typer.Option("--cut", help='Tokens to judge, as a text: "boo|lean: |true".')] = None,
+    cut: Annotated[str | None, typer.Option("--cut", help='Tokens to judge, as a text: " The|od|ore".')] = None,
     after: Annotated[str | None, typer.Option("--after", help="A token (its id or text): what may not follow?")] = None,
     statistics: Annotated[bool, typer.Option("--statistics", help="Figures of the tokenizer's merge rules.")] = False,
     as_text: Annotated[bool, typer.Option("--text", help="What looks like token ids is a text all the same.")] = False,

@@ -58,9 +58,10 @@ def test_random_ranked_pieces_and_borders(
 @given(data=st.data(), texts=words("aé\u20ac", 5))
 def test_random_scored_pieces(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, texts: list[str]) -> None:
     """SentencePiece with byte fallback: é is a token in some of the models, the euro sign in none."""
-    pieces = data.draw(st.lists(st.text("aé", min_size=2, max_size=4), max_size=6, unique=True))
-    letters = ["\u2581", "a", *data.draw(st.sampled_from([["é"], []]))]
-    scores = {text: -float(data.draw(st.integers(1, 5))) for text in pieces} | dict.fromkeys(letters, -9.0)
+    known = data.draw(st.sampled_from(["a", "aé"]))
+    pieces = data.draw(st.lists(st.text(known, min_size=2, max_size=4), max_size=6, unique=True))
+    letters = ["\u2581", *known]
+    scores = {text: -1.0 - place for place, text in enumerate(pieces)} | dict.fromkeys(letters, -9.0)
     bytes_ = {f"<0x{byte:02X}>": 0.0 for byte in range(256)}
     name = scored_pieces(tmp_path_factory.mktemp("t") / "m.model", scores | bytes_, dict.fromkeys(bytes_, 6))
     check_choice(name, texts)
@@ -77,7 +78,7 @@ def test_real_tokenizers_on_random_choices(name: str, alphabet: str) -> None:
     for _ in range(12):
         texts = {"".join(rng.choices(ALPHABETS[alphabet], k=rng.randrange(9))) for _ in range(12)}
         compared += check_choice(name, sorted(texts))
-    assert compared > 300
+    assert compared > 200
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -145,28 +146,38 @@ WALKS: dict[str, Constraint] = {
 }
 
 
-@pytest.mark.parametrize("name", REAL)
-@pytest.mark.parametrize("label", WALKS)
-@pytest.mark.parametrize("lazy", [True, False])
-def test_random_walks_spell_encodings(name: str, label: str, lazy: bool) -> None:
-    """Whatever is generated is what the tokenizer makes of it, and refused tokens would make it something else."""
+def check_walks(name: str, label: str, count: int, **options: bool) -> None:
+    """Whatever is generated is what the tokenizer makes of its text."""
     tokenizer = load_tokenizer(name)
     vocabulary = tokenizer.vocabulary
-    compiled = CartesianMerge(vocabulary, lazy=lazy).compile(WALKS[label])
+    compiled = CartesianMerge(vocabulary, **options).compile(WALKS[label])
     rng = random.Random(f"{name} {label}")
-    finished = 0
-    for _ in range(6 if lazy else 2):
+    for _ in range(count):
         matcher, tokens = compiled.start(), list[int]()
         while len(tokens) < 60:
             found = allowed(matcher, vocabulary)
             assert found, f"dead end after {tokenizer.spell(tokens)!r}"
             if END in found and (rng.random() < 0.3 or found == {END}):
-                finished += 1
                 assert tokenizer.encode(tokenizer.spell(tokens).decode()) == tokens
                 break
             tokens.append(rng.choice(sorted(found - {END})))
             matcher.advance(tokens[-1])
-    assert finished or label in ("string", "json", "lines", "names")
+            complete = tokenizer.spell(tokens).decode(errors="ignore")
+            encoded = tokenizer.encode(complete)
+            # The last tokens may still depend on what follows; those well before the end may not.
+            assert encoded[: len(tokens) - 12] == tokens[: min(len(encoded), len(tokens) - 12)] or len(tokens) < 12
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("label", WALKS)
+def test_random_walks_spell_encodings(name: str, label: str) -> None:
+    check_walks(name, label, 5)
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("label", ["date", "string"])
+def test_random_walks_with_all_states_settled_in_advance(name: str, label: str) -> None:
+    check_walks(name, label, 2, lazy=False)
 
 
 CONTEXTS = [

@@ -35,8 +35,8 @@ def texts():
 
 def test_every_question_has_its_file():
     assert NAMES == [
-        "literal_muting", "quickstart", "regex_speed", "regex_states", "saved_calls", "scaling", "seen_masks", "smoke",
-        "tokens_dfa_ablation", "trie_walk",
+        "canonicity", "literal_muting", "quickstart", "regex_speed", "regex_states", "saved_calls", "scaling",
+        "seen_masks", "smoke", "tokens_dfa_ablation", "trie_walk",
     ]  # fmt: skip
 
 

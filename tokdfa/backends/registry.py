@@ -23,6 +23,7 @@ BUILT_IN: dict[str, str] = {
     "brute_force": "tokdfa.backends.brute_force:BruteForce",
     "token_index": "tokdfa.backends.token_index:TokenIndex",
     "tokens_dfa": "tokdfa.backends.tokens_dfa:TokensDfa",
+    "direct_merge": "tokdfa.backends.direct_merge:DirectMerge",
     "cartesian_merge": "tokdfa.backends.cartesian_merge:CartesianMerge",
     "llguidance": "tokdfa.backends.peers.llguidance_peer:LlguidancePeer",
     "outlines_core": "tokdfa.backends.peers.outlines_core_peer:OutlinesCorePeer",

@@ -13,7 +13,8 @@ count), the number of ``samples`` a median is of, a ``note``; a part that could 
 - ``count``, ``memory``: of `tokdfa.bpe.figures`; ``peak`` is how far the process's memory rises while building;
 - ``forbidden``: the ``quantile`` ``at`` 0, 0.01, .. 1 of how many tokens a token forbids next, over all proper tokens;
 - ``mask``: forbidden masks of narrow and wide lists (`tokdfa.bpe.canonical.NARROW`), the ``first`` of a state and later
-  ones (``again``; wide ones are kept), and the test of one ``pair``, called from Python and ``compiled``;
+  ones (``again``; wide ones are kept); the test of one ``pair`` from Python, and a sequence of two tokens in the
+  compiled judge (``pair judged``), which does it in two ways and reads the bytes as well;
 - ``pieces``, ``texts``: sequences judged by us and by the reference library (`tokdfa.bench.judge_draws`), with the
   number of ``mismatches``, and the first of them as rows ``example``;
 - ``replay``: the seed's way (`tokdfa.bench.canonicity_replay`), for the tokenizers that the settings name.
@@ -51,6 +52,7 @@ from tokdfa.bpe.figures import collect_figures
 from tokdfa.bpe.forest import build_forest
 from tokdfa.bpe.intervals import build_lists
 from tokdfa.bpe.merge_rules import extract_rules, letter_tokens
+from tokdfa.bpe.piece_borders import load_marked_dfa
 from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity, read_or_build, write_canonicity
 from tokdfa.bpe.verify import check_against_reference
 from tokdfa.errors import LimitExceeded, OptionError, TokdfaError, TokenizerError
@@ -61,7 +63,10 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tokdfa.bpe.byte_fallback import ByteFallback
+    from tokdfa.vocabulary.merge_source import MergeSource
     from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: The largest table of tokens x tokens that the replay may make, in bytes.
 MAX_REPLAY_BYTES = 1 << 29
@@ -202,13 +207,16 @@ def _measure_build(figures: _Figures, tokenizer: Tokenizer, repeats: int) -> Non
             derivations = timed("derivations", partial(derive_tokens, rules))
             also = np.zeros(0, dtype=np.int32)
             if source.byte_tokens is not None:
-                letters = letter_tokens(vocabulary, source)
-                build = partial(build_byte_fallback, source.byte_tokens, letters, vocabulary.size)
-                also = timed("byte fallback", build).used_tokens()
+                also = timed("byte fallback", partial(_build_fallback, source, vocabulary)).used_tokens()
             forest = timed("forest", partial(build_forest, derivations, also))
             timed("interval lists", partial(build_lists, rules, derivations, forest))
             timed("total", partial(build_canonicity, tokenizer))
     figures.medians("build", seconds)
+
+
+def _build_fallback(source: MergeSource, vocabulary: Vocabulary) -> ByteFallback:
+    assert source.byte_tokens is not None
+    return build_byte_fallback(source.byte_tokens, letter_tokens(vocabulary, source), vocabulary.size)
 
 
 def _measure_disk(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicity, repeats: int) -> None:
@@ -232,9 +240,8 @@ def _measure_disk(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicit
 
 def _measure_new_processes(figures: _Figures, tokenizer: Tokenizer, count: int) -> None:
     """What a program waits for that has just been started, with and without files on the disk."""
-    seconds: dict[str, list[float]] = {
-        f"{step} from {where}": [] for where in ("scratch", "the disk") for step in _STEPS
-    }
+    steps = _STEPS if load_marked_dfa(tokenizer) is not None else _STEPS[:-1]
+    seconds: dict[str, list[float]] = {}
     for _ in range(count):
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, **ONE_THREAD, "XDG_CACHE_HOME": folder}
@@ -249,10 +256,9 @@ def _measure_new_processes(figures: _Figures, tokenizer: Tokenizer, count: int) 
                 )
                 if run.returncode:
                     raise TokenizerError(f"a new process failed: {run.stderr.strip().splitlines()[-1:]}")
-                for step, value in zip(_STEPS, json.loads(run.stdout), strict=True):
-                    seconds[f"{step} from {where}"].append(value)
-    if count:
-        figures.medians("new process", seconds)
+                for step, value in zip(steps, json.loads(run.stdout), strict=False):
+                    seconds.setdefault(f"{step} from {where}", []).append(value)
+    figures.medians("new process", seconds)
 
 
 def _count(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicity) -> None:
@@ -260,7 +266,7 @@ def _count(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicity) -> N
     found = collect_figures(tokenizer)
     sizes = np.diff(canonicity.lists.list_starts)
     of_tokens = canonicity.lists.state_of[canonicity.forest.order]
-    counts: dict[str, float] = {
+    figures_of: dict[str, float] = {
         "rules": found.rules,
         "proper tokens": found.proper_tokens,
         "improper tokens": found.improper_tokens,
@@ -272,7 +278,7 @@ def _count(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicity) -> N
         "mean list": float(sizes[of_tokens].mean()),
         "largest list": int(sizes.max()),
     }
-    for name, value in counts.items():
+    for name, value in figures_of.items():
         figures.add("count", name, value)
     after = ", ".join(repr(tokenizer.vocabulary.token_bytes(token))[1:] for token in found.largest_after[:3])
     figures.add("count", "most forbidden", found.largest_count, note=after)
@@ -280,8 +286,8 @@ def _count(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicity) -> N
         figures.add("count", "marked states", found.marked_states)
         figures.add("memory", "marked language", found.marked_bytes, "B")
     figures.add("memory", "canonicity", found.memory_bytes, "B")
-    places = np.linspace(0, 1, 101)
-    for at, value in zip(places, np.quantile(canonicity.forbidden_counts[of_tokens], places), strict=True):
+    places, counts = np.linspace(0, 1, 101), canonicity.forbidden_counts[of_tokens]
+    for at, value in zip(places, np.quantile(counts, places, method="nearest"), strict=True):
         figures.add("forbidden", "quantile", value, at=float(at))
 
 
@@ -305,12 +311,13 @@ def _measure_masks(figures: _Figures, canonicity: Canonicity, settings: Settings
                         _, ns = time_call(partial(fresh.forbidden_mask, token, out))
                         seconds[f"{width} {when}"].append(ns * 1e-9)
         pairs = drawn.choice(canonicity.forest.order, (settings.masks * settings.repeats, 2)).tolist()
-        canonicity.pair_is_canonical(*pairs[0])
-        seconds["pair"] = [time_call(lambda pair=pair: canonicity.pair_is_canonical(*pair))[1] * 1e-9 for pair in pairs]
+        test = canonicity.pair_is_canonical
+        test(*pairs[0])
+        seconds["pair"] = [time_call(partial(test, *pair))[1] * 1e-9 for pair in pairs]
         judge = Judge(canonicity)
         rows = TokenSequences.of(drawn.choice(canonicity.forest.order, (COMPILED_PAIRS, 2)).tolist())
         judge.verdicts(rows)
-        seconds["pair compiled"] = [
+        seconds["pair judged"] = [
             time_call(partial(judge.verdicts, rows))[1] * 1e-9 / COMPILED_PAIRS for _ in range(settings.repeats)
         ]
     figures.medians("mask", seconds)
@@ -325,7 +332,7 @@ def _judge(figures: _Figures, group: str, tokenizer: Tokenizer, settings: Settin
         return judge_texts(tokenizer, count, seed, settings.seconds)
 
     run(min(settings.judge, 100))  # so that no kernel is loaded, and no file read, while the clock runs
-    tally, ns = time_call(lambda: run(settings.judge))
+    tally, ns = time_call(partial(run, settings.judge))
     counts = ("judged", "distinct", "proper", "improper", "mismatches", "disputed")
     for name in counts:
         figures.add(group, name, getattr(tally, name))

@@ -31,7 +31,7 @@ from tokdfa.bpe.derivations import merge_letters
 from tokdfa.bpe.explain import explain
 from tokdfa.bpe.pair_test import first_merge
 from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import load_canonicity
+from tokdfa.bpe.rules_cache import HIDDEN_SPACE, load_canonicity
 from tokdfa.bpe.verify import encode_piece
 from tokdfa.errors import OptionError, TokenizerError, VocabularyError
 
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 
 #: How many bytes are merged at once; 2,000 letters take 3 ms.
 CHUNK_BYTES = 2_000
-#: What SentencePiece writes for a space: it reads this character as one, so no encoding gives it back.
-_HIDDEN_SPACE = "\u2581".encode()
-
 
 @dataclass(frozen=True)
 class TextFault:
@@ -220,8 +217,8 @@ def _cut_text(tokenizer: Tokenizer, canonicity: Canonicity, data: bytes) -> list
             return _Loss(error.start, "utf8", f"no text ends here: {shown} of {{}} begins a character without an end")
         return _Loss(error.start, "utf8", f"this is no text: {shown} of {{}} is not UTF-8")
     source = canonicity.source
-    if source.rule == "pieces" and source.unit == "character" and _HIDDEN_SPACE in data:  # SentencePiece
-        return _Loss(data.index(_HIDDEN_SPACE), "lost", "the encoder reads the character U+2581 in {} as a space")
+    if source.rule == "pieces" and source.unit == "character" and HIDDEN_SPACE in data:  # SentencePiece
+        return _Loss(data.index(HIDDEN_SPACE), "lost", "the encoder reads the character U+2581 in {} as a space")
     dfa = load_marked_dfa(tokenizer)
     cut: list[_Stretch] = []
     for begin, end, isolated in _split_isolated(canonicity, data):

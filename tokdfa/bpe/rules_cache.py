@@ -36,6 +36,8 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+#: What SentencePiece writes for a space.
+HIDDEN_SPACE = "\u2581".encode()
 #: The parts of a `Canonicity` that are kept, all made of arrays.
 _PARTS: dict[str, Any] = {
     "rules": MergeRules,
@@ -83,7 +85,10 @@ def build_canonicity(tokenizer: Tokenizer) -> Canonicity:
     derivations = derive_tokens(rules)
     fallback = None
     if source.byte_tokens is not None:
-        fallback = build_byte_fallback(source.byte_tokens, letter_tokens(vocabulary, source), vocabulary.size)
+        known = list(letter_tokens(vocabulary, source))
+        if source.rule == "pieces":  # SentencePiece reads U+2581 as a space, so its bytes stand in no encoding
+            known.append(HIDDEN_SPACE)
+        fallback = build_byte_fallback(source.byte_tokens, known, vocabulary.size)
     forest = build_forest(derivations, np.zeros(0, dtype=np.int32) if fallback is None else fallback.used_tokens())
     return Canonicity(vocabulary, source, rules, derivations, forest, build_lists(rules, derivations, forest), fallback)
 

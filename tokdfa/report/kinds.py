@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.report import (
+    canonicity,
     headlines,
     literal_muting,
     plots,
@@ -28,6 +29,7 @@ _SPECIAL = {
     "scaling": scaling,
     "tokens_dfa_ablation": tokens_dfa_ablation,
     "saved_calls": saved_calls,
+    "canonicity": canonicity,
 }
 
 

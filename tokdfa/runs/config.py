@@ -38,6 +38,7 @@ KINDS: dict[str, str | None] = {
     "scaling": "tokdfa.bench.scaling:run_item",
     "tokens_dfa_ablation": "tokdfa.bench.tokens_dfa_ablation:run_item",
     "saved_calls": "tokdfa.bench.saved_calls:run_item",
+    "canonicity": "tokdfa.bench.canonicity:run_item",
 }
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.token_automata.marked_product import PieceAutomaton
 
-#: How many new live tokens are collected before they are tried on a state's suspects.
+#: How many live tokens, spread over the row, are tried on a state's suspects at a time.
 TRIES = 16
 #: Rows of at most this many tokens have no list of suspects: going through their live tokens is cheap enough.
 SHORT_ROW = 1024
@@ -79,8 +79,8 @@ class _Rows(NamedTuple):
     `targets` (a state, -1 for a full one) and `live`; its live tokens are the first ``live_counts[i]`` of
     `live_tokens` from ``offsets[i]`` on, in the order in which they were found. `slots` finds a state by its key (open
     addressing). `status` and the suspects ``suspects[suspect_starts[i] : suspect_ends[i]]``, ascending, say what is
-    known of its liveness; the first ``tried[i]`` live tokens have been tried on them. `counts`: states with rows,
-    states numbered, suspects written.
+    known of its liveness; the first ``tried[i]`` live tokens have been tried on them, so that the others decide.
+    `counts`: states with rows, states numbered, suspects written.
     """
 
     keys: npt.NDArray[np.int64]
@@ -502,6 +502,7 @@ def _settle_kernel(begin, rows, pair, before):  # type: ignore[no-untyped-def]
         changed = False
         for state in range(count - 1, begin - 1, -1):
             first, end = rows.offsets[state], rows.offsets[state + 1]
+            wait = 4 * TRIES
             for k in range(first, end):
                 if rows.live[k]:
                     continue
@@ -517,8 +518,9 @@ def _settle_kernel(begin, rows, pair, before):  # type: ignore[no-untyped-def]
                 changed = True
                 if end - first <= SHORT_ROW:
                     rows.status[state] = _ASK
-                elif rows.status[state] != _ALL and rows.live_counts[state] - rows.tried[state] == TRIES:
+                elif rows.status[state] == _SOME and rows.live_counts[state] - rows.tried[state] > wait:
                     suspects = _clear_suspects_kernel(state, rows, suspects, pair, before)
+                    wait *= 4
             if end - first > SHORT_ROW and rows.status[state] != _ALL and grew[state - begin] == sweep:
                 suspects = _clear_suspects_kernel(state, rows, suspects, pair, before)
         sweep += 1
@@ -527,24 +529,39 @@ def _settle_kernel(begin, rows, pair, before):  # type: ignore[no-untyped-def]
 
 @kernel
 def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore[no-untyped-def]
-    """Try the live tokens found since the last time on the suspects of a state. Returns the array of suspects."""
-    first = rows.offsets[state]
+    """Try some live tokens, spread over those not tried yet, on the suspects of a state. Returns the array of suspects.
+
+    A state without suspects so far gets those of the live token that has the fewest.
+    """
+    first, tried = rows.offsets[state], rows.tried[state]
+    left_over = rows.live_counts[state] - tried
+    tries = min(TRIES, left_over)
+    for k in range(tries):  # to the front of what is not tried yet
+        place, chosen = first + tried + k, first + tried + k * left_over // tries
+        rows.live_tokens[place], rows.live_tokens[chosen] = rows.live_tokens[chosen], rows.live_tokens[place]
     if rows.status[state] == _NONE:
-        left = np.sort(_list_predecessors_kernel(rows.live_tokens[first], *before))
+        left = _list_predecessors_kernel(rows.live_tokens[first + tried], *before)
+        for k in range(1, tries):
+            if len(left) <= TRIES:
+                break
+            other = _list_predecessors_kernel(rows.live_tokens[first + tried + k], *before)
+            if len(other) < len(left):
+                left = other
+        left = np.sort(left)
         rows.suspect_starts[state] = rows.counts[2]
     else:
         left = suspects[rows.suspect_starts[state] : rows.suspect_ends[state]].copy()
     remaining = len(left)
-    for k in range(first + rows.tried[state], first + rows.live_counts[state]):
+    for k in range(tries):
         if remaining == 0:
             break
         kept = 0
         for j in range(remaining):
-            if _find_break_kernel(left[j], rows.live_tokens[k], *pair) >= 0:
+            if _find_break_kernel(left[j], rows.live_tokens[first + tried + k], *pair) >= 0:
                 left[kept] = left[j]
                 kept += 1
         remaining = kept
-    rows.tried[state] = rows.live_counts[state]
+    rows.tried[state] += tries
     start = rows.suspect_starts[state]
     if rows.status[state] == _NONE:
         rows.counts[2] += remaining
