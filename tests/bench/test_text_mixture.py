@@ -29,7 +29,21 @@ def test_texts_are_as_different_as_they_claim() -> None:
     for kind, texts in of_kind.items():
         assert len(set(texts)) > 0.75 * len(texts), kind
     everything = "".join("".join(texts) for texts in of_kind.values())
-    for wanted in ("'re", "'LL", "\u2019s", "   ", "\r\n", "def ", '": ', "\u0301", "٣", "の", "ко", "שלום", "\U0001f389"):
+    for wanted in (
+        "'re",
+        "'LL",
+        "\u2019s",
+        "   ",
+        "\r\n",
+        "def ",
+        '": ',
+        "\u0301",
+        "٣",
+        "の",
+        "ко",
+        "שלום",
+        "\U0001f389",
+    ):
         assert wanted in everything, wanted
     assert any(text.strip() == "" for text in of_kind["white space"])
     assert any(ord(letter) > 0xFFFF for text in of_kind["all of Unicode"] for letter in text)

@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from tokdfa import mask as masks
 from tokdfa.errors import OptionError, TokdfaError, TokenRefused, UnknownNameError, UnsupportedConstraint
@@ -89,6 +89,7 @@ class Support:
 
 
 YES = Support(True)
+NO_TOKENIZER = Support(False, "proper tokenization needs a tokenizer; load one by name (tokdfa.load_tokenizer)")
 
 
 class Backend(ABC):
@@ -115,6 +116,11 @@ class Backend(ABC):
         self.settings: dict[str, Any] = {
             name: option.check(options.get(name, option.default)) for name, option in known.items()
         }
+
+    @property
+    def token_language(self) -> Literal["all", "proper"]:
+        """Which spellings of a text are allowed: all of them, or only the one that the tokenizer itself would give."""
+        return "all"
 
     def supports(self, constraint: Constraint) -> Support:
         """Yes, or no with the reason. Cheap: looks at the constraint's kind; subclasses may look closer."""

@@ -4,13 +4,16 @@ Strategy (002). The proper tokenizations of a constraint's texts are the sequenc
 proper. Neither condition needs an automaton over tokens to be built for the other: a mask is the intersection of what
 the text allows and what the last token allows. The difficulty is *relevance*: a token may be allowed by both and lead
 nowhere. The seed searches through all pairs of states, in half a minute a regex; here a fixpoint over states settles it
-in milliseconds (`tokdfa.token_automata.proper_table`), and a mask is two bit sets (`tokdfa.token_automata.proper_states`).
+in milliseconds (`tokdfa.token_automata.proper_table`), and a mask is two bit sets
+(`tokdfa.token_automata.proper_states`).
 
 Pre-tokenizers are part of it: the text is read with its borders of pieces (`tokdfa.token_automata.marked_product`).
 
 Options:
 
-- ``relevance``: ``fixpoint``, or ``pairs``, the seed's search, for comparison (`tokdfa.token_automata.relevant_pairs`).
+- ``relevance``: ``fixpoint``, or ``pairs``, the seed's search, for comparison (`tokdfa.token_automata.relevant_pairs`):
+  all at once when compiling, and a mask made anew at each request. ``skip_visited``, ``max_pairs`` and ``max_seconds``
+  are for it alone.
 - ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
 
 The tokens before the text count (`start(context)`), as in `tokdfa.backends.direct_merge`.
@@ -19,10 +22,12 @@ The tokens before the text count (`start(context)`), as in `tokdfa.backends.dire
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
 from tokdfa.token_automata.direct_merge_pieces import read_context, refuse_isolated, since_last_cut
@@ -30,6 +35,7 @@ from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.marked_product import marked_product, marked_product_from, piece_automaton
 from tokdfa.token_automata.proper_states import ProperStates, State, begin_state
 from tokdfa.token_automata.proper_table import ProperTable
+from tokdfa.token_automata.relevant_pairs import MAX_PAIRS, PairStates, RelevantPairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +51,8 @@ if TYPE_CHECKING:
 
 #: How many tables for contexts are kept beside that of the empty context.
 CONTEXT_TABLES = 16
+#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
+INT32 = np.dtype(np.int32)
 
 
 class CartesianMerge(Backend):
@@ -56,15 +64,26 @@ class CartesianMerge(Backend):
     options: ClassVar[tuple[Option, ...]] = (
         Option("relevance", str, "fixpoint", "how dead ends are found", choices=("fixpoint", "pairs")),
         Option("lazy", bool, True, "settle states when a mask first needs them"),
+        Option("skip_visited", bool, False, "leave out what leads to pairs visited before (relevance=pairs only)"),
         Option("minimal", bool, True, "minimise the DFA first"),
         Option("max_states", int, MAX_STATES, "limit on DFA states, before and after the pre-tokenizer", minimum=1),
         Option("max_transitions", int, 30_000_000, "limit on transitions of settled states, 13 bytes each", minimum=1),
+        Option("max_pairs", int, MAX_PAIRS, "limit on visited pairs of states (relevance=pairs only)", minimum=1),
+        Option(
+            *("max_seconds", float, None, "limit on the time of the search (relevance=pairs only)"),
+            minimum=0,
+            optional=True,
+        ),
         Option("mask_mb", int, 256, "limit on kept bit sets, in MB; past it they are made anew", minimum=0),
     )
 
+    @property
+    def token_language(self) -> Literal["all", "proper"]:
+        return "proper"
+
     def supports(self, constraint: Constraint) -> Support:
         if self.vocab.tokenizer is None:
-            return Support(False, "proper tokenization needs a tokenizer; load one by name (tokdfa.load_tokenizer)")
+            return NO_TOKENIZER
         return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -109,9 +128,9 @@ class CompiledCartesianMerge(CompiledConstraint):
         with phases.measure("relevance"):
             if automaton.starts[0] < 0:
                 raise cannot_spell(dfa, self.vocab, constraint.name)
-            self.table = self._make_table(automaton)
-            self.states = self._states_of(self.table)
-            self._begin = begin_state(self.table)
+            self._begin = begin_state(automaton, canonicity.whole_pieces)
+            self.states = self._make_states(automaton, self._begin)
+            self.table = self.states.table
             if self._settings["lazy"]:
                 self.states.prepare(self._begin)
             else:
@@ -180,6 +199,14 @@ class CartesianMergeMatcher(StateMatcher[State]):
     def __init__(self, vocab: Vocabulary, states: ProperStates, start: State) -> None:
         super().__init__(vocab, start)
         self._states = states
+        self._shape = (masks.mask_words(vocab.size),)
+
+    def fill_mask(self, out: Mask) -> None:
+        # with as little Python as possible where nothing is unusual
+        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
+            self._states.fill(self.state, out)
+        else:
+            super().fill_mask(out)
 
     def _step(self, state: State, token: int) -> State | None:
         return self._states.step(state, token)
@@ -189,9 +216,6 @@ class CartesianMergeMatcher(StateMatcher[State]):
 
     def _fill(self, state: State, out: Mask) -> None:
         self._states.fill(state, out)
-        if self._states.can_end(state):
-            for end in self.vocab.end_tokens:
-                masks.set_token(out, end)
 
     def _fork_empty(self) -> CartesianMergeMatcher:
         return CartesianMergeMatcher(self.vocab, self._states, self.state)

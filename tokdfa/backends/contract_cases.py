@@ -12,12 +12,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.errors import EmptyLanguageError, RegexSyntaxError, TokdfaError, VocabularyCannotSpell
+from tokdfa.vocabulary.loading import LoadedTokenizer
+from tokdfa.vocabulary.merge_source import MergeSource
+from tokdfa.vocabulary.tokenizers import Tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -91,7 +96,10 @@ GAPS = Vocabulary([b"a", b"ab", b"c", b""], end_tokens=[3], name="gaps")
 @cache
 def toy_cases() -> tuple[Case, ...]:
     """Cases on small vocabularies; all of them on one backend take a few seconds."""
-    return (*_small_cases(), *_complete_cases(), *_gap_cases(), *_wrong_cases(), *_grammar_cases())
+    return (
+        *(*_small_cases(), *_complete_cases(), *_gap_cases(), *_wrong_cases(), *_grammar_cases()),
+        *_merging_cases(),
+    )
 
 
 def _regex_case(vocab: Vocabulary, regex: Regex, *texts: str, gaps: bool = False) -> Case:
@@ -145,6 +153,73 @@ def _gap_cases() -> list[Case]:
         _regex_case(circle, Regex("c|a+b"), "c", gaps=True),
         Case(f"{unspellable.name} on gaps", GAPS, unspellable, gaps=True, error=VocabularyCannotSpell),
     ]
+
+
+@cache
+def toy_tokenizer() -> Tokenizer:
+    """Byte-pair encoding over all bytes, with merges in an order in which ranks do not rise along every derivation."""
+    from tokdfa.bpe.replay import replay_merges
+
+    pairs = [
+        ("a", "b"),
+        ("b", "c"),
+        ("ab", "c"),
+        ("a", "a"),
+        ("aa", "ab"),
+        (" ", "a"),
+        ("bc", "bc"),
+        ("1", "0"),
+        ("10", "10"),
+    ]
+    pairs += [("ab", "ab"), ("\n", "\n"), (" a", "b"), ("x", "1")]
+    texts = [bytes([byte]) for byte in range(256)] + [(left + right).encode() for left, right in pairs]
+    number = {text: token for token, text in enumerate(texts)}
+    triples = [
+        (number[left.encode()], number[right.encode()], number[(left + right).encode()]) for left, right in pairs
+    ]
+    order = [4, 0, 1, 2, 3, 6, 5, 8, 7, 9, 10, 12, 11]
+    rules = [(*triples[place], rank) for rank, place in enumerate(order)]
+    vocabulary = Vocabulary([*texts, b""], end_tokens=[len(texts)], name="toy merges")
+
+    def encode_piece(piece: bytes) -> list[int]:
+        return replay_merges(piece, rules)
+
+    merges = MergeSource(
+        "pairs",
+        "byte",
+        np.arange(256, dtype=np.int32),
+        encode_piece,
+        read_pairs=lambda: np.array([rule[:3] for rule in rules], dtype=np.int32),
+    )
+    loaded = LoadedTokenizer(
+        vocabulary,
+        lambda text: encode_piece(text.encode()),
+        lambda tokens: vocabulary.spell(tokens).decode(errors="replace"),
+        b"toy",
+        lambda: merges,
+    )
+    return Tokenizer("toy merges", loaded)
+
+
+def _merging_cases() -> list[Case]:
+    """On a vocabulary with a tokenizer, so that proper sequences can be told from others."""
+    tokenizer = toy_tokenizer()
+    vocab = tokenizer.vocabulary
+    plain = [
+        _choice_case(vocab, "abc", "abcbc", "aab", "aaab", "bcbc"),
+        _choice_case(vocab, "", "a", " ab", "ab ab", "aaaaaa"),
+        _choice_case(vocab, "yes", "no"),
+        _regex_case(vocab, Regex("[ab]{1,5}"), "ababa", "aabb", "b"),
+        _regex_case(vocab, Regex("a{0,9}bc?"), "b", "aaaabc", "aaaaaaaaabc"),
+        _regex_case(vocab, Regex("(ab|c){2,4}x1?"), "abcx", "cccabx1"),
+        _regex_case(vocab, Regex("1(0|10){0,4}"), "1", "1101010", "1000"),
+        _regex_case(vocab, Regex("é\n{1,4}|€a"), "é\n\n\n", "€a"),
+        _regex_case(vocab, Regex("(a|b|c)*"), "", "abcabcaab"),
+        _regex_case(vocab, Regex("a*b*"), "aaab", "abbb", ""),
+        _regex_case(vocab, Regex("( ?ab)*c?"), " ab ababc", "c"),
+        _regex_case(vocab, Regex("[^b]{1,3}"), "acc", " a€"),
+    ]
+    return [replace(case, encode=tokenizer.encode) for case in plain]
 
 
 def _wrong_cases() -> list[Case]:

@@ -101,11 +101,11 @@ def _compare_refusal(trial: Trial) -> str | None:
 # Masks.
 
 
-@_law_of_matchers("masks_equal", "Masks are those of the brute force.")
+@_law_of_matchers("masks_equal", "Masks are those of the brute force (of proper sequences: of all encodings).")
 def _masks_equal(trial: Trial) -> str | None:
     if trial.oracle is None:
         raise NotApplicable("no brute force for this")
-    names = (trial.backend.name, "brute_force")
+    names = (trial.backend.name, trial.oracle.backend_name)
     return compare_masks(trial, trial.oracle, names)
 
 
@@ -365,20 +365,27 @@ def _threads(trial: Trial) -> str | None:
 # Texts.
 
 
-@_law_of_matchers("texts_in_language", "can_end() iff what has been spelled is in the language.")
+@_law_of_matchers(
+    "texts_in_language", "can_end() iff what has been spelled is in the language (and, if need be, properly spelled)."
+)
 def _texts_in_language(trial: Trial) -> str | None:
     member = trial.case.member
     if member is None:
         raise NotApplicable("nothing outside tokdfa decides this language")
     for prefix in trial.prefixes:
         matcher, text = trial.at(prefix), trial.vocab.spell(prefix)
-        if (matcher.can_end() or matcher.is_finished()) != member(text):
-            known = "in" if member(text) else "not in"
+        belongs = member(text)
+        if belongs and trial.is_proper and trial.case.encode is not None:
+            belongs = trial.case.encode(text.decode()) == [
+                token for token in prefix if token not in trial.vocab.end_token_set
+            ]
+        if (matcher.can_end() or matcher.is_finished()) != belongs:
+            known = "in" if belongs else "not in"
             return f"{trial.name_prefix(prefix)}: can_end() is {matcher.can_end()}, the text is {known} the language"
     return None
 
 
-@_law_of_matchers("texts_accepted", "Every spelling of a text of the language is accepted.")
+@_law_of_matchers("texts_accepted", "Every spelling (the proper one only, if need be) of a text is accepted.")
 def _texts_accepted(trial: Trial) -> str | None:
     spelled_any = False
     for text in trial.case.texts:
@@ -397,7 +404,10 @@ def _texts_accepted(trial: Trial) -> str | None:
 
 
 def _spellings(trial: Trial, text: bytes) -> Iterator[list[int]]:
-    """Some token sequences that spell `text`: shortest tokens, longest tokens, random ones, the tokenizer's own."""
+    """Some token sequences that spell `text`: shortest tokens, longest tokens, random ones, the tokenizer's own.
+
+    Only the last of them if the backend allows proper sequences only.
+    """
     choose = trial.random(repr(text))
     by_bytes: dict[bytes, list[int]] = {}
     for token in range(trial.vocab.size):
@@ -418,7 +428,7 @@ def _spellings(trial: Trial, text: bytes) -> Iterator[list[int]]:
         return tokens
 
     picks: tuple[Callable[[list[int]], int], ...] = (min, max, choose.choice, choose.choice)
-    for pick in picks:
+    for pick in () if trial.is_proper else picks:
         found = spell(pick)
         if found is not None:
             yield found

@@ -15,6 +15,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.brute_force import BruteForce, BruteForceConstraint
+from tokdfa.backends.encoded_texts import EncodedTexts
 from tokdfa.errors import TokdfaError, TokenRefused
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Trial:
     """A backend and a case. `compiled` is None if compiling failed; then `refusal` is the error.
 
     `oracle`: the brute force on the same case, None for grammars and for the brute force itself. It leaves dead ends
-    of tokens in where the backend declares that it does.
+    of tokens in where the backend declares that it does. For a backend that allows only proper sequences it is the list
+    of all encodings, None where there are too many.
     """
 
     def __init__(self, backend: Backend, case: Case) -> None:
@@ -58,10 +60,23 @@ class Trial:
         return random.Random(f"{self.case.seed} {self.case.name} {purpose}")
 
     @cached_property
-    def oracle(self) -> BruteForceConstraint | None:
+    def oracle(self) -> CompiledConstraint | None:
         """See the class; compiled when first asked for."""
+        if self.is_proper:
+            return self._encodings()
         leaves_dead_ends = self.case.gaps and "no_dead_end_with_gaps" in self.backend.known_differences
         return self.brute_force("bytes" if leaves_dead_ends else "tokens")
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether the backend allows only proper sequences."""
+        return self.backend.token_language == "proper"
+
+    def _encodings(self) -> CompiledConstraint | None:
+        oracle = EncodedTexts(self.vocab)
+        if type(self.backend) is EncodedTexts or not oracle.supports(self.case.constraint):
+            return None
+        return oracle.compile(self.case.constraint)
 
     def brute_force(self, liveness: str) -> BruteForceConstraint | None:
         """The brute force with the given option on this case, if it can take it and is not what is on trial."""

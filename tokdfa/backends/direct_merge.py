@@ -16,12 +16,12 @@ automaton without building it.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from tokdfa.automata.graph import token_automaton_to_networkx
-from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, merge_rows
@@ -62,9 +62,13 @@ class DirectMerge(Backend):
         Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 
+    @property
+    def token_language(self) -> Literal["all", "proper"]:
+        return "proper"
+
     def supports(self, constraint: Constraint) -> Support:
         if self.vocab.tokenizer is None:
-            return Support(False, "proper tokenization needs a tokenizer; load one by name (tokdfa.load_tokenizer)")
+            return NO_TOKENIZER
         return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BUILT_IN: dict[str, str] = {
     "brute_force": "tokdfa.backends.brute_force:BruteForce",
+    "encoded_texts": "tokdfa.backends.encoded_texts:EncodedTexts",
     "token_index": "tokdfa.backends.token_index:TokenIndex",
     "tokens_dfa": "tokdfa.backends.tokens_dfa:TokensDfa",
     "direct_merge": "tokdfa.backends.direct_merge:DirectMerge",

@@ -55,10 +55,10 @@ from tokdfa.bpe.merge_rules import extract_rules, letter_tokens
 from tokdfa.bpe.piece_borders import load_marked_dfa
 from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity, read_or_build, write_canonicity
 from tokdfa.bpe.verify import check_against_reference
-from tokdfa.errors import LimitExceeded, OptionError, TokdfaError, TokenizerError
+from tokdfa.errors import LimitExceeded, OptionError, TokdfaError, TokenizerError, UnknownNameError
 from tokdfa.jit import kernel_folder
 from tokdfa.mask import allocate_mask
-from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,13 +114,18 @@ class Settings(BaseModel):
 
 
 def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError, which names what is wrong."""
+    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
     try:
-        return Settings.model_validate(settings)
+        typed = Settings.model_validate(settings)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    known = tokenizer_names()
+    for name in filter(None, [*typed.replay, typed.trained]):
+        if ":" not in name and name not in known:  # a name that no item has would do nothing, without a word
+            raise UnknownNameError("tokenizer", name, known)
+    return typed
 
 
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
@@ -178,7 +183,9 @@ def _measure(tokenizer: Tokenizer, label: str, settings: Settings, seed: int) ->
     _measure_disk(figures, tokenizer, canonicity, settings.repeats)
     figures.attempt("new process", lambda: _measure_new_processes(figures, tokenizer, settings.processes))
     figures.attempt("count", lambda: _count(figures, tokenizer, canonicity))
-    _measure_masks(figures, canonicity, settings, np.random.default_rng(seed))
+    drawn = np.random.default_rng(seed)
+    _measure_masks(figures, canonicity, settings, drawn)
+    figures.attempt("mask", lambda: _measure_judge(figures, canonicity, settings.repeats, drawn))
     figures.attempt("pieces", lambda: _judge(figures, "pieces", tokenizer, settings, seed))
     figures.attempt("texts", lambda: _judge(figures, "texts", tokenizer, settings, seed))
     if label in settings.replay:
@@ -314,13 +321,18 @@ def _measure_masks(figures: _Figures, canonicity: Canonicity, settings: Settings
         test = canonicity.pair_is_canonical
         test(*pairs[0])
         seconds["pair"] = [time_call(partial(test, *pair))[1] * 1e-9 for pair in pairs]
-        judge = Judge(canonicity)
-        rows = TokenSequences.of(drawn.choice(canonicity.forest.order, (COMPILED_PAIRS, 2)).tolist())
-        judge.verdicts(rows)
-        seconds["pair judged"] = [
-            time_call(partial(judge.verdicts, rows))[1] * 1e-9 / COMPILED_PAIRS for _ in range(settings.repeats)
-        ]
     figures.medians("mask", seconds)
+
+
+def _measure_judge(figures: _Figures, canonicity: Canonicity, repeats: int, drawn: np.random.Generator) -> None:
+    """A sequence of two tokens in the compiled judge."""
+    judge = Judge(canonicity)
+    tokens = drawn.choice(canonicity.forest.order, 2 * COMPILED_PAIRS)
+    pairs = TokenSequences(tokens, np.arange(0, 2 * COMPILED_PAIRS + 1, 2))
+    judge.verdicts(pairs)
+    with collector_off():
+        seconds = [time_call(partial(judge.verdicts, pairs))[1] * 1e-9 for _ in range(repeats)]
+    figures.medians("mask", {"pair judged": [one / COMPILED_PAIRS for one in seconds]})
 
 
 def _judge(figures: _Figures, group: str, tokenizer: Tokenizer, settings: Settings, seed: int) -> None:

@@ -51,7 +51,7 @@ _KEYWORDS = "def return if else for while import from class None True self int s
 _OPERATORS = "= == != += -> => := && || ++ -- ** // /* */ <= >= << >> :: ?. # ; , ( ) [ ] { } < > @ $ % ^ & | ~ ` \\"
 _SPACES = [" ", "  ", "   ", "    ", "        ", "\t", "\t\t", "\n", "\n\n", "\r\n", "\r", "\u00a0", "\u2003", "\u3000"]
 _SPACES += ["\x0b", "\x0c", "\x85", "\u2028", " \n", "\n ", "\t ", " \r\n\r\n "]
-_CONTRACTIONS = ["s", "t", "re", "ve", "m", "ll", "d", "S", "T", "RE", "Ve", "M", "lL", "D", "\u017f", "x", "", "tt"]
+_CONTRACTIONS = ["s", "t", "re", "ve", "m", "ll", "d", "S", "T", "RE", "Ve", "M", "LL", "D", "\u017f", "x", "", "tt"]
 _DIGITS = ["0123456789", "0123456789", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "０１２３４５", "²³¹½Ⅷ①"]
 _SYMBOLS = "!?.,;:-_/\\'\"()[]{}<>@#$%^&*+=|~`…—«»„“”’‘¿¡€£§°±×÷→≠≤√∑🎉👍🏽👩\u200d👧🇫🇷☃\ufe0f\u0301\u0308"
 _SYMBOLS += "\u0903\u200b\u00ad\ufeff"

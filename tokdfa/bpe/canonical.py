@@ -72,7 +72,8 @@ class Canonicity:
         sizes = np.append(0, np.cumsum(lists.ends - lists.starts, dtype=np.int64))
         #: int64, shape (states,): how many tokens each state forbids next.
         self.forbidden_counts: npt.NDArray[np.int64] = np.diff(sizes[lists.list_starts])
-        self._mask_after: dict[int, Mask] = {}  # token -> the mask of its state
+        #: Token -> the packed mask of its state, as far as it is kept; the same dict for ever.
+        self.kept_masks: dict[int, Mask] = {}
         self._mask_of: dict[int, Mask] = {}  # state -> mask
         self._lock = threading.Lock()
 
@@ -200,7 +201,7 @@ class Canonicity:
 
         Empty for tokens that are not proper, as nothing is said about what follows them inside a piece.
         """
-        kept = self._mask_after.get(token)
+        kept = self.kept_masks.get(token)
         if kept is None:
             state = self.state_of(token)
             kept = self._no_tokens if state < 0 else self._keep_mask(token, state)
@@ -215,7 +216,7 @@ class Canonicity:
     def forbidden_mask(self, token: int, out: Mask) -> None:
         """Overwrite `out` with the proper tokens that may not follow `token`: tens of us at first, 1-2 us when kept."""
         check_mask(out, self.size)
-        kept = self._mask_after.get(token)
+        kept = self.kept_masks.get(token)
         if kept is not None:
             np.copyto(out, kept)
             return
@@ -229,7 +230,7 @@ class Canonicity:
     def remove_forbidden(self, token: int, mask: Mask) -> None:
         """Take the tokens that may not follow `token` out of `mask`, in place. Costs as `forbidden_mask`."""
         check_mask(mask, self.size)
-        kept = self._mask_after.get(token)
+        kept = self.kept_masks.get(token)
         if kept is not None:
             _clear_bits_kernel(kept, mask)
             return
@@ -257,8 +258,9 @@ class Canonicity:
             kept.flags.writeable = False
         with self._lock:
             if (len(self._mask_of) + 1) * kept.nbytes > self.mask_bytes:
-                self._mask_of, self._mask_after = {}, {}
-            self._mask_of[state] = self._mask_after[token] = kept
+                self._mask_of.clear()
+                self.kept_masks.clear()
+            self._mask_of[state] = self.kept_masks[token] = kept
         return kept
 
 

@@ -190,7 +190,8 @@ def headlines(data: RunData) -> list[str]:
     ]
     failed = data.results[data.results["status"] != "ok"]
     if len(failed):
-        sentences.append(f"{len(failed)} parts were not measured or not finished: {failure_counts(failed)}.")
+        parts = "1 part was" if len(failed) == 1 else f"{len(failed)} parts were"
+        sentences.append(f"{parts} not measured or not finished: {failure_counts(failed)}.")
     return [sentence for sentence in sentences if sentence]
 
 

@@ -79,7 +79,8 @@ def marked_product_from(
         return product, [product.start for _ in starts]
     if len(starts) > len(_ENTRANCES):
         raise LimitExceeded(
-            f"after this context the pre-tokenizer may be in {len(starts)} states; at most {len(_ENTRANCES)} are followed",
+            f"after this context the pre-tokenizer may be in {len(starts)} states, of which at most "
+            f"{len(_ENTRANCES)} are followed: end the context earlier",
             limit="starts",
             value=len(_ENTRANCES),
         )
@@ -92,17 +93,18 @@ def marked_product_from(
     whole = marked.as_bytes().byte_table()
     borders = np.concatenate([whole, np.full((1, 256), -1, dtype=np.int32)])
     borders[-1, entrances] = starts
-    product = intersection(
+    both = intersection(
         Dfa.from_table(table, np.append(dfa.accepting, False), dfa.state_count),
         Dfa.from_table(borders, np.append(marked.accepting, False), marked.state_count),
         limit,
     )
-    if not product.state_count:
+    if not both.state_count:
         raise EmptyLanguageError("no text of the constraint goes on after this context")
-    entered = [product.step(product.start, entrance) for entrance in entrances]
-    transitions = product.transitions.copy()
-    transitions[product.start] = -1
-    return _take_marker_out(Dfa(transitions, product.byte_class, product.accepting, product.start)), entered
+    entered = [both.step(both.start, entrance) for entrance in entrances]
+    transitions = both.transitions.copy()
+    transitions[both.start] = -1
+    found = Dfa(transitions, both.byte_class, both.accepting, both.start)
+    return _take_marker_out(found), entered
 
 
 def _take_marker_out(product: Dfa) -> MarkedDfa:
@@ -162,26 +164,26 @@ def piece_automaton(
     `starts`: states of the product (default: its start); `inside`: the state of the fallback there. LimitExceeded past
     `limit` states.
     """
-    starts = (product.start,) if starts is None else tuple(starts)
+    begins = (product.start,) if starts is None else tuple(starts)
     if fallback is None:
         nowhere = np.zeros(product.state_count, dtype=np.bool_)
         no_bytes = np.full(256, -1, dtype=np.int32)
-        parts = (product.transitions, product.marker, product.accepting, nowhere, no_bytes)
+        parts: tuple[Any, ...] = (product.transitions, product.marker, product.accepting, nowhere, no_bytes)
     else:
-        *parts, starts = _add_fallback(product, fallback, starts, inside, limit)
+        parts, begins = _add_fallback(product, fallback, begins, inside, limit)
     table, marker, accepting, in_character, fallback_class = parts
     classes = table.shape[1]
     can_stop = accepting * np.uint8(ENDS) | (marker >= 0) * np.uint8(BORDERS) | in_character * np.uint8(INSIDE)
     rows = np.where(table >= 0, table * np.int32(classes), np.int32(-1)).astype(np.int32).ravel()
     return PieceAutomaton(
-        rows, classes, np.array(product.byte_class), fallback_class, np.array(marker), can_stop, starts
+        rows, classes, np.array(product.byte_class), fallback_class, np.array(marker), can_stop, begins
     )
 
 
 def _add_fallback(
     product: MarkedDfa, fallback: ByteFallback, starts: Sequence[int], inside: int, limit: int
-) -> tuple[Any, ...]:
-    """(table, marker, accepting, inside a character, class of each byte token, starts) of product x fallback."""
+) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """(table, marker, accepting, inside a character, class of each byte token) of product x fallback; the starts."""
     spoken, byte_kinds = fallback.byte_kinds
     both = product.byte_class[spoken].astype(np.int64) * 256 + byte_kinds
     _, first_of, kinds = np.unique(both, return_index=True, return_inverse=True)
@@ -219,7 +221,8 @@ def _add_fallback(
     fallback_class[spoken] = plain + 1 + kinds.ravel()
     begin = first.shape[1] - len(starts)
     found = tuple(table[0, begin:].tolist())
-    return np.ascontiguousarray(table[:, :begin]), table[:, plain].copy(), accepting, in_character, fallback_class, found
+    parts = (np.ascontiguousarray(table[:, :begin]), table[:, plain].copy(), accepting, in_character, fallback_class)
+    return parts, found
 
 
 @kernel

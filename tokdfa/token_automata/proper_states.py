@@ -23,7 +23,7 @@ import numpy as np
 
 from tokdfa.bpe.canonical import NARROW
 from tokdfa.jit import kernel
-from tokdfa.mask import allocate_mask, mask_to_ids
+from tokdfa.mask import allocate_mask, mask_to_ids, set_token
 from tokdfa.token_automata.marked_product import BORDERS, ENDS
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class ProperStates:
         self._nodes = table.node_count
         self._choices: dict[tuple[bool, tuple[int, ...]], _Choices] = {}
         self._kept_bytes, self._max_bytes = 0, max_bytes
+        #: The masks of forbidden successors that the canonicity keeps at the moment.
+        self._forbidden = self.canonicity.kept_masks
 
     @property
     def nbytes(self) -> int:
@@ -104,17 +106,21 @@ class ProperStates:
         return any(self._may_stop(key, ENDS) for key in state[1])
 
     def fill(self, state: State, out: Mask) -> None:
-        """Overwrite `out` with the tokens that may come next, end tokens not included. 1 to 3 us once kept."""
+        """Overwrite `out` with the tokens that may come next, end tokens included. 1 to 3 us once kept."""
         last, keys = state
-        choices = self._choices.get((last < 0, keys)) or self._make_choices(last < 0, keys)
+        choices = self._choices.get((last < 0, keys))
+        if choices is None:
+            choices = self._make_choices(last < 0, keys)
         if last < 0:
             np.copyto(out, choices.direct)
             return
-        if choices.direct_tokens is not None:
+        forbidden = self._forbidden.get(last)
+        if forbidden is None:
             forbidden = self.canonicity.forbidden_after(last)
+        if choices.direct_tokens is not None:
             _write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
         else:
-            _combine_masks_kernel(choices.direct, choices.after_border, self.canonicity.forbidden_after(last), out)
+            _combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
 
     def step(self, state: State, token: int) -> State | None:
         """The state after `token`, None if it is not allowed. Some us a hypothesis."""
@@ -151,7 +157,10 @@ class ProperStates:
         return int(self.table.automaton.marker[key // self._nodes]) * self._nodes + self.table.root
 
     def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> _Choices:
-        """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here."""
+        """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here.
+
+        End tokens are in the one that the last token has no say in.
+        """
         direct, after_border, part = (allocate_mask(self.canonicity.size) for _ in range(3))
         for key in keys:
             self.table.live_tokens(key, part)
@@ -160,6 +169,10 @@ class ProperStates:
             if border >= 0:
                 self.table.live_tokens(border, part)
                 after_border |= part
+        if any(self._may_stop(key, ENDS) for key in keys):
+            ends = direct if fresh else after_border
+            for end in self.canonicity.vocabulary.end_tokens:
+                set_token(ends, end)
         choices = _Choices(direct, after_border)
         with self.table.lock:
             if self._kept_bytes > self._max_bytes:

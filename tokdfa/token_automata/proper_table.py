@@ -115,11 +115,21 @@ class ProperTable:
             )
         fallback = canonicity.fallback
         self._reader = _Reader(
-            *(trie.ranked_nodes, trie.order, whole_trie.ranked_nodes, whole_trie.order),
-            *(automaton.table, automaton.classes, automaton.byte_class, automaton.fallback_class),
-            np.full(256, -1, dtype=np.int32) if fallback is None else fallback.tokens,
-            automaton.can_stop,
-            *(whole.child_starts, trie.rank_of[whole.child_tokens], whole.child_nodes, whole.terminal, whole.root),
+            nodes=trie.ranked_nodes,
+            order=trie.order,
+            whole_nodes=whole_trie.ranked_nodes,
+            whole_order=whole_trie.order,
+            table=automaton.table,
+            classes=automaton.classes,
+            byte_class=automaton.byte_class,
+            fallback_class=automaton.fallback_class,
+            fallback_tokens=np.full(256, -1, dtype=np.int32) if fallback is None else fallback.tokens,
+            can_stop=automaton.can_stop,
+            child_starts=whole.child_starts,
+            child_ranks=trie.rank_of[whole.child_tokens],
+            child_nodes=whole.child_nodes,
+            terminal=whole.terminal,
+            root=whole.root,
         )
         self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
         self._before = canonicity.predecessors.arrays
@@ -166,7 +176,7 @@ class ProperTable:
             _set_tokens_kernel(tokens, live, out)
 
     def row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """(tokens, the keys they lead to, whether each is live) of a state: int32, int32, bool, an entry each. Copies."""
+        """(tokens, the keys they lead to, whether each is live) of a state: int32, int32, bool, copies."""
         with self.lock:
             tokens, keys, live = self._read_row(key)
             return tokens.copy(), keys.copy(), live.copy()
