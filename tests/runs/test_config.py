@@ -340,3 +340,12 @@ def test_a_special_kind_checks_its_settings(tmp_path, dice, old, new, where, sai
     with pytest.raises(ConfigError, match=said) as caught:
         load(tmp_path, SPECIAL.replace(old, new))
     assert caught.value.where == where
+
+
+def test_a_setting_may_be_the_content_of_a_file(tmp_path, dice):
+    (tmp_path / "grid.yaml").write_text("[3, 4]")
+    config = load(tmp_path, SPECIAL.replace("[1, 2]", "{file: grid.yaml}"))
+    assert config.settings == {"sides": 6, "grid": [3, 4]}
+    with pytest.raises(ConfigError, match="there is no file") as caught:
+        load(tmp_path, SPECIAL.replace("[1, 2]", "{file: nowhere.yaml}"))
+    assert caught.value.where == "settings.grid.file"

@@ -128,9 +128,9 @@ class CompiledCartesianMerge(CompiledConstraint):
         with phases.measure("relevance"):
             if automaton.starts[0] < 0:
                 raise cannot_spell(dfa, self.vocab, constraint.name)
-            self._begin = begin_state(automaton, canonicity.whole_pieces)
-            self.states = self._make_states(automaton, self._begin)
+            self.states = self._make_states(automaton)
             self.table = self.states.table
+            self._begin = begin_state(self.table)
             if self._settings["lazy"]:
                 self.states.prepare(self._begin)
             else:
@@ -144,6 +144,8 @@ class CompiledCartesianMerge(CompiledConstraint):
             "dead_transitions": self.table.dead_transitions,
             "bytes": self.states.nbytes,
         }
+        if isinstance(self.table, RelevantPairs):
+            self.sizes |= {"pairs": self.table.visited_pairs, "edges": self.table.edges}
 
     def start(self, context: Sequence[int] = ()) -> CartesianMergeMatcher:
         """A matcher after the tokens `context`, which the first token must not merge with.
@@ -160,7 +162,7 @@ class CompiledCartesianMerge(CompiledConstraint):
         if found.last < 0:
             return CartesianMergeMatcher(self.vocab, self.states, self._begin)
         try:
-            states, keys = self._states_after(found.inside, found.hypotheses)
+            states, keys = self._states_after(found.inside, found.hypotheses, found.last if self._by_pairs else -1)
         except EmptyLanguageError:
             states, keys = self.states, ()
         alive = tuple(key for key in keys if states.table.is_live(key, found.last))
@@ -171,26 +173,36 @@ class CompiledCartesianMerge(CompiledConstraint):
             )
         return CartesianMergeMatcher(self.vocab, states, (found.last, alive))
 
-    def _find_states(self, inside: int, hypotheses: Hypotheses) -> tuple[ProperStates, tuple[int, ...]]:
-        """The states of texts that go on with these hypotheses, and the keys they begin with."""
+    def _find_states(self, inside: int, hypotheses: Hypotheses, last: int) -> tuple[ProperStates, tuple[int, ...]]:
+        """The states of texts that go on with these hypotheses, and the keys they begin with.
+
+        `last`: the last token for a search over pairs, which begins with it; -1 otherwise.
+        """
         whole = self._canonicity.whole_pieces
         listed = sorted(hypotheses, key=repr)
         product, starts = marked_product_from(
             self.dfa, self._marked, [state for state, _ in listed], self._settings["max_states"]
         )
         automaton = piece_automaton(product, self._canonicity.fallback, starts, inside, self._settings["max_states"])
-        table = self._make_table(automaton)
         nodes = [whole.after_all(piece) for _, piece in listed]
-        keys = {
-            start * table.node_count + node for start, node in zip(automaton.starts, nodes, strict=True) if start >= 0
+        found = {
+            start * whole.node_count + node for start, node in zip(automaton.starts, nodes, strict=True) if start >= 0
         }
-        return self._states_of(table), tuple(sorted(keys))
+        keys = tuple(sorted(found))
+        return self._make_states(automaton, (last, keys)), keys
 
-    def _make_table(self, automaton: PieceAutomaton) -> ProperTable:
-        return ProperTable(automaton, self._canonicity, self._settings["max_transitions"])
+    @property
+    def _by_pairs(self) -> bool:
+        return bool(self._settings["relevance"] == "pairs")
 
-    def _states_of(self, table: ProperTable) -> ProperStates:
-        return ProperStates(table, self._settings["mask_mb"] << 20)
+    def _make_states(self, automaton: PieceAutomaton, start: State | None = None) -> ProperStates:
+        """The states over one automaton. `start`: where a search over pairs begins, if not where the text does."""
+        settings = self._settings
+        if not self._by_pairs:
+            table = ProperTable(automaton, self._canonicity, settings["max_transitions"])
+            return ProperStates(table, settings["mask_mb"] << 20)
+        limits = {name: settings[name] for name in ("max_transitions", "max_pairs", "max_seconds", "skip_visited")}
+        return PairStates(RelevantPairs(automaton, self._canonicity, start, **limits))
 
 
 class CartesianMergeMatcher(StateMatcher[State]):

@@ -15,7 +15,9 @@ Without whole pieces there is only node 0, which then also begins pieces.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,11 +52,16 @@ class WholePieces:
     def node_count(self) -> int:
         return len(self.terminal)
 
+    @cached_property
+    def children(self) -> list[dict[int, int]]:
+        """For each node: token -> node."""
+        starts, tokens, nodes = self.child_starts.tolist(), self.child_tokens.tolist(), self.child_nodes.tolist()
+        rows = [slice(begin, end) for begin, end in itertools.pairwise(starts)]
+        return [dict(zip(tokens[row], nodes[row], strict=True)) for row in rows]
+
     def after(self, node: int, token: int) -> int:
-        """The node after a proper `token`. O(children)."""
-        begin, end = self.child_starts[node : node + 2].tolist()
-        found = np.flatnonzero(self.child_tokens[begin:end] == token)
-        return int(self.child_nodes[begin + found[0]]) if len(found) else PLAIN
+        """The node after a proper `token`."""
+        return self.children[node].get(token, PLAIN)
 
     def after_all(self, piece: Sequence[int] | None) -> int:
         """The node after the tokens of a piece so far; None: they begin no encoding."""

@@ -43,6 +43,8 @@ def resolve(path: Path) -> ExperimentConfig:
     kind = raw.get("kind", "backends")
     checks.require_known(source, ("kind",), "kind of experiment", kind, KINDS)
     _check_keys(source, raw, kind)
+    if isinstance(raw.get("settings"), dict):
+        fields["settings"] = {key: _setting(source, key, value) for key, value in raw["settings"].items()}
     fields["tokenizers"] = _tokenizers(source, raw)
     fields["constraints"] = _constraints(source, raw)
     fields["limits"] = checks.as_model(source, Limits, raw.get("limits", {}), ("limits",))
@@ -275,6 +277,13 @@ def _measures(source: YamlSource, raw: dict[str, Any]) -> list[str]:
     if not given:
         raise source.error("there is nothing to measure", ("measures",))
     return [measure for measure in MEASURES if measure in given]
+
+
+def _setting(source: YamlSource, key: Any, value: Any) -> Any:
+    """A setting; ``{file: NAME}`` stands for what that file, beside the experiment's, holds."""
+    if not isinstance(value, dict) or set(value) != {"file"}:
+        return value
+    return checks.read_beside(source, value["file"], ("settings", key, "file")).data
 
 
 def _check_settings(source: YamlSource, config: ExperimentConfig) -> None:

@@ -72,6 +72,9 @@ class ProperStates:
         self._nodes = table.node_count
         self._choices: dict[tuple[bool, tuple[int, ...]], _Choices] = {}
         self._kept_bytes, self._max_bytes = 0, max_bytes
+        automaton = table.automaton
+        self._can_stop, self._marker = automaton.can_stop.data, automaton.marker.data
+        self._terminal = self.canonicity.whole_pieces.terminal.data
         #: The masks of forbidden successors that the canonicity keeps at the moment.
         self._forbidden = self.canonicity.kept_masks
 
@@ -123,38 +126,39 @@ class ProperStates:
             _combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
 
     def step(self, state: State, token: int) -> State | None:
-        """The state after `token`, None if it is not allowed. Some us a hypothesis."""
+        """The state after `token`, None if it is not allowed. 3 to 8 us a hypothesis."""
         last, keys = state
-        table = self.table
-        found = set()
+        step = self.table.step
+        found = []
         direct = last < 0 or self._may_follow(last, token)
         for key in keys:
-            if direct:
-                target = table.step(key, token)
-                if target >= 0 and table.is_live(target, token):
-                    found.add(target)
-            border = self._behind_border(key)
-            if border >= 0:
-                target = table.step(border, token)
-                if target >= 0 and table.is_live(target, token):
-                    found.add(target)
-        return (token, tuple(sorted(found))) if found else None
+            target = step(key, token) if direct else -1
+            if target >= 0:
+                found.append(target)
+            border = -1 if last < 0 else self._behind_border(key)
+            target = step(border, token) if border >= 0 else -1
+            if target >= 0:
+                found.append(target)
+        if len(found) > 1:
+            found = sorted(set(found))
+        return (token, tuple(found)) if found else None
 
     def _may_follow(self, last: int, token: int) -> bool:
         """Whether no rule merges across the border of two tokens of one piece."""
-        canonicity = self.canonicity
-        forbidden = canonicity.forbidden_after(last)
-        return not (int(forbidden[token >> 5]) >> (token & 31)) & 1
+        forbidden = self._forbidden.get(last)
+        if forbidden is None:
+            forbidden = self.canonicity.forbidden_after(last)
+        return not forbidden.item(token >> 5) >> (token & 31) & 1
 
     def _may_stop(self, key: int, how: int) -> bool:
         state, node = divmod(key, self._nodes)
-        return bool(self.table.automaton.can_stop[state] & how) and not self.canonicity.whole_pieces.terminal[node]
+        return bool(self._can_stop[state] & how) and not (node and self._terminal[node])
 
     def _behind_border(self, key: int) -> int:
         """The key of the state behind a border, -1 if none may stand here."""
         if not self._may_stop(key, BORDERS):
             return -1
-        return int(self.table.automaton.marker[key // self._nodes]) * self._nodes + self.table.root
+        return self._marker[key // self._nodes] * self._nodes + self.table.root
 
     def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> _Choices:
         """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here.

@@ -131,6 +131,13 @@ class ProperTable:
             terminal=whole.terminal,
             root=whole.root,
         )
+        # What `step` reads: views, as indexing a numpy array from Python is twice as slow.
+        self._table, self._classes, self._can_stop = automaton.table.data, automaton.classes, automaton.can_stop.data
+        self._fallback_class = automaton.fallback_class.data
+        self._byte_of = None if fallback is None else fallback.byte_of.data
+        self._usable, self._offsets = canonicity.usable.data, canonicity.vocabulary.offsets.data
+        self._whole_tokens, self._children = canonicity.whole_piece_encodings, whole.children
+        self._texts = automaton.table, automaton.byte_class, canonicity.vocabulary.byte_data
         self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
         self._before = canonicity.predecessors.arrays
         self._room = len(trie.order) + len(whole_trie.order) + 258
@@ -211,34 +218,37 @@ class ProperTable:
             return bool(self._rows.status[self._state(key)] != _NONE)
 
     def step(self, key: int, token: int) -> int:
-        """The state after a token that is read inside the piece, whether it is canonical and live or not; -1: none."""
-        automaton, canonicity = self.automaton, self.canonicity
-        state, node = divmod(key, self.node_count)
-        if node == WHOLE and self.node_count > 1:
-            return -1
-        fallback = canonicity.fallback
-        if fallback is not None and fallback.byte_of[token] >= 0:
-            column = automaton.fallback_class[fallback.byte_of[token]]
-            target = int(automaton.table[state * automaton.classes + column]) if column >= 0 else -1
-        elif canonicity.usable[token]:
+        """The state after a token that is read inside the piece, -1 if none. Whether it is canonical is not asked.
+
+        If the pair of that state and the token is not live, -1 as well. 2 us where the state is full.
+        """
+        nodes = self.node_count
+        state, node = divmod(key, nodes) if nodes > 1 else (key, 0)
+        byte = self._byte_of[token] if self._byte_of is not None else -1
+        if byte >= 0:
+            column = self._fallback_class[byte]
+            target = self._table[state * self._classes + column] if column >= 0 else -1
+        elif self._usable[token] and (node != WHOLE or nodes == 1):
             target = self._read(state, token)
-        elif node == self.root and token in canonicity.whole_piece_encodings:
+        elif node == self.root and token in self._whole_tokens:
             target = self._read(state, token)
-            if target < 0 or not automaton.can_stop[target // automaton.classes] & (ENDS | BORDERS):
+            if target < 0 or not self._can_stop[target // self._classes] & (ENDS | BORDERS):
                 return -1
-            return target // automaton.classes * self.node_count + WHOLE
+            return target // self._classes * nodes + WHOLE
         else:
             return -1
         if target < 0:
             return -1
-        child = canonicity.whole_pieces.after(node, token) if node else 0
-        return target // automaton.classes * self.node_count + child
+        target //= self._classes
+        node = self._children[node].get(token, 0) if node else 0
+        found = target * nodes + node
+        if self._can_stop[target] and not node:  # full, whatever the bits
+            return found
+        return found if self.is_live(found, token) else -1
 
     def _read(self, state: int, token: int) -> int:
-        vocabulary, automaton = self.canonicity.vocabulary, self.automaton
-        begin, end = vocabulary.offsets[token], vocabulary.offsets[token + 1]
-        row = state * automaton.classes
-        return int(_read_token_kernel(automaton.table, automaton.byte_class, vocabulary.byte_data, begin, end, row))
+        begin, end = self._offsets[token], self._offsets[token + 1]
+        return int(_read_token_kernel(*self._texts, begin, end, state * self._classes))
 
     def _state(self, key: int) -> int:
         """The number of a state that is not full, its row made and settled. The caller holds the lock."""

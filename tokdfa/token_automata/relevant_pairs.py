@@ -33,9 +33,9 @@ import numpy as np
 from tokdfa.bpe.intervals import _longer_kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.mask import allocate_mask
+from tokdfa.mask import allocate_mask, set_token
 from tokdfa.token_automata.marked_product import BORDERS, ENDS
-from tokdfa.token_automata.proper_states import ProperStates
+from tokdfa.token_automata.proper_states import ProperStates, begin_state
 from tokdfa.token_automata.proper_table import ProperTable, _find_slot_kernel, _number_state_kernel, _read_row_kernel
 
 if TYPE_CHECKING:
@@ -81,23 +81,23 @@ class _Pairs(NamedTuple):
 class RelevantPairs(ProperTable):
     """The table of one constraint whose liveness comes from the search, made at once for all that `start` leads to.
 
-    `start`: the last token (-1: none) and the keys the text may begin with. `seconds`: how long the search may take
-    (None: as long as it likes). Raises LimitExceeded past `max_transitions` entries, `max_pairs` visited pairs, or
-    `seconds`.
+    `start`: the last token (-1: none) and the keys the text may begin with; None: the text begins here. `max_seconds`:
+    how long the search may take (None: as long as it likes). Raises LimitExceeded past `max_transitions` entries,
+    `max_pairs` visited pairs, or `max_seconds`.
     """
 
     def __init__(
         self,
         automaton: PieceAutomaton,
         canonicity: Canonicity,
-        start: State,
+        start: State | None = None,
         max_transitions: int = 30_000_000,
         max_pairs: int = MAX_PAIRS,
-        seconds: float | None = None,
+        max_seconds: float | None = None,
         skip_visited: bool = False,
     ) -> None:
         super().__init__(automaton, canonicity, max_transitions)
-        last, keys = start
+        last, keys = begin_state(self) if start is None else start
         lists = canonicity.lists
         #: Bigram states: those of the lists, then `fresh`, then the one of whole pieces.
         self.fresh, self.width = lists.state_count, lists.state_count + 2
@@ -111,7 +111,8 @@ class RelevantPairs(ProperTable):
         )  # fmt: skip
         if len(self._text.tokens) > max_transitions:
             raise LimitExceeded(
-                f"the token automaton has more than {max_transitions} transitions: raise max_transitions",
+                f'the token automaton has more than {max_transitions} transitions: use relevance="fixpoint", or raise '
+                "max_transitions",
                 limit="max_transitions",
                 value=max_transitions,
             )
@@ -122,7 +123,7 @@ class RelevantPairs(ProperTable):
         self.relevant = np.zeros(len(self._pairs.keys), dtype=np.bool_)
         #: How many edges of visited pairs the search forwards has looked at.
         self.edges = 0
-        self._search(len(begin), max_pairs, seconds, skip_visited)
+        self._search(len(begin), max_pairs, max_seconds, skip_visited)
 
     @property
     def settled_states(self) -> int:
@@ -169,9 +170,9 @@ class RelevantPairs(ProperTable):
         keys = self._text.keys[self._text.targets[row]].astype(np.int32)
         return self._text.tokens[row], keys, self.relevant[self._pairs.of_entry[row]]
 
-    def _search(self, begins: int, max_pairs: int, seconds: float | None, skip_visited: bool) -> None:
+    def _search(self, begins: int, max_pairs: int, max_seconds: float | None, skip_visited: bool) -> None:
         """Fill `visited` and `relevant`."""
-        until = float("inf") if seconds is None else time.monotonic() + seconds
+        until = float("inf") if max_seconds is None else time.monotonic() + max_seconds
         text, pairs, lists, forest = self._text, self._pairs, self.canonicity.lists, self.canonicity.forest
         queue = np.empty(len(pairs.keys), dtype=np.int32)
         queue[:begins] = np.arange(begins)  # the start's pairs have the first numbers
@@ -191,7 +192,7 @@ class RelevantPairs(ProperTable):
                     limit="max_pairs",
                     value=max_pairs,
                 )
-            _check_clock(until, seconds)
+            _check_clock(until, max_seconds)
         visited = queue[: places[1]]
         of_state = np.argsort(pairs.keys[visited], kind="stable")
         waiting = visited[of_state].astype(np.int32)
@@ -210,12 +211,12 @@ class RelevantPairs(ProperTable):
                 queue, places, self.width, self.fresh, text, pairs, incoming, lists.list_starts, lists.starts,
                 lists.ends, forest.number, first, remaining, waiting, self.relevant,
             )  # fmt: skip
-            _check_clock(until, seconds)
+            _check_clock(until, max_seconds)
 
 
 class _Incoming(NamedTuple):
-    """The edges backwards. Into pair p lead the entries ``entries[starts[p] : starts[p + 1]]`` of the rows of the states
-    `sources`, and borders from the states ``borders[border_starts[p] : border_starts[p + 1]]``.
+    """The edges backwards. Into pair p lead the entries ``entries[starts[p] : starts[p + 1]]``, which stand in the rows
+    of the states `sources`, and borders from the states ``borders[border_starts[p] : border_starts[p + 1]]``.
     """
 
     starts: npt.NDArray[np.int64]
@@ -249,14 +250,17 @@ class PairStates(ProperStates):
             border = -1 if last < 0 else self._behind_border(key)
             if border >= 0:
                 self._pairs.write_mask(border, self._nothing, out)
+        if self.can_end(state):
+            for end in self.canonicity.vocabulary.end_tokens:
+                set_token(out, end)
 
 
-def _check_clock(until: float, seconds: float | None) -> None:
-    if time.monotonic() > until:
+def _check_clock(until: float, max_seconds: float | None) -> None:
+    if max_seconds is not None and time.monotonic() > until:
         raise LimitExceeded(
-            f'the search over pairs takes more than {seconds:g} s: use relevance="fixpoint", or raise max_seconds',
+            f'the search over pairs takes more than {max_seconds:g} s: use relevance="fixpoint", or raise max_seconds',
             limit="seconds",
-            value=seconds,
+            value=max_seconds,
         )
 
 

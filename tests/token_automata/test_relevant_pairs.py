@@ -1,0 +1,214 @@
+"""The search over pairs against a plain search over sets, and its masks against those of the fixpoint."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.proper_oracle import check_sequences, check_texts, merge_pairs, piece_texts, words
+from tests.bpe.small_tokenizers import merge_list, ranked_pieces, scored_pieces
+from tokdfa.backends.cartesian_merge import CartesianMerge
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+from tokdfa.mask import allocate_mask, mask_to_ids
+from tokdfa.token_automata.relevant_pairs import RelevantPairs
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.backends.base import Matcher
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+FEW = settings(deadline=None, derandomize=True, max_examples=60)
+INPUTS = Path(__file__).parents[2] / "experiments" / "inputs"
+REGEXES = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
+
+
+def both(tokenizer: Tokenizer, constraint: Constraint, **options: Any) -> tuple[Any, Any]:
+    """The constraint compiled with the fixpoint and with the search."""
+    vocabulary = tokenizer.vocabulary
+    return (
+        CartesianMerge(vocabulary).compile(constraint),
+        CartesianMerge(vocabulary, relevance="pairs", **options).compile(constraint),
+    )
+
+
+def mask_of(matcher: Matcher) -> list[int]:
+    mask = allocate_mask(matcher.vocab.size)
+    matcher.fill_mask(mask)
+    return mask_to_ids(mask).tolist()
+
+
+def compare_walks(
+    tokenizer: Tokenizer, constraint: Constraint, walks: int, steps: int, context: Sequence[int] = (), **options: Any
+) -> int:
+    """Both masks at every step of random walks; returns how many were compared."""
+    compiled = both(tokenizer, constraint, **options)
+    rng = random.Random(f"{tokenizer.name} {constraint.name}")
+    ends, compared = set(tokenizer.vocabulary.end_tokens), 0
+    for _ in range(walks):
+        matchers = [one.start(context) for one in compiled]
+        for _ in range(steps):
+            fixpoint, pairs = map(mask_of, matchers)
+            assert fixpoint == pairs
+            compared += 1
+            going_on = [token for token in pairs if token not in ends]
+            if not going_on:
+                break
+            token = rng.choice(going_on)
+            for matcher in matchers:
+                matcher.advance(token)
+    return compared
+
+
+@pytest.mark.parametrize("skip_visited", [False, True])
+@FEW
+@given(pairs=merge_pairs(), texts=words())
+def test_random_merge_lists(
+    tmp_path_factory: pytest.TempPathFactory, skip_visited: bool, pairs: list[tuple[str, str]], texts: list[str]
+) -> None:
+    """Against the encoder: exactly the encodings of a finite language are accepted, without a dead end."""
+    name = merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "ab", pairs)
+    tokenizer = load_tokenizer(name)
+    backend = CartesianMerge(tokenizer.vocabulary, relevance="pairs", skip_visited=skip_visited)
+    check_texts(backend.compile(Choice(texts)), tokenizer, texts)
+
+
+@FEW
+@given(pieces=piece_texts("a b1", 4), texts=words("a b1", 8))
+def test_random_ranked_pieces_and_borders(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[str], texts: list[str]
+) -> None:
+    """The same with whole pieces and a pre-tokenizer."""
+    tokenizer = load_tokenizer(ranked_pieces(tmp_path_factory.mktemp("t") / "ranks.tiktoken", pieces))
+    check_texts(CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(texts)), tokenizer, texts)
+
+
+@FEW
+@given(pieces=st.lists(st.text("aé", min_size=2, max_size=4), max_size=6, unique=True), texts=words("aé\u20ac", 5))
+def test_random_scored_pieces(tmp_path_factory: pytest.TempPathFactory, pieces: list[str], texts: list[str]) -> None:
+    """The same with byte fallback."""
+    scores = {text: -1.0 - place for place, text in enumerate(pieces)} | dict.fromkeys("\u2581aé", -9.0)
+    bytes_ = {f"<0x{byte:02X}>": 0.0 for byte in range(256)}
+    name = scored_pieces(tmp_path_factory.mktemp("t") / "m.model", scores | bytes_, dict.fromkeys(bytes_, 6))
+    tokenizer = load_tokenizer(name)
+    check_texts(CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(texts)), tokenizer, texts)
+
+
+@pytest.mark.parametrize("pattern", ["(a|b)*", "a*b*", "(ab)*a?", "a(a|b){2,}b", "(a{3})*", "b(ab*)+"])
+@FEW
+@given(pairs=merge_pairs())
+def test_the_search_finds_what_a_plain_search_finds(
+    tmp_path_factory: pytest.TempPathFactory, pattern: str, pairs: list[tuple[str, str]]
+) -> None:
+    """Pairs visited and relevant, counted with sets of (state, set of allowed successors)."""
+    tokenizer = load_tokenizer(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "ab", pairs))
+    fixpoint, searched = both(tokenizer, Regex(pattern))
+    table, canonicity = fixpoint.table, fixpoint._canonicity
+    tokens = [token for token in range(canonicity.size) if canonicity.usable[token]]
+    after = {
+        token: frozenset(other for other in tokens if canonicity.pair_is_canonical(token, other)) for token in tokens
+    }
+    begin = (table.automaton.starts[0], None)
+    seen, edges = {begin}, set()
+    agenda = [begin]
+    for state, may_follow in agenda:
+        for token in tokens if may_follow is None else may_follow:
+            target = table.step(state, token)
+            if target >= 0:
+                pair = (target, after[token])
+                edges.add(((state, may_follow), pair))
+                if pair not in seen:
+                    seen.add(pair)
+                    agenda.append(pair)
+    relevant = {pair for pair in seen if table.automaton.can_stop[pair[0]] & 1}
+    while more := {source for source, target in edges if target in relevant} - relevant:
+        relevant |= more
+    assert isinstance(searched.table, RelevantPairs)
+    assert (searched.table.visited_pairs, searched.table.relevant_pairs) == (len(seen), len(relevant))
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", "llama3", "tekken"])
+@pytest.mark.parametrize("label", ["simple_phone", "date", "time", "ip", "ssn"])
+def test_masks_equal_those_of_the_fixpoint(name: str, label: str) -> None:
+    assert compare_walks(load_tokenizer(name), Regex(REGEXES[label]), walks=8, steps=30) > 20
+
+
+@pytest.mark.parametrize("skip_visited", [False, True])
+@pytest.mark.parametrize("pattern", [REGEXES["email"], r'\{"name": "[^"]*", "ok": (true|false)\}', "(é|€|a|日| )+"])
+def test_masks_equal_those_of_the_fixpoint_where_texts_are_free(pattern: str, skip_visited: bool) -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    assert compare_walks(tokenizer, Regex(pattern), walks=4, steps=30, skip_visited=skip_visited) > 50
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
+def test_contexts(name: str) -> None:
+    """The search begins with the last token of the context."""
+    tokenizer = load_tokenizer(name)
+    texts = ["rue", " true", "3", "34", "s", "'s", " x", "x", "本", "ve", "."]
+    compiled = CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(texts))
+    for context in map(tokenizer.encode, ["", "The answer is", "x = 12", "don'", "日", "a  "]):
+        whole = [tokenizer.encode(tokenizer.decode(context) + text) for text in texts]
+        sequences = [tokens[len(context) :] for tokens in whole if tokens[: len(context)] == context]
+        assert sequences
+        check_sequences(compiled, tokenizer.vocabulary, sequences, context)
+
+
+def test_a_context_that_leaves_no_way_on() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    compiled = CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(["rue"]))
+    with pytest.raises(UnsupportedConstraint, match="after the given context"):
+        compiled.start(tokenizer.encode("boolean: t"))
+
+
+def test_edges_that_lead_to_visited_pairs_can_be_left_out() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    (_, plain), (_, skipping) = (both(tokenizer, Regex("[a-z]{1,6}"), skip_visited=skip) for skip in (False, True))
+    assert np.array_equal(plain.table.visited, skipping.table.visited)
+    assert np.array_equal(plain.table.relevant, skipping.table.relevant)
+    assert plain.sizes["pairs"] == skipping.sizes["pairs"] > 100
+    assert plain.sizes["edges"] > 5 * skipping.sizes["edges"] >= plain.sizes["transitions"]
+    # plain: every visited pair looks at the whole row of its state
+    table = plain.table
+    rows = np.diff(table._text.starts)[table._pairs.keys[table.visited] // table.width]
+    assert plain.sizes["edges"] == rows.sum()
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [({"max_pairs": 50}, "max_pairs"), ({"max_transitions": 100}, "max_transitions"), ({"max_seconds": 0}, "seconds")],
+)
+def test_limits_name_the_remedy(options: dict[str, int], limit: str) -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    backend = CartesianMerge(tokenizer.vocabulary, relevance="pairs", **options)
+    with pytest.raises(LimitExceeded, match='relevance="fixpoint"') as caught:
+        backend.compile(Regex("[a-z]{1,6}"))
+    assert caught.value.limit == limit
+
+
+def test_rows_and_counts_of_the_table() -> None:
+    """What the table says of its rows agrees with the fixpoint's, state by state."""
+    tokenizer = load_tokenizer("mistral-v1")
+    fixpoint, searched = both(tokenizer, Regex('"[a-c ]{1,9}"'))
+    fixpoint.states.settle_all((-1, (fixpoint.table.automaton.starts[0],)))
+    found = searched.table
+    dead = 0
+    for key in found._text.keys.tolist():
+        row = {token: (target, live) for token, target, live in zip(*map(list, found.row(key)), strict=True)}
+        same = {token: (target, live) for token, target, live in zip(*map(list, fixpoint.table.row(key)), strict=True)}
+        assert row == same
+        dead += sum(not live for _, live in row.values())
+    assert found.dead_transitions == dead > 0
+    assert found.settled_states == len(found._text.keys)
+    assert 0 < found.nbytes < 10_000_000
+    assert found.row(10**6)[0].size == 0
+    assert not found.is_live(10**6, 300)
