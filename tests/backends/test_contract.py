@@ -32,6 +32,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("token_index", {"minimal": False, "cache_masks": False}),
     ("tokens_dfa", {"ready_masks": False, "reduce": False, "token_classes": "strings"}),
     ("tokens_dfa", {"token_classes": "none", "byte_classes": False, "threads": 2, "minimal": False}),
+    ("tokens_dfa", {"proper": True}),
     ("cartesian_merge", {"lazy": False}),
     ("direct_merge", {"minimal": False}),
     ("llguidance", {"slices": "off", "precompute_large": False}),

@@ -119,13 +119,16 @@ def test_the_search_finds_what_a_plain_search_finds(
         token: frozenset(other for other in tokens if canonicity.pair_is_canonical(token, other)) for token in tokens
     }
     begin = (table.automaton.starts[0], None)
+    rows = [
+        dict(zip(*map(np.ndarray.tolist, table.row(key)[:2]), strict=True))
+        for key in range(table.automaton.state_count)
+    ]
     seen, edges = {begin}, set()
     agenda = [begin]
     for state, may_follow in agenda:
         for token in tokens if may_follow is None else may_follow:
-            target = table.step(state, token)
-            if target >= 0:
-                pair = (target, after[token])
+            if token in rows[state]:
+                pair = (rows[state][token], after[token])
                 edges.add(((state, may_follow), pair))
                 if pair not in seen:
                     seen.add(pair)
@@ -196,17 +199,21 @@ def test_limits_name_the_remedy(options: dict[str, int], limit: str) -> None:
 
 
 def test_rows_and_counts_of_the_table() -> None:
-    """What the table says of its rows agrees with the fixpoint's, state by state."""
+    """What the table says of its rows agrees with the fixpoint's, and with itself, state by state."""
     tokenizer = load_tokenizer("mistral-v1")
     fixpoint, searched = both(tokenizer, Regex('"[a-c ]{1,9}"'))
     fixpoint.states.settle_all((-1, (fixpoint.table.automaton.starts[0],)))
     found = searched.table
     dead = 0
     for key in found._text.keys.tolist():
-        row = {token: (target, live) for token, target, live in zip(*map(list, found.row(key)), strict=True)}
-        same = {token: (target, live) for token, target, live in zip(*map(list, fixpoint.table.row(key)), strict=True)}
-        assert row == same
-        dead += sum(not live for _, live in row.values())
+        (tokens, targets, live), (*same, live_too) = found.row(key), fixpoint.table.row(key)
+        assert [tokens.tolist(), targets.tolist()] == [array.tolist() for array in same]
+        assert not (live & ~live_too).any()  # what the start does not lead to is not live here
+        lead_on = [
+            found.is_live(target, token) for token, target in zip(tokens.tolist(), targets.tolist(), strict=True)
+        ]
+        assert live.tolist() == lead_on
+        dead += int((~live).sum())
     assert found.dead_transitions == dead > 0
     assert found.settled_states == len(found._text.keys)
     assert 0 < found.nbytes < 10_000_000

@@ -22,7 +22,7 @@ The tokens before the text count (`start(context)`), as in `tokdfa.backends.dire
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from tokdfa.token_automata.marked_product import marked_product, marked_product_
 from tokdfa.token_automata.proper_states import ProperStates, State, begin_state
 from tokdfa.token_automata.proper_table import ProperTable
 from tokdfa.token_automata.relevant_pairs import MAX_PAIRS, PairStates, RelevantPairs
+from tokdfa.token_automata.spellable import spellable_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,10 @@ class CartesianMerge(Backend):
         Option("lazy", bool, True, "settle states when a mask first needs them"),
         Option("skip_visited", bool, False, "leave out what leads to pairs visited before (relevance=pairs only)"),
         Option("minimal", bool, True, "minimise the DFA first"),
-        Option("max_states", int, MAX_STATES, "limit on DFA states, before and after the pre-tokenizer", minimum=1),
+        Option("max_states", int, MAX_STATES, "limit on DFA states before the pre-tokenizer comes in", minimum=1),
+        Option(
+            "max_piece_states", int, 1_000_000, "limit on DFA states with the pre-tokenizer, 0.5 kB each", minimum=1
+        ),
         Option("max_transitions", int, 30_000_000, "limit on transitions of settled states, 13 bytes each", minimum=1),
         Option("max_pairs", int, MAX_PAIRS, "limit on visited pairs of states (relevance=pairs only)", minimum=1),
         Option(
@@ -102,7 +106,10 @@ class CartesianMerge(Backend):
         with phases.measure("automaton"):
             dfa = explicit_dfa(automaton, constraint, self.settings["max_states"])
         with phases.measure("minimize"):
-            dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
+            part = spellable_part(dfa, tokenizer, canonicity, self.settings["max_states"])
+            if not part.state_count:
+                raise cannot_spell(dfa, self.vocab, constraint.name)
+            dfa = minimize(part) if self.settings["minimal"] else trim(part)
         return CompiledCartesianMerge(self, constraint, dfa, canonicity, marked, phases)
 
 
@@ -122,9 +129,9 @@ class CompiledCartesianMerge(CompiledConstraint):
         self.dfa, self.phases = dfa, phases
         self._canonicity, self._marked, self._settings = canonicity, marked, backend.settings
         with phases.measure("pieces"):
-            product = marked_product(dfa, marked, limit=self._settings["max_states"])
+            product = marked_product(dfa, marked, limit=self._settings["max_piece_states"])
             refuse_isolated(product, canonicity)
-            automaton = piece_automaton(product, canonicity.fallback, limit=self._settings["max_states"])
+            automaton = piece_automaton(product, canonicity.fallback, limit=self._settings["max_piece_states"])
         with phases.measure("relevance"):
             if automaton.starts[0] < 0:
                 raise cannot_spell(dfa, self.vocab, constraint.name)
@@ -181,9 +188,11 @@ class CompiledCartesianMerge(CompiledConstraint):
         whole = self._canonicity.whole_pieces
         listed = sorted(hypotheses, key=repr)
         product, starts = marked_product_from(
-            self.dfa, self._marked, [state for state, _ in listed], self._settings["max_states"]
+            self.dfa, self._marked, [state for state, _ in listed], self._settings["max_piece_states"]
         )
-        automaton = piece_automaton(product, self._canonicity.fallback, starts, inside, self._settings["max_states"])
+        automaton = piece_automaton(
+            product, self._canonicity.fallback, starts, inside, self._settings["max_piece_states"]
+        )
         nodes = [whole.after_all(piece) for _, piece in listed]
         found = {
             start * whole.node_count + node for start, node in zip(automaton.starts, nodes, strict=True) if start >= 0
@@ -231,3 +240,30 @@ class CartesianMergeMatcher(StateMatcher[State]):
 
     def _fork_empty(self) -> CartesianMergeMatcher:
         return CartesianMergeMatcher(self.vocab, self._states, self.state)
+
+
+def _warm_up() -> None:
+    """Run every kernel of this backend once."""
+    from tokdfa.bpe.rules_cache import load_canonicity
+    from tokdfa.bpe.toy_tokenizers import toy_with_byte_fallback, toy_with_pieces
+    from tokdfa.constraint import Regex
+    from tokdfa.token_automata.proper_states import _combine_masks_kernel
+    from tokdfa.token_automata.proper_table import _grow_states_kernel, _no_rows
+
+    tokenizers = {"(a|b|\u00e9)+": toy_with_byte_fallback(), r"([ab]+\.){1,9}": toy_with_pieces()}
+    variants: tuple[dict[str, Any], ...] = (
+        *({}, {"lazy": False}, {"relevance": "pairs"}, {"relevance": "pairs", "skip_visited": True}),
+    )
+    for pattern, tokenizer in tokenizers.items():
+        mask = masks.allocate_mask(tokenizer.vocabulary.size)
+        for options in variants:
+            compiled = CartesianMerge(tokenizer.vocabulary, **options).compile(Regex(pattern))
+            for context in ((), (0,)):
+                matcher = compiled.start(context)
+                matcher.fill_mask(mask)
+                matcher.advance(int(masks.mask_to_ids(mask)[0]))
+                matcher.fill_mask(mask)
+        # what only wide masks and many states need
+        forbidden = load_canonicity(tokenizer).forbidden_after(0)
+        _combine_masks_kernel(mask, mask.copy(), forbidden, mask)
+    _grow_states_kernel(100, *_no_rows())

@@ -9,13 +9,16 @@ The tokens before the text count (`start(context)`): the first token must not me
 they have begun goes on. A context without effect on the text shares the table of the empty context. Others get a table
 each, and the last few are kept.
 
+With the option `vegas` the parts of the constraint that no token leaves are merged by themselves, each once, or come
+from a library (`tokdfa.token_automata.vegas`); the automaton is the same.
+
 Its limit is size: a text that may stand anywhere makes nearly every token a state. `cartesian_merge` simulates the same
 automaton without building it.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,16 +27,18 @@ from tokdfa.automata.graph import token_automaton_to_networkx
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
-from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, merge_rows
+from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
 from tokdfa.token_automata.direct_merge_pieces import join_pieces, read_context, refuse_isolated, since_last_cut
 from tokdfa.token_automata.direct_merge_stages import MergeStages
 from tokdfa.token_automata.letter_automaton import letter_automaton, marker_letter
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.marked_product import marked_product
 from tokdfa.token_automata.token_rows import TokenRows
+from tokdfa.token_automata.vegas_library import load_library
+from tokdfa.token_automata.vegas_splice import MergedByParts, PartMerger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.bpe.canonical import Canonicity
@@ -45,6 +50,10 @@ if TYPE_CHECKING:
 
 #: How many tables for contexts, and merged automata that they come from, are kept beside the table of no context.
 CONTEXT_TABLES = 8
+
+if TYPE_CHECKING:
+    #: Carries out all merges on a letter automaton, within `max_states` and `max_transitions`.
+    Merge = Callable[..., Merged]
 
 
 class DirectMerge(Backend):
@@ -59,6 +68,7 @@ class DirectMerge(Backend):
         Option(
             "max_transitions", int, MAX_TRANSITIONS, "limit on transitions while merging, 250 bytes each", minimum=1
         ),
+        Option("vegas", bool, False, "merge the parts of a constraint that no token leaves by themselves, each once"),
         Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 
@@ -82,13 +92,17 @@ class DirectMerge(Backend):
         assert tokenizer is not None  # `supports` has asked
         with phases.measure("tokenizer"):
             canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
-            stages = tokenizer.keep("merge_stages", lambda: MergeStages(canonicity))
+            if self.settings["vegas"]:
+                merger = tokenizer.keep("part_merger", lambda: PartMerger(canonicity))
+                merge: Merge = partial(merger.merge, library=load_library(tokenizer))
+            else:
+                merge = partial(merge_rows, stages=tokenizer.keep("merge_stages", lambda: MergeStages(canonicity)))
         with phases.measure("parse"):
             automaton = compile_lazy(constraint)
         with phases.measure("automaton"):
             dfa = explicit_dfa(automaton, constraint, self.settings["max_states"])
             dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
-        return ProperIndex(self, constraint, dfa, canonicity, marked, stages, phases)
+        return ProperIndex(self, constraint, dfa, canonicity, marked, merge, phases)
 
 
 class ProperIndex(CompiledConstraint):
@@ -101,12 +115,12 @@ class ProperIndex(CompiledConstraint):
         dfa: Dfa,
         canonicity: Canonicity,
         marked: MarkedDfa | None,
-        stages: MergeStages,
+        merge: Merge,
         phases: Phases,
     ) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         self.dfa, self.phases = dfa, phases
-        self.canonicity, self._marked, self._stages, self._settings = canonicity, marked, stages, backend.settings
+        self.canonicity, self._marked, self._carry_out, self._settings = canonicity, marked, merge, backend.settings
         beginning = read_context(canonicity, marked, ())
         merged = self._merge(beginning.inside, beginning.hypotheses, phases, self.sizes)
         with phases.measure("determinize"):
@@ -155,8 +169,12 @@ class ProperIndex(CompiledConstraint):
                 letters = letter_automaton(product, self.canonicity, inside)
                 sizes["letters_states"] = sizes.get("letters_states", 0) + letters.state_count
             with phases.measure("merges"):
-                done = merge_rows(letters, self._stages, max_states, max_transitions)
-                sizes["rules_applied"] = sizes.get("rules_applied", 0) + done.rules_applied
+                done = self._carry_out(letters, max_states=max_states, max_transitions=max_transitions)
+            figures = {"rules_applied": done.rules_applied}
+            if isinstance(done, MergedByParts):
+                figures |= {"parts": done.parts, "parts_distinct": done.distinct, "parts_known": done.from_library}
+            for name, count in figures.items():
+                sizes[name] = sizes.get(name, 0) + count
             merged.append((done.rows, piece))
         if nothing is not None and not merged:
             raise nothing

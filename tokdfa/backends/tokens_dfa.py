@@ -16,23 +16,35 @@ part of the strategy is an option, so that an experiment can say what it buys
 - ``byte_classes``: letters are the automaton's byte classes instead of bytes.
 - ``threads``: classes and walks, each for a part of the trie. The reduced table does not depend on it.
 - ``reduce``: equal columns and equal rows of the table once (`tokdfa.token_automata.reduced_table`).
+- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`; exact.
 - ``ready_masks``: a mask for every state in advance (`tokdfa.token_automata.ready_masks`); otherwise a mask is put
   together from its token classes each time.
 
-Whatever the options, states, masks and transitions are the same, except with ``mute_literals``.
+Whatever the options, states, masks and transitions are the same, except with ``mute_literals`` and ``proper``.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.base import (
+    NO_TOKENIZER,
+    Backend,
+    CompiledConstraint,
+    Option,
+    Phases,
+    StateMatcher,
+    Support,
+)
+from tokdfa.backends.cartesian_merge import CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.mask_cache import _write_tokens_kernel
+from tokdfa.backends.proper_filter import ProperFilter
+from tokdfa.errors import OptionError
 from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
@@ -80,13 +92,37 @@ class TokensDfa(Backend):
         Option("threads", int, 1, "threads that build the table; the result is the same", minimum=1, maximum=256),
         Option("reduce", bool, True, "keep equal columns and equal rows of the table once"),
         Option("ready_masks", bool, True, "make the mask of every state in advance"),
+        Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
         Option("minimal", bool, True, "minimise the DFA first"),
         Option("max_states", int, MAX_STATES, "limit on DFA states before minimisation", minimum=1),
         Option("max_transitions", int, 30_000_000, "limit on transitions of token classes, 8 bytes each", minimum=1),
         Option("mask_mb", int, 256, "limit on ready masks, in MB; past it masks are made when asked for", minimum=0),
     )
 
+    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
+        super().__init__(vocab, **options)
+        if self.settings["proper"] and self.settings["mute_literals"]:
+            raise OptionError("mute_literals spells literals in ways that are mostly not proper; choose one of the two")
+
+    @property
+    def token_language(self) -> Literal["all", "proper"]:
+        return "proper" if self.settings["proper"] else "all"
+
+    def supports(self, constraint: Constraint) -> Support:
+        if self.settings["proper"] and self.vocab.tokenizer is None:
+            return NO_TOKENIZER
+        return super().supports(constraint)
+
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        plain = self._compile_plain(constraint)
+        if not self.settings["proper"]:
+            return plain
+        with plain.phases.measure("proper"):
+            limits = {name: self.settings[name] for name in ("max_states", "max_transitions")}
+            proper = CartesianMerge(self.vocab, **limits).compile(constraint)
+        return ProperTokensDfa(plain, proper)
+
+    def _compile_plain(self, constraint: Constraint) -> CompiledTokensDfa:
         phases, sizes = Phases(), dict[str, int]()
         dfa, ghosts = self._automaton(constraint, phases, sizes)
         columns = self._columns(dfa, phases, sizes)
@@ -252,6 +288,21 @@ class CompiledTokensDfa(CompiledConstraint):
     def make_mask(self, state: int, out: Mask) -> None:
         """Write the mask of `state`, put together from its token classes."""
         assemble_mask(self.table, state, self._ends, out)
+
+
+class ProperTokensDfa(CompiledConstraint):
+    """A tokens DFA, and the automaton of proper sequences beside it."""
+
+    def __init__(self, plain: CompiledTokensDfa, proper: CompiledConstraint) -> None:
+        super().__init__(plain.constraint, plain.vocab, plain.backend_name)
+        self.plain, self.proper, self.phases = plain, proper, plain.phases
+        self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
+
+    def start(self, context: Sequence[int] = ()) -> ProperFilter:
+        """A matcher after the tokens `context`, which the first token must not merge with."""
+        proper = self.proper.start(context)
+        assert isinstance(proper, CartesianMergeMatcher)
+        return ProperFilter(self.plain.start(), proper)
 
 
 class TokensDfaMatcher(StateMatcher[int]):

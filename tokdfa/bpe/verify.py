@@ -23,6 +23,7 @@ SAMPLE = (
     "antidisestablishmentarianism internationalization unhappiness preprocessing counterrevolutionaries",
     "  two  spaces,\ta tab\t\tand\n\n lines\r\n\r\n   \u00a0\u3000\u2028\u200b end  ",
     " " * 37 + "x" + "\n" * 11 + "\t" * 9,
+    "x:  12, y:   3\n    4.50\t\t6 +  7",
     "0123456789 3.14159 1000000 0x1F 2026-11-21T08:39:38Z +49 (0)30 1234567",
     'def f(x: int) -> str:\n    return f"{x!r}" if x != 0 else None  # comment\n',
     'for (int i = 0; i < n; ++i) { a[i] += b[i] * c[i]; } // ======== -------- /* */ && || "\\n"',

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.bench.limits import Limits
 from tokdfa.bench.measure import MEASURES
 from tokdfa.bench.workloads import WORKLOADS, Workload
-from tokdfa.errors import ConfigError, RegexUnsupported, TokdfaError
+from tokdfa.errors import ConfigError, RegexUnsupported, TokdfaError, pip_arguments
 from tokdfa.runs import checks
 from tokdfa.runs.config import CONSTRAINT_KEYS, KINDS, BackendEntry, ConstraintEntry, ExperimentConfig
 from tokdfa.runs.yaml_source import YamlSource, read_yaml
@@ -96,7 +96,7 @@ def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:
             if name not in known:  # a file, or a mistake: loading tells
                 load_tokenizer(name)
             elif known[name].missing:
-                missing = " ".join(known[name].missing)
+                missing = pip_arguments(known[name].missing)
                 raise source.error(
                     f"tokenizer {name} needs packages that are not installed: pip install {missing}", where
                 )

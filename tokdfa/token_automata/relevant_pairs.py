@@ -135,6 +135,7 @@ class RelevantPairs(ProperTable):
 
     @property
     def dead_transitions(self) -> int:
+        """How many entries lead to a pair that is not relevant, or that the start does not lead to."""
         return self.transitions - int(self.relevant[self._pairs.of_entry].sum())
 
     @property
@@ -339,16 +340,16 @@ def _number_pairs_kernel(begin, after, fresh, width, state_after, text):  # type
         _number_state_kernel(state * width + after, keys, slots, counts)
     of_entry = np.empty(len(text.tokens), dtype=np.int32)
     behind = np.full(len(text.behind), -1, dtype=np.int32)
-    for state in range(len(text.behind)):
-        if counts[1] + text.starts[state + 1] - text.starts[state] + 1 > len(keys):
-            least = counts[1] + text.starts[state + 1] - text.starts[state] + 1
+    for number in range(len(text.behind)):
+        least = counts[1] + text.starts[number + 1] - text.starts[number] + 1
+        if least > len(keys):
             keys, slots = _longer_keys_kernel(least, keys, slots, counts[1])
-        for k in range(text.starts[state], text.starts[state + 1]):
+        for k in range(text.starts[number], text.starts[number + 1]):
             pair = np.int64(text.targets[k]) * width + state_after[text.tokens[k]]
             of_entry[k] = _number_state_kernel(pair, keys, slots, counts)
-        if text.behind[state] >= 0:
-            pair = np.int64(text.behind[state]) * width + fresh
-            behind[state] = _number_state_kernel(pair, keys, slots, counts)
+        if text.behind[number] >= 0:
+            pair = np.int64(text.behind[number]) * width + fresh
+            behind[number] = _number_state_kernel(pair, keys, slots, counts)
     return keys[: counts[1]].copy(), slots, of_entry, behind
 
 

@@ -1,0 +1,95 @@
+"""The filter, exact and with look-ahead, against CartesianMerge and the list of encodings."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.backends.proper_oracle import allowed, check_texts
+from tokdfa.backends.cartesian_merge import CartesianMerge, CartesianMergeMatcher
+from tokdfa.backends.proper_filter import ProperFilter, all_texts
+from tokdfa.backends.token_index import TokenIndex, _IndexMatcher
+from tokdfa.backends.tokens_dfa import TokensDfa
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import OptionError, UnsupportedConstraint
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+TEXTS = [
+    "boolean: true",
+    "boolean: false",
+    "12345",
+    "1234",
+    "It's",
+    "It is",
+    "  x",
+    " x",
+    "aaaa",
+    "naïve",
+    "日本",
+    "don't",
+]
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", "llama3", "tekken"])
+def test_tokens_dfa_with_proper(name: str) -> None:
+    tokenizer = load_tokenizer(name)
+    compiled = TokensDfa(tokenizer.vocabulary, proper=True).compile(Choice(TEXTS))
+    assert check_texts(compiled, tokenizer, TEXTS) > 20
+    assert compiled.phases["proper"] > 0
+
+
+def test_tokens_dfa_with_proper_honours_the_context() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    compiled = TokensDfa(tokenizer.vocabulary, proper=True).compile(Regex("[a-z]{1,8}"))
+    context = tokenizer.encode("boolean: t")
+    found = allowed(compiled.start(context), tokenizer.vocabulary)
+    plain = allowed(
+        CartesianMerge(tokenizer.vocabulary).compile(Regex("[a-z]{1,8}")).start(context), tokenizer.vocabulary
+    )
+    assert found == plain
+    assert tokenizer.encode("rue")[0] not in found
+
+
+def test_tokens_dfa_refuses_proper_where_it_makes_no_sense() -> None:
+    vocabulary = Vocabulary([b"a", b""], end_tokens=[1])
+    with pytest.raises(UnsupportedConstraint, match="needs a tokenizer"):
+        TokensDfa(vocabulary, proper=True).compile(Regex("a"))
+    with pytest.raises(OptionError, match="choose one"):
+        TokensDfa(vocabulary, proper=True, mute_literals=True)
+
+
+@pytest.mark.parametrize("name", ["llama3", "tekken"])
+def test_lookahead_as_long_as_the_texts_is_exact(name: str) -> None:
+    """The proper sequences of all texts beside an index that knows nothing of them: as for a context-free strategy."""
+    tokenizer = load_tokenizer(name)
+    vocabulary = tokenizer.vocabulary
+    text = TokenIndex(vocabulary).compile(Choice(TEXTS))
+    proper = CartesianMerge(vocabulary).compile(all_texts(tokenizer))
+
+    class Filtered:
+        def start(self, context: tuple[int, ...] = ()) -> ProperFilter:
+            one, other = text.start(), proper.start(context)
+            assert isinstance(one, _IndexMatcher)
+            assert isinstance(other, CartesianMergeMatcher)
+            return ProperFilter(one, other, lookahead=20)
+
+    check_texts(Filtered(), tokenizer, TEXTS)  # type: ignore[arg-type]
+
+
+def test_too_short_a_lookahead_sees_no_dead_end_within_it() -> None:
+    tokenizer = load_tokenizer("llama3")
+    vocabulary = tokenizer.vocabulary
+    text, proper = (
+        TokenIndex(vocabulary).compile(Choice(TEXTS)).start(),
+        CartesianMerge(vocabulary).compile(all_texts(tokenizer)).start(),
+    )
+    assert isinstance(text, _IndexMatcher)
+    assert isinstance(proper, CartesianMergeMatcher)
+    counts = [len(allowed(ProperFilter(text, proper, lookahead), vocabulary)) for lookahead in (0, 1, 2, 8)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > counts[-1] > 0
+
+
+def test_without_pre_tokenizer_no_lookahead_is_enough() -> None:
+    with pytest.raises(UnsupportedConstraint, match="no pre-tokenizer"):
+        all_texts(load_tokenizer("mistral-v1"))

@@ -1,0 +1,246 @@
+"""The library of merged parts: what a part (`tokdfa.token_automata.vegas`) has become, for all constraints to come.
+
+A merged part depends on the tokenizer and on the part alone, so it can be kept: in memory, and in files. 002 proposes
+this for the usual parts of JSON and YAML; `tokdfa.token_automata.vegas_usual` makes those.
+
+*Files.* One folder a tokenizer, named by its fingerprint and by the content of the modules that make the parts. Each
+time that new parts are added, those of some size (`WORTH_A_FILE`) go into one new file, a numpy archive of arrays. It
+appears whole or not at all. All files are read when the library is first asked. A damaged file is deleted, and what it
+held is merged again when it is needed; damage is noticed by the archive's checksums, and numbers that lead nowhere are
+refused. A file of another tokenizer is an error, since only a hand can have put it there.
+
+*Bounds.* `MAX_FILES` files of at most `MAX_BYTES` together; when they are full, nothing is added to them. In memory
+parts of `MAX_TRANSITIONS` transitions together; past that, all are dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import zipfile
+from contextlib import suppress
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa.bpe.rules_cache import rules_folder
+from tokdfa.errors import TokenizerError
+from tokdfa.token_automata.token_rows import TokenRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+FORMAT, VERSION = "tokdfa merged parts", 1
+#: Parts with fewer transitions are merged in less time than reading them takes.
+WORTH_A_FILE = 32
+#: Bounds of one tokenizer's folder.
+MAX_FILES, MAX_BYTES = 256, 64 << 20
+#: Bound of the parts in memory: about 100 bytes a transition.
+MAX_TRANSITIONS = 2_000_000
+
+#: The modules whose content names the folders: what is kept is what they make.
+_SOURCES = (
+    "direct_merge",
+    "direct_merge_stages",
+    "direct_merge_state",
+    "token_rows",
+    "vegas",
+    "vegas_library",
+    "vegas_splice",
+)
+#: name -> (type, dimensions) of the arrays of a file.
+_ARRAYS: dict[str, tuple[type[np.generic], int]] = {
+    "keys": (np.uint8, 2),
+    "states": (np.int64, 1),
+    "sizes": (np.int64, 1),
+    "accepting": (np.bool_, 1),
+    "letters": (np.int32, 1),
+    "targets": (np.int32, 1),
+}
+
+
+class PartLibrary:
+    """The merged parts of one tokenizer. Safe to share between threads.
+
+    `fingerprint`: of the tokenizer; `folder`: where files are kept, None for a library in memory only.
+    """
+
+    def __init__(self, fingerprint: str, folder: Path | None) -> None:
+        self.fingerprint, self.folder = fingerprint, folder
+        self._parts: dict[str, TokenRows] | None = None
+        self._transitions = 0
+        self._on_disk: set[str] = set()
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        """How many parts it holds now; the files are read if that has not been done."""
+        with self._lock:
+            return len(self._loaded())
+
+    def find(self, key: str) -> TokenRows | None:
+        """The merged part for the part of this key. Raises TokenizerError for a file of another tokenizer."""
+        with self._lock:
+            return self._loaded().get(key)
+
+    def add(self, parts: Mapping[str, TokenRows]) -> None:
+        """Keep merged parts by the keys of what they were made from. A folder that cannot be written to is no error."""
+        with self._lock:
+            new = {key: rows for key, rows in parts.items() if key not in self._loaded()}
+            self._remember(new)
+            lasting = {
+                key: rows
+                for key, rows in new.items()
+                if rows.transition_count >= WORTH_A_FILE and key not in self._on_disk
+            }
+            if lasting and self.folder is not None:
+                with suppress(OSError):
+                    self._write(self.folder, lasting)
+
+    def _remember(self, parts: Mapping[str, TokenRows]) -> None:
+        kept = {} if self._parts is None else self._parts
+        added = sum(rows.transition_count for rows in parts.values())
+        if kept and self._transitions + added > MAX_TRANSITIONS:
+            kept, self._transitions = {}, 0
+        if added <= MAX_TRANSITIONS:
+            kept = {**kept, **parts}
+            self._transitions += added
+        self._parts = kept
+
+    def _loaded(self) -> dict[str, TokenRows]:
+        if self._parts is None:
+            self._parts = {}
+            for path in self._files():
+                parts = read_parts(path, self.fingerprint)
+                if parts is None:
+                    with suppress(OSError):
+                        path.unlink()
+                else:
+                    self._on_disk |= parts.keys()
+                    self._remember(parts)
+        return self._parts
+
+    def _files(self) -> list[Path]:
+        return [] if self.folder is None else sorted(self.folder.glob("*.npz"))
+
+    def _write(self, folder: Path, parts: Mapping[str, TokenRows]) -> None:
+        files = self._files()
+        # A transition takes eight bytes.
+        size = sum(path.stat().st_size for path in files) + 8 * sum(rows.transition_count for rows in parts.values())
+        if len(files) < MAX_FILES and size <= MAX_BYTES:
+            folder.mkdir(parents=True, exist_ok=True)
+            name = hashlib.sha256("".join(sorted(parts)).encode()).hexdigest()[:32]
+            write_parts(folder / f"{name}.npz", self.fingerprint, parts)
+            self._on_disk |= parts.keys()
+
+
+def library_folder(fingerprint: str) -> Path:
+    """The folder of the tokenizer with this fingerprint: ``tokdfa/vegas`` below the user's cache folder."""
+    return rules_folder().with_name("vegas") / f"{fingerprint}-{_code_stamp()}"
+
+
+def load_library(tokenizer: Tokenizer) -> PartLibrary:
+    """The library of `tokenizer`: the same object for the same tokenizer. Files are read when it is first asked."""
+    fingerprint = tokenizer.fingerprint
+    return tokenizer.keep("part_library", lambda: PartLibrary(fingerprint, library_folder(fingerprint)))
+
+
+def write_parts(path: Path, fingerprint: str, parts: Mapping[str, TokenRows]) -> None:
+    """Write merged parts of the tokenizer with this fingerprint. The file appears whole or not at all."""
+    header = json.dumps({"format": FORMAT, "version": VERSION, "fingerprint": fingerprint})
+    rows = [row for part in parts.values() for row in part.rows]
+    arrays: dict[str, Any] = {
+        "keys": np.frombuffer(b"".join(map(bytes.fromhex, parts)), dtype=np.uint8).reshape(len(parts), -1),
+        "states": np.array([part.state_count for part in parts.values()], dtype=np.int64),
+        "sizes": np.array([len(row) for row in rows], dtype=np.int64),
+        "accepting": np.array([ends for part in parts.values() for ends in part.accepting], dtype=np.bool_),
+        "letters": _flatten(rows),
+        "targets": _flatten(row.values() for row in rows),
+    }
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_parts(path: Path, fingerprint: str) -> dict[str, TokenRows] | None:
+    """The merged parts of a file by their keys, None if it is damaged. TokenizerError if another tokenizer's."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            header = json.loads(archive["header"].tobytes())
+            arrays = {name: archive[name] for name in _ARRAYS}
+        if (header["format"], header["version"]) != (FORMAT, VERSION) or not _fits(**arrays):
+            return None
+        owner = header["fingerprint"]
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError):
+        return None
+    if owner != fingerprint:
+        raise TokenizerError(f"{path} holds parts of another tokenizer (fingerprint {owner}): delete the file")
+    return _unpack(**arrays)
+
+
+def _flatten(rows: Iterable[Iterable[int]]) -> npt.NDArray[np.int32]:
+    return np.array([entry for row in rows for entry in row], dtype=np.int32)
+
+
+def _fits(
+    keys: npt.NDArray[Any],
+    states: npt.NDArray[Any],
+    sizes: npt.NDArray[Any],
+    accepting: npt.NDArray[Any],
+    letters: npt.NDArray[Any],
+    targets: npt.NDArray[Any],
+) -> bool:
+    """Whether types and lengths fit together, and every target is a state of its part."""
+    found = (keys, states, sizes, accepting, letters, targets)
+    if any(
+        array.dtype != kind or array.ndim != dimensions
+        for array, (kind, dimensions) in zip(found, _ARRAYS.values(), strict=True)
+    ):
+        return False
+    if len(keys) != len(states) or keys.shape[1] != 32 or np.any(states < 1) or np.any(sizes < 0):
+        return False
+    if states.sum() != len(sizes) or len(accepting) != len(sizes):
+        return False
+    if sizes.sum() != len(letters) or len(letters) != len(targets):
+        return False
+    bound = np.repeat(np.repeat(states, states), sizes)
+    return bool(np.all((targets >= 0) & (targets < bound)) and np.all(letters >= 0))
+
+
+def _unpack(
+    keys: npt.NDArray[np.uint8],
+    states: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    accepting: npt.NDArray[np.bool_],
+    letters: npt.NDArray[np.int32],
+    targets: npt.NDArray[np.int32],
+) -> dict[str, TokenRows]:
+    ends = [0, *np.cumsum(sizes).tolist()]
+    all_letters, all_targets, all_accepting = letters.tolist(), targets.tolist(), accepting.tolist()
+    rows = [dict(zip(all_letters[begin:end], all_targets[begin:end], strict=True)) for begin, end in pairwise(ends)]
+    borders = [0, *np.cumsum(states).tolist()]
+    return {
+        key.tobytes().hex(): TokenRows(rows[begin:end], all_accepting[begin:end], 0)
+        for key, (begin, end) in zip(keys, pairwise(borders), strict=True)
+    }
+
+
+@cache
+def _code_stamp() -> str:
+    """A hash of the modules that make what is kept."""
+    sources = (Path(__file__).with_name(f"{name}.py") for name in _SOURCES)
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
