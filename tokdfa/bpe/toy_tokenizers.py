@@ -32,7 +32,7 @@ def toy_with_byte_fallback() -> Tokenizer:
 
 
 def toy_with_pieces() -> Tokenizer:
-    """Letters are the bytes a, b and the full stop, which ends a piece; the token ``aab.`` can only be a whole piece."""
+    """Letters are the bytes a, b and the full stop, which ends a piece; token ``aab.`` can only be a whole piece."""
     spelled = [b"a", b"b", b".", b"ba", b"b.", b"aab."]
     ranks = np.array([0, 1, 2, 3, 4, 5, -1], dtype=np.int32)
     letters = np.arange(3, dtype=np.int32)
