@@ -247,8 +247,8 @@ def _warm_up() -> None:
     from tokdfa.bpe.rules_cache import load_canonicity
     from tokdfa.bpe.toy_tokenizers import toy_with_byte_fallback, toy_with_pieces
     from tokdfa.constraint import Regex
+    from tokdfa.token_automata.proper_rows import _grow_states_kernel, _no_rows
     from tokdfa.token_automata.proper_states import _combine_masks_kernel
-    from tokdfa.token_automata.proper_table import _grow_states_kernel, _no_rows
 
     tokenizers = {"(a|b|\u00e9)+": toy_with_byte_fallback(), r"([ab]+\.){1,9}": toy_with_pieces()}
     variants: tuple[dict[str, Any], ...] = (

@@ -1,8 +1,8 @@
 """The experiment ``kind: proper_table2``: the seed's Table 2, every row, measured on one machine.
 
 002 reports what the four steps of CartesianMerge take, for JSON strings and Mistral's tokenizer, on its own machine
-(`tokdfa.report.proper_table2` has the numbers). One item is a tokenizer and a constraint. Its rows are a ``step`` and an
-``engine`` each:
+(`tokdfa.report.proper_table2` has the numbers). One item is a tokenizer and a constraint. Each of its rows has a
+``step`` and an ``engine``:
 
 1. the table of the tokenizer's proper sequences. Once for a tokenizer, in the item of the constraint that the setting
    ``table_with`` names, so these rows have no constraint: ``ours, built``; ``ours, from disk``, which verifies it as

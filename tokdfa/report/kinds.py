@@ -9,12 +9,15 @@ from tokdfa.report import (
     headlines,
     literal_muting,
     plots,
+    proper_scaling,
+    proper_table2,
     regex_states,
     saved_calls,
     scaling,
     tables,
     tokens_dfa_ablation,
     trie_walk,
+    vegas,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ _SPECIAL = {
     "tokens_dfa_ablation": tokens_dfa_ablation,
     "saved_calls": saved_calls,
     "canonicity": canonicity,
+    "proper_table2": proper_table2,
+    "proper_scaling": proper_scaling,
+    "vegas": vegas,
 }
 
 

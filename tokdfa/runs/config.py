@@ -39,6 +39,9 @@ KINDS: dict[str, str | None] = {
     "tokens_dfa_ablation": "tokdfa.bench.tokens_dfa_ablation:run_item",
     "saved_calls": "tokdfa.bench.saved_calls:run_item",
     "canonicity": "tokdfa.bench.canonicity:run_item",
+    "proper_table2": "tokdfa.bench.proper_table2:run_item",
+    "proper_scaling": "tokdfa.bench.proper_scaling:run_item",
+    "vegas": "tokdfa.bench.vegas:run_item",
 }
 
 

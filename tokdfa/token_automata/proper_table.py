@@ -1,10 +1,9 @@
 """The table behind proper token masks: which tokens go on from a state, and can the text still be completed?
 
-Words. A *state* is a state of the piece automaton (`tokdfa.token_automata.marked_product`) with a node of the whole
-pieces (`tokdfa.bpe.whole_pieces`), written as one number, its *key*. Its *row* are the tokens that can be read from it
-inside the piece, and where they lead. A pair (state, u) is *live* iff, u being the last token, some proper sequence of
-tokens completes a text of the constraint. The tokens of the row that lead to a live pair are the state's *live tokens*;
-the mask in the state after the token t are its live tokens, but for those forbidden after t.
+Words. For *states*, their *keys* and their *rows* see `tokdfa.token_automata.proper_rows`. A pair (state, u) is *live*
+iff, u being the last token, some proper sequence of tokens completes a text of the constraint. The tokens of the row
+that lead to a live pair are the state's *live tokens*; the mask in the state after the token t are its live tokens, but
+for those forbidden after t.
 
 Liveness. A state is *full* if it is live whatever the last token: where the text may end, where a border may stand
 (a new piece has no last token, and every text has an encoding), or inside a character that byte tokens have begun. For
@@ -25,7 +24,7 @@ Source: 002, technical appendix, algorithms 5 and 6 (relevant pairs); the rest i
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,8 +34,19 @@ from tokdfa.bpe.predecessors import _list_predecessors_kernel
 from tokdfa.bpe.whole_pieces import WHOLE
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.token_automata.marked_product import BORDERS, ENDS, INSIDE
-from tokdfa.vocabulary.walk import collect_tokens_kernel
+from tokdfa.token_automata.marked_product import BORDERS, ENDS
+from tokdfa.token_automata.proper_rows import (
+    _close_kernel,
+    _grow_states_kernel,
+    _is_full_kernel,
+    _no_rows,
+    _number_state_kernel,
+    _number_targets_kernel,
+    _read_row_kernel,
+    _read_token_kernel,
+    _Reader,
+    _Rows,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,51 +62,6 @@ SHORT_ROW = 1024
 #: What is known of a state: no live token yet; live but for suspects; live whatever the last token; some live tokens
 #: and a short row, so that every token is a suspect.
 _NONE, _SOME, _ALL, _ASK = 0, 1, 2, 3
-
-
-class _Reader(NamedTuple):
-    """What reading a row needs; see `PieceAutomaton`, `WholePieces` and `TokenTrie` (ranked nodes)."""
-
-    nodes: npt.NDArray[np.uint64]
-    order: npt.NDArray[np.int32]
-    whole_nodes: npt.NDArray[np.uint64]
-    whole_order: npt.NDArray[np.int32]
-    table: npt.NDArray[np.int32]
-    classes: int
-    byte_class: npt.NDArray[np.uint8]
-    fallback_class: npt.NDArray[np.int32]
-    fallback_tokens: npt.NDArray[np.int32]
-    can_stop: npt.NDArray[np.uint8]
-    child_starts: npt.NDArray[np.int32]
-    child_ranks: npt.NDArray[np.int32]
-    child_nodes: npt.NDArray[np.int32]
-    terminal: npt.NDArray[np.bool_]
-    root: int
-
-
-class _Rows(NamedTuple):
-    """The rows made so far. State i has ``keys[i]`` and the entries ``offsets[i] .. offsets[i + 1] - 1``: `tokens`,
-    `targets` (a state, -1 for a full one) and `live`; its live tokens are the first ``live_counts[i]`` of
-    `live_tokens` from ``offsets[i]`` on, in the order in which they were found. `slots` finds a state by its key (open
-    addressing). `status` and the suspects ``suspects[suspect_starts[i] : suspect_ends[i]]``, ascending, say what is
-    known of its liveness; the first ``tried[i]`` live tokens have been tried on them, so that the others decide.
-    `counts`: states with rows, states numbered, suspects written.
-    """
-
-    keys: npt.NDArray[np.int64]
-    slots: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
-    tokens: npt.NDArray[np.int32]
-    targets: npt.NDArray[np.int32]
-    live: npt.NDArray[np.bool_]
-    live_tokens: npt.NDArray[np.int32]
-    live_counts: npt.NDArray[np.int64]
-    tried: npt.NDArray[np.int64]
-    status: npt.NDArray[np.uint8]
-    suspect_starts: npt.NDArray[np.int64]
-    suspect_ends: npt.NDArray[np.int64]
-    suspects: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
 
 
 class ProperTable:
@@ -281,199 +246,6 @@ class ProperTable:
             )
         suspects = _settle_kernel(begin, self._rows, self._pair, self._before)
         self._rows = self._rows._replace(suspects=suspects)
-
-
-def _no_rows() -> _Rows:
-    """No states yet, and room for some."""
-    states, entries = 64, 1024
-    return _Rows(
-        np.empty(states, dtype=np.int64),
-        np.full(2 * states, -1, dtype=np.int32),
-        np.zeros(states + 1, dtype=np.int64),
-        np.empty(entries, dtype=np.int32),
-        np.empty(entries, dtype=np.int32),
-        np.zeros(entries, dtype=np.bool_),
-        np.empty(entries, dtype=np.int32),
-        np.zeros(states, dtype=np.int64),
-        np.zeros(states, dtype=np.int64),
-        np.zeros(states, dtype=np.uint8),
-        np.zeros(states, dtype=np.int64),
-        np.zeros(states, dtype=np.int64),
-        np.empty(entries, dtype=np.int32),
-        np.zeros(3, dtype=np.int64),
-    )
-
-
-@kernel
-def _read_token_kernel(table, byte_class, byte_data, begin, end, row):  # type: ignore[no-untyped-def]
-    """The row offset after bytes begin .. end-1, or -1."""
-    for position in range(begin, end):
-        row = np.int64(table[row + byte_class[byte_data[position]]])
-        if row < 0:
-            break
-    return row
-
-
-@kernel
-def _is_full_kernel(key, node_count, can_stop, terminal):  # type: ignore[no-untyped-def]
-    """See `ProperTable.is_full`."""
-    stop = can_stop[key // node_count]
-    return (stop & INSIDE) != 0 or ((stop & (ENDS | BORDERS)) != 0 and not terminal[key % node_count])
-
-
-@kernel
-def _read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # type: ignore[no-untyped-def]
-    """Write the row of a state from index `begin` on: tokens and the keys they lead to. Returns where it ends.
-
-    The arrays need room for all tokens of both tries and 258 more.
-    """
-    state, node = key // node_count, key % node_count
-    if node == WHOLE and node_count > 1:
-        return begin
-    first = begin
-    for byte in range(256):  # byte tokens first: nothing merges with them, which soon clears all suspects
-        column = reader.fallback_class[byte]
-        if column >= 0:
-            target = reader.table[state * reader.classes + column]
-            if target >= 0:
-                tokens[first] = reader.fallback_tokens[byte]
-                keys[first] = target // reader.classes * node_count
-                first += 1
-    stack[0] = state * reader.classes
-    spare = len(reader.order)
-    _, end, _, _ = collect_tokens_kernel(
-        reader.nodes, 0, reader.table, reader.byte_class, spare, stack, first, tokens, keys
-    )
-    child, last_child = reader.child_starts[node], reader.child_starts[node + 1]
-    for k in range(first, end):
-        rank = tokens[k]
-        tokens[k] = reader.order[rank]
-        keys[k] = keys[k] // reader.classes * node_count
-        while child < last_child and reader.child_ranks[child] < rank:
-            child += 1
-        if child < last_child and reader.child_ranks[child] == rank:
-            keys[k] += reader.child_nodes[child]
-    if node == reader.root and len(reader.whole_order) > 0:
-        first, spare = end, len(reader.whole_order)
-        stack[0] = state * reader.classes
-        _, stop, _, _ = collect_tokens_kernel(
-            reader.whole_nodes, 0, reader.table, reader.byte_class, spare, stack, first, tokens, keys
-        )
-        for k in range(first, stop):
-            target = keys[k] // reader.classes
-            if reader.can_stop[target] & (ENDS | BORDERS):
-                tokens[end] = reader.whole_order[tokens[k]]
-                keys[end] = target * node_count + WHOLE
-                end += 1
-    return end
-
-
-@kernel
-def _find_slot_kernel(key, keys, slots):  # type: ignore[no-untyped-def]
-    """Where the number of `key` is, or belongs, in `slots`."""
-    slot = ((np.int64(key) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF) >> 24
-    slot &= len(slots) - 1
-    while slots[slot] >= 0 and keys[slots[slot]] != key:
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
-@kernel
-def _number_state_kernel(key, keys, slots, counts):  # type: ignore[no-untyped-def]
-    """The number of the state `key`, a new one if need be; there must be room."""
-    slot = _find_slot_kernel(key, keys, slots)
-    if slots[slot] < 0:
-        slots[slot] = counts[1]
-        keys[counts[1]] = key
-        counts[1] += 1
-    return slots[slot]
-
-
-@kernel
-def _grow_states_kernel(  # type: ignore[no-untyped-def]
-    least, keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-    status, suspect_starts, suspect_ends, suspects, counts,
-):  # fmt: skip
-    """The arrays of `_Rows` with room for at least `least` states."""
-    room = len(keys)
-    while room < least:
-        room *= 2
-    new_keys = np.empty(room, dtype=np.int64)
-    new_slots = np.full(2 * room, -1, dtype=np.int32)
-    new_offsets = np.zeros(room + 1, dtype=np.int64)
-    new_live_counts, new_tried = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    new_status = np.zeros(room, dtype=np.uint8)
-    new_starts, new_ends = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    known = counts[1]
-    new_keys[:known] = keys[:known]
-    new_offsets[: counts[0] + 1] = offsets[: counts[0] + 1]
-    new_live_counts[:known], new_tried[:known] = live_counts[:known], tried[:known]
-    new_status[:known] = status[:known]
-    new_starts[:known], new_ends[:known] = suspect_starts[:known], suspect_ends[:known]
-    for state in range(known):
-        new_slots[_find_slot_kernel(new_keys[state], new_keys, new_slots)] = state
-    return (
-        *(new_keys, new_slots, new_offsets, tokens, targets, live, live_tokens, new_live_counts, new_tried),
-        *(new_status, new_starts, new_ends, suspects, counts),
-    )
-
-
-@kernel
-def _number_targets_kernel(  # type: ignore[no-untyped-def]
-    node_count, reader, found, count,
-    keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-    status, suspect_starts, suspect_ends, suspects, counts,
-):  # fmt: skip
-    """The number of each of the first `count` keys in `found`, -1 for full states: int32. There must be room."""
-    numbers = np.empty(count, dtype=np.int32)
-    for k in range(count):
-        if _is_full_kernel(found[k], node_count, reader.can_stop, reader.terminal):
-            numbers[k] = -1
-        else:
-            numbers[k] = _number_state_kernel(found[k], keys, slots, counts)
-    return numbers
-
-
-@kernel
-def _close_kernel(  # type: ignore[no-untyped-def]
-    node_count, reader, stack, room, max_transitions,
-    keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-    status, suspect_starts, suspect_ends, suspects, counts,
-):  # fmt: skip
-    """Make the rows of all numbered states and of those that they lead to. Returns the arrays of `_Rows`.
-
-    Stops, with states left, past `max_transitions`.
-    """
-    while counts[0] < counts[1]:
-        state = counts[0]
-        begin = offsets[state]
-        if begin > max_transitions:
-            break
-        while begin + room > len(tokens):
-            tokens, targets = _longer_kernel(tokens), _longer_kernel(targets)
-            live, live_tokens = _longer_kernel(live), _longer_kernel(live_tokens)
-        end = _read_row_kernel(keys[state], node_count, reader, stack, begin, tokens, targets)
-        if counts[1] + (end - begin) > len(keys):
-            (
-                keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-                status, suspect_starts, suspect_ends, suspects, counts,
-            ) = _grow_states_kernel(
-                counts[1] + (end - begin),
-                *(keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried),
-                *(status, suspect_starts, suspect_ends, suspects, counts),
-            )  # fmt: skip
-        for k in range(begin, end):
-            live[k] = False
-            if _is_full_kernel(targets[k], node_count, reader.can_stop, reader.terminal):
-                targets[k] = -1
-            else:
-                targets[k] = _number_state_kernel(targets[k], keys, slots, counts)
-        offsets[state + 1] = end
-        counts[0] += 1
-    return (
-        *(keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried),
-        *(status, suspect_starts, suspect_ends, suspects, counts),
-    )
 
 
 @kernel

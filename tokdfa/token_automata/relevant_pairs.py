@@ -35,8 +35,9 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.mask import allocate_mask, set_token
 from tokdfa.token_automata.marked_product import BORDERS, ENDS
+from tokdfa.token_automata.proper_rows import _find_slot_kernel, _number_state_kernel, _read_row_kernel
 from tokdfa.token_automata.proper_states import ProperStates, begin_state
-from tokdfa.token_automata.proper_table import ProperTable, _find_slot_kernel, _number_state_kernel, _read_row_kernel
+from tokdfa.token_automata.proper_table import ProperTable
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -106,6 +106,13 @@ class PartLibrary:
                 with suppress(OSError):
                     self._write(self.folder, lasting)
 
+    def in_memory(self) -> PartLibrary:
+        """A library with the same parts that keeps no files, and whose additions do not reach this one."""
+        copy = PartLibrary(self.fingerprint, None)
+        with self._lock:
+            copy._parts, copy._transitions = dict(self._loaded()), self._transitions
+        return copy
+
     def _remember(self, parts: Mapping[str, TokenRows]) -> None:
         kept = {} if self._parts is None else self._parts
         added = sum(rows.transition_count for rows in parts.values())

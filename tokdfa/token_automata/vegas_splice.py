@@ -4,6 +4,10 @@ The parts (`tokdfa.token_automata.vegas`) that are not in the library are merged
 of its own, from which the ghost V + 1 + k leads to part k. Ghosts have no rules, so no part touches another, and the
 fixed cost of looking through the rules is paid once. Each result is minimised and goes into the library.
 
+*Literals.* A part with a single text, such as the name of a key, needs no automaton to merge: its letters are merged
+as the letters of a text are. This takes microseconds. (The fixed cost of merging automata is that of all tokens that
+can be spelled with the letters that are there, 1 to 20 ms.)
+
 *Splicing.* The cuts become states. Where part k stands, a copy of its merged automaton is put: what leads to exit i
 leads to the cut that exit i is there, and the tokens out of entry j go into the row of the cut that entry j is. An exit
 has no way on but its ghost, so merging never splits it, and minimising never joins it with anything else. Two parts
@@ -16,9 +20,11 @@ minimising) give the same automaton.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tokdfa.bpe.derivations import merge_letters
 from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
 from tokdfa.token_automata.direct_merge_stages import MergeStages
 from tokdfa.token_automata.direct_merge_state import too_large
@@ -46,6 +52,7 @@ class PartMerger:
     """Merges letter automata of one tokenizer by parts. Shareable between threads. Made in 10 to 100 ms."""
 
     def __init__(self, canonicity: Canonicity) -> None:
+        self._rules = canonicity.rules
         self._trie = spelling_trie(canonicity)
         self._stages = _StagesWithGhosts(canonicity)
         self._ghost = first_ghost(canonicity.size)
@@ -78,9 +85,15 @@ class PartMerger:
     def _merge_parts(
         self, parts: Sequence[Part], max_states: int, max_transitions: int
     ) -> tuple[dict[str, TokenRows], int]:
-        """(key -> the merged and minimal automaton with start 0, rules that found a place)."""
+        """(key -> the merged and minimal automaton with start 0, rules that found a place in automata)."""
+        merged = {}
+        for part in parts:
+            text = _only_text(part.rows, self._ghost)
+            if text:
+                merged[part.key] = self._merge_text(text)
+        parts = [part for part in parts if part.key not in merged]
         if not parts:
-            return {}, 0
+            return merged, 0
         rows: list[dict[int, int]] = [{}]
         accepting = [False]
         for k, part in enumerate(parts):
@@ -91,8 +104,19 @@ class PartMerger:
         done = merge_rows(TokenRows(rows, accepting, 0), self._stages, max_states, max_transitions)
         together = done.rows.minimal()
         begins = together.rows[together.start]
-        merged = {part.key: _reachable(together, begins[self._ghost + k]) for k, part in enumerate(parts)}
+        merged |= {part.key: _reachable(together, begins[self._ghost + k]) for k, part in enumerate(parts)}
         return merged, done.rules_applied
+
+    def _merge_text(self, letters: list[int]) -> TokenRows:
+        """The merged automaton of a part with the only text `letters`, which may hold markers."""
+        tokens: list[int] = []
+        marker = self._ghost - 1
+        for is_marker, between in itertools.groupby(letters, lambda letter: letter == marker):
+            piece = list(between)
+            tokens += piece if is_marker else merge_letters(self._rules, piece).tolist()
+        path = [self._ghost, *tokens, self._ghost]
+        rows = [{token: place + 1} for place, token in enumerate(path)]
+        return TokenRows([*rows, {}], [False] * len(path) + [True], 0)
 
 
 class _StagesWithGhosts(MergeStages):
@@ -104,6 +128,17 @@ class _StagesWithGhosts(MergeStages):
 
     def spelled_with(self, letters: Iterable[int]) -> Iterator[tuple[int, list[tuple[int, tuple[int, ...]]]]]:
         return super().spelled_with([letter for letter in letters if letter < self._ghost])
+
+
+def _only_text(part: TokenRows, ghost: int) -> list[int]:
+    """The letters and markers from the only entry to the only exit, if there is no other way; else nothing."""
+    letters: list[int] = []
+    state = part.start
+    while len(part.rows[state]) == 1 and not part.accepting[state] and len(letters) < part.state_count:
+        ((letter, state),) = part.rows[state].items()
+        letters.append(letter)
+    # The end has no way on; the first and the last letter are the ghosts of the entry and the exit.
+    return letters[1:-1] if not part.rows[state] and letters[-1] == ghost else []
 
 
 def _reachable(rows: TokenRows, start: int) -> TokenRows:

@@ -1,0 +1,101 @@
+"""The experiment about parts on a few cases: its rows, and what must hold between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tokdfa.bench.vegas import KEYS, VARIANTS, check_settings, object_members, run_item
+from tokdfa.errors import OptionError
+
+SETTINGS: dict[str, Any] = {
+    "members": [1, 8],
+    "kinds": ["boolean", "date"],
+    "forms": ["yaml"],
+    "regexes": [
+        {"label": "words", "choice": ["one", "two"]},
+        {"label": "large", "regex": "[a-z]{9}"},
+        {"label": "not asked", "regex": "a"},
+    ],
+    "only": ["large", "words"],
+    "library": ["boolean", "e-mail"],
+    "repeats": 1,
+    "max_transitions": 2000,
+}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return run_item({"tokenizer": "mistral-v1", **SETTINGS}, 0)
+
+
+def of(rows: list[dict[str, Any]], case: str) -> dict[str, dict[str, Any]]:
+    return {row["variant"]: row for row in rows if row["case"] == case and "variant" in row}
+
+
+def test_every_case_in_every_way(rows: list[dict[str, Any]]) -> None:
+    cases = list(dict.fromkeys(row["case"] for row in rows if row["family"] != "library"))
+    assert cases == ["yaml 1", "yaml 8", "words", "large"]
+    for case in cases:
+        assert list(of(rows, case)) == list(VARIANTS)
+    assert {row["tokenizer"] for row in rows} == {"mistral-v1"}
+
+
+def test_the_automata_are_equal_and_parts_are_known(rows: list[dict[str, Any]]) -> None:
+    for case in ("yaml 1", "yaml 8", "words"):
+        found = of(rows, case)
+        for row in found.values():
+            assert (row["status"], row["equal"], row["repeats"]) == ("ok", True, 1)
+            assert 0 < row["merge_seconds"] < row["seconds"]
+        assert len({(row["states"], row["transitions"]) for row in found.values()}) == 1
+        parts, library, seen = found["parts"], found["library"], found["seen"]
+        assert "known" not in found["whole"]
+        assert parts["known"] == 0
+        assert seen["known"] == seen["distinct"] <= seen["parts"]
+        assert 0 <= library["known"] < library["distinct"]
+    assert of(rows, "yaml 8")["library"]["known"] > 0
+    assert of(rows, "yaml 8")["parts"]["distinct"] < of(rows, "yaml 8")["parts"]["parts"]
+
+
+def test_what_is_too_large_says_so(rows: list[dict[str, Any]]) -> None:
+    for row in of(rows, "large").values():
+        assert row["status"] == "memory"
+        assert "max_transitions" in row["message"]
+        assert "seconds" not in row
+        assert row["equal"] is None
+
+
+def test_the_library_is_described(rows: list[dict[str, Any]]) -> None:
+    boolean, e_mail, read = (row for row in rows if row["family"] == "library")
+    assert (boolean["case"], boolean["status"]) == ("boolean", "ok")
+    assert boolean["parts"] > 0
+    assert (e_mail["case"], e_mail["status"], e_mail["parts"]) == ("e-mail", "memory", 0)
+    assert (read["case"], read["parts"]) == ("read", 0)  # these are too small for a file
+
+
+def test_members_take_turns() -> None:
+    assert len(set(KEYS)) == 32
+    assert object_members(3, ["null", "date"]) == [(KEYS[0], "null"), (KEYS[1], "date"), (KEYS[2], "null")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"members": [33]}, r"settings\.members\.0"),
+        ({"kinds": ["int"]}, r"settings\.kinds: there is no 'int'; there are string, integer"),
+        ({"forms": ["toml"]}, r"settings\.forms: there is no 'toml'"),
+        ({"library": ["text"]}, r"settings\.library: there is no 'text'"),
+        ({"only": ["a"], "regexes": []}, r"settings\.only: there is no 'a'"),
+        ({"regexes": [{"label": "a"}]}, r"settings\.regexes: each has a label"),
+        ({"speed": 1}, r"settings\.speed"),
+    ],
+)
+def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        check_settings({**SETTINGS, "only": [], **wrong})
+
+
+def test_constraints_belong_into_the_settings() -> None:
+    with pytest.raises(OptionError, match="takes tokenizers"):
+        run_item({"tokenizer": "bytes", "label": "a", "regex": "a"}, 0)
