@@ -36,8 +36,8 @@ def texts():
 
 def test_every_question_has_its_file():
     assert NAMES == [
-        "canonicity", "literal_muting", "proper_scaling", "proper_table2", "quickstart", "regex_speed", "regex_states", "saved_calls", "scaling",
-        "seen_masks", "smoke", "tokens_dfa_ablation", "trie_walk", "vegas",
+        "canonicity", "literal_muting", "proper_scaling", "proper_table2", "quickstart", "regex_speed", "regex_states",
+        "saved_calls", "scaling", "seen_masks", "smoke", "tokens_dfa_ablation", "trie_walk", "vegas",
     ]  # fmt: skip
 
 

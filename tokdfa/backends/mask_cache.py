@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.jit import kernel
-from tokdfa.token_automata.ready_masks import NARROW
+from tokdfa.token_automata.ready_masks import NARROW, _list_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,22 +84,3 @@ def _write_tokens_kernel(tokens, out):  # type: ignore[no-untyped-def]
     for k in range(len(tokens)):
         token = tokens[k]
         out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
-
-
-@kernel
-def _list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
-    """List the set bits of `mask` in `tokens`; returns how many, or -1 if there are more than fit."""
-    count = 0
-    for word in range(len(mask)):
-        bits = np.uint32(mask[word])
-        while bits != 0:
-            if count == len(tokens):
-                return -1
-            lowest = bits & (~bits + np.uint32(1))
-            place = 0
-            while (lowest >> np.uint32(place)) != 1:
-                place += 1
-            tokens[count] = 32 * word + place
-            count += 1
-            bits ^= lowest
-    return count

@@ -43,7 +43,8 @@ PERCENTILES = {"p25": 25.0, "p50": 50.0, "p75": 75.0, "p90": 90.0, "p95": 95.0, 
 
 class Sample(NamedTuple):
     """One timed call. `repeat`: the compile or the walk; `step`: the token of the walk, 0 for compiles; `allowed` and
-    `differs`: token counts, None for anything but a mask.
+    `differs`: token counts, None for anything but a mask; `differs` is None as well where one side allows all spellings
+    of a text and the other only the proper one.
     """
 
     measure: str
@@ -240,7 +241,8 @@ class _Racer:
         self._count_work()
         # A text of the user's may be outside the language; a walk made from masks is inside unless the oracle objects.
         wrong = walk.inside is True if walk.given else walk.inside is not False
-        if wrong:
+        # Whoever allows proper sequences only is right to refuse others.
+        if wrong and (walk.proper or self.contender.backend.token_language == "all"):
             spell = self.matcher.vocab.spell
             before, token = spell(walk.tokens[:step]), walk.tokens[step]
             shown = "the end token" if token in self.matcher.vocab.end_token_set else f"{spell([token])!r}"
@@ -291,9 +293,11 @@ def _compare_masks(racers: Sequence[_Racer], reference: str, number: int, step: 
     filled = [racer for racer in racers if not racer.contender.dropped]
     if "mask" not in keep or not filled:
         return
-    base = next((racer for racer in filled if racer.contender.outcome.label == reference), filled[0]).mask
+    base = next((racer for racer in filled if racer.contender.outcome.label == reference), filled[0])
+    language = base.contender.backend.token_language
     for racer in filled:
-        differs = masks.count(racer.mask ^ base)
+        same = racer.contender.backend.token_language == language
+        differs = masks.count(racer.mask ^ base.mask) if same else None
         sample = Sample("mask", number, step, racer.mask_ns, masks.count(racer.mask), differs)
         racer.contender.outcome.samples.append(sample)
 

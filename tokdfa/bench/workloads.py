@@ -100,13 +100,15 @@ class Encoder(Protocol):
 @dataclass(frozen=True)
 class Walk:
     """Tokens to replay. `inside`: whether the whole text is in the language, as an independent oracle says, None if
-    it does not know; `complete`: the last token is an end token; `given`: a text of the user's, not made from masks.
+    it does not know; `complete`: the last token is an end token; `given`: a text of the user's, not made from masks;
+    `proper`: the text tokens are what the tokenizer itself makes of their text.
     """
 
     tokens: tuple[int, ...]
     inside: bool | None
     complete: bool
     given: bool
+    proper: bool = False
 
 
 def canonical_json(value: Any) -> str:
@@ -140,7 +142,8 @@ def plan_walks(
         tokens = _walk_under_masks(start(), workload, choose, begin)
         complete = bool(tokens) and tokens[-1] in tokenizer.vocabulary.end_token_set
         inside = in_language(constraint, tokenizer.vocabulary.spell(tokens)) if complete else None
-        walks.append(Walk(tuple(tokens), inside, complete, given=False))
+        proper = complete and _is_proper(tokens[:-1], tokenizer)
+        walks.append(Walk(tuple(tokens), inside, complete, given=False, proper=proper))
     return walks
 
 
@@ -169,4 +172,12 @@ def _text_walk(text: str, constraint: Constraint, tokenizer: Encoder) -> Walk:
     tokens = tuple(int(token) for token in tokenizer.encode(text))
     # What counts is what the tokens spell: some tokenizers put a space in front of a text.
     inside = in_language(constraint, vocab.spell(tokens))
-    return Walk((*tokens, vocab.end_tokens[0]), inside, complete=True, given=True)
+    return Walk((*tokens, vocab.end_tokens[0]), inside, complete=True, given=True, proper=True)
+
+
+def _is_proper(tokens: Sequence[int], tokenizer: Encoder) -> bool:
+    try:
+        text = tokenizer.vocabulary.spell(tokens).decode()
+    except UnicodeDecodeError:
+        return False
+    return [int(token) for token in tokenizer.encode(text)] == list(tokens)

@@ -53,6 +53,11 @@ def of_engine(rows: pd.DataFrame, tokenizer: str, step: int, engine: str) -> pd.
     return rows[same]
 
 
+def finished(mine: pd.DataFrame) -> pd.Series[float]:
+    """The seconds of the rows that are all right."""
+    return mine.loc[mine["status"] == "ok", "seconds"].dropna()
+
+
 def build_tables(data: RunData) -> list[Table]:
     """Table 2; masks; relevance and masks of every constraint; what went wrong."""
     rows = measured(data)
@@ -88,7 +93,7 @@ def _median_cell(mine: pd.DataFrame) -> Cell:
     """``0.61 s``, with the range and how many of how many finished; the status of the first if none did."""
     if mine.empty:
         return NOTHING
-    good = mine.loc[mine["status"] == "ok", "seconds"].dropna()
+    good = finished(mine)
     if good.empty:
         return status_cell(str(mine["status"].iloc[0]))
     middle = float(good.median())
@@ -216,9 +221,10 @@ def headlines(data: RunData) -> list[str]:
     for tokenizer in dict.fromkeys(rows["tokenizer"].astype(str)):
         for step, (activity, published) in STEPS.items():
             parts = [
-                f"{engine} {format_seconds(middle)}"
+                f"{engine} {format_seconds(float(good.median()))}"
+                + (f" ({len(good)} of {len(mine)} constraints)" if len(good) < len(mine) else "")
                 for at, engine in entries(rows)
-                if at == step and (middle := _median(of_engine(rows, tokenizer, step, engine))) >= 0
+                if at == step and len(good := finished(mine := of_engine(rows, tokenizer, step, engine)))
             ]
             if parts:
                 sentences.append(
@@ -236,11 +242,6 @@ def headlines(data: RunData) -> list[str]:
     return sentences
 
 
-def _median(mine: pd.DataFrame) -> float:
-    """The median over the constraints that were finished; NaN if there are none."""
-    return float(mine.loc[mine["status"] == "ok", "seconds"].median())
-
-
 def _ratios(rows: pd.DataFrame, tokenizer: str) -> list[str]:
     """How the first engine compares with the searches over pairs, constraint by constraint."""
     sentences = []
@@ -255,7 +256,9 @@ def _ratios(rows: pd.DataFrame, tokenizer: str) -> list[str]:
             if len(ratio):
                 low, high = short_factor(float(ratio.min())), short_factor(float(ratio.max()))
                 middle = short_factor(float(ratio.median()))
-                parts.append(f"{other} {middle} times ({low} to {high}, {len(ratio)} constraints)")
+                parts.append(
+                    f"{other} {middle} times ({low} to {high}, {len(ratio)} constraint{'s' * (len(ratio) > 1)})"
+                )
         if parts:
             listed = "; ".join(parts)
             sentences.append(f"{tokenizer}, step {step}, against {engines[0]}, constraint by constraint: {listed}.")

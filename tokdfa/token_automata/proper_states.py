@@ -23,8 +23,9 @@ import numpy as np
 
 from tokdfa.bpe.canonical import NARROW
 from tokdfa.jit import kernel
-from tokdfa.mask import allocate_mask, mask_to_ids, set_token
+from tokdfa.mask import allocate_mask, set_token
 from tokdfa.token_automata.marked_product import BORDERS, ENDS
+from tokdfa.token_automata.ready_masks import _list_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,17 +44,20 @@ def begin_state(table: ProperTable) -> State:
 
 
 class _Choices:
-    """Mdirect and Mborder of one set of hypotheses, packed; as lists of tokens where both are short."""
+    """Mdirect and Mborder of one set of hypotheses: packed, or as lists of tokens where both are short."""
 
     __slots__ = ("after_border", "border_tokens", "direct", "direct_tokens")
 
-    def __init__(self, direct: Mask, after_border: Mask) -> None:
+    def __init__(self, direct: Mask, after_border: Mask, begins: bool) -> None:
         self.direct, self.after_border = direct, after_border
-        direct_tokens, border_tokens = mask_to_ids(direct), mask_to_ids(after_border)
         self.direct_tokens: npt.NDArray[np.int32] | None = None
         self.border_tokens: npt.NDArray[np.int32] | None = None
-        if len(direct_tokens) <= NARROW and len(border_tokens) <= NARROW:
-            self.direct_tokens, self.border_tokens = direct_tokens, border_tokens
+        if not begins:  # at the beginning of a piece a mask is copied as it is
+            room = np.empty(2 * NARROW, dtype=np.int32)
+            first = _list_tokens_kernel(direct, room[:NARROW])
+            second = _list_tokens_kernel(after_border, room[NARROW:]) if first >= 0 else -1
+            if second >= 0:
+                self.direct_tokens, self.border_tokens = room[:first].copy(), room[NARROW : NARROW + second].copy()
 
     @property
     def nbytes(self) -> int:
@@ -165,19 +169,17 @@ class ProperStates:
 
         End tokens are in the one that the last token has no say in.
         """
-        direct, after_border, part = (allocate_mask(self.canonicity.size) for _ in range(3))
+        direct, after_border = (allocate_mask(self.canonicity.size) for _ in range(2))
         for key in keys:
-            self.table.live_tokens(key, part)
-            direct |= part
+            self.table.add_live_tokens(key, direct)
             border = -1 if fresh else self._behind_border(key)
             if border >= 0:
-                self.table.live_tokens(border, part)
-                after_border |= part
+                self.table.add_live_tokens(border, after_border)
         if any(self._may_stop(key, ENDS) for key in keys):
             ends = direct if fresh else after_border
             for end in self.canonicity.vocabulary.end_tokens:
                 set_token(ends, end)
-        choices = _Choices(direct, after_border)
+        choices = _Choices(direct, after_border, fresh)
         with self.table.lock:
             if self._kept_bytes > self._max_bytes:
                 self._choices, self._kept_bytes = {}, 0

@@ -164,3 +164,22 @@ def _assemble_mask_kernel(classes, member_offsets, members, end_tokens, out):  #
 @kernel
 def _set_bit(mask, token):  # type: ignore[no-untyped-def]
     mask[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+
+
+@kernel
+def _list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
+    """List the set bits of `mask` in `tokens`; returns how many, or -1 if there are more than fit."""
+    count = 0
+    for word in range(len(mask)):
+        bits = np.uint32(mask[word])
+        while bits != 0:
+            if count == len(tokens):
+                return -1
+            lowest = bits & (~bits + np.uint32(1))
+            place = 0
+            while (lowest >> np.uint32(place)) != 1:
+                place += 1
+            tokens[count] = 32 * word + place
+            count += 1
+            bits ^= lowest
+    return count

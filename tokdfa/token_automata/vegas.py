@@ -26,7 +26,13 @@ makes. Such tokens count as crossing, so none of them lies on two sides of a cut
 
 *Which tokens cross.* Proper ones: what occurs on the way of a merge is what its own letters merge into. A token that is
 always kept from a place by its neighbours still counts. So a cut is certain, while a state that is none may be free of
-crossing tokens after all. It is the only thing that may be missed.
+crossing tokens after all.
+
+**What is found, and what is not.** With Mistral v1 the example of 002 is: no token holds a colon and a blank, and the
+line break is a token by itself, so the states between the three are cuts, whatever the string is. In JSON the cuts
+stand where tokens of punctuation end, so a part often holds some of it: `` "2024-05-17",``. A border is missed where
+its state is also one that tokens come past: in ``[0-9]+,`` the state before the comma is the one between two digits. Then
+the part goes on to the next cut, one letter further. Where nothing but text may stand, there are no cuts.
 
 **Equal parts.** A part becomes an automaton of its own: entry j is reached by the *ghost* letter V + 1 + j, and exit i
 is left by V + 1 + i. Ghosts have no rules, as markers have none. It is numbered breadth-first, letters ascending, and
