@@ -283,6 +283,8 @@ def _random_walks(one: _Entrant, constraint: Regex, settings: Settings, seed: in
 
 def _follow(entrants: Sequence[_Entrant], tokens: Sequence[int], again: bool) -> int:
     """Fill the masks before each of the tokens and after the last; returns how many positions there were."""
+    if not entrants:
+        return 0
     racing: list[tuple[_Entrant, Matcher, masks.Mask]] = []
     for one in entrants:
         assert one.compiled is not None

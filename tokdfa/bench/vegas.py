@@ -205,6 +205,8 @@ class _Bench:
         samples: dict[str, list[tuple[float, float]]] = {variant: [] for variant in ways}
         finding = []
         for turn in range(self.settings.repeats + 1):  # the first turn warms up, and fills the library of `seen`
+            if all(row["status"] != OK for row in rows.values()):
+                break
             for variant, merge in ways.items():
                 if rows[variant]["status"] != OK:
                     continue
@@ -228,7 +230,7 @@ class _Bench:
                 row["repeats"] = len(samples[variant])
             if variant != "whole":
                 row |= {"parts": len(division.places), "distinct": len(division.parts)}
-                row["find_seconds"] = statistics.median(finding[1:])
+                row["find_seconds"] = statistics.median(finding[1:] or finding)
             both = "whole" in made and variant in made
             row["equal"] = _are_equal(made["whole"], made[variant]) if both else None
         return list(rows.values())

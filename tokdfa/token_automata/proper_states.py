@@ -132,14 +132,21 @@ class ProperStates:
     def step(self, state: State, token: int) -> State | None:
         """The state after `token`, None if it is not allowed. 3 to 8 us a hypothesis."""
         last, keys = state
-        step = self.table.step
+        choices = self._choices.get((last < 0, keys)) if len(keys) == 1 else None
+        # The kept bit sets of a single hypothesis say whether the token leads to a live state.
+        direct_live = border_live = choices is None
+        if choices is not None:
+            word, bit = token >> 5, token & 31
+            direct_live = choices.direct.item(word) >> bit & 1 == 1
+            border_live = choices.after_border.item(word) >> bit & 1 == 1
+        step = self.table.step if choices is None else self.table.read
+        direct_live = direct_live and (last < 0 or self._may_follow(last, token))
         found = []
-        direct = last < 0 or self._may_follow(last, token)
         for key in keys:
-            target = step(key, token) if direct else -1
+            target = step(key, token) if direct_live else -1
             if target >= 0:
                 found.append(target)
-            border = -1 if last < 0 else self._behind_border(key)
+            border = self._behind_border(key) if border_live and last >= 0 else -1
             target = step(border, token) if border >= 0 else -1
             if target >= 0:
                 found.append(target)

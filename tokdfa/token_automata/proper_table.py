@@ -34,11 +34,10 @@ from tokdfa.bpe.predecessors import _list_predecessors_kernel
 from tokdfa.bpe.whole_pieces import WHOLE
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.token_automata.marked_product import BORDERS, ENDS
+from tokdfa.token_automata.marked_product import BORDERS, ENDS, INSIDE
 from tokdfa.token_automata.proper_rows import (
     _close_kernel,
     _grow_states_kernel,
-    _is_full_kernel,
     _no_rows,
     _number_state_kernel,
     _number_targets_kernel,
@@ -100,6 +99,7 @@ class ProperTable:
         self._table, self._classes, self._can_stop = automaton.table.data, automaton.classes, automaton.can_stop.data
         self._fallback_class = automaton.fallback_class.data
         self._byte_of = None if fallback is None else fallback.byte_of.data
+        self._terminal = whole.terminal.data
         self._usable, self._offsets = canonicity.usable.data, canonicity.vocabulary.offsets.data
         self._whole_tokens, self._children = canonicity.whole_piece_encodings, whole.children
         self._texts = automaton.table, automaton.byte_class, canonicity.vocabulary.byte_data
@@ -138,7 +138,9 @@ class ProperTable:
 
     def is_full(self, key: int) -> bool:
         """Whether the state is live whatever the last token, by what it is."""
-        return bool(_is_full_kernel(key, self.node_count, self._reader.can_stop, self._reader.terminal))
+        state, node = divmod(key, self.node_count)
+        stop = self._can_stop[state]
+        return bool(stop & INSIDE) or (stop != 0 and not (node and self._terminal[node]))
 
     def add_live_tokens(self, key: int, out: Mask) -> None:
         """Set the bits of the live tokens of a state. A trie walk and more the first time: 1 us to many ms."""
@@ -182,10 +184,15 @@ class ProperTable:
             return bool(self._rows.status[self._state(key)] != _NONE)
 
     def step(self, key: int, token: int) -> int:
-        """The state after a token that is read inside the piece, -1 if none. Whether it is canonical is not asked.
+        """The state after a token that is read inside the piece, if the pair of both is live; otherwise -1.
 
-        If the pair of that state and the token is not live, -1 as well. 2 us where the state is full.
+        Whether the token is canonical after the one before is not asked. 2 us where the state is full, else 8 us.
         """
+        found = self.read(key, token)
+        return found if found < 0 or self.is_live(found, token) else -1
+
+    def read(self, key: int, token: int) -> int:
+        """The state after a token that is read inside the piece, live or not; -1 if it cannot be read. 2 us."""
         nodes = self.node_count
         state, node = divmod(key, nodes) if nodes > 1 else (key, 0)
         byte = self._byte_of[token] if self._byte_of is not None else -1
@@ -193,9 +200,9 @@ class ProperTable:
             column = self._fallback_class[byte]
             target = self._table[state * self._classes + column] if column >= 0 else -1
         elif self._usable[token] and (node != WHOLE or nodes == 1):
-            target = self._read(state, token)
+            target = self._read_bytes(state, token)
         elif node == self.root and token in self._whole_tokens:
-            target = self._read(state, token)
+            target = self._read_bytes(state, token)
             if target < 0 or not self._can_stop[target // self._classes] & (ENDS | BORDERS):
                 return -1
             return target // self._classes * nodes + WHOLE
@@ -203,14 +210,10 @@ class ProperTable:
             return -1
         if target < 0:
             return -1
-        target //= self._classes
         node = self._children[node].get(token, 0) if node else 0
-        found = target * nodes + node
-        if self._can_stop[target] and not node:  # full, whatever the bits
-            return found
-        return found if self.is_live(found, token) else -1
+        return target // self._classes * nodes + node
 
-    def _read(self, state: int, token: int) -> int:
+    def _read_bytes(self, state: int, token: int) -> int:
         begin, end = self._offsets[token], self._offsets[token + 1]
         return int(_read_token_kernel(*self._texts, begin, end, state * self._classes))
 

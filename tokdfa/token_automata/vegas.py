@@ -31,8 +31,8 @@ crossing tokens after all.
 **What is found, and what is not.** With Mistral v1 the example of 002 is: no token holds a colon and a blank, and the
 line break is a token by itself, so the states between the three are cuts, whatever the string is. In JSON the cuts
 stand where tokens of punctuation end, so a part often holds some of it: `` "2024-05-17",``. A border is missed where
-its state is also one that tokens come past: in ``[0-9]+,`` the state before the comma is the one between two digits. Then
-the part goes on to the next cut, one letter further. Where nothing but text may stand, there are no cuts.
+its state is also one that tokens come past: in ``[0-9]+,`` the state before the comma is the one between two digits.
+Then the part goes on to the next cut, one letter further. Where nothing but text may stand, there are no cuts.
 
 **Equal parts.** A part becomes an automaton of its own: entry j is reached by the *ghost* letter V + 1 + j, and exit i
 is left by V + 1 + i. Ghosts have no rules, as markers have none. It is numbered breadth-first, letters ascending, and
@@ -197,14 +197,14 @@ def _take_out(
     """(the part, the states that are its exits), numbered as the module says. State 1 is where the exits lead."""
     number: dict[tuple[int, int], int] = {}
     found: list[tuple[int, int]] = []
-    exits: list[int] = []
+    exits: dict[int, int] = {}  # state -> which exit it is
 
     def number_of(state: int, role: int) -> int:
         if (state, role) not in number:
             number[state, role] = len(found) + 2
             found.append((state, role))
             if role == _EXIT:
-                exits.append(state)
+                exits[state] = len(exits)
         return number[state, role]
 
     rows = [{ghost + j: number_of(state, _ENTRY if cuts[state] else _INNER) for j, state in enumerate(entries)}, {}]
@@ -212,7 +212,7 @@ def _take_out(
     for state, role in found:  # the loop sees what it appends
         row = letters.rows[state]
         if role == _EXIT:
-            rows.append({ghost + exits.index(state): 1})
+            rows.append({ghost + exits[state]: 1})
         elif role == _ENTRY:
             own = (letter for letter in sorted(row) if not cuts[row[letter]] and group_of[row[letter]] == group)
             rows.append({letter: number_of(row[letter], _INNER) for letter in own})
@@ -222,7 +222,7 @@ def _take_out(
             )
         accepting.append(role == _INNER and letters.accepting[state])
     part = TokenRows(rows, accepting, 0)
-    return Part(part, _hash_rows(part)), exits
+    return Part(part, _hash_rows(part)), list(exits)
 
 
 def _hash_rows(rows: TokenRows) -> str:
