@@ -48,7 +48,7 @@ def data():
 def test_the_table_has_medians_beside_what_was_published(data):
     table = next(table for table in build_tables(data) if table.name == "proper_table2")
     lines = {(line[0].text, line[2].text): line for line in table.rows}
-    assert [key for key in lines] == [
+    assert list(lines) == [
         ("1", "ours, built"), ("1", "seed's replay"), ("2", "token_index"), ("3", "fixpoint"), ("3", "pairs"),
         ("4", "fixpoint"), ("4", "pairs"),
     ]  # fmt: skip

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-FEW = settings(deadline=None, derandomize=True, max_examples=60)
+FEW = settings(deadline=None, derandomize=True, max_examples=40)
 INPUTS = Path(__file__).parents[2] / "experiments" / "inputs"
 REGEXES = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
 
@@ -104,7 +104,7 @@ def test_random_scored_pieces(tmp_path_factory: pytest.TempPathFactory, pieces: 
     check_texts(CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(texts)), tokenizer, texts)
 
 
-@pytest.mark.parametrize("pattern", ["(a|b)*", "a*b*", "(ab)*a?", "a(a|b){2,}b", "(a{3})*", "b(ab*)+"])
+@pytest.mark.parametrize("pattern", ["(a|b)*", "(ab)*a?", "a(a|b){2,}b", "(a{3})*"])
 @FEW
 @given(pairs=merge_pairs())
 def test_the_search_finds_what_a_plain_search_finds(
