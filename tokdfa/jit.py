@@ -35,6 +35,7 @@ WARMUP_STEPS: tuple[tuple[str, str], ...] = (
     ("automata algebra", "tokdfa.automata.algebra:_warm_up"),
     ("merge rules", "tokdfa.bpe.rules_cache:_warm_up"),
     ("token index", "tokdfa.backends.token_index:_warm_up"),
+    ("parts of constraints", "tokdfa.token_automata.vegas:_warm_up"),
     ("tokens DFA", "tokdfa.backends.tokens_dfa:_warm_up"),
     ("proper tokens", "tokdfa.backends.cartesian_merge:_warm_up"),
     ("judging of sequences", "tokdfa.bench.judge:_warm_up"),

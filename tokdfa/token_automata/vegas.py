@@ -285,7 +285,7 @@ def _mark_crossed_kernel(column, depth, end, is_token, table, crossed):  # type:
                 node = end[node]
                 continue
             path[here] = target
-            if is_token[node] and here > 2:
+            if is_token[node]:
                 # What a shorter token has marked need not be marked again, but it is too little to be worth a test.
                 for between in range(1, here):
                     crossed[path[between]] = True
