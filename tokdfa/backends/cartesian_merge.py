@@ -30,7 +30,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
-from tokdfa.token_automata.direct_merge_pieces import read_context, refuse_isolated, since_last_cut
+from tokdfa.token_automata.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.marked_product import marked_product, marked_product_from, piece_automaton
 from tokdfa.token_automata.proper_states import ProperStates, State, begin_state
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
-    from tokdfa.token_automata.direct_merge_pieces import Hypotheses
+    from tokdfa.token_automata.context import Hypotheses
     from tokdfa.token_automata.marked_product import PieceAutomaton
     from tokdfa.vocabulary.vocabulary import Vocabulary
 

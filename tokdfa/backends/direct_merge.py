@@ -27,8 +27,9 @@ from tokdfa.automata.graph import token_automaton_to_networkx
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+from tokdfa.token_automata.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
-from tokdfa.token_automata.direct_merge_pieces import join_pieces, read_context, refuse_isolated, since_last_cut
+from tokdfa.token_automata.direct_merge_pieces import join_pieces
 from tokdfa.token_automata.direct_merge_stages import MergeStages
 from tokdfa.token_automata.letter_automaton import letter_automaton, marker_letter
 from tokdfa.token_automata.liveness import cannot_spell
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
-    from tokdfa.token_automata.direct_merge_pieces import Hypotheses, Piece
+    from tokdfa.token_automata.context import Hypotheses, Piece
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: How many tables for contexts, and merged automata that they come from, are kept beside the table of no context.

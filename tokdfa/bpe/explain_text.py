@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 #: How many bytes are merged at once; 2,000 letters take 3 ms.
 CHUNK_BYTES = 2_000
 
+
 @dataclass(frozen=True)
 class TextFault:
     """Why a sequence is not proper, and where.

@@ -49,7 +49,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tokdfa.token_automata.direct_merge_pieces import join_pieces, refuse_isolated
+from tokdfa.token_automata.context import refuse_isolated
+from tokdfa.token_automata.direct_merge_pieces import join_pieces
 from tokdfa.token_automata.direct_merge_stages import MergeStages
 from tokdfa.token_automata.direct_merge_state import MergingAutomaton
 from tokdfa.token_automata.letter_automaton import letter_automaton

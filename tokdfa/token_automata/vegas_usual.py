@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.errors import LimitExceeded
-from tokdfa.token_automata.direct_merge_pieces import refuse_isolated
+from tokdfa.token_automata.context import refuse_isolated
 from tokdfa.token_automata.letter_automaton import letter_automaton
 from tokdfa.token_automata.marked_product import marked_product
 from tokdfa.token_automata.vegas_library import load_library
