@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
 
 REAL = ("mistral-v1", "llama3", "tekken", pytest.param("smollm2", marks=needs_smollm2))
-MANY = settings(deadline=None, derandomize=True, max_examples=150)
+MANY = settings(deadline=None, derandomize=True, max_examples=80)
 
 
 def check_choice(name: str, texts: list[str]) -> int:
