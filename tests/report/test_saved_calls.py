@@ -212,6 +212,6 @@ def test_the_shipped_experiment_takes_all_that_is_shaped_like_json_and_yaml():
     (constraints,) = loaded["constraints"]
     labels = [entry["label"] for entry in yaml.safe_load((EXPERIMENTS / constraints["file"]).read_text())]
     assert constraints["only"] == labels[: labels.index("iso_date")]
-    texts = yaml.safe_load((EXPERIMENTS.parent / loaded["settings"]["texts"]).read_text())
+    texts = yaml.safe_load((EXPERIMENTS / loaded["settings"]["texts"]["file"]).read_text())
     assert set(constraints["only"]) <= set(texts)
     assert loaded["settings"]["engines"][0] == {"backend": "token_index"}

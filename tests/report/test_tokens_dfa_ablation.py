@@ -147,7 +147,8 @@ def test_options_of_the_switches_are_those_of_the_backend() -> None:
         assert options[switch.option].check(switch.without) == switch.without
     assert set(SETTINGS) <= set(options["token_classes"].choices)
     unjudged = set(options) - {switch.option for switch in (*SWITCHES, *CLASSIFIERS)}
-    assert unjudged == {"max_states", "max_transitions", "mask_mb"}  # limits, not parts of the strategy
+    # limits, and another language: not parts of the strategy
+    assert unjudged == {"max_states", "max_transitions", "mask_mb", "proper"}
 
 
 def test_factors_are_without_over_with(data: RunData) -> None:

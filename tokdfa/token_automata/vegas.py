@@ -12,8 +12,8 @@ another and comes past it strictly between its first and its last letter. A *cut
 **Every cut is a certain border.** Whatever a text has become while it merges, each token in it is spelled by letters
 that stand side by side in the text, so by a path of the automaton; and a merge makes a token. If a merge took place
 across a cut, its result would cross the cut. So wherever a text comes past a cut, there is a border between two tokens,
-and it is there all the time: what stands on one side merges as if the other side did not exist. The encoding of a text
-is the concatenation of the encodings of what lies between its cuts. Nothing is asked of a cut but this. It need not lie
+and it is there all the time: what stands on one side merges as if the other side did not exist. What a text merges into
+is the concatenation of what the stretches between its cuts merge into. Nothing is asked of a cut but this. It need not lie
 on every path, nor be passed only once. So the members of a list, what may be left out and what is repeated are found
 in one way, and no syntax is needed.
 
