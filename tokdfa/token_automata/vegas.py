@@ -13,9 +13,9 @@ another and comes past it strictly between its first and its last letter. A *cut
 that stand side by side in the text, so by a path of the automaton; and a merge makes a token. If a merge took place
 across a cut, its result would cross the cut. So wherever a text comes past a cut, there is a border between two tokens,
 and it is there all the time: what stands on one side merges as if the other side did not exist. What a text merges into
-is the concatenation of what the stretches between its cuts merge into. Nothing is asked of a cut but this. It need not lie
-on every path, nor be passed only once. So the members of a list, what may be left out and what is repeated are found
-in one way, and no syntax is needed.
+is the concatenation of what the stretches between its cuts merge into. Nothing is asked of a cut but this. It need not
+lie on every path, nor be passed only once. So the members of a list, what may be left out and what is repeated are
+found in one way, and no syntax is needed.
 
 *Pre-tokenizers.* A token has no marker in it, so none crosses one. The letter automaton knows at every state what the
 pre-tokenizer knows, so a cut holds for exactly the texts that come past it: if a border depends on what follows, there
