@@ -17,13 +17,18 @@ LAYERS = (
     "regex",
     "bpe",
     "token_automata",
+    "grammar",
     "backends",
+    "models",
+    "decoding",
+    "skew",
     "guide",
     "bench",
     "runs",
     "report",
     "cli_progress",
     "cli_proper",
+    "cli_models",
     "cli",
 )
 PACKAGE = Path(tokdfa.__file__).parent

@@ -260,6 +260,24 @@ def list_tokenizers() -> None:
     console.print(table)
 
 
+@app.command("models")
+def show_models(
+    name: Annotated[str | None, typer.Argument(help="One model: what comes after the prompt?")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")
+    ] = None,
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="The text so far.")] = "",
+    top: Annotated[int, typer.Option("--top", "-n", help="How many tokens to print.")] = 10,
+) -> None:
+    """List the language models, or print the tokens that one of them finds most probable after a prompt."""
+    from tokdfa.cli_models import print_models, print_next_tokens
+
+    if name is None:
+        print_models(console)
+    else:
+        print_next_tokens(name, tokenizer, prompt, top, console)
+
+
 @app.command()
 def check(
     backend: Annotated[str, typer.Argument(help="A name that `tokdfa backends` lists.")],

