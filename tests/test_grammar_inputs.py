@@ -1,0 +1,245 @@
+"""The grammars of experiments/inputs/grammars and their texts: two parsers of Lark and llguidance say who takes what.
+
+Three readers that nobody here wrote, each with its own idea of a lexer:
+
+- ``dynamic``, Lark's Earley parser: matches each terminal that may come next, the longest text of each, at every
+  place. Words are not kept whole: ``returnx`` may be read as ``return x``.
+- ``contextual``, Lark's LALR(1) parser: one terminal at each place, from those that the parser's state allows.
+- ``llguidance``: longest match among the allowed terminals with one byte of look-ahead, and all readings of that match;
+  it does not go back to a shorter match. Ignored text may stand between two terminals and, where the grammar could go
+  on, at the end, but never at the beginning.
+
+All must agree on the texts of the YAML files. `DIFFERENCES` are texts on which they do not.
+"""
+
+import logging
+import re
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import lark
+import pytest
+import yaml
+
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import Grammar
+from tokdfa.errors import TokenRefused
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+FOLDER = Path(__file__).parents[1] / "experiments" / "inputs" / "grammars"
+LALR = ("arithmetic", "c_like", "csv", "json", "sexpr", "tool_call")
+EARLEY = ("key_value", "sql")
+#: Uses an attribute that plain Lark does not know.
+OWN_DIALECT = ("tool_call_lazy",)
+ALL = (*LALR, *EARLEY, *OWN_DIALECT)
+
+_IN_BODY = "void f() {{ {} }}"
+_LEADING = "llguidance ignores nothing before the first terminal"
+_TRAILING = "llguidance ignores nothing after a text that cannot go on"
+_NO_WAY_BACK = "llguidance reads on after a shorter match and does not go back to it"
+_PREFERRED = "Lark's lexer takes a keyword for nothing else where the keyword may stand"
+_SPLIT = "Lark's dynamic lexer takes the words apart again, the others read one name"
+
+
+TAG = "<tool>"
+HALF_TAGS = tuple(TAG[:end] for end in range(1, len(TAG)))
+
+
+class Difference(NamedTuple):
+    """A text that not all readers take, with the readers that do."""
+
+    grammar: str
+    text: str
+    taken_by: str
+    why: str
+
+
+DIFFERENCES = (
+    Difference("json", " 1", "dynamic contextual", _LEADING),
+    Difference("json", "\n[]", "dynamic contextual", _LEADING),
+    Difference("json", "1\n", "dynamic contextual", _TRAILING),
+    Difference("json", "{} ", "dynamic contextual", _TRAILING),
+    Difference("arithmetic", " 1", "dynamic contextual", _LEADING),
+    Difference("sexpr", "; comment\n(a)", "dynamic contextual", _LEADING),
+    Difference("c_like", "/* comment */ int x;", "dynamic contextual", _LEADING),
+    Difference("sql", "-- comment\nSELECT a FROM t", "dynamic", _LEADING),
+    Difference("sexpr", "(1. a)", "dynamic contextual", _NO_WAY_BACK + ": a number, a point, a symbol"),
+    Difference(
+        "key_value", "a: b # comment\n", "dynamic contextual", _NO_WAY_BACK + ": a blank may continue the words"
+    ),
+    Difference("key_value", "a:\n  b: c d  # e\n", "dynamic contextual", _NO_WAY_BACK),
+    Difference("key_value", "a: # comment\n  - b\n", "dynamic", "the longest match is the colon with its blank"),
+    Difference("key_value", "a:\n  - b: c\n", "dynamic llguidance", "contextual settles for a plain value too early"),
+    Difference("sql", "SELECT a --1 FROM t", "dynamic", "two signs as well as the beginning of a comment"),
+    Difference("c_like", _IN_BODY.format("x = a--b;"), "dynamic llguidance", "LALR(1) merges states: -- may seem next"),
+    Difference("c_like", _IN_BODY.format("for = 1;"), "dynamic llguidance", _PREFERRED),
+    Difference("c_like", _IN_BODY.format("x = true();"), "dynamic llguidance", _PREFERRED),
+    Difference("c_like", _IN_BODY.format("returnx;"), "dynamic", _SPLIT),
+    Difference("c_like", _IN_BODY.format("return1;"), "dynamic", _SPLIT),
+    Difference("c_like", _IN_BODY.format("intx;"), "dynamic", _SPLIT),
+)
+
+
+@cache
+def grammar_of(name):
+    return (FOLDER / f"{name}.lark").read_text()
+
+
+@cache
+def texts_of(name):
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
+
+
+@cache
+def parser_of(name, reader):
+    if reader == "dynamic":
+        return lark.Lark(grammar_of(name), parser="earley", lexer="dynamic")
+    return lark.Lark(grammar_of(name), parser="lalr", lexer="contextual")
+
+
+@cache
+def bytes_tokenizer():
+    return load_tokenizer("bytes")
+
+
+@cache
+def compiled_by_llguidance(name):
+    return create_backend("llguidance", bytes_tokenizer().vocabulary).compile(Grammar(grammar_of(name), label=name))
+
+
+def takes(name, reader, text):
+    """Whether `reader`, with the grammar `name`, accepts all of `text`."""
+    if reader == "llguidance":
+        matcher = compiled_by_llguidance(name).start()
+        try:
+            for token in bytes_tokenizer().encode(text):
+                matcher.advance(token)
+        except TokenRefused:
+            return False
+        return matcher.can_end()
+    try:
+        parser_of(name, reader).parse(text)
+    except lark.exceptions.UnexpectedInput:
+        return False
+    return True
+
+
+def wrong(name, reader, texts):
+    """The texts about which `reader` is of another opinion than `texts`."""
+    return [
+        text for said, listed in texts.items() for text in listed if takes(name, reader, text) != (said == "accepted")
+    ]
+
+
+def test_every_grammar_has_its_texts():
+    assert sorted(path.stem for path in FOLDER.glob("*.lark")) == sorted(ALL)
+    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(ALL)
+    for name in ALL:
+        texts = texts_of(name)
+        assert list(texts) == ["accepted", "refused"], name
+        assert len(texts["accepted"]) >= 12, name
+        assert len(texts["refused"]) >= 10, name
+        listed = texts["accepted"] + texts["refused"]
+        assert all(isinstance(text, str) for text in listed), name
+        assert len(set(listed)) == len(listed), name
+        assert max(text.count("\n") for text in texts["accepted"]) >= 6, name
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_grammar_names_its_parser(name):
+    said = "LALR(1)." if name in LALR else "Earley." if name in EARLEY else "llguidance's dialect"
+    assert grammar_of(name).splitlines()[1].startswith(f"// Parser: {said}")
+
+
+@pytest.mark.parametrize("name", LALR + EARLEY)
+def test_no_terminal_is_empty(name):
+    assert [t.name for t in parser_of(name, "dynamic").terminals if t.pattern.min_width == 0] == []
+
+
+@pytest.mark.parametrize("name", LALR + EARLEY)
+def test_earley_parser_agrees(name):
+    assert wrong(name, "dynamic", texts_of(name)) == []
+
+
+@pytest.mark.parametrize("name", LALR)
+def test_lalr_parser_agrees(name):
+    assert wrong(name, "contextual", texts_of(name)) == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_llguidance_agrees(name):
+    assert wrong(name, "llguidance", texts_of(name)) == []
+
+
+def conflicts(grammar, caplog):
+    """What Lark's LALR(1) analysis resolves silently. (It refuses a conflict between two rules.)"""
+    with caplog.at_level(logging.DEBUG, logger="lark"):
+        lark.Lark(grammar, parser="lalr", debug=True)
+    return [record.getMessage() for record in caplog.records if "conflict" in record.getMessage().lower()]
+
+
+@pytest.mark.parametrize("name", LALR)
+def test_no_conflict_is_resolved_silently(name, caplog):
+    assert conflicts(grammar_of(name), caplog) == []
+
+
+def test_a_conflict_would_be_seen(caplog):
+    assert conflicts('start: "if" start ["else" start] | "x"', caplog) != []
+
+
+def test_lalr_parser_cannot_take_values_and_conditions_apart():
+    with pytest.raises(lark.exceptions.GrammarError, match="Reduce/Reduce"):
+        parser_of("sql", "contextual")
+
+
+def test_lalr_parser_cannot_tell_keys_from_values():
+    missed = wrong("key_value", "contextual", texts_of("key_value"))
+    assert missed == [
+        text for text in texts_of("key_value")["accepted"] if "  - name: " in text or "  - mail: " in text
+    ]
+    assert len(missed) >= 2
+
+
+@pytest.mark.parametrize("name", EARLEY)
+def test_texts_are_read_in_one_way(name):
+    """For the grammars that LALR(1) says nothing about."""
+    parser = lark.Lark(grammar_of(name), parser="earley", lexer="dynamic", ambiguity="explicit")
+    assert [text for text in texts_of(name)["accepted"] if list(parser.parse(text).find_data("_ambig"))] == []
+
+
+def test_free_text_stops_at_the_first_tag():
+    patterns = {t.name: re.compile(t.pattern.to_regexp()) for t in parser_of("tool_call", "contextual").terminals}
+    pieces = ("<", "t", "to", "o", "ol", "l>", "x\n", "<tool", TAG)
+    for length in range(1, 6):
+        for text in map("".join, product(pieces, repeat=length)):
+            free = TAG not in text and not text.endswith(HALF_TAGS)
+            assert bool(patterns["TEXT"].fullmatch(text)) == free, text
+            ends_with_first_tag = text.endswith(TAG) and TAG not in text[:-1]
+            assert bool(patterns["CALL_START"].fullmatch(text)) == ends_with_first_tag, text
+
+
+def test_lazy_variant_is_beyond_plain_lark():
+    with pytest.raises(lark.exceptions.UnexpectedInput):
+        parser_of("tool_call_lazy", "dynamic")
+
+
+def test_lazy_variant_takes_the_texts_of_the_other():
+    assert wrong("tool_call_lazy", "llguidance", texts_of("tool_call")) == []
+
+
+@pytest.mark.parametrize("reader", ["dynamic", "contextual", "llguidance"])
+def test_lazy_variant_adds_half_tags_only(reader):
+    accepted = texts_of("tool_call_lazy")["accepted"]
+    beyond = [text for text in accepted if not takes("tool_call", reader, text)]
+    assert beyond == [text for text in accepted if text.endswith(HALF_TAGS)]
+    assert len(beyond) >= 4
+    assert [text for text in texts_of("tool_call_lazy")["refused"] if takes("tool_call", reader, text)] == []
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda d: f"{d.grammar}-{d.text!r}")
+def test_differences_are_as_declared(difference):
+    readers = ("dynamic", "llguidance") if difference.grammar == "sql" else ("dynamic", "contextual", "llguidance")
+    found = [reader for reader in readers if takes(difference.grammar, reader, difference.text)]
+    assert found == difference.taken_by.split()
