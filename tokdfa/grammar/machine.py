@@ -1,0 +1,378 @@
+"""Lexer and Earley rows as one recogniser of bytes.
+
+Words. A *situation* is all that the recogniser knows: the row before the current lexeme, the lexer state after the bytes
+of the lexeme read so far, and a *fallback*, mostly -1. Situations are interned, so a matcher's state is one number.
+
+A byte that the lexer can continue with changes the lexer state alone; that is what happens at nearly every node of a
+walk (000: over 99.5 %). Otherwise the lexeme ends, the parser reads it (`earley.scan_kernel`, remembered by row and
+accepting set), and the byte begins a lexeme of the next row. What ends a lexeme is the *lexing rule*:
+
+- `one_byte` (llguidance's): the lexer goes on while it can. If it cannot, it must be accepting right there. So with
+  ``list|listen`` before ``ed``, the text "listed" is lost at its "d".
+- `longest` (maximal munch, as Lark means it): the lexeme is the longest that matches. Where an accepting state is left
+  for one that does not accept, the fallback remembers the situation that ending there would have led to, and it is
+  stepped along; once a longer match is found it is dropped, and if the lexer dies it takes over. A fallback may have a
+  fallback of its own. Most grammars have none that lives for more than a byte.
+
+The *skip* lexeme may begin wherever a lexeme may (Lark), or only between two lexemes (`skip_at_ends` false; 000).
+
+Each kernel returns a status; what it lacks (room, a row of a large automaton) is supplied by Python code, and it is
+called again from where it stopped. Nothing is ever half done: rows and situations are made whole or not at all.
+Cost: about 1 us a call of a kernel, which takes some forty arrays; then 0.2 us a byte, and about 1 us a new row.
+`tokdfa.grammar.walk` does without these calls where it can.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.errors import LimitExceeded
+from tokdfa.grammar.earley import R_SKIP, ROW_FULL, ROW_LIMIT, Rows, find_row, scan_kernel
+from tokdfa.grammar.lexer import (
+    LEXER_COMPONENT,
+    LEXER_FULL,
+    LEXER_OK,
+    START_MARK,
+    Lexer,
+    fill_transition_kernel,
+    intern_state_kernel,
+)
+from tokdfa.jit import kernel
+from tokdfa.vocabulary.walk import UNKNOWN
+
+if TYPE_CHECKING:
+    from tokdfa.grammar.cfg import Cfg
+
+Int32 = npt.NDArray[np.int32]
+
+#: What a kernel returns besides: fine; no text goes on here; and what it needs.
+OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATIONS = range(7)
+#: Indices into `meta`: situations; the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and
+#: counters of walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
+S_COUNT, S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(6)
+#: Fallbacks of fallbacks, at most; deeper ones are given up as dead, which no grammar in use comes near.
+MAX_CHAIN = 64
+
+
+class SituationArrays(NamedTuple):
+    """What kernels take. `situations`: int32, shape (room, 3): row, lexer state, fallback; `slots`: hash table."""
+
+    situations: Int32
+    slots: Int32
+    chain: Int32
+    meta: npt.NDArray[np.int64]
+
+
+class Machine:
+    """The recogniser of a grammar. Not thread-safe: see `tokdfa.backends.earley_trie`, which holds a lock."""
+
+    def __init__(
+        self,
+        cfg: Cfg,
+        *,
+        longest: bool = True,
+        skip_at_ends: bool = True,
+        max_rows: int = 1_000_000,
+        max_row_items: int = 200_000,
+        max_lexer_states: int = 250_000,
+    ) -> None:
+        self.cfg = cfg
+        self.lexer = Lexer(cfg, max_lexer_states)
+        self.rows = Rows(cfg, max_rows, max_row_items, skip_wins=not longest)
+        self.max_situations = 8 * max_rows
+        meta = np.zeros(6, dtype=np.int64)
+        meta[S_LONGEST], meta[S_SKIP_AT_ENDS] = longest, skip_at_ends
+        chain = np.zeros((MAX_CHAIN, 3), dtype=np.int32)
+        self.arrays = SituationArrays(np.zeros((64, 3), dtype=np.int32), np.full(256, -1, dtype=np.int32), chain, meta)
+        self.start = self.intern(0, self.start_state(0), -1)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all tables in bytes."""
+        return self.lexer.nbytes + self.rows.nbytes + sum(array.nbytes for array in self.arrays)
+
+    def counter(self, which: int) -> int:
+        """One of the counters S_NODES, S_ENDS and S_SCANS."""
+        return int(self.arrays.meta[which])
+
+    def start_state(self, row: int) -> int:
+        """The lexer state in which the lexemes that `row` allows may begin."""
+        while True:
+            state = _find_start(row, self.lexer.arrays, self.rows.arrays, self.arrays.meta)
+            if state >= 0:
+                return int(state)
+            self.supply(NEEDS_LEXER)
+
+    def next_row(self, row: int, accepting_set: int) -> int:
+        """The row after one of the lexemes of the set, -1 if none may stand there."""
+        while True:
+            following = _find_next(row, accepting_set, self.lexer.arrays, self.rows.arrays, self.arrays.meta)
+            if following >= -1:
+                return int(following)
+            self.supply(NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS)
+
+    def intern(self, row: int, state: int, fallback: int) -> int:
+        """The number of a situation."""
+        while True:
+            number = _intern_situation(row, state, fallback, self.arrays)
+            if number >= 0:
+                return int(number)
+            self.supply(NEEDS_SITUATIONS)
+
+    def view(self, situation: int) -> tuple[int, int, int]:
+        """(row, lexer state, fallback) of a situation."""
+        row, state, fallback = self.arrays.situations[situation].tolist()
+        return row, state, fallback
+
+    def run(self, situation: int, text: bytes) -> int:
+        """The situation after `text`, or -1. O(bytes)."""
+        data = np.frombuffer(text, dtype=np.uint8)
+        row, state, fallback = self.view(situation)
+        position = 0
+        while True:
+            status, position, row, state, fallback = _run_kernel(
+                *(row, state, fallback, data, position, self.lexer.arrays, self.rows.arrays, self.arrays)
+            )
+            if status == OK:
+                return self.intern(row, state, fallback)
+            if status == DEAD:
+                return -1
+            self.supply(status)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text so far is complete."""
+        row = self.row_at_border(situation)
+        return row >= 0 and self.rows.accepts(row)
+
+    def row_at_border(self, situation: int) -> int:
+        """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
+        while True:
+            row, state, fallback = self.view(situation)
+            lexer = self.lexer
+            if lexer.is_start(state):
+                return row
+            if lexer.accepting[state] >= 0:
+                return self.next_row(row, int(lexer.accepting[state]))
+            if fallback < 0:
+                return -1
+            situation = fallback
+
+    def supply(self, status: int) -> None:
+        """Do what a kernel asked for. Raises LimitExceeded."""
+        if status == NEEDS_LEXER:
+            self.lexer.supply(LEXER_FULL)
+        elif status == NEEDS_COMPONENT:
+            self.lexer.supply(LEXER_COMPONENT)
+        elif status == NEEDS_ROWS:
+            self.rows.supply(ROW_FULL)
+        elif status == NEEDS_ITEMS:
+            self.rows.supply(ROW_LIMIT)
+        elif status == NEEDS_SITUATIONS:
+            self._grow()
+
+    def _grow(self) -> None:
+        count = int(self.arrays.meta[S_COUNT])
+        if count >= self.max_situations:
+            raise LimitExceeded(
+                f"the recogniser has met more than {self.max_situations} situations; raise max_rows",
+                limit="max_rows",
+                value=self.max_situations,
+            )
+        situations = np.zeros((2 * len(self.arrays.situations), 3), dtype=np.int32)
+        situations[:count] = self.arrays.situations[:count]
+        slots = np.full(2 * len(self.arrays.slots), -1, dtype=np.int32)
+        _fill_situation_slots_kernel(situations, slots, count)
+        self.arrays = SituationArrays(situations, slots, self.arrays.chain, self.arrays.meta)
+
+
+@kernel
+def _hash_situation(row, state, fallback):  # type: ignore[no-untyped-def]
+    value = np.uint64(row) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(np.uint32(fallback))
+    value = (value ^ np.uint64(state)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    return np.int64((value ^ (value >> np.uint64(31))) >> np.uint64(1))
+
+
+@kernel
+def _fill_situation_slots_kernel(situations, slots, count):  # type: ignore[no-untyped-def]
+    """Enter the first `count` situations into an empty hash table."""
+    mask = len(slots) - 1
+    for number in range(count):
+        slot = _hash_situation(situations[number, 0], situations[number, 1], situations[number, 2]) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = number
+
+
+@kernel
+def _intern_situation(row, state, fallback, machine):  # type: ignore[no-untyped-def]
+    """The number of a situation, or -1 if there is no room."""
+    mask = len(machine.slots) - 1
+    slot = _hash_situation(row, state, fallback) & mask
+    while machine.slots[slot] >= 0:
+        number = machine.slots[slot]
+        found = machine.situations[number]
+        if found[0] == row and found[1] == state and found[2] == fallback:
+            return np.int64(number)
+        slot = (slot + 1) & mask
+    number = machine.meta[S_COUNT]
+    if number >= len(machine.situations):
+        return np.int64(-1)
+    machine.situations[number, 0] = row
+    machine.situations[number, 1] = state
+    machine.situations[number, 2] = fallback
+    machine.slots[slot] = number
+    machine.meta[S_COUNT] = number + 1
+    return number
+
+
+@kernel
+def _find_next(row, accepting_set, lexer, rows, meta):  # type: ignore[no-untyped-def]
+    """The row after an accepting set, made if need be; -1 if there is none, else ROW_FULL or ROW_LIMIT."""
+    following = np.int64(find_row(row, accepting_set, rows.memo_keys, rows.memo_rows))
+    if following == UNKNOWN:
+        meta[S_SCANS] += 1
+        following = scan_kernel(row, accepting_set, lexer.set_pool, lexer.set_begin, rows)
+    return following
+
+
+@kernel
+def _find_start(row, lexer, rows, meta):  # type: ignore[no-untyped-def]
+    """The lexer state in which the lexemes of `row` may begin, or -1: the lexer needs room."""
+    state = np.int64(rows.start_state[row])
+    if state >= 0:
+        return state
+    lexemes = len(lexer.start_component)
+    first, past = rows.segment_begin[row], rows.segment_begin[row + 1]
+    content = np.empty(past - first + 2, dtype=np.int32)
+    content[0] = START_MARK
+    size = 1
+    skip = rows.meta[R_SKIP]
+    placed = skip < 0 or not (
+        meta[S_SKIP_AT_ENDS] or (row > 0 and past > first and rows.segment_symbol[first] < lexemes)
+    )
+    for segment in range(first, past):
+        symbol = rows.segment_symbol[segment]
+        if symbol >= lexemes:
+            break
+        if not placed and skip < symbol:
+            placed = True
+            content[size] = lexer.start_component[skip]
+            size += 1
+        component = lexer.start_component[symbol]
+        if component >= 0:
+            content[size] = component
+            size += 1
+    if not placed:
+        content[size] = lexer.start_component[skip]
+        size += 1
+    state = intern_state_kernel(content, size, lexer)
+    if state >= 0:
+        rows.start_state[row] = state
+    return state
+
+
+@kernel
+def _status_of(following):  # type: ignore[no-untyped-def]
+    """The status for what `_find_next` returned in place of a row."""
+    return DEAD if following == -1 else (NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS)
+
+
+@kernel
+def find_target(state, column, lexer):  # type: ignore[no-untyped-def]
+    """(status, the lexer state after a byte of class `column` or DEAD's -1)."""
+    place = state * len(lexer.representatives) + column
+    if lexer.transitions[place] == UNKNOWN:
+        status = fill_transition_kernel(state, column, lexer)
+        if status != LEXER_OK:
+            return (NEEDS_LEXER if status == LEXER_FULL else NEEDS_COMPONENT), np.int64(-1)
+    return OK, np.int64(lexer.transitions[place])
+
+
+@kernel
+def end_lexeme(row, accepting_set, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, row, lexer state) after a lexeme of the set has ended, before the next byte."""
+    following = _find_next(row, accepting_set, lexer, rows, machine.meta)
+    if following < 0:
+        return _status_of(following), np.int64(-1), np.int64(-1)
+    state = _find_start(following, lexer, rows, machine.meta)
+    if state < 0:
+        return NEEDS_LEXER, np.int64(-1), np.int64(-1)
+    return OK, following, state
+
+
+@kernel
+def _end_before(row, accepting_set, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, row, lexer state) after a lexeme of the set has ended and a byte has begun the next one."""
+    status, row, state = end_lexeme(row, accepting_set, lexer, rows, machine)
+    if status != OK:
+        return status, row, state
+    status, target = find_target(state, column, lexer)
+    if status != OK or target < 0:
+        return (status if status != OK else DEAD), row, target
+    if lexer.completes[target] >= 0:
+        return end_lexeme(row, np.int64(lexer.completes[target]), lexer, rows, machine)
+    return OK, row, target
+
+
+@kernel
+def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, row, lexer state, fallback) after a byte of class `column`. The inmost fallback is stepped first."""
+    depth = 0
+    machine.chain[0, 0], machine.chain[0, 1] = row, state
+    while fallback >= 0 and depth + 1 < MAX_CHAIN:
+        depth += 1
+        machine.chain[depth, 0] = machine.situations[fallback, 0]
+        machine.chain[depth, 1] = machine.situations[fallback, 1]
+        fallback = np.int64(machine.situations[fallback, 2])
+    alive, row, state, fallback = False, np.int64(-1), np.int64(-1), np.int64(-1)
+    for level in range(depth, -1, -1):
+        here, before = np.int64(machine.chain[level, 0]), np.int64(machine.chain[level, 1])
+        status, target = find_target(before, column, lexer)
+        if status != OK:
+            return status, row, state, fallback
+        accepted = np.int64(lexer.accepting[before])
+        if target < 0:
+            if accepted >= 0:
+                status, row, state = _end_before(here, accepted, column, lexer, rows, machine)
+                if status > DEAD:
+                    return status, row, state, fallback
+                alive, fallback = status == OK, np.int64(-1)
+        elif lexer.completes[target] >= 0:
+            status, row, state = end_lexeme(here, np.int64(lexer.completes[target]), lexer, rows, machine)
+            if status > DEAD:
+                return status, row, state, fallback
+            alive, fallback = status == OK, np.int64(-1)
+        elif machine.meta[S_LONGEST] and lexer.accepting[target] < 0:
+            if accepted >= 0:
+                status, row, state = _end_before(here, accepted, column, lexer, rows, machine)
+                if status > DEAD:
+                    return status, row, state, fallback
+                alive, fallback = status == OK, np.int64(-1)
+            if alive:
+                fallback = _intern_situation(row, state, fallback, machine)
+                if fallback < 0:
+                    return NEEDS_SITUATIONS, row, state, fallback
+            else:
+                fallback = np.int64(-1)
+            alive, row, state = True, here, target
+        else:
+            alive, row, state, fallback = True, here, target, np.int64(-1)
+    return (OK if alive else DEAD), row, state, fallback
+
+
+@kernel
+def _run_kernel(row, state, fallback, data, position, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, position, row, lexer state, fallback) after the bytes from `position` on."""
+    row, state, fallback = np.int64(row), np.int64(state), np.int64(fallback)
+    while position < len(data):
+        status, new_row, new_state, new_fallback = step_kernel(
+            row, state, fallback, np.int64(lexer.byte_class[data[position]]), lexer, rows, machine
+        )
+        if status != OK:
+            return status, position, row, state, fallback
+        row, state, fallback = new_row, new_state, new_fallback
+        position += 1
+    return OK, position, row, state, fallback
