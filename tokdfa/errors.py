@@ -75,6 +75,14 @@ class ModelError(TokdfaError):
     """A language model cannot be loaded, does not fit its tokenizer, or returned what is no distribution."""
 
 
+class EmptyMask(TokdfaError):
+    """No token is allowed, although the text is not finished: a dead end of the backend, or a finished matcher."""
+
+
+class NothingDrawn(TokdfaError):
+    """A distribution was asked of draws that hold no sequence, or none with a weight above 0."""
+
+
 class UnknownNameError(TokdfaError, LookupError):
     """A tokenizer, backend, option, measure or key that does not exist; names the nearest that do."""
 

@@ -12,8 +12,7 @@ import pytest
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice, Regex
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
-from tokdfa.decoding.sampling import EmptyMask
-from tokdfa.errors import ModelError, TokenRefused
+from tokdfa.errors import EmptyMask, ModelError, TokenRefused
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lm)")

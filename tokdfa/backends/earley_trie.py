@@ -8,14 +8,16 @@ and fork cost nothing, and equal situations share their masks.
 Options:
 
 - ``mask``: ``partition`` asks the lexer once for each of its states which tokens stay inside a lexeme, and walks only
-  what is left (`tokdfa.grammar.partition`); ``slices`` ORs the masks of vocabulary slices that are proved to stay inside
-  (000; `tokdfa.grammar.slices`); ``walk`` walks the whole trie.
+  what is left (`tokdfa.grammar.partition`); ``slices`` ORs the masks of vocabulary slices that are proved to stay
+  inside (000; `tokdfa.grammar.slices`); ``walk`` walks the whole trie.
+- ``slices``: with ``mask=slices``, which ones: ``json``, ``general``, or regexes of one's own, one a line.
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
-- ``lexer``: ``longest`` is maximal munch, as Lark means it; ``one_byte`` is llguidance's rule (`tokdfa.grammar.machine`).
+- ``lexer``: ``longest`` is maximal munch, as Lark means it; ``one_byte`` is llguidance's rule
+  (`tokdfa.grammar.machine`).
 - ``ignore``: ``anywhere`` lets %ignore match before the first and after the last lexeme, too, as Lark does;
   ``between`` only between two lexemes, as llguidance does.
-- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`: exact for regular constraints; for
-  grammars with a look-ahead of ``lookahead`` tokens.
+- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`: exact for regular constraints;
+  for grammars with a look-ahead of ``lookahead`` tokens.
 
 Dead ends. Every row can be completed, and every lexer state can reach the end of a lexeme; so if every byte that
 lexemes read is a token, there are none. If not, a token is allowed only if a search (at most ``max_search`` situations)
@@ -37,7 +39,9 @@ from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter, all_texts
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
 from tokdfa.grammar.machine import S_ENDS, S_NODES, S_SCANS, Machine
-from tokdfa.grammar.partition import Partition, divide
+from tokdfa.grammar.partition_masks import PartitionMasks
+from tokdfa.grammar.shared_partitions import shared_partitions
+from tokdfa.grammar.slices import Slicer, slice_set
 from tokdfa.grammar.walk import Walker
 from tokdfa.token_automata.liveness import spells_every_byte
 
@@ -64,6 +68,9 @@ class EarleyTrie(Backend):
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar")
     options: ClassVar[tuple[Option, ...]] = (
         Option("mask", str, "partition", "how a new mask is made", choices=("partition", "slices", "walk")),
+        Option("shared_partitions", bool, True, "share partitions between grammars of one vocabulary (mask=partition)"),
+        Option("slices", str, "json", "slices of the vocabulary: json, general, or regexes, one a line"),
+        Option("slice_budget", int, 1_000, "limit on the pairs that a slice's proof meets", minimum=1, maximum=100_000),
         Option("memo", bool, True, "keep the mask of a situation once made"),
         Option("memo_steps", bool, True, "keep where each token led from each situation"),
         Option("lexer", str, "longest", "where a lexeme ends", choices=("longest", "one_byte")),
@@ -130,11 +137,16 @@ class CompiledEarley(CompiledConstraint):
                 max_lexer_states=int(settings["max_lexer_states"]),  # type: ignore[call-overload]
             )
             self.walker = Walker(self.machine, vocab.trie)
+        self.slicer: Slicer | None = None
+        if settings["mask"] == "slices":
+            with phases.measure("slices"):
+                slices = slice_set(vocab, str(settings["slices"]))
+                self.slicer = Slicer(self.machine, slices, int(settings["slice_budget"]))  # type: ignore[call-overload]
         self.limit = int(settings["mask_mb"]) << 20  # type: ignore[call-overload]
         self.masks = MaskCache(self.limit)
         self.steps: dict[tuple[int, int], int] = {}
-        self._partitions: dict[int, Partition] = {}
-        self._partition_bytes = 0
+        shared = shared_partitions(vocab) if settings["shared_partitions"] else None
+        self.partitions = PartitionMasks(self.machine, vocab.trie, self.limit, shared)
         self._specials = special_lexemes(cfg, vocab)
         self.complete = spells_every_byte(vocab, self.machine.lexer.bytes_read())
         self._live: dict[int, bool] = {}
@@ -153,6 +165,12 @@ class CompiledEarley(CompiledConstraint):
             "rules": len(machine.cfg.rules),
             "bytes": machine.nbytes,
         }
+
+    def work(self) -> dict[str, int]:
+        """Totals of the work done on masks, by name."""
+        counts = (("nodes_visited", S_NODES), ("lexeme_ends", S_ENDS), ("rows_scanned", S_SCANS))
+        walked = {name: self.machine.counter(which) for name, which in counts}
+        return walked if self.slicer is None else {**walked, **self.slicer.counters}
 
     def start(self, context: Sequence[int] = ()) -> EarleyMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
@@ -173,9 +191,9 @@ class CompiledEarley(CompiledConstraint):
         return found
 
     def _step(self, situation: int, token: int) -> int:
-        spelled = self.vocab.token_bytes(token)
-        if spelled:
-            return self.machine.run(situation, spelled)
+        begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
+        if end > begin:
+            return self.machine.run(situation, self.vocab.byte_data, begin, end)
         if token not in self._specials:
             return -1
         row = self.machine.row_at_border(situation)
@@ -206,16 +224,16 @@ class CompiledEarley(CompiledConstraint):
     def _fill_raw(self, situation: int, out: Mask) -> None:
         """Write the tokens that the text allows, without end tokens and without regard to what tokens can spell."""
         walker, machine = self.walker, self.machine
-        _, state, fallback = machine.view(situation)
+        _, _, fallback = machine.view(situation)
         walker.words[:] = 0
         if self.settings["mask"] == "walk" or fallback >= 0:
             walker.walk_all(situation)
             out[:] = walker.words[: len(out)].view(np.int32)
         elif self.settings["mask"] == "partition":
-            partition = self.partition(state)
-            walker.walk_exits(situation, partition)
-            np.bitwise_or(partition.inside, walker.words[: len(out)].view(np.int32), out=out)
+            self.partitions.fill(situation, walker)
+            out[:] = walker.words[: len(out)].view(np.int32)
         else:
+            assert self.slicer is not None
             self.slicer.fill(situation, walker)
             out[:] = walker.words[: len(out)].view(np.int32)
         if self.vocab.size & 31:
@@ -226,17 +244,6 @@ class CompiledEarley(CompiledConstraint):
             for token, symbols in self._specials.items():
                 if not allowed.isdisjoint(symbols):
                     masks.set_token(out, token)
-
-    def partition(self, state: int) -> Partition:
-        """The partition of a lexer state, made when first asked for."""
-        found = self._partitions.get(state)
-        if found is None:
-            if self._partition_bytes > self.limit:
-                self._partitions.clear()
-                self._partition_bytes = 0
-            found = self._partitions[state] = divide(self.machine, self.vocab.trie, state)
-            self._partition_bytes += found.nbytes
-        return found
 
     def is_live(self, situation: int) -> bool:
         """Whether tokens lead from a situation to an end: a search. Raises LimitExceeded past ``max_search``."""
@@ -263,8 +270,8 @@ class CompiledEarley(CompiledConstraint):
                     agenda.append(target)
             if len(came_from) > limit:
                 raise LimitExceeded(
-                    f"the vocabulary lacks some bytes as tokens, and no way to an end was found among {limit} situations;"
-                    " raise max_search, or use a vocabulary that has every byte",
+                    f"the vocabulary lacks some bytes as tokens, and no way to an end was found among {limit}"
+                    " situations; raise max_search, or use a vocabulary that has every byte",
                     limit="max_search",
                     value=limit,
                 )
@@ -302,12 +309,10 @@ class EarleyMatcher(StateMatcher[int]):
         return self._compiled.can_end(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        meta = self._compiled.machine.arrays.meta
-        before = meta.copy()
+        before = self._compiled.work()
         self._compiled.fill(state, out)
-        after = self._compiled.machine.arrays.meta
-        for name, which in (("nodes_visited", S_NODES), ("lexeme_ends", S_ENDS), ("rows_scanned", S_SCANS)):
-            self.counters[name] = self.counters.get(name, 0) + int(after[which] - before[which])
+        for name, total in self._compiled.work().items():
+            self.counters[name] = self.counters.get(name, 0) + total - before[name]
         self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
 
     def _fork_empty(self) -> EarleyMatcher:

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.decoding.sampling import EmptyMask
-from tokdfa.errors import ModelError, TokenRefused
+from tokdfa.errors import EmptyMask, ModelError, TokenRefused
 from tokdfa.models.gguf_weights import import_lm
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ row is linear in its items; reading a set of lexemes in a row where that was don
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
+from tokdfa.jit import Struct, StructType, kernel, register_struct
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
@@ -53,30 +53,23 @@ ROOT = 0
 _ACCEPTS = 1
 
 
-class RowArrays(NamedTuple):
-    """What kernels take; `Rows` says what each array holds."""
+#: The arrays that kernels take, in this order; `Rows` says what each holds.
+# fmt: off
+ROWS_FIELDS = (
+    "rhs", "initial_begin", "initial_dots", "nullable", "kernel_items", "kernel_begin", "flags", "start_state",
+    "item_dot", "item_origin", "segment_symbol", "segment_first", "segment_begin", "origin_segment", "row_slots",
+    "memo_keys", "memo_rows", "scratch", "by_symbol", "completed", "meta",
+)
+# fmt: on
 
-    rhs: Int32
-    initial_begin: Int32
-    initial_dots: Int32
-    nullable: npt.NDArray[np.bool_]
-    kernel_items: npt.NDArray[np.int64]
-    kernel_begin: Int32
-    flags: Int32
-    start_state: Int32
-    item_dot: Int32
-    item_origin: Int32
-    segment_symbol: Int32
-    segment_first: Int32
-    segment_begin: Int32
-    origin_segment: Int32
-    row_slots: Int32
-    memo_keys: npt.NDArray[np.int64]
-    memo_rows: Int32
-    scratch: npt.NDArray[np.int64]
-    by_symbol: Int32
-    completed: Int32
-    meta: npt.NDArray[np.int64]
+
+class RowArrays(Struct):
+    """What kernels take: ROWS_FIELDS."""
+
+
+@register_struct(RowArrays, ROWS_FIELDS)
+class RowType(StructType):
+    """numba's type of RowArrays."""
 
 
 class Rows:
@@ -121,8 +114,8 @@ class Rows:
         while (first := _first_row_kernel(self.arrays)) < 0:
             self.supply(first)
 
-    def _gather(self) -> RowArrays:
-        return RowArrays(*(getattr(self, name) for name in RowArrays._fields))
+    def _gather(self) -> Any:
+        return _make_rows(*(getattr(self, name) for name in ROWS_FIELDS))
 
     @property
     def row_count(self) -> int:
@@ -132,14 +125,14 @@ class Rows:
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes."""
-        return sum(array.nbytes for array in self.arrays)
+        return sum(getattr(self, name).nbytes for name in ROWS_FIELDS)
 
     def accepts(self, row: int) -> bool:
         """Whether the text may end in `row`."""
         return bool(self.flags[row] & _ACCEPTS)
 
     def allowed(self, row: int) -> list[int]:
-        """The lexemes that may come next, ascending; the skip lexeme, which is not the grammar's business, is not one."""
+        """The lexemes that may come next, ascending; the skip lexeme is none of the grammar's business."""
         segments = self.segment_symbol[self.segment_begin[row] : self.segment_begin[row + 1]]
         return [symbol for symbol in segments.tolist() if symbol < len(self.cfg.lexemes)]
 
@@ -267,6 +260,55 @@ def _longer(array: npt.NDArray[Any], more: int) -> npt.NDArray[Any]:
     grown = np.empty(2 * len(array) + 2 * more + 1, dtype=array.dtype)
     grown[: len(array)] = array
     return grown
+
+
+@kernel
+def _make_rows(  # type: ignore[no-untyped-def]
+    rhs,
+    initial_begin,
+    initial_dots,
+    nullable,
+    kernel_items,
+    kernel_begin,
+    flags,
+    start_state,
+    item_dot,
+    item_origin,
+    segment_symbol,
+    segment_first,
+    segment_begin,
+    origin_segment,
+    row_slots,
+    memo_keys,
+    memo_rows,
+    scratch,
+    by_symbol,
+    completed,
+    meta,
+):
+    return RowArrays(
+        rhs,
+        initial_begin,
+        initial_dots,
+        nullable,
+        kernel_items,
+        kernel_begin,
+        flags,
+        start_state,
+        item_dot,
+        item_origin,
+        segment_symbol,
+        segment_first,
+        segment_begin,
+        origin_segment,
+        row_slots,
+        memo_keys,
+        memo_rows,
+        scratch,
+        by_symbol,
+        completed,
+        meta,
+    )
 
 
 @kernel
@@ -402,17 +444,17 @@ def _intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def
         symbol = seen[k]
         if rows.initial_begin[symbol + 1] > rows.initial_begin[symbol]:
             rows.origin_segment[origin_of[symbol]] = segment + k
-    aliases = False
-    for j in range(nonterminals):
-        here = rows.origin_segment[base + j]
-        only = rows.item_origin[rows.segment_first[here]]
-        for k in range(rows.segment_first[here], rows.segment_first[here + 1]):
-            if rows.rhs[rows.item_dot[k] + 1] != END or rows.item_origin[k] != only:
-                only = base + j
-                break
-        rows.by_symbol[0, j] = only  # `count` is free again, but for the symbols present: cleared below
-        aliases |= only != base + j
-    if aliases:
+    changed = True
+    while changed:  # again, since items with different origins may have one now
+        changed = False
+        for j in range(nonterminals):
+            here = rows.origin_segment[base + j]
+            only = rows.item_origin[rows.segment_first[here]]
+            for k in range(rows.segment_first[here], rows.segment_first[here + 1]):
+                if rows.rhs[rows.item_dot[k] + 1] != END or rows.item_origin[k] != only:
+                    only = base + j
+                    break
+            rows.by_symbol[0, j] = only  # `count` is free again, but for the symbols present: cleared below
         for j in range(nonterminals):
             # Follow the chain; one longer than there are points is a cycle of unit rules, and stays as it is.
             only = rows.by_symbol[0, j]
@@ -422,8 +464,9 @@ def _intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def
                 steps += 1
             agenda[j] = only if steps <= nonterminals else base + j
         for k in range(rows.meta[R_ITEMS], place):
-            if rows.item_origin[k] >= base:
+            if rows.item_origin[k] >= base and rows.item_origin[k] != agenda[rows.item_origin[k] - base]:
                 rows.item_origin[k] = agenda[rows.item_origin[k] - base]
+                changed = True
     count[:nonterminals] = 0
     for k in range(present):
         count[seen[k]] = 0

@@ -6,10 +6,10 @@ place (`start_state`), so every lexeme is contextual; states are interned by con
 transitions are made when they are first needed. The bytes fall into *classes* that no component tells apart.
 
 A lexeme *ends* where the parser may go on. What a lexer state says of it (`accepting`): the set of lexemes that match
-exactly the bytes read, as the number of an interned *accepting set*, or -1. Longest match: such a lexeme ends only where
-the next byte cannot continue any component. Two kinds end at once, which `completes` says: lazy lexemes (then greedy
-ones that match too are dropped, 000), and sets whose components can none of them go on, which is no choice but saves a
-state. What happens when a byte cannot go on and the state does not accept is the parser's business
+exactly the bytes read, as the number of an interned *accepting set*, or -1. Longest match: such a lexeme ends only
+where the next byte cannot continue any component. Two kinds end at once, which `completes` says: lazy lexemes (then
+greedy ones that match too are dropped, 000), and sets whose components can none of them go on, which is no choice but
+saves a state. What happens when a byte cannot go on and the state does not accept is the parser's business
 (`tokdfa.grammar.machine`), since there are two rules for it.
 
 A start state is never the target of a transition, even if its components are: nothing has been read there, so no lexeme
@@ -24,7 +24,8 @@ interned accepting sets and the start mark are ours. Cost: 20 to 50 ns a compone
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import hashlib
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ import numpy.typing as npt
 from tokdfa.automata.minimize import minimize
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import SpecialTokens
-from tokdfa.jit import kernel
+from tokdfa.jit import Struct, StructType, kernel, register_struct
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -46,7 +47,7 @@ Int32 = npt.NDArray[np.int32]
 
 #: An automaton of more states than this stays lazy.
 EXPLICIT_STATES = 2_000
-#: Indices into `meta`: states, components in the pool, accepting sets, lexemes in their pool; and what a kernel asks for.
+#: Indices into `meta`: states, components in the pool, accepting sets, lexemes in their pool; what a kernel asks for.
 L_STATES, L_POOL, L_SETS, L_SET_POOL, L_WANTED = range(5)
 #: What a kernel returns: done; an array is too short (`Lexer.grow`); row `meta[L_WANTED]` of a component is unknown.
 LEXER_OK, LEXER_FULL, LEXER_COMPONENT = range(3)
@@ -54,12 +55,32 @@ LEXER_OK, LEXER_FULL, LEXER_COMPONENT = range(3)
 START_MARK = -1
 
 
-class LexerArrays(NamedTuple):
-    """What kernels take; `Lexer` says what each array holds."""
+#: The arrays that kernels take, in this order; `Lexer` says what each holds.
+# fmt: off
+LEXER_FIELDS = (
+    "byte_class", "representatives", "start_component", "transitions", "accepting", "completes", "pool",
+    "pool_begin", "state_slots", "set_pool", "set_begin", "set_slots", "component_table", "component_accepts",
+    "component_ends", "component_lexeme", "is_lazy", "meta",
+)
+# fmt: on
 
-    byte_class: npt.NDArray[np.uint8]
-    representatives: Int32
-    start_component: Int32
+
+class LexerArrays(Struct):
+    """What kernels take: LEXER_FIELDS."""
+
+
+@register_struct(LexerArrays, LEXER_FIELDS)
+class LexerType(StructType):
+    """numba's type of LexerArrays."""
+
+
+class Lexer:
+    """The lexer of a grammar. Not thread-safe: kernels write into its arrays, and growing replaces them.
+
+    `max_states` bounds the lexer states, and separately the components that are made on demand.
+    """
+
+    # replaced as they grow, see `_build_states` and `_build_components`
     transitions: Int32
     accepting: Int32
     completes: Int32
@@ -70,23 +91,15 @@ class LexerArrays(NamedTuple):
     set_begin: Int32
     set_slots: Int32
     component_table: Int32
+    component_lexeme: Int32
     component_accepts: npt.NDArray[np.bool_]
     component_ends: npt.NDArray[np.bool_]
-    component_lexeme: Int32
-    is_lazy: npt.NDArray[np.bool_]
-    meta: npt.NDArray[np.int64]
-
-
-class Lexer:
-    """The lexer of a grammar. Not thread-safe: kernels write into its arrays, and growing replaces them.
-
-    `max_states` bounds the lexer states, and separately the components that are made on demand.
-    """
 
     def __init__(self, cfg: Cfg, max_states: int = 250_000) -> None:
         self.cfg, self.max_states = cfg, max_states
         self._lazy: list[LazyDfa | None] = []
         self._numbers: dict[tuple[int, int], int] = {}  # (lexeme, state of its lazy automaton) -> component
+        self._contents: dict[int, tuple[str, int]] = {}  # lexeme -> (what it is, its first component)
         self._places: list[tuple[int, int]] = []  # the inverse, from component `_first_lazy` on
         automata = [self._automaton(symbol) for symbol in range(len(cfg.lexemes))]
         self.byte_class, self.representatives = _common_classes(automata)
@@ -98,8 +111,8 @@ class Lexer:
         #: What kernels take; replaced by `supply`.
         self.arrays = self._gather()
 
-    def _gather(self) -> LexerArrays:
-        return LexerArrays(*(getattr(self, name) for name in LexerArrays._fields))
+    def _gather(self) -> Any:
+        return _make_lexer(*(getattr(self, name) for name in LEXER_FIELDS))
 
     @property
     def state_count(self) -> int:
@@ -109,7 +122,7 @@ class Lexer:
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes."""
-        return sum(array.nbytes for array in self.arrays)
+        return sum(getattr(self, name).nbytes for name in LEXER_FIELDS)
 
     def components(self, state: int) -> list[int]:
         """The components of a lexer state, in the order of their lexemes."""
@@ -133,10 +146,29 @@ class Lexer:
             self.supply(LEXER_FULL)
         return int(_intern_set(content, len(content), self.arrays))
 
+    def lexemes_in(self, state: int) -> list[int]:
+        """The lexeme of each component of a lexer state, ascending."""
+        return [int(self.component_lexeme[component]) for component in self.components(state)]
+
+    def content_of(self, component: int) -> str:
+        """What a component is, whatever its number: automaton, state, laziness. "" for a lazy automaton's."""
+        if component >= self._first_lazy:
+            return ""
+        symbol = int(self.component_lexeme[component])
+        if symbol not in self._contents:
+            automaton = self._automata[symbol]
+            digest = hashlib.sha256()
+            for array in (automaton.transitions, automaton.byte_class, automaton.accepting):  # type: ignore[union-attr]
+                digest.update(array.tobytes())
+            first = int(np.searchsorted(self.component_lexeme[: self._first_lazy], symbol))
+            self._contents[symbol] = f"{digest.hexdigest()} {bool(self.is_lazy[symbol])}", first
+        name, first = self._contents[symbol]
+        return f"{name} {component - first}"
+
     def bytes_read(self) -> npt.NDArray[np.bool_]:
         """bool, shape (256,): the bytes that some lexeme can read."""
-        columns = (self.component_table.reshape(-1, self.class_count) >= 0).any(axis=0)
-        read: npt.NDArray[np.bool_] = columns[self.byte_class]
+        columns = np.any(self.component_table.reshape(-1, self.class_count) >= 0, axis=0)
+        read: npt.NDArray[np.bool_] = np.take(columns, self.byte_class)
         for automaton in self._automata:
             if isinstance(automaton, LazyDfa):
                 read |= automaton.bytes_read
@@ -310,6 +342,49 @@ def _rehashed(slots: Int32, pool: Int32, begin: Int32, count: int) -> Int32:
     grown = np.full(2 * len(slots), -1, dtype=np.int32)
     _fill_slots_kernel(grown, pool, begin, count)
     return grown
+
+
+@kernel
+def _make_lexer(  # type: ignore[no-untyped-def]
+    byte_class,
+    representatives,
+    start_component,
+    transitions,
+    accepting,
+    completes,
+    pool,
+    pool_begin,
+    state_slots,
+    set_pool,
+    set_begin,
+    set_slots,
+    component_table,
+    component_accepts,
+    component_ends,
+    component_lexeme,
+    is_lazy,
+    meta,
+):
+    return LexerArrays(
+        byte_class,
+        representatives,
+        start_component,
+        transitions,
+        accepting,
+        completes,
+        pool,
+        pool_begin,
+        state_slots,
+        set_pool,
+        set_begin,
+        set_slots,
+        component_table,
+        component_accepts,
+        component_ends,
+        component_lexeme,
+        is_lazy,
+        meta,
+    )
 
 
 @kernel

@@ -1,7 +1,8 @@
 """Lexer and Earley rows as one recogniser of bytes.
 
-Words. A *situation* is all that the recogniser knows: the row before the current lexeme, the lexer state after the bytes
-of the lexeme read so far, and a *fallback*, mostly -1. Situations are interned, so a matcher's state is one number.
+Words. A *situation* is all that the recogniser knows: the row before the current lexeme, the lexer state after the
+bytes of the lexeme read so far, and a *fallback*, mostly -1. Situations are interned, so a matcher's state is one
+number.
 
 A byte that the lexer can continue with changes the lexer state alone; that is what happens at nearly every node of a
 walk (000: over 99.5 %). Otherwise the lexeme ends, the parser reads it (`earley.scan_kernel`, remembered by row and
@@ -12,7 +13,9 @@ accepting set), and the byte begins a lexeme of the next row. What ends a lexeme
 - `longest` (maximal munch, as Lark means it): the lexeme is the longest that matches. Where an accepting state is left
   for one that does not accept, the fallback remembers the situation that ending there would have led to, and it is
   stepped along; once a longer match is found it is dropped, and if the lexer dies it takes over. A fallback may have a
-  fallback of its own. Most grammars have none that lives for more than a byte.
+  fallback of its own, and so on: a *chain*. Two links with the same row and lexer state live, match and die together,
+  so the inner one never takes over and is left out: a chain is as long as its rows differ. Most grammars have no
+  fallback that lives for more than a byte.
 
 The *skip* lexeme may begin wherever a lexeme may (Lark), or only between two lexemes (`skip_at_ends` false; 000).
 
@@ -24,7 +27,7 @@ Cost: about 1 us a call of a kernel, which takes some forty arrays; then 0.2 us 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +43,7 @@ from tokdfa.grammar.lexer import (
     fill_transition_kernel,
     intern_state_kernel,
 )
-from tokdfa.jit import kernel
+from tokdfa.jit import Struct, StructType, kernel, register_struct
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
@@ -49,21 +52,25 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 
 #: What a kernel returns besides: fine; no text goes on here; and what it needs.
-OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATIONS = range(7)
+OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATIONS, NEEDS_CHAIN = range(8)
 #: Indices into `meta`: situations; the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and
 #: counters of walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
 S_COUNT, S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(6)
-#: Fallbacks of fallbacks, at most; deeper ones are given up as dead, which no grammar in use comes near.
-MAX_CHAIN = 64
+#: Links of a chain at most; grammars in use have one or two.
+MAX_CHAIN = 1024
 
 
-class SituationArrays(NamedTuple):
-    """What kernels take. `situations`: int32, shape (room, 3): row, lexer state, fallback; `slots`: hash table."""
+#: The arrays that kernels take: int32, shape (room, 3), row, lexer state and fallback; their hash table; scratch; meta.
+SITUATION_FIELDS = ("situations", "slots", "chain", "meta")
 
-    situations: Int32
-    slots: Int32
-    chain: Int32
-    meta: npt.NDArray[np.int64]
+
+class SituationArrays(Struct):
+    """What kernels take: SITUATION_FIELDS."""
+
+
+@register_struct(SituationArrays, SITUATION_FIELDS)
+class SituationType(StructType):
+    """numba's type of SituationArrays."""
 
 
 class Machine:
@@ -83,25 +90,29 @@ class Machine:
         self.lexer = Lexer(cfg, max_lexer_states)
         self.rows = Rows(cfg, max_rows, max_row_items, skip_wins=not longest)
         self.max_situations = 8 * max_rows
-        meta = np.zeros(6, dtype=np.int64)
-        meta[S_LONGEST], meta[S_SKIP_AT_ENDS] = longest, skip_at_ends
-        chain = np.zeros((MAX_CHAIN, 3), dtype=np.int32)
-        self.arrays = SituationArrays(np.zeros((64, 3), dtype=np.int32), np.full(256, -1, dtype=np.int32), chain, meta)
+        self.meta: npt.NDArray[np.int64] = np.zeros(6, dtype=np.int64)
+        self.meta[S_LONGEST], self.meta[S_SKIP_AT_ENDS] = longest, skip_at_ends
+        self.situations: Int32 = np.zeros((64, 3), dtype=np.int32)
+        self.slots: Int32 = np.full(256, -1, dtype=np.int32)
+        self.chain: Int32 = np.zeros((16, 4), dtype=np.int32)
+        #: What kernels take; replaced by `supply`.
+        self.arrays = self._gather()
         self.start = self.intern(0, self.start_state(0), -1)
 
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes."""
-        return self.lexer.nbytes + self.rows.nbytes + sum(array.nbytes for array in self.arrays)
+        own = self.situations.nbytes + self.slots.nbytes + self.chain.nbytes
+        return self.lexer.nbytes + self.rows.nbytes + own
 
     def counter(self, which: int) -> int:
         """One of the counters S_NODES, S_ENDS and S_SCANS."""
-        return int(self.arrays.meta[which])
+        return int(self.meta[which])
 
     def start_state(self, row: int) -> int:
         """The lexer state in which the lexemes that `row` allows may begin."""
         while True:
-            state = _find_start(row, self.lexer.arrays, self.rows.arrays, self.arrays.meta)
+            state = _find_start(row, self.lexer.arrays, self.rows.arrays, self.meta)
             if state >= 0:
                 return int(state)
             self.supply(NEEDS_LEXER)
@@ -109,7 +120,7 @@ class Machine:
     def next_row(self, row: int, accepting_set: int) -> int:
         """The row after one of the lexemes of the set, -1 if none may stand there."""
         while True:
-            following = _find_next(row, accepting_set, self.lexer.arrays, self.rows.arrays, self.arrays.meta)
+            following = _find_next(row, accepting_set, self.lexer.arrays, self.rows.arrays, self.meta)
             if following >= -1:
                 return int(following)
             self.supply(NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS)
@@ -124,23 +135,16 @@ class Machine:
 
     def view(self, situation: int) -> tuple[int, int, int]:
         """(row, lexer state, fallback) of a situation."""
-        row, state, fallback = self.arrays.situations[situation].tolist()
+        row, state, fallback = self.situations[situation].tolist()
         return row, state, fallback
 
-    def run(self, situation: int, text: bytes) -> int:
-        """The situation after `text`, or -1. O(bytes)."""
-        data = np.frombuffer(text, dtype=np.uint8)
-        row, state, fallback = self.view(situation)
-        position = 0
+    def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
+        """The situation after the bytes ``data[begin:end]``, or -1. O(bytes)."""
         while True:
-            status, position, row, state, fallback = _run_kernel(
-                *(row, state, fallback, data, position, self.lexer.arrays, self.rows.arrays, self.arrays)
-            )
-            if status == OK:
-                return self.intern(row, state, fallback)
-            if status == DEAD:
-                return -1
-            self.supply(status)
+            found = int(_run_kernel(situation, data, begin, end, self.lexer.arrays, self.rows.arrays, self.arrays))
+            if found >= -1:
+                return found
+            self.supply(-found)
 
     def can_end(self, situation: int) -> bool:
         """Whether the text so far is complete."""
@@ -172,20 +176,42 @@ class Machine:
             self.rows.supply(ROW_LIMIT)
         elif status == NEEDS_SITUATIONS:
             self._grow()
+        elif status == NEEDS_CHAIN:
+            self._grow_chain()
 
     def _grow(self) -> None:
-        count = int(self.arrays.meta[S_COUNT])
+        count = int(self.meta[S_COUNT])
         if count >= self.max_situations:
             raise LimitExceeded(
                 f"the recogniser has met more than {self.max_situations} situations; raise max_rows",
                 limit="max_rows",
                 value=self.max_situations,
             )
-        situations = np.zeros((2 * len(self.arrays.situations), 3), dtype=np.int32)
-        situations[:count] = self.arrays.situations[:count]
-        slots = np.full(2 * len(self.arrays.slots), -1, dtype=np.int32)
+        situations = np.zeros((2 * len(self.situations), 3), dtype=np.int32)
+        situations[:count] = self.situations[:count]
+        slots = np.full(2 * len(self.slots), -1, dtype=np.int32)
         _fill_situation_slots_kernel(situations, slots, count)
-        self.arrays = SituationArrays(situations, slots, self.arrays.chain, self.arrays.meta)
+        self.situations, self.slots = situations, slots
+        self.arrays = self._gather()
+
+    def _grow_chain(self) -> None:
+        if len(self.chain) >= MAX_CHAIN:
+            raise LimitExceeded(
+                f"the text may be cut into lexemes in more than {MAX_CHAIN} ways at once, because terminals that matched"
+                " may yet match more; make them end sooner, or use lexer=one_byte",
+                limit="max_chain",
+                value=MAX_CHAIN,
+            )
+        self.chain = np.zeros((2 * len(self.chain), 4), dtype=np.int32)
+        self.arrays = self._gather()
+
+    def _gather(self) -> Any:
+        return _make_situations(*(getattr(self, name) for name in SITUATION_FIELDS))
+
+
+@kernel
+def _make_situations(situations, slots, chain, meta):  # type: ignore[no-untyped-def]
+    return SituationArrays(situations, slots, chain, meta)
 
 
 @kernel
@@ -318,61 +344,76 @@ def _end_before(row, accepting_set, column, lexer, rows, machine):  # type: igno
 
 
 @kernel
-def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
-    """(status, row, lexer state, fallback) after a byte of class `column`. The inmost fallback is stepped first."""
-    depth = 0
-    machine.chain[0, 0], machine.chain[0, 1] = row, state
-    while fallback >= 0 and depth + 1 < MAX_CHAIN:
-        depth += 1
-        machine.chain[depth, 0] = machine.situations[fallback, 0]
-        machine.chain[depth, 1] = machine.situations[fallback, 1]
-        fallback = np.int64(machine.situations[fallback, 2])
-    alive, row, state, fallback = False, np.int64(-1), np.int64(-1), np.int64(-1)
-    for level in range(depth, -1, -1):
-        here, before = np.int64(machine.chain[level, 0]), np.int64(machine.chain[level, 1])
-        status, target = find_target(before, column, lexer)
-        if status != OK:
-            return status, row, state, fallback
-        accepted = np.int64(lexer.accepting[before])
-        if target < 0:
-            if accepted >= 0:
-                status, row, state = _end_before(here, accepted, column, lexer, rows, machine)
-                if status > DEAD:
-                    return status, row, state, fallback
-                alive, fallback = status == OK, np.int64(-1)
-        elif lexer.completes[target] >= 0:
-            status, row, state = end_lexeme(here, np.int64(lexer.completes[target]), lexer, rows, machine)
-            if status > DEAD:
-                return status, row, state, fallback
-            alive, fallback = status == OK, np.int64(-1)
-        elif machine.meta[S_LONGEST] and lexer.accepting[target] < 0:
-            if accepted >= 0:
-                status, row, state = _end_before(here, accepted, column, lexer, rows, machine)
-                if status > DEAD:
-                    return status, row, state, fallback
-                alive, fallback = status == OK, np.int64(-1)
-            if alive:
-                fallback = _intern_situation(row, state, fallback, machine)
-                if fallback < 0:
-                    return NEEDS_SITUATIONS, row, state, fallback
-            else:
-                fallback = np.int64(-1)
-            alive, row, state = True, here, target
-        else:
-            alive, row, state, fallback = True, here, target, np.int64(-1)
-    return (OK if alive else DEAD), row, state, fallback
+def _add_link(count, row, state, chain):  # type: ignore[no-untyped-def]
+    """Put (row, state) in front of the new chain's `count` links, and drop a link that is the same. The new count."""
+    kept = 0
+    for k in range(count):
+        if chain[k, 2] != row or chain[k, 3] != state:
+            chain[kept, 2], chain[kept, 3] = chain[k, 2], chain[k, 3]
+            kept += 1
+    chain[kept, 2], chain[kept, 3] = row, state
+    return kept + 1
 
 
 @kernel
-def _run_kernel(row, state, fallback, data, position, lexer, rows, machine):  # type: ignore[no-untyped-def]
-    """(status, position, row, lexer state, fallback) after the bytes from `position` on."""
-    row, state, fallback = np.int64(row), np.int64(state), np.int64(fallback)
-    while position < len(data):
-        status, new_row, new_state, new_fallback = step_kernel(
+def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, row, lexer state, fallback) after a byte of class `column`. The inmost fallback is stepped first.
+
+    `machine.chain` holds the links before the byte, outmost first, and beside them those after it, inmost first.
+    """
+    chain, none = machine.chain, np.int64(-1)
+    chain[0, 0], chain[0, 1] = row, state
+    depth = 0
+    while fallback >= 0:
+        depth += 1
+        if depth + 1 >= len(chain):
+            return NEEDS_CHAIN, none, none, none
+        chain[depth, 0] = machine.situations[fallback, 0]
+        chain[depth, 1] = machine.situations[fallback, 1]
+        fallback = np.int64(machine.situations[fallback, 2])
+    count = 0
+    for level in range(depth, -1, -1):
+        here, before = np.int64(chain[level, 0]), np.int64(chain[level, 1])
+        status, target = find_target(before, column, lexer)
+        if status != OK:
+            return status, none, none, none
+        accepted = np.int64(lexer.accepting[before])
+        goes_on = target >= 0 and lexer.completes[target] < 0
+        matches = goes_on and (not machine.meta[S_LONGEST] or lexer.accepting[target] >= 0)
+        if target >= 0 and not goes_on:
+            status, after, begun = end_lexeme(here, np.int64(lexer.completes[target]), lexer, rows, machine)
+        elif accepted >= 0 and not matches:
+            status, after, begun = _end_before(here, accepted, column, lexer, rows, machine)
+        else:
+            status, after, begun = DEAD, none, none
+        if status > DEAD:
+            return status, none, none, none
+        if accepted >= 0 or matches or (target >= 0 and not goes_on):
+            count = 0  # what the links further in would have led to is decided
+        if status == OK:
+            count = _add_link(count, after, begun, chain)
+        if goes_on:
+            count = _add_link(count, here, target, chain)
+    if count == 0:
+        return DEAD, none, none, none
+    fallback = none
+    for link in range(count - 1):
+        fallback = _intern_situation(chain[link, 2], chain[link, 3], fallback, machine)
+        if fallback < 0:
+            return NEEDS_SITUATIONS, none, none, none
+    return OK, np.int64(chain[count - 1, 2]), np.int64(chain[count - 1, 3]), fallback
+
+
+@kernel
+def _run_kernel(situation, data, begin, end, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """The situation after the bytes, -1 if they are not allowed, or a status that needs something, negated."""
+    row, state = np.int64(machine.situations[situation, 0]), np.int64(machine.situations[situation, 1])
+    fallback = np.int64(machine.situations[situation, 2])
+    for position in range(begin, end):
+        status, row, state, fallback = step_kernel(
             row, state, fallback, np.int64(lexer.byte_class[data[position]]), lexer, rows, machine
         )
         if status != OK:
-            return status, position, row, state, fallback
-        row, state, fallback = new_row, new_state, new_fallback
-        position += 1
-    return OK, position, row, state, fallback
+            return -np.int64(status)
+    number = _intern_situation(row, state, fallback, machine)
+    return number if number >= 0 else -np.int64(NEEDS_SITUATIONS)

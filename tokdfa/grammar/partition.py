@@ -37,13 +37,14 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 
 #: Columns of an exit and of a group, and what `progress` counts.
-FIRST, PAST, _SET, _BYTE, DEPTH, BEGIN = range(6)
+FIRST, PAST, SET, _BYTE, DEPTH, BEGIN = range(6)
+GROUP_SET = 0
 _POSITION, _EXITS, _AGAIN, _VISITED = range(4)
 #: Status of `_divide_kernel`: an array of exits is too short.
 NEEDS_EXITS = 20
 #: Columns of an exit: its first node and the node after its last; the accepting set; the byte with which the next
-#: lexeme begins (-1 if several may: the lexeme ended with the byte before the first node); the depth at which it begins;
-#: and where the bytes between that depth and the first node's begin in `again`.
+#: lexeme begins (-1 if several may: the lexeme ended with the byte before the first node); the depth at which it
+#: begins; and where the bytes between that depth and the first node's begin in `again`.
 EXIT_COLUMNS = 6
 
 
@@ -66,7 +67,7 @@ class Partition:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
-        return self.inside.nbytes + self.exits.nbytes + self.groups.nbytes
+        return self.inside.nbytes + self.exits.nbytes + self.groups.nbytes + self.again.nbytes
 
 
 def divide(machine: Machine, trie: TokenTrie, state: int) -> Partition:
@@ -80,9 +81,7 @@ def divide(machine: Machine, trie: TokenTrie, state: int) -> Partition:
     path = np.zeros(trie.depth_limit + 1, dtype=np.uint8)
     progress = np.zeros(4, dtype=np.int64)
     while True:
-        status = _divide_kernel(
-            trie.nodes, stack, path, words, exits, again, progress, lexer.arrays, machine.arrays.meta
-        )
+        status = _divide_kernel(trie.nodes, stack, path, words, exits, again, progress, lexer.arrays, machine.meta)
         if status == OK:
             break
         if status == NEEDS_EXITS:
@@ -92,9 +91,10 @@ def divide(machine: Machine, trie: TokenTrie, state: int) -> Partition:
             machine.supply(status)
     words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)
     exits = exits[: progress[_EXITS]]
-    exits = np.ascontiguousarray(exits[np.lexsort((exits[:, _BYTE], exits[:, _SET]))])
+    exits = np.ascontiguousarray(exits[np.lexsort((exits[:, _BYTE], exits[:, SET]))])
     inside = words[: (trie.size + 31) // 32].view(np.int32)
-    return Partition(inside, exits, _group(exits), again[: progress[_AGAIN]].copy(), int(progress[_VISITED]))
+    read_again = again[: progress[_AGAIN]].copy()
+    return Partition(inside, exits, _group(exits), read_again, int(progress[_VISITED]))
 
 
 def _group(exits: Int32) -> Int32:
@@ -102,7 +102,7 @@ def _group(exits: Int32) -> Int32:
     if not len(exits):
         return np.empty((0, 4), dtype=np.int32)
     fresh = np.ones(len(exits), dtype=np.bool_)
-    key = exits[:, [_SET, _BYTE]]
+    key = exits[:, [SET, _BYTE]]
     fresh[1:] = (key[1:] != key[:-1]).any(axis=1)
     begins = np.flatnonzero(fresh).astype(np.int32)
     ends = np.append(begins[1:], len(exits)).astype(np.int32)
@@ -140,7 +140,7 @@ def _divide_kernel(nodes, stack, path, words, exits, again, progress, lexer, met
                     break
                 exits[count, FIRST] = here
                 exits[count, PAST] = following
-                exits[count, _SET] = accepted
+                exits[count, SET] = accepted
                 exits[count, _BYTE] = path[begin]
                 exits[count, DEPTH] = begin
                 exits[count, BEGIN] = used
@@ -157,7 +157,7 @@ def _divide_kernel(nodes, stack, path, words, exits, again, progress, lexer, met
                 break
             exits[count, FIRST] = here + one
             exits[count, PAST] = following
-            exits[count, _SET] = lexer.completes[target]
+            exits[count, SET] = lexer.completes[target]
             exits[count, _BYTE] = -1
             exits[count, DEPTH] = depth + 1
             exits[count, BEGIN] = used

@@ -42,30 +42,40 @@ class Walker:
         #: uint32, V + 1 bits: what the last walk allowed; the spare bit V means nothing.
         self.words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
         self._whole = np.zeros((1, EXIT_COLUMNS), dtype=np.int32)
-        self._whole[0, PAST] = trie.node_count
-        self._whole_group = np.array([[-1, -1, 0, 1 if trie.node_count else 0]], dtype=np.int32)
+        self._whole_group = np.array([[-1, -1, 0, 1]], dtype=np.int32)
         self._nothing = np.zeros(0, dtype=np.uint8)
         self._progress = np.zeros(3, dtype=np.int64)
 
-    def walk_all(self, situation: int) -> None:
-        """OR the tokens allowed in `situation` into `words`, by a walk over the whole trie."""
-        self._walk(situation, self._whole, self._whole_group, self._nothing)
+    def walk_all(self, situation: int, trie: TokenTrie | None = None) -> None:
+        """OR the tokens allowed in `situation` into `words`, by a walk over the whole trie.
 
-    def walk_exits(self, situation: int, partition: Partition) -> None:
-        """OR the tokens that go on through the exits of the partition of the situation's lexer state into `words`.
-
-        The situation has no fallback.
+        `trie`: one of a part of the vocabulary (`TokenTrie.filter`) in place of the whole.
         """
-        self._walk(situation, partition.exits, partition.groups, partition.again)
+        trie = self.trie if trie is None else trie
+        if trie.node_count:
+            self._whole[0, PAST] = trie.node_count
+            self._walk(self.machine.view(situation), trie, self._whole, self._whole_group, self._nothing)
 
-    def _walk(self, situation: int, exits: Int32, groups: Int32, again: npt.NDArray[np.uint8]) -> None:
+    def walk_exits(self, row: int, partition: Partition) -> None:
+        """OR the tokens that go on through the exits of a partition into `words`."""
+        self._walk((row, -1, -1), self.trie, partition.exits, partition.groups, partition.again)
+
+    def _walk(
+        self,
+        begin: tuple[int, int, int],
+        trie: TokenTrie,
+        exits: Int32,
+        groups: Int32,
+        again: npt.NDArray[np.uint8],
+    ) -> None:
         machine = self.machine
-        row, state, fallback = machine.view(situation)
+        row, state, fallback = begin
         self._progress[:] = 0
         self._progress[_POSITION] = -1
         while True:
             status = _walk_kernel(
-                *(self.trie.nodes, exits, groups, again, row, state, fallback, self.stack, self.words, self._progress),
+                *(trie.nodes, exits, groups, again, row, state, fallback),
+                *(self.stack, self.words, self._progress),
                 *(machine.lexer.arrays, machine.rows.arrays, machine.arrays),
             )
             if status == OK:

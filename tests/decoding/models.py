@@ -1,0 +1,169 @@
+"""A tiny vocabulary, models over it, and exact distributions over token sequences by enumeration, without masks."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.backends.base import CompiledConstraint
+from tokdfa.backends.token_index import TokenIndex
+from tokdfa.constraint import Choice
+from tokdfa.models.table import TableModel, random_table
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from tokdfa.backends.base import Matcher
+    from tokdfa.models.base import LanguageModel
+
+Sequences = dict[tuple[int, ...], float]
+
+A, B, C, AB, BC, END, OTHER_END, SPECIAL = range(8)
+#: Two end tokens, a special token, and padding.
+LETTERS = Vocabulary(
+    [b"a", b"b", b"c", b"ab", b"bc", b"", b"", b""],
+    end_tokens=[END, OTHER_END],
+    special_tokens={END: "</s>", OTHER_END: "<eot>", SPECIAL: "<s>"},
+    size=9,
+    name="letters",
+)
+#: "ab" begins "abc": fit for eos="counted" only.
+WORDS = (b"ab", b"abc", b"ba", b"caab", b"cb")
+#: No word begins another.
+APART = (b"ab", b"ba", b"caab", b"cabb", b"cb")
+
+
+class DeadEnd(CompiledConstraint):
+    """A constraint with a fault: all masks but the first are empty."""
+
+    def __init__(self, inner: CompiledConstraint) -> None:
+        super().__init__(inner.constraint, inner.vocab, inner.backend_name)
+        self._inner = inner
+
+    def start(self, context: Sequence[int] = ()) -> Matcher:
+        return self._close(self._inner.start(context))
+
+    def _close(self, matcher: Matcher) -> Matcher:
+        fill, fork, advance = matcher.fill_mask, matcher.fork, matcher.advance
+
+        def close(token: int) -> None:
+            advance(token)
+            matcher.fill_mask = lambda out: out.fill(0)
+
+        def fork_closed() -> Matcher:
+            twin = self._close(fork())
+            if matcher.fill_mask != fill:
+                twin.fill_mask = matcher.fill_mask
+            return twin
+
+        matcher.advance, matcher.fork = close, fork_closed
+        return matcher
+
+
+def compile_words(words: Iterable[bytes], vocabulary: Vocabulary = LETTERS) -> CompiledConstraint:
+    return TokenIndex(vocabulary).compile(Choice(words))
+
+
+def skewed_model(seed: int = 1, concentration: float = 0.4) -> TableModel:
+    """A model for which local masking is far from the target."""
+    return random_table(LETTERS, seed, concentration)
+
+
+def target_sequences(
+    model: LanguageModel, words: Iterable[bytes], context: tuple[int, ...] = (), *, eos: str = "counted"
+) -> Sequences:
+    """Every spelling of every word -> its probability under the model."""
+    found: Sequences = {}
+    vocabulary = model.vocabulary
+    texts = set(words)
+    agenda = [((), 0.0)]
+    while agenda:
+        tokens, log_p = agenda.pop()
+        spelled = vocabulary.spell(tokens)
+        row = model.log_probabilities([(*context, *tokens)])[0]
+        if spelled in texts:
+            ends = sum(math.exp(row[end]) for end in vocabulary.end_tokens) if eos == "counted" else 1.0
+            found[tokens] = math.exp(log_p) * ends
+        for token in range(vocabulary.size):
+            more = vocabulary.token_bytes(token)
+            if more and row[token] > -np.inf and any(text.startswith(spelled + more) for text in texts):
+                agenda.append(((*tokens, token), log_p + float(row[token])))
+    return found
+
+
+def masked_sequences(model: LanguageModel, words: Iterable[bytes], context: tuple[int, ...] = ()) -> Sequences:
+    """Every spelling -> its probability under local masking with eos counted: what may come next is what some has."""
+    target = target_sequences(model, words, context)
+    ends = model.vocabulary.end_tokens
+    following = defaultdict(set)
+    for tokens in target:
+        for place, token in enumerate(tokens):
+            following[tokens[:place]].add(token)
+        following[tokens].update(ends)
+    masked = {}
+    for tokens in target:
+        probability = 1.0
+        for place in range(len(tokens) + 1):
+            row = np.exp(model.log_probabilities([(*context, *tokens[:place])])[0])
+            taken = [tokens[place]] if place < len(tokens) else list(ends)
+            probability *= row[taken].sum() / row[list(following[tokens[:place]])].sum()
+        masked[tokens] = probability
+    return masked
+
+
+def by_text(sequences: Mapping[tuple[int, ...], float], vocabulary: Vocabulary = LETTERS) -> dict[bytes, float]:
+    """Normalised probabilities of texts."""
+    total = sum(sequences.values())
+    shares: dict[bytes, float] = defaultdict(float)
+    for tokens, value in sequences.items():
+        shares[vocabulary.spell(tokens)] += value / total
+    return dict(shares)
+
+
+def distance(one: Mapping[bytes, float], other: Mapping[bytes, float]) -> float:
+    """Total variation."""
+    return sum(abs(one.get(text, 0.0) - other.get(text, 0.0)) for text in {*one, *other}) / 2
+
+
+def noise(truth: Mapping[bytes, float], samples: int) -> float:
+    """What the total variation of `samples` independent draws from `truth` exceeds with probability 1e-6 at most.
+
+    Its mean is at most half the sum of sqrt(p / n), and McDiarmid's inequality bounds what comes on top.
+    """
+    mean = sum(math.sqrt(p / samples) for p in truth.values()) / 2
+    return mean + math.sqrt(math.log(1e6) / (2 * samples))
+
+
+def explore(
+    run: Callable[[Callable[[np.ndarray], int]], object], negligible: float = 0.0
+) -> list[tuple[float, object]]:
+    """All outcomes of a random procedure with their probabilities, exactly.
+
+    `run` gets a function that draws an index, given cumulative weights, and is run once for each series of indices.
+    """
+
+    class Branch(Exception):
+        pass
+
+    outcomes, agenda = [], [((), 1.0)]
+    while agenda:
+        script, probability = agenda.pop()
+        rest = iter(script)
+
+        def draw(cumulative: np.ndarray, rest=rest, script=script, probability=probability) -> int:
+            index = next(rest, None)
+            if index is None:
+                weights = np.diff(cumulative, prepend=0) / cumulative[-1]
+                agenda.extend(((*script, int(i)), probability * weights[i]) for i in np.flatnonzero(weights))
+                raise Branch
+            return index
+
+        try:
+            outcomes.append((probability, run(draw)))
+        except Branch:
+            continue
+    return outcomes

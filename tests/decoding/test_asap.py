@@ -1,0 +1,171 @@
+"""Grammar-aligned decoding: bounds never below the truth and ever tighter, later sequences nearer to the target."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.decoding.models import (
+    APART,
+    LETTERS,
+    SPECIAL,
+    WORDS,
+    A,
+    DeadEnd,
+    by_text,
+    compile_words,
+    distance,
+    masked_sequences,
+    noise,
+    skewed_model,
+    target_sequences,
+)
+from tokdfa.backends.token_index import TokenIndex
+from tokdfa.constraint import Regex
+from tokdfa.decoding.asap import AlignedSampler, draw_by_asap
+from tokdfa.errors import EmptyMask, ModelError, NothingDrawn, OptionError
+from tokdfa.models.table import TableModel, random_table
+
+if TYPE_CHECKING:
+    from tokdfa.decoding.draws import Eos
+
+COMPILED = compile_words(WORDS)
+
+
+def future_masses(model: TableModel, words: tuple[bytes, ...], eos: Eos) -> dict[tuple[int, ...], float]:
+    """The mass that completes each prefix of a spelling, given the prefix."""
+    futures: dict[tuple[int, ...], float] = {}
+    for tokens, probability in target_sequences(model, words, eos=eos).items():
+        reached = 1.0
+        for place in range(len(tokens) + 1):
+            prefix = tokens[:place]
+            if place:
+                reached *= math.exp(model.log_probabilities([prefix[:-1]])[0][prefix[-1]])
+            futures[prefix] = futures.get(prefix, 0.0) + probability / reached
+    return futures
+
+
+@pytest.mark.parametrize("eos", ["counted", "ignored"])
+@pytest.mark.parametrize("seed", [1, 2, 9])
+def test_bounds_fall_to_the_true_future_and_not_below(seed: int, eos: Eos) -> None:
+    words = WORDS if eos == "counted" else APART
+    model = skewed_model(seed)
+    futures = future_masses(model, words, eos)
+    sampler = AlignedSampler(model, compile_words(words), eos=eos, seed=seed)
+    before = dict.fromkeys(futures, 0.0)
+    for _ in range(150):
+        sampler.draw(1)
+        for prefix, future in futures.items():
+            bound = sampler.log_bound(prefix)
+            assert math.log(future) - 1e-9 <= bound <= before[prefix] + 1e-9
+            before[prefix] = bound
+    assert math.exp(before[()]) == pytest.approx(futures[()], rel=0.02)
+    assert sampler.draw(1).log_mass <= before[()] + 1e-12
+
+
+def test_later_sequences_are_nearer_to_the_target() -> None:
+    model = skewed_model()
+    truth, local = by_text(target_sequences(model, WORDS)), by_text(masked_sequences(model, WORDS))
+    first: Counter[bytes] = Counter()
+    late: Counter[bytes] = Counter()
+    for seed in range(600):
+        sampler = AlignedSampler(model, COMPILED, seed=seed)
+        first.update(sampler.draw(1).texts)
+        sampler.draw(25)
+        late.update(sampler.draw(1).texts)
+    first_shares, late_shares = ({text: n / 600 for text, n in counts.items()} for counts in (first, late))
+    assert distance(first_shares, local) < noise(local, 600) < distance(local, truth) / 2
+    assert distance(late_shares, truth) < distance(first_shares, truth) / 3
+
+
+def test_one_long_run_approaches_the_target() -> None:
+    model = skewed_model()
+    truth = by_text(target_sequences(model, WORDS))
+    sampler = AlignedSampler(model, COMPILED)
+    early = sampler.draw(60)
+    sampler.draw(100)
+    late = sampler.draw(2000)
+    assert distance(late.text_probabilities(), truth) < noise(truth, 2000)
+    assert distance(late.text_probabilities(), truth) < distance(early.text_probabilities(), truth)
+    assert not late.log_weights.any()
+
+
+def test_importance_weights_are_unbiased_at_any_stage() -> None:
+    model = skewed_model(9)
+    target = target_sequences(model, WORDS)
+    mass = sum(target.values())
+    first = AlignedSampler(model, COMPILED).draw(1, weighted=True)
+    masked = masked_sequences(model, WORDS)
+    ((tokens,), (log_weight,)) = first.sequences, first.log_weights
+    assert math.exp(log_weight) == pytest.approx(target[tokens] / masked[tokens])
+    masses = [
+        math.exp(draw_by_asap(model, COMPILED, samples=6, max_drafts=6, weighted=True, seed=seed).log_mass)
+        for seed in range(300)
+    ]
+    # nearly standard normal: beyond 4 with probability 6e-5
+    assert abs(np.mean(masses) - mass) < 4 * np.std(masses) / math.sqrt(len(masses))
+    truth = by_text(target)
+    many = draw_by_asap(model, COMPILED, samples=2000, weighted=True)
+    assert distance(many.text_probabilities(), truth) < noise(truth, 2000)
+
+
+def test_what_is_too_long_is_dropped_and_not_tried_again() -> None:
+    model = skewed_model()
+    target = {tokens: p for tokens, p in target_sequences(model, WORDS).items() if len(tokens) <= 2}
+    sampler = AlignedSampler(model, COMPILED, max_tokens=3)
+    draws = sampler.draw(300, max_drafts=3000)
+    assert len(draws.sequences) == 300
+    assert set(draws.sequences) <= set(target)
+    longer = [tokens for tokens in target_sequences(model, WORDS) if len(tokens) > 2]
+    assert 0 < draws.drafts - 300 <= len({tokens[:3] for tokens in longer})
+    assert math.exp(draws.log_mass) == pytest.approx(sum(target.values()), rel=0.02)
+
+
+def test_infinite_languages_have_bounds_too() -> None:
+    model = random_table(LETTERS, 4, 2.0)
+    sampler = AlignedSampler(model, TokenIndex(LETTERS).compile(Regex("(ab|c)*b")), (SPECIAL,), max_tokens=12)
+    bounds = []
+    for _ in range(40):
+        sampler.draw(1)
+        bounds.append(sampler.log_bound())
+    assert all(later <= earlier + 1e-12 for earlier, later in itertools.pairwise(bounds))
+    assert bounds[-1] < bounds[0]
+    assert sampler.log_bound((A, A, A)) == 0
+
+
+def test_costs_are_what_the_model_saw() -> None:
+    model = skewed_model()
+    draws = draw_by_asap(model, COMPILED, samples=30)
+    assert draws.model_rows == draws.model_calls == model.counts.rows == draws.masks
+    assert draws.model_rows == sum(len(tokens) + 1 for tokens in draws.sequences)
+    assert draws.sequences == draw_by_asap(model, COMPILED, samples=30).sequences
+    assert draws.sequences != draw_by_asap(model, COMPILED, samples=30, seed=1).sequences
+
+
+def test_a_model_without_mass_on_the_constraint() -> None:
+    nowhere = TableModel(LETTERS, lambda prefix: np.eye(LETTERS.size)[A])
+    for weighted in (False, True):
+        draws = draw_by_asap(nowhere, COMPILED, samples=3, weighted=weighted)
+        assert (draws.sequences, draws.drafts, draws.log_mass) == ((), 1, -math.inf)
+        with pytest.raises(NothingDrawn):
+            draws.text_probabilities()
+
+
+def test_errors() -> None:
+    model = skewed_model()
+    with pytest.raises(OptionError, match="samples"):
+        draw_by_asap(model, COMPILED, samples=0)
+    with pytest.raises(OptionError, match="max_drafts"):
+        draw_by_asap(model, COMPILED, samples=1, max_drafts=0)
+    with pytest.raises(OptionError, match="may also go on"):
+        draw_by_asap(model, COMPILED, samples=50, eos="ignored")
+    with pytest.raises(EmptyMask, match="dead end"):
+        draw_by_asap(model, DeadEnd(COMPILED), samples=1)
+    model.context_limit = 2
+    with pytest.raises(ModelError, match="longer than the 2"):
+        draw_by_asap(model, COMPILED, (SPECIAL, SPECIAL), samples=1)

@@ -1,0 +1,162 @@
+"""Rows against plain Earley, and what interning them by content is to bring."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from tests.grammar.lexed_cfgs import accepts, byte_cfgs, make_cfg, run
+from tests.naive.lexed_earley import LexedEarley
+from tokdfa.errors import LimitExceeded
+from tokdfa.grammar.earley import Rows
+from tokdfa.grammar.machine import Machine
+
+OPEN, CLOSE = r"\(", r"\)"
+
+
+def next_row(machine, row, symbol):
+    return machine.next_row(row, machine.lexer.set_of([symbol]))
+
+
+@settings(max_examples=250)
+@given(byte_cfgs())
+def test_rows_accept_what_plain_earley_accepts(cfg):
+    """All texts of up to six lexemes, and which lexemes may follow each."""
+    machine, twin = Machine(cfg), LexedEarley(cfg)
+    agenda = [(0, twin.chart(), 0)]
+    while agenda:
+        row, chart, length = agenda.pop()
+        assert machine.rows.accepts(row) == twin.is_complete(chart)
+        assert machine.rows.allowed(row) == sorted(twin.allowed(chart))
+        for symbol in (0, 1):
+            following = next_row(machine, row, symbol)
+            assert (following >= 0) == (symbol in twin.allowed(chart))
+            if following >= 0 and length < 6:
+                agenda.append((following, twin.after(chart, {symbol}), length + 1))
+
+
+@settings(max_examples=100)
+@given(byte_cfgs())
+def test_rows_are_distinct_and_grow_with_all_their_content(cfg):
+    """Rows of one content are one row, also after the tables were made anew several times."""
+    machine = Machine(cfg)
+    agenda, seen = [0], {0}
+    while agenda and len(seen) < 300:
+        row = agenda.pop()
+        for symbol in (0, 1):
+            following = next_row(machine, row, symbol)
+            assert next_row(machine, row, symbol) == following
+            if following >= 0 and following not in seen:
+                seen.add(following)
+                agenda.append(following)
+    contents = {(*machine.rows.kernel_of(row), machine.rows.accepts(row)) for row in range(machine.rows.row_count)}
+    assert len(contents) == machine.rows.row_count
+
+
+LISTS = {
+    "left": {"s": [("s", "a"), ("a",)]},
+    "right": {"s": [("a", "s"), ("a",)]},
+    "right, empty": {"s": [("a", "s"), ()]},
+    "right, two rules": {"s": [("a", "t")], "t": [("s",), ()]},
+    "right, through units": {"s": [("t",)], "t": [("u",)], "u": [("a", "s"), ("a",)]},
+    "right, two ways": {"s": [("t",), ("u",)], "t": [("v",)], "u": [("v",)], "v": [("a", "s"), ("a",)]},
+    "hidden left": {"s": [("e", "s", "a"), ("a",)], "e": [()]},
+    "hidden left, perhaps": {"s": [("e", "s", "a"), ("a",)], "e": [(), ("b",)]},
+    "unit cycle": {"s": [("t",), ("a", "s"), ("a",)], "t": [("s",)]},
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_run_in_few_rows(name):
+    machine = Machine(make_cfg(("a", "b"), LISTS[name]))
+    assert accepts(machine, b"a" * 12)
+    rows = machine.rows.row_count
+    assert rows <= 4
+    assert accepts(machine, b"a" * 2000)
+    assert machine.rows.row_count == rows
+
+
+@pytest.mark.parametrize("separated", [{"s": [("s", "b", "a"), ("a",)]}, {"s": [("a", "b", "s"), ("a",)]}])
+def test_separated_lists_come_back(separated):
+    machine = Machine(make_cfg(("a", "b"), separated))
+    assert accepts(machine, b"ababa")
+    rows = machine.rows.row_count
+    assert accepts(machine, b"ab" * 1000 + b"a")
+    assert not accepts(machine, b"ab" * 1000)
+    assert machine.rows.row_count == rows <= 5
+
+
+def test_deep_nesting():
+    """Rows grow with the depth, as they must, and are found again on the way back and at the second time."""
+    machine = Machine(make_cfg((OPEN, CLOSE), {"s": [(OPEN, "s", CLOSE), ()]}))
+    depth = 10_000
+    assert accepts(machine, b"(" * depth + b")" * depth)
+    rows = machine.rows.row_count
+    assert rows == 2 * depth + 1
+    assert accepts(machine, b"(" * depth + b")" * depth)
+    assert not accepts(machine, b"(" * depth + b")" * (depth - 1))
+    assert run(machine, machine.start, b"(" * 9 + b")" * 10) == -1
+    assert machine.rows.row_count == rows
+
+
+def test_too_many_rows():
+    machine = Machine(make_cfg((OPEN, CLOSE), {"s": [(OPEN, "s", CLOSE), ()]}), max_rows=100)
+    with pytest.raises(LimitExceeded, match="deeply nested") as caught:
+        run(machine, machine.start, b"(" * 1000)
+    assert (caught.value.limit, caught.value.value) == ("max_rows", 100)
+    assert machine.rows.row_count <= 200  # room is doubled, so the limit is passed by a factor of two at most
+    assert accepts(machine, b"(" * 30 + b")" * 30)
+    assert not accepts(machine, b"(" * 30 + b")" * 31)
+    with pytest.raises(LimitExceeded):
+        run(machine, machine.start, b"(" * 1000)
+
+
+def test_too_many_items():
+    """An alternative for each of many rules; the limit counts what is predicted, too."""
+    names = [f"n{number}" for number in range(3000)]
+    rules = {"s": [("a", "t"), ("b",)], "t": [(name, "s") for name in names]} | {name: [("a", "b")] for name in names}
+    cfg = make_cfg(("a", "b"), rules)
+    machine = Machine(cfg, max_row_items=1000)
+    with pytest.raises(LimitExceeded, match="items at one place") as caught:
+        run(machine, machine.start, b"a")
+    assert (caught.value.limit, caught.value.value) == ("max_row_items", 1000)
+    assert accepts(machine, b"b")
+    assert accepts(Machine(cfg), b"aabb")
+    too_small = make_cfg(("a",), {"s": [("a",)] + [("a",) * size for size in range(2, 100)]})
+    with pytest.raises(LimitExceeded):
+        Rows(too_small, max_items=50)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"s": [("s", "s"), ("a",)]},
+        {"s": [("s", "s", "s"), ("s", "s"), ("a",), ()]},
+        {"s": [("t", "t"), ("s", "t"), ()], "t": [("s", "s"), ("a",), ()]},
+    ],
+)
+def test_texts_with_exponentially_many_parses(rules):
+    """At most a row for each lexeme, of at most so many items as there are dots and rows before."""
+    machine = Machine(make_cfg(("a", "b"), rules))
+    assert accepts(machine, b"a" * 120)
+    assert run(machine, machine.start, b"a" * 120 + b"b") == -1
+    assert machine.rows.row_count <= 122
+    dots = len(machine.rows.rhs)
+    assert max(len(machine.rows.kernel_of(row)) for row in range(machine.rows.row_count)) <= dots * 122
+
+
+def test_many_nullable_symbols():
+    """Any 150 of 150 letters in order: every dot is moved past all that may be empty."""
+    names = [f"n{number}" for number in range(150)]
+    machine = Machine(make_cfg(("a", "b"), {"s": [tuple(names)]} | {name: [(), ("a",)] for name in names}))
+    assert accepts(machine, b"")
+    assert accepts(machine, b"a" * 150)
+    assert run(machine, machine.start, b"a" * 151) == -1
+    assert machine.rows.row_count == 151
+
+
+def test_a_row_can_be_described():
+    rows = Rows(make_cfg(("a", "b"), {"s": [("a", "t", "b")], "t": [("b",)]}))
+    (dot, origin), = rows.kernel_of(0)
+    assert (rows.describe_dot(dot), origin) == ("text -> • s", 0)
+    assert rows.describe_dot(int(rows.initial_dots[0]) + 1) == "s -> a • t b"

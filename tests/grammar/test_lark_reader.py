@@ -1,0 +1,379 @@
+import itertools
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.grammar.grammars import LarkJudge, lark_grammars
+from tests.naive.cfg_recogniser import CfgRecogniser
+from tokdfa.errors import (
+    EmptyLanguageError,
+    GrammarSyntaxError,
+    GrammarUnsupported,
+    LimitExceeded,
+    TokdfaError,
+    UnknownNameError,
+)
+from tokdfa.grammar import lark_reader
+from tokdfa.grammar.cfg import Lexeme, SpecialTokens
+from tokdfa.grammar.lark_reader import read_lark
+from tokdfa.grammar.simplify import inline
+from tokdfa.regex.expression import ExpressionStore
+
+
+def texts(letters: str, longest: int) -> list[str]:
+    return ["".join(word) for length in range(longest + 1) for word in itertools.product(letters, repeat=length)]
+
+
+def language(grammar: str, letters: str = "ab", longest: int = 4) -> set[str]:
+    recogniser = CfgRecogniser(read_lark(grammar))
+    return {text for text in texts(letters, longest) if recogniser.accepts(text.encode())}
+
+
+def agree_with_lark(grammar: str, letters: str, longest: int) -> None:
+    judge = LarkJudge(grammar)
+    recogniser = CfgRecogniser(read_lark(grammar), outer_skip=True)
+    for text in texts(letters, longest):
+        assert recogniser.accepts(text.encode()) == judge.accepts(text), text
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(lark_grammars())
+def test_random_grammars_accept_what_lark_accepts(grammar: str) -> None:
+    agree_with_lark(grammar, "ab", 4)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(lark_grammars(max_rules=3, ignore=True))
+def test_random_grammars_skip_what_lark_skips(grammar: str) -> None:
+    agree_with_lark(grammar, "abc", 3)
+
+
+CONSTRUCTS = {
+    "strings": 'start: "a" "\\"" | "\\\\" | "\\x61\\u0062" | "B"i',
+    "regexes": 'start: /a[^b]?/ | /B/i | /a b/x "b"',
+    "ranges": 'start: "a".."b" "a".."a"',
+    "groups": 'start: ("a" | "b" "b") ["a" | "b"]',
+    "counts": 'start: "a"~2 | "b"~1..3 | ("a" "b")~0..1',
+    "operators": 'start: "a"? "b"+ ("a" "b")*',
+    "terminals": 'start: A B*\nA: "a" _C?\nB: (_C | "\\\\")\n_C: "b" | "b" "a"',
+    "aliases and marks": '?start: "a" -> one\n | other -> two\n!other.2: "b"\n',
+    "comments": 'start: "a" // one\n  // two\n # three\n\n  | "b"\n// four',
+    "continued lines": 'start: "a" \\\n "b"\n',
+    "an empty alternative": 'start: | "a" start "b"',
+    "templates": 'start: _list{"a", B}\n_list{x, y}: x (y x)*\nB: "b"\n',
+    "templates of templates": 'start: one{two{"a"}}\none{x}: x "b" x\ntwo{y}: y | y y\n',
+    "imports": "start: LETTER QUOTE?\n%import common.LCASE_LETTER -> LETTER\nQUOTE: \"\\\"\"\n",
+    "several imports": "start: INT | LETTER\n%import common (INT, LETTER)",
+    "nested brackets": 'start: "a" start "b" start |',
+    "a cycle": 'start: other | "a"\nother: start | "b" start?',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONSTRUCTS)
+def test_each_construct_means_what_it_means_to_lark(name: str) -> None:
+    grammar = CONSTRUCTS[name]
+    judge, recogniser = LarkJudge(grammar), CfgRecogniser(read_lark(grammar))
+    accepted = [text for text in texts('abB"\\', 4) if judge.accepts(text)]
+    assert accepted == [text for text in texts('abB"\\', 4) if recogniser.accepts(text.encode())]
+    assert accepted
+
+
+@pytest.mark.parametrize(
+    ("grammar", "same"),
+    [
+        ('start: "a"{2} "b"', 'start: "a"~2 "b"'),
+        ('start: "a"{1,3}', 'start: "a"~1..3'),
+        ('start: ("a" | "b"){,2}', 'start: ("a" | "b")~0..2'),
+        ('start: "a"{2,}', 'start: "a" "a"+'),
+        ('start: "a"{ 0 , }', 'start: "a"*'),
+        ('start: ("a" "b"?){0}', "start:"),
+        ('start: "" "a" ""', 'start: "a"'),
+        ("start: A\nA: /[ab]+/ & ~/.*bb.*/", "start: A\nA: /(b?a)*b?/ & /..*/"),
+        ('start: A\nA: ~~"a"', 'start: "a"'),
+        ('start: A\nA: "a" ~"a" & /.{1,3}/ | "b"', 'start: "a" A? | "b"\nA: /../ | /b/'),
+        ("start: /^ab$/ | /^a|b$/", "start: /ab|a|b/"),
+        ('%llguidance {}\nstart: "a"', 'start: "a"'),
+        ('start: a-b "b"\na-b: "a"->name', 'start: "a" "b"'),
+        ("start: /a # x\n  b/x", 'start: "ab"'),
+    ],
+)
+def test_what_lark_lacks_means_what_it_says(grammar: str, same: str) -> None:
+    assert language(grammar) == language(same) != set()
+
+
+# Which texts of section 11 of llguidance's dialect belong to the language; what a longest-match lexer makes of them is
+# the lexer's business.
+@pytest.mark.parametrize(
+    ("grammar", "accepted", "refused"),
+    [
+        ('start: STEM SUFFIX\nSTEM: "list" | "listen"\nSUFFIX: "ed"', ["listened", "listed"], ["list", "ed"]),
+        ('start: "if" "(" | ID "="\nID: /[a-z]+/', ["if(", "if=", "iff="], ["iff("]),
+        ('start: /aaa/ | /a+b/ "x"', ["aaa", "aaabx"], ["aaab"]),
+        ("start: ID ID\nID: /[a-z]+/\n%ignore / +/", ["ab  cd"], ["a b ", " a b"]),
+        ('start: "a" W "b"\nW: / +/\n%ignore / +/', ["a b"], ["ab"]),
+        ('start: "a" "b"\n%ignore / {1,2}/', ["a   b", "ab"], []),
+        ('start: "a" "b"\n%ignore /#[^\\n]*/\n%ignore /[ \\n]/', ["a # b\nb", "a # b"], ["a # ", "a \n"]),
+        ('start: x "b"\nx[lazy]: /a*/', ["b", "ab"], ["aab"]),
+        ("start: x\nx[lazy]: /.*END/", ["fooEND"], ["fooENDEND", "foo"]),
+        ('start: x\nx[suffix="END"]: /.*/', ["fooEND", "END"], ["fooENDEND", "foo"]),
+        ("start: X\nX: /[a-z]+/ & ~/.*b.*/", ["aac"], ["ab"]),
+        ('start: "a"{,2}', ["", "aa"], ["aaa"]),
+        ('start: "a".."f"', ["c"], ["g"]),
+        ("start: /a*/", ["", "aa"], []),
+        ('start: r\nr: "(" r ")" r |', ["(())()", ""], ["(()"]),
+        ('start: "é"i', ["É", "é"], ["e"]),
+        ('start: X\nX: ~"é"', ["è", ""], ["é"]),
+    ],
+)
+def test_conformance_rows(grammar: str, accepted: list[str], refused: list[str]) -> None:
+    recogniser = CfgRecogniser(read_lark(grammar))
+    assert [text for text in accepted if not recogniser.accepts(text.encode())] == []
+    assert [text for text in refused if recogniser.accepts(text.encode())] == []
+
+
+def test_a_complement_is_utf_8() -> None:
+    recogniser = CfgRecogniser(read_lark('start: X\nX: "a" ~"b" & ~"c" | ~"x"'))
+    for text in (b"\xff", b"\xc3", b"a\xc3", b"\xa9"):
+        assert not recogniser.accepts(text)
+    # two halves of a character make no two texts
+    halves = CfgRecogniser(read_lark("start: X\nX: ~/(.|\\n)?/ ~/(.|\\n)?/"))
+    assert [halves.accepts(text.encode()) for text in ("é", "éé", "ééé", "éééé")] == [False, False, False, True]
+
+
+def test_special_tokens_stand_between_lexemes() -> None:
+    cfg = read_lark('start: <|tool|> "a" <[3-4]>? | <[*]>\n%ignore " "')
+    recogniser = CfgRecogniser(cfg)
+    for text, expected in [
+        (("<|tool|>", 97), True),
+        (("<|tool|>", 32, 97, 32, "<[3-4]>"), True),
+        (("<[*]>",), True),
+        (("<|tool|>",), False),
+        (tuple(b"<|tool|>a"), False),
+    ]:
+        assert recogniser.accepts(text) == expected, text
+    specials = [lexeme for lexeme in cfg.lexemes if isinstance(lexeme, SpecialTokens)]
+    assert [(special.names, special.ranges, special.negated) for special in specials] == [
+        (("<|tool|>",), (), False),
+        ((), ((3, 4),), False),
+        ((), (), True),
+    ]
+    assert (specials[1].line, specials[1].column) == (1, 21)
+
+
+def test_equal_lexemes_are_one_but_not_the_skipped_one() -> None:
+    cfg = read_lark('start: "ab" A /ab/ lazy " "\nA: "a" "b"\nlazy[lazy]: "ab"\n%ignore " "')
+    kinds = [
+        (lexeme.name, lexeme.lazy, lexeme.line, lexeme.column) for lexeme in cfg.lexemes if isinstance(lexeme, Lexeme)
+    ]
+    assert kinds == [('"ab"', False, 1, 8), ('" "', False, 1, 25), ("lazy", True, 3, 1), ("%ignore", False, 4, 1)]
+    assert cfg.skip == 3
+    assert all(cfg.skip not in right for _, right in cfg.rules)
+
+
+def test_no_lexeme_is_empty() -> None:
+    cfg = read_lark('start: /a*/ B "c"? ""\nB: ~"b"\n%ignore /x*/')
+    assert all(not cfg.store.nullable(lexeme.expression) for lexeme in cfg.lexemes if isinstance(lexeme, Lexeme))
+    assert read_lark('start: "a"\n%ignore ""').skip == -1
+
+
+def test_what_is_not_used_is_not_in_the_grammar() -> None:
+    cfg = read_lark('start: "a" | endless\nendless: "b" endless\nunused: /c(?=d)/ E\nE: "e"')
+    assert cfg.names == ('"a"', "start")
+
+
+def test_another_start() -> None:
+    grammar = 'start: "a" other\nother: "b"'
+    assert CfgRecogniser(read_lark(grammar, "other")).accepts(b"b")
+    for name in ("othr", "start ", "A"):
+        with pytest.raises(UnknownNameError, match="no rule"):
+            read_lark(grammar, name)
+
+
+BAD = [
+    # (grammar, line, column, part of the message, whether it is refused rather than wrong)
+    ("start: 'a'", 1, 8, "double quotes", False),
+    ('start: "abc\nx: "d"', 1, 8, "string is not closed", False),
+    ('start: "a" /abc', 1, 12, "regex is not closed", False),
+    ('start: "a"\n  | ("b"\n', 2, 9, "line ends too early", False),
+    ('start: "a" )', 1, 12, "cannot stand here", False),
+    ('start: "a"**', 1, 12, "repeated twice", False),
+    ('start: * "a"', 1, 8, "nothing to repeat", False),
+    ('start: "a" {2,1}', 1, 12, "low <= high", False),
+    ('start: "a"~3..2', 1, 11, "low <= high", False),
+    ("start: a : b", 1, 10, "no definition begins here", False),
+    ("start: a\n\n\n  b", 4, 4, "line ends too early", False),
+    ('start: "a"\nmyRule: "b"', 2, 1, "upper case", False),
+    ("start: __a", 1, 8, "at most one _", False),
+    ('start: "a\\qb"', 1, 10, "unknown escape", False),
+    ('start: "\\ud800"', 1, 9, "UTF-8", False),
+    ('start: "\\x4"', 1, 9, "unknown escape", False),
+    ('start: "z".."a"', 1, 8, "a range is", False),
+    ('start: "ab".."c"', 1, 8, "a range is", False),
+    ('start: "a"i.."c"', 1, 8, "a range is", False),
+    ('start: "a"\n  | /a(b/', 2, 7, "missing )", False),
+    ("start: /a\\1/", 1, 10, "back-reference", True),
+    ("start: /a # x\n  \\1/x", 2, 3, "back-reference", True),
+    ('start: "a" /a(?=b)/', 1, 12, "look-ahead", True),
+    ("start: /(?<=a)b/", 1, 9, "look-behind", True),
+    ("start: /a\\bc/", 1, 10, "word boundary", True),
+    ("start: /a^b/", 1, 8, "anchor inside", True),
+    ("start: /(^a)b/m", 1, 8, "anchor inside", True),
+    ("start: /a[*?]b+?c/", 1, 16, "lazy quantifier", True),
+    ("start: /a{2,3}?/", 1, 15, "lazy quantifier", True),
+    ("start: /a/l", 1, 11, "flag l", True),
+    ('start: "a" fo\nfoo: "b"', 1, 12, "did you mean 'foo'", False),
+    ('start: "a"\nunused: B', 2, 9, "no terminal 'B'", False),
+    ('start: A\nA: "a" b\nb: "b"', 2, 8, "b is a rule", False),
+    ('start: A\nA: "a" B\nB: "b" A?', 3, 8, "made of itself", False),
+    ('start: A\nA: "a" <x>', 2, 8, "special tokens are no text", False),
+    ('start: A\nA: "a" -> x', 2, 8, "alias", False),
+    ('start: A\nA: t{"a"}\nt{x}: x', 2, 4, "template", False),
+    ("start: A\nA: /a/ & /b/", 2, 1, "no text matches A", False),
+    ("start: /[\\ud800]/", 1, 8, "no text matches", False),
+    ('start: "a"\n%ignore /a/ & /b/', 2, 1, "no text matches", False),
+    ('start: "a" & "b"', 1, 12, "& stands in terminals", False),
+    ('start: ("a" & "b")', 1, 13, "& stands in terminals", False),
+    ('start: ~"b"', 1, 8, "~ stands in terminals", False),
+    ('start: "a"\nstart: "b"', 2, 1, "defined in line 1", False),
+    ('start: WS\nWS: "b"\n%import common.WS', 3, 16, "defined in line 2", False),
+    ("start: A\nA.2: /a/", 2, 2, "priority", True),
+    ('start: A\nA{x}: "a"', 2, 3, "only rules have parameters", False),
+    ("start: t\nt{x}: x", 1, 8, "takes 1 arguments, not 0", False),
+    ('start: t{"a", "b"}\nt{x}: x', 1, 8, "takes 1 arguments, not 2", False),
+    ('start: t{"a", "b"}\nt{x, x}: x', 2, 1, "one name", False),
+    ('start: t{"a"}\nt{X}: X', 2, 3, "in lower case", False),
+    ('start: t{"a"}\nt{x}: x{"b"}', 2, 7, "no template", False),
+    ('start: A{"a"}\nA: "b"', 1, 8, "no template", False),
+    ("start: <[5-1]>", 1, 8, "5-1 is empty", False),
+    ('start: "a" <[^*]>', 1, 12, "special tokens by id", False),
+    ("start: < x>", 1, 8, "no special token", False),
+    ('start: x\nx[stop="a"]: /b/', 2, 3, "attribute stop", True),
+    ('start: x\nx[lazy, max_tokens=3]: /b/', 2, 9, "attribute max_tokens", True),
+    ("start: x\nx[lazy=1]: /b/", 2, 3, "lazy takes no value", False),
+    ("start: x\nx[suffix]: /b/", 2, 3, "suffix takes a string", False),
+    ('start: x\nx[lazy]: "a" start', 2, 14, "one lexeme", False),
+    ('start: "a" %json {"type": "null"}', 1, 12, "%json", True),
+    ('start: %regex {"substring_words": "a b"}', 1, 8, "%regex", True),
+    ("start: @other", 1, 8, "another grammar", True),
+    ('%llguidance {"no_forcing": true}\nstart: "a"', 1, 1, "pass them to the backend", True),
+    ("%declare A\nstart: A", 1, 1, "%declare", True),
+    ('%override start: "a"', 1, 1, "%override", True),
+    ('start: "a"\n%extend start: "b"', 2, 1, "%extend", True),
+    ('%unknown A\nstart: "a"', 1, 1, "unknown directive", False),
+    ("start: A\n%import python.A", 2, 1, "only common terminals", True),
+    ("start: A\n%import common.NUMBR -> A", 2, 16, "'NUMBER'", False),
+    ("start: a\n%import common.WS -> a", 2, 22, "upper-case name", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("grammar", "line", "column", "message", "refused"), BAD, ids=[repr(row[0]) for row in BAD])
+def test_errors_have_a_place(grammar: str, line: int, column: int, message: str, refused: bool) -> None:
+    with pytest.raises(GrammarSyntaxError) as caught:
+        read_lark(grammar)
+    error = caught.value
+    assert message in error.reason
+    assert (error.line, error.column) == (line, column)
+    assert isinstance(error, GrammarUnsupported) == refused
+    shown, caret = str(error).splitlines()[-2:]
+    assert shown[2:] == grammar.split("\n")[line - 1]
+    assert caret.index("^") == column + 1
+
+
+@pytest.mark.parametrize(
+    "grammar", ["start: start", 'start: "a" other\nother: start "b"', "start: (start | start) start"]
+)
+def test_a_start_that_derives_nothing(grammar: str) -> None:
+    with pytest.raises(EmptyLanguageError, match="'start' derives no text"):
+        read_lark(grammar)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "limit", "place"),
+    [
+        ("start: " + "(" * 200 + '"a"' + ")" * 200, "group nesting", "line 1"),
+        ("start: A\nA: " + "~" * 5000 + '"a"', "group nesting", "line 2"),
+        ('start: "a"~100001', "count", "line 1, column 11"),
+        ('start: "a"{9' + "9" * 10_000 + "}", "count", "line 1, column 11"),
+        ('start: t{"a"}\nt{x}: x t{u{x}}?\nu{x}: x x', "template instances", "line 2, column 9"),
+        ('start: t{"a", "b"}\nt{x, y}: x t{u{x, y}, u{y, x}}?\nu{x, y}: x y', "template instances", "line 2"),
+    ],
+)
+def test_limits(grammar: str, limit: str, place: str) -> None:
+    with pytest.raises(LimitExceeded, match=place) as caught:
+        read_lark(grammar)
+    assert caught.value.limit == limit
+
+
+def test_limits_of_expressions_get_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lark_reader, "ExpressionStore", partial(ExpressionStore, fuel=10_000))
+    doubling = "start: A0\n" + "".join(f"A{i}: A{i + 1} A{i + 1}\n" for i in range(30)) + "A30: /a|bc/"
+    for grammar, place in [
+        (doubling, r"\(line 19, column 1 of the grammar\)$"),
+        ('start: "b" /(' + "a?" * 9000 + ")/", r"\(line 1, column 12 of the grammar\)$"),
+    ]:
+        with pytest.raises(LimitExceeded, match=place) as caught:
+            read_lark(grammar)
+        assert caught.value.limit == "fuel"
+
+
+PIECES = (
+    *(
+        "start",
+        ":",
+        '"a"',
+        "A",
+        "\n",
+        " ",
+        "|",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "2",
+        ",",
+        "~",
+        "&",
+        "->",
+        "/b/",
+        "<x>",
+        "\r",
+    ),
+    *("%ignore", "%import", "common.", "WS", "// c", ".", "..", "*", "?", "!", "=", "lazy", "\\", '"', "/", "é"),
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for grammar in (text, 'start: "a" ' + text):
+        try:
+            cfg = read_lark(grammar)
+        except TokdfaError:
+            continue
+        assert cfg.names[cfg.start] == "start"
+
+
+@pytest.mark.parametrize("name", CONSTRUCTS)
+def test_lines_may_end_as_on_windows(name: str) -> None:
+    assert str(read_lark(CONSTRUCTS[name].replace("\n", "\r\n"))) == str(read_lark(CONSTRUCTS[name]))
+
+
+def test_a_grammar_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokdfa.grammar.lark_syntax.MAX_TEXT", 10)
+    with pytest.raises(LimitExceeded, match="11 characters"):
+        read_lark('start: "ab"')
+
+
+def test_long_chains_and_lists_cost_no_stack() -> None:
+    rules = "start: r0\n" + "".join(f"r{i}: r{i + 1}\n" for i in range(3000)) + 'r3000: "a"\n'
+    assert len(read_lark(rules).rules) == 3002
+    terminals = "start: A0\n" + "".join(f"A{i}: A{i + 1}\n" for i in range(3000)) + 'A3000: "a"\n'
+    assert [lexeme.name for lexeme in read_lark(terminals).lexemes] == ["A0"]
+    choices = "start: " + " | ".join(f'"w{i}"' for i in range(3000))
+    assert len(read_lark(choices).lexemes) == 3000
+    deep = "start: " + "(" * 99 + '"a"' + ' | "b")' * 99
+    assert CfgRecogniser(inline(read_lark(deep))).accepts(b"b")

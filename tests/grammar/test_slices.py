@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.grammar.small_regexes import small_regexes
+from tokdfa import mask as masks
+from tokdfa.backends.earley_trie import CompiledEarley, EarleyTrie
+from tokdfa.constraint import Grammar, Regex
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, OptionError, RegexSyntaxError
+from tokdfa.grammar.slices import MAX_SLICES, NAMED_SETS, ROOT, SliceSet, slice_set
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokdfa.constraint import Constraint
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
+GRAMMARS = sorted(path.stem for path in FOLDER.glob("*.lark"))
+TOKENIZERS = ("mistral-v1", "llama3")
+#: The example of the source, and the set that it calls equivalent.
+CLAIMING = NAMED_SETS["json"]
+DISJOINT = tuple(CLAIMING[0].replace("{1,10}", bounds) for bounds in ("{1,10}", "{11,30}", "{31,}"))
+TEXT = r"([^\"\\\x00-\x1F\x7F]|\\([\"\\\/bfnrt]|u[a-fA-F0-9]{4}))"
+
+
+@cache
+def vocabulary(name: str) -> Vocabulary:
+    return load_tokenizer(name).vocabulary
+
+
+def compile_earley(vocab: Vocabulary, constraint: Constraint, **options: Any) -> CompiledEarley:
+    compiled = EarleyTrie(vocab, memo=False, **options).compile(constraint)
+    assert isinstance(compiled, CompiledEarley)
+    return compiled
+
+
+def applied_after(compiled: CompiledEarley, text: str) -> tuple[int, ...]:
+    """The slices that are applied after `text`."""
+    matcher = compiled.start()
+    for byte in text.encode():
+        matcher.advance(matcher_token(compiled.vocab, byte))
+    assert compiled.slicer is not None
+    return compiled.slicer.plan(compiled.machine.view(matcher.state)[1]).applied
+
+
+@cache
+def matcher_token(vocab: Vocabulary, byte: int) -> int:
+    return next(token for token in range(vocab.size) if vocab.token_bytes(token) == bytes([byte]))
+
+
+def schema_string(bounds: str) -> Grammar:
+    return Grammar(f'start: "\\"foo\\"" | "\\"bar\\"" | TEXT\nTEXT: /"{TEXT}{bounds}"/')
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text", "applied"),
+    [
+        ("*", "", ()),  # because of the initial quote
+        ("*", '"', (2,)),
+        ("*", '"fo', (2,)),
+        ("*", '"foo"', ()),
+        ("*", '"\\', ()),  # within an escape
+        ("*", '"é\\n', (2,)),
+        ("{0,50}", '"', (1,)),
+        ("{0,50}", '"' + 20 * "x", (1,)),
+        ("{0,50}", '"' + 21 * "x", (0,)),
+        ("{0,50}", '"' + 40 * "x", (0,)),
+        ("{0,50}", '"' + 41 * "x", ()),
+        ("{0,20}", '"', (0,)),
+        ("{0,20}", '"' + 11 * "x", ()),
+    ],
+)
+def test_the_examples_of_the_source(bounds: str, text: str, applied: tuple[int, ...]) -> None:
+    compiled = compile_earley(vocabulary("mistral-v1"), schema_string(bounds), mask="slices")
+    assert applied_after(compiled, text) == applied
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_equivalent_sets_divide_the_vocabulary_alike(name: str) -> None:
+    """Each token belongs to the first slice that matches it; Python's `re` is the judge."""
+    vocab = vocabulary(name)
+    claiming, disjoint = slice_set(vocab, "json"), slice_set(vocab, "\n".join(DISJOINT))
+    patterns = [re.compile(pattern) for pattern in CLAIMING]
+    expected = np.full(vocab.size, len(patterns))
+    for token in range(vocab.size):
+        try:
+            text = vocab.token_bytes(token).decode()
+        except UnicodeDecodeError:
+            continue
+        expected[token] = next((k for k, found in enumerate(patterns) if found.fullmatch(text)), len(patterns))
+    assert claiming.claims.tolist() == expected.tolist() == disjoint.claims.tolist()
+    assert np.bincount(expected)[[0, 1, 3]].min() > 400
+    assert claiming.parents == (1, 2, ROOT)
+    assert disjoint.parents == (ROOT, ROOT, ROOT)
+    assert disjoint.tokens.sum(axis=0).max() == 1
+    for slices in (claiming, disjoint):
+        for row, words in zip(slices.tokens, slices.words, strict=True):
+            assert masks.mask_to_bool(words.view(np.int32), vocab.size).tolist() == row.tolist()
+
+
+@pytest.mark.parametrize("bounds", ["{0,9}", "{0,10}", "{0,29}", "{0,30}", "{0,31}", "*"])
+def test_equivalent_sets_apply_the_same_tokens(bounds: str) -> None:
+    vocab = vocabulary("llama3")
+    tokens = []
+    for text in ("json", "\n".join(DISJOINT)):
+        compiled = compile_earley(vocab, schema_string(bounds), mask="slices", slices=text)
+        slices = slice_set(vocab, text)
+        tokens.append(slices.tokens[list(applied_after(compiled, '"'))].any(axis=0))
+    assert (tokens[0] == tokens[1]).all()
+    assert tokens[0].any() == (bounds != "{0,9}")
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("grammar", GRAMMARS)
+def test_masks_are_those_of_the_walk_and_of_partitions(grammar: str, tokenizer: str) -> None:
+    vocab = vocabulary(tokenizer)
+    constraint = Grammar((FOLDER / f"{grammar}.lark").read_text())
+    options: list[dict[str, Any]] = [{"mask": "walk"}, {"mask": "partition"}, {"mask": "slices"}]
+    options.append({"mask": "slices", "slices": "general", "slice_budget": 400})
+    compiled = [compile_earley(vocab, constraint, **chosen) for chosen in options]
+    chosen_by = random.Random(f"{grammar} {tokenizer}")
+    out = masks.allocate_mask(vocab.size)
+    applied = 0
+    for _ in range(2):
+        matchers = [each.start() for each in compiled]
+        for _ in range(14):
+            filled = []
+            for matcher in matchers:
+                matcher.fill_mask(out)
+                filled.append(out.tolist())
+            assert filled[0] == filled[1] == filled[2] == filled[3]
+            allowed = [token for token in masks.mask_to_ids(out).tolist() if token not in vocab.end_token_set]
+            short = [token for token in allowed if len(vocab.token_bytes(token)) < 3]
+            if not allowed:
+                break
+            token = chosen_by.choice(short if short and chosen_by.random() < 0.6 else allowed)
+            for matcher in matchers:
+                matcher.advance(token)
+        applied += matchers[-1].counters["slices_applied"]
+    assert applied > 0
+
+
+def small_vocabulary(tokens: list[str]) -> Vocabulary:
+    return Vocabulary([b"a", b"b", *(token.encode() for token in tokens), b""], end_tokens=[len(tokens) + 2])
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(
+    st.lists(small_regexes(), min_size=1, max_size=5),
+    small_regexes(),
+    st.lists(st.text("ab", min_size=1, max_size=5), max_size=20),
+)
+def test_any_slices_give_the_masks_of_the_walk(slices: list[str], lexeme: str, tokens: list[str]) -> None:
+    """Slices that overlap, include each other or are equal; those of the empty text may match no token."""
+    vocab = small_vocabulary(tokens)
+    constraint = Regex(lexeme)
+    walking = compile_earley(vocab, constraint, mask="walk")
+    slicing = compile_earley(vocab, constraint, mask="slices", slices="\n".join([*slices, "[ab]{1,3}"]))
+    out, expected = masks.allocate_mask(vocab.size), masks.allocate_mask(vocab.size)
+    agenda = [(walking.start(), slicing.start())]
+    for _ in range(12):
+        if not agenda:
+            break
+        walked, sliced = agenda.pop(0)
+        walked.fill_mask(expected)
+        sliced.fill_mask(out)
+        assert out.tolist() == expected.tolist()
+        for token in (0, 1):
+            if masks.contains(out, token):
+                following = walked.fork(), sliced.fork()
+                for matcher in following:
+                    matcher.advance(token)
+                agenda.append(following)
+
+
+def test_the_tree_and_its_tries() -> None:
+    vocab = small_vocabulary(["aa", "bb", "ab", "aaa", "c", "cc", "aab"])
+    slices = SliceSet(vocab, ("a{1,2}", "a+", "[ab]+", "(a|b)+", "b+", "[abc]", "x", "a{9}"))
+    assert slices.parents == (1, 2, ROOT, 2, 2, ROOT, ROOT, 1)  # nine letters are in no token, and not in a{1,2}
+    assert slices.children[ROOT] == (2, 5)
+
+    def spelled(node: int, *without: int) -> set[bytes]:
+        return {vocab.token_bytes(token) for token in slices.trie(node, without).order.tolist()}
+
+    assert spelled(ROOT) == {b"a", b"b", b"aa", b"bb", b"ab", b"aaa", b"c", b"cc", b"aab"}
+    assert spelled(1) == {b"a", b"aa", b"aaa"}
+    assert spelled(1, 0) == {b"aaa"}
+    assert spelled(2, 1, 4) == {b"ab", b"aab"}
+    assert spelled(ROOT, 2) == {b"c", b"cc"}
+    assert slices.trie(2, (1, 4)) is slices.trie(2, (1, 4))
+    assert slices.trie(ROOT) is vocab.trie
+
+
+def test_what_is_left_is_walked_by_the_rules_of_the_tree() -> None:
+    """One child dealt with: its tokens are left out. Two: the tries of the others, and what no child has."""
+    vocab = small_vocabulary(["aa", "bb", "c", "cc", "d", "ad", "bd", "cd"])
+    patterns = "\n".join(("a+", "b+", "c+", "[a-c]+"))
+
+    def plan_of(lexeme: str) -> tuple[tuple[int, ...], list[set[bytes]], int]:
+        compiled = compile_earley(vocab, Regex(lexeme), mask="slices", slices=patterns)
+        assert compiled.slicer is not None
+        plan = compiled.slicer.plan(compiled.machine.view(compiled.machine.start)[1])
+        walked = [{vocab.token_bytes(token) for token in trie.order.tolist()} for trie in plan.tries]
+        return plan.applied, walked, plan.token_count
+
+    outside = {b"d", b"ad", b"bd", b"cd"}
+    everything = {b"a", b"aa", b"b", b"bb", b"c", b"cc"} | outside
+    assert plan_of("[a-d]+") == ((3,), [outside], 6)
+    assert plan_of("(a*|b)d") == ((0,), [{b"b", b"bb", b"c", b"cc"}, outside], 2)
+    assert plan_of("(a*|b*)d") == ((0, 1), [{b"c", b"cc"}, outside], 4)
+    assert plan_of("a{5}d") == ((), [everything], 0)
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_without_budget_the_trie_is_walked(tokenizer: str) -> None:
+    vocab = vocabulary(tokenizer)
+    out = masks.allocate_mask(vocab.size)
+    found = {}
+    for budget in (1, 1000):
+        compiled = compile_earley(vocab, schema_string("{0,50}"), mask="slices", slice_budget=budget)
+        matcher = compiled.start()
+        matcher.advance(matcher_token(vocab, ord('"')))
+        matcher.fill_mask(out)
+        found[budget] = out.tolist(), matcher.counters
+    assert found[1][0] == found[1000][0]
+    refused, allowed = found[1][1], found[1000][1]
+    assert (refused["slices_applied"], refused["slice_tokens"], refused["walks_avoided"]) == (0, 0, 0)
+    assert refused["slice_proofs"] >= refused["slice_proofs_given_up"] >= 3
+    assert (allowed["slices_applied"], allowed["walks_avoided"], allowed["slice_proofs_given_up"]) == (1, 1, 0)
+    assert allowed["slice_tokens"] == int((slice_set(vocab, "json").claims < 2).sum())
+    assert allowed["nodes_visited"] < refused["nodes_visited"] / 10
+
+
+def test_lazy_lexemes_switch_slices_off() -> None:
+    """Otherwise the tag could end within a token, and the text that could read on with it."""
+    vocab = vocabulary("mistral-v1")
+    lazy = (FOLDER / "tool_call_lazy.lark").read_text()
+    assert "[lazy]" in lazy
+    text = "Some text <too"
+    assert applied_after(compile_earley(vocab, Grammar(lazy), mask="slices"), text) == ()
+    greedy = Grammar(lazy.replace("[lazy]", ""))
+    assert applied_after(compile_earley(vocab, greedy, mask="slices"), text) == (2,)
+    # after the lazy one, slices are back
+    assert applied_after(compile_earley(vocab, Grammar(lazy), mask="slices"), '<tool>{"name":"x') == (2,)
+
+
+def test_a_lazy_lexeme_ends_what_else_could_read_on() -> None:
+    """The greedy lexeme alone would allow "aba"; the lazy one ends with the b, and nothing may follow."""
+    vocab = small_vocabulary(["ab", "aba"])
+    constraint = Grammar("start: x | LONG\nx[lazy]: /a*b/\nLONG: /[ab]+/")
+    tokens = []
+    for mask in ("walk", "slices"):
+        matcher = compile_earley(vocab, constraint, mask=mask, slices="[ab]+").start()
+        out = masks.allocate_mask(vocab.size)
+        matcher.fill_mask(out)
+        tokens.append(masks.mask_to_ids(out).tolist())
+    assert tokens == [[0, 1, 2]] * 2
+
+
+def test_sets_are_kept_for_a_vocabulary() -> None:
+    vocab, other = small_vocabulary(["aa"]), small_vocabulary(["aa"])
+    assert slice_set(vocab, "a+\nb+") is slice_set(vocab, "a+\nb+")
+    assert slice_set(vocab, "a+\nb+") is not slice_set(other, "a+\nb+")
+    assert slice_set(vocab, "\na+\n\nb+\n").patterns == ("a+", "b+")
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("jsom", OptionError, "no token matches"),
+        ("", OptionError, "1 to 64 slices"),
+        ("\n".join(["a"] * (MAX_SLICES + 1)), OptionError, "1 to 64 slices"),
+        ("a+\n(a", RegexSyntaxError, "at position"),
+        ("[^\\s\\S]", EmptyLanguageError, "no text matches"),
+        ("a\n[ab]{1,20000}", LimitExceeded, r"the slice '\[ab\]\{1,20000\}' needs more than 10000 states"),
+    ],
+)
+def test_slices_that_cannot_be_used(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        compile_earley(small_vocabulary(["aa"]), Regex("a+"), mask="slices", slices=text)

@@ -1,0 +1,309 @@
+"""Lark grammars: from text to `tokdfa.grammar.cfg.Cfg`. The notation is described in `tokdfa.grammar.lark_syntax`.
+
+In a rule every string, regex, range, terminal and special token is a lexeme of its own, with the skip lexeme (all
+``%ignore`` together) allowed between any two. Groups become nonterminals, repetitions those of
+`tokdfa.grammar.repetition`, templates a nonterminal for each list of arguments.
+
+All lexemes that match at a place count: there are no priorities among them, and neither the longest match nor the order
+of definitions decides (in this the texts accepted are those of Lark's Earley parser with ``lexer="dynamic_complete"``;
+a backend may be told to take the longest match only). Unlike Lark, skipped text is not allowed before the first and
+after the last lexeme.
+
+Rules are lowered as they are reached from the start, from a queue, so no chain of rules costs Python stack. Rules and
+terminals that are not reached are only checked for names.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from textwrap import shorten
+from typing import TYPE_CHECKING, NoReturn
+
+from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded, UnknownNameError, nearest
+from tokdfa.grammar.builder import CfgBuilder
+from tokdfa.grammar.cfg import Lexeme
+from tokdfa.grammar.common_terminals import COMMON_TEXT, common_definitions
+from tokdfa.grammar.lark_syntax import parse_statements
+from tokdfa.grammar.lark_terminals import TerminalReader, placed
+from tokdfa.grammar.lark_tree import (
+    Complement,
+    Definition,
+    Group,
+    Ignore,
+    Import,
+    Part,
+    Pattern,
+    Range,
+    Repetition,
+    Special,
+    Text,
+    Use,
+    Word,
+    is_terminal_name,
+    parts_in,
+)
+from tokdfa.grammar.lexemes import matches_nothing, without_empty
+from tokdfa.grammar.repetition import Repetitions
+from tokdfa.grammar.simplify import remove_useless
+from tokdfa.grammar.special import parse_special
+from tokdfa.regex.expression import NOTHING, ExpressionStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tokdfa.grammar.cfg import Cfg
+
+#: How many rules the templates of one grammar may become.
+MAX_INSTANCES = 10_000
+
+
+def read_lark(text: str, start: str = "start") -> Cfg:
+    """The grammar that `text` defines, without useless rules, with `start` as its start.
+
+    Linear in the text, apart from templates and counts (`tokdfa.grammar.repetition`). Raises GrammarSyntaxError or
+    GrammarUnsupported with line and column, UnknownNameError if there is no rule `start`, EmptyLanguageError if it
+    derives no text, and LimitExceeded.
+    """
+    return remove_useless(_Reader(text).read(start))
+
+
+class _Reader:
+    """The rules of one grammar. What has been reached and is not lowered yet stands in `pending`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.store = ExpressionStore()
+        self.builder = CfgBuilder(self.store)
+        self.repetitions = Repetitions(self.builder)
+        self.definitions: dict[str, Definition] = {}
+        self.ignored: list[Ignore] = []
+        self.imports: dict[str, tuple[Word, Word]] = {}
+        for statement in parse_statements(text):
+            match statement:
+                case Definition():
+                    self.add_definition(statement)
+                case Ignore():
+                    self.ignored.append(statement)
+                case Import():
+                    self.add_import(statement)
+        terminals = {name: definition for name, definition in self.definitions.items() if definition.is_terminal}
+        self.terminals = TerminalReader(text, terminals, self.store, self.imported_terminals())
+        self.pending: deque[tuple[int, Definition, Mapping[str, int]]] = deque()
+        self._instances: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._template_count = 0
+        self._lexemes: dict[tuple[int, bool], int] = {}
+
+    def fail(self, reason: str, part: Part, refused: bool = False) -> NoReturn:
+        raise (GrammarUnsupported if refused else GrammarSyntaxError)(reason, self.text, part.line, part.column)
+
+    # Statements.
+
+    def add_definition(self, definition: Definition) -> None:
+        self.check_new(definition.name, definition)
+        self.definitions[definition.name] = definition
+
+    def check_new(self, name: str, part: Part) -> None:
+        earlier = self.definitions.get(name) or (self.imports[name][1] if name in self.imports else None)
+        if earlier:
+            self.fail(f"{name} is defined in line {earlier.line} already; write its alternatives there", part)
+
+    def add_import(self, statement: Import) -> None:
+        if statement.path != ("common",):
+            source = ".".join(statement.path) or statement.names[0][0].name
+            self.fail(f"there is nothing to import from {source!r}; only common terminals are", statement, refused=True)
+        for name, called in statement.names:
+            if name.name not in common_definitions():
+                self.fail(
+                    f"there is no common terminal {name.name!r}; {nearest(name.name, common_definitions())}", name
+                )
+            self.check_new(called.name, called)
+            self.imports[called.name] = name, called
+
+    def imported_terminals(self) -> dict[str, int]:
+        """What imported terminals are called here -> their expressions."""
+        common = TerminalReader(COMMON_TEXT, common_definitions(), self.store)
+        return {called: common.named(name) for called, (name, _) in self.imports.items()}
+
+    def check_names(self) -> None:
+        """Raise GrammarSyntaxError for a name that nothing defines, used or not."""
+        for definition in self.definitions.values():
+            parameters = {parameter.name for parameter in definition.parameters}
+            for part in parts_in(definition.body):
+                if isinstance(part, Word | Use) and part.name not in parameters:
+                    self.check_defined(part)
+
+    def check_defined(self, part: Word | Use) -> None:
+        if is_terminal_name(part.name) and isinstance(part, Word):
+            self.terminals.check_name(part)
+        elif part.name not in self.definitions:
+            rules = [name for name in self.definitions if not is_terminal_name(name)]
+            self.fail(f"there is no rule {part.name!r}; {nearest(part.name, rules)}", part)
+
+    # Rules.
+
+    def read(self, start: str) -> Cfg:
+        rules = [name for name, one in self.definitions.items() if not one.is_terminal and not one.parameters]
+        if start not in rules:
+            raise UnknownNameError("rule", start, rules)
+        self.check_names()
+        skip = self.skip()
+        first = self.instance(self.definitions[start], (), self.definitions[start])
+        while self.pending:
+            symbol, definition, environment = self.pending.popleft()
+            if definition.attributes:
+                self.builder.add_rule(symbol, (self.lazy_lexeme(definition),))
+            else:
+                self.alternatives(symbol, definition.body, environment)
+        return self.builder.finish(first, skip)
+
+    def skip(self) -> Lexeme | None:
+        """The skip lexeme: any of what is ignored. None if that is nothing but the empty text."""
+        if not self.ignored:
+            return None
+        expressions = []
+        for ignore in self.ignored:
+            with placed(ignore):
+                expressions.append(self.terminals.body(ignore.body))
+                if matches_nothing(self.store, expressions[-1]):
+                    self.fail("no text matches what is ignored here", ignore)
+        expression = without_empty(self.store, self.store.union(expressions))
+        if expression == NOTHING:
+            return None
+        return Lexeme("%ignore", expression, line=self.ignored[0].line, column=self.ignored[0].column)
+
+    def instance(self, definition: Definition, arguments: tuple[int, ...], part: Part) -> int:
+        """The nonterminal of a rule, or of a template with these arguments."""
+        if len(arguments) != len(definition.parameters):
+            self.fail(
+                f"{definition.name} takes {len(definition.parameters)} arguments, not {len(arguments)}; "
+                f"its definition is in line {definition.line}",
+                part,
+            )
+        key = definition.name, arguments
+        if key not in self._instances:
+            environment = {word.name: symbol for word, symbol in zip(definition.parameters, arguments, strict=True)}
+            if len(environment) < len(arguments):
+                self.fail("two parameters have one name", definition)
+            name = definition.name
+            if arguments:
+                name += "{" + shorten(", ".join(map(self.builder.name, arguments)), 60, placeholder="…") + "}"
+                self.count_template(part)
+            self._instances[key] = self.builder.nonterminal(name)
+            self.pending.append((self._instances[key], definition, environment))
+        return self._instances[key]
+
+    def count_template(self, part: Part) -> None:
+        """LimitExceeded if templates have become too many rules."""
+        self._template_count += 1
+        if self._template_count > MAX_INSTANCES:
+            raise LimitExceeded(
+                f"templates become more than {MAX_INSTANCES} rules at line {part.line}, column {part.column} of the "
+                "grammar; a template must not use itself with ever larger arguments",
+                limit="template instances",
+                value=MAX_INSTANCES,
+            )
+
+    def lazy_lexeme(self, definition: Definition) -> int:
+        """The lexeme of a rule with the attribute lazy or suffix."""
+        suffix = None
+        for attribute in definition.attributes:
+            if attribute.name == "suffix":
+                if not attribute.value or not attribute.value.startswith('"'):
+                    self.fail('suffix takes a string, as in name[suffix="END"]: /.*/', attribute)
+                suffix = Text(attribute.line, attribute.column, attribute.value)
+            elif attribute.name != "lazy":
+                self.fail(
+                    f"the attribute {attribute.name} is not supported; known: lazy, suffix", attribute, refused=True
+                )
+            elif attribute.value is not None:
+                self.fail("lazy takes no value", attribute)
+        for part in parts_in(definition.body):
+            if isinstance(part, Use | Special) or (isinstance(part, Word) and not is_terminal_name(part.name)):
+                self.fail("a lazy rule is one lexeme, made of strings, regexes and terminals only", part)
+        with placed(definition):
+            expression = self.terminals.body(definition.body)
+            if suffix:
+                expression = self.store.concat(expression, self.terminals.part(suffix))
+        return self.lexeme(definition.name, expression, definition, lazy=True)
+
+    def lexeme(self, name: str, expression: int, part: Part, lazy: bool = False) -> int:
+        """The symbol of an expression; `part` is where it stands."""
+        key = expression, lazy
+        if key not in self._lexemes:
+            with placed(part):
+                if matches_nothing(self.store, expression):
+                    self.fail(f"no text matches {name}", part)
+                self._lexemes[key] = self.builder.lexeme(name, expression, lazy, part.line, part.column)
+        return self._lexemes[key]
+
+    # Right sides. Nesting is bounded by the syntax, so these recurse.
+
+    def alternatives(self, left: int, group: Group, environment: Mapping[str, int]) -> None:
+        """Add the rules of `left`."""
+        for option in group.options:
+            if option.joined:
+                self.fail("& stands in terminals only; give this expression an upper-case name", option.joined)
+            self.builder.add_rule(left, self.symbols(option.sequences[0], left, environment))
+
+    def symbols(self, sequence: Sequence[Part], left: int, environment: Mapping[str, int]) -> tuple[int, ...]:
+        """The symbols of a sequence in a rule of `left`. A group without alternatives is no group."""
+        found: list[int] = []
+        for part in sequence:
+            if isinstance(part, Group) and len(part.options) == 1 and not part.options[0].joined:
+                found += self.symbols(part.options[0].sequences[0], left, environment)
+            else:
+                found.append(self.symbol(part, left, environment))
+        return tuple(found)
+
+    def symbol(self, part: Part, left: int, environment: Mapping[str, int]) -> int:
+        """The symbol of one part."""
+        match part:
+            case Word(name=name) if name in environment:
+                return environment[name]
+            case Word(name=name) if is_terminal_name(name):
+                definition = self.terminals.definitions.get(name, part)
+                return self.lexeme(name, self.terminals.named(part), definition)
+            case Word(name=name):
+                return self.instance(self.definitions[name], (), part)
+            case Use(name=name, arguments=arguments):
+                if name in environment or is_terminal_name(name):
+                    self.fail(f"{name} is no template", part)
+                symbols = tuple(self.symbol(argument, left, environment) for argument in arguments)
+                return self.instance(self.definitions[name], symbols, part)
+            case Group():
+                symbol = self.group_symbol(part, left)
+                self.alternatives(symbol, part, environment)
+                return symbol
+            case Repetition(body=body, low=low, high=high):
+                return self.repetitions.repeat(self.repeated(body, left, environment), low, high)
+            case Text(written=written) | Pattern(written=written):
+                return self.literal(written, part)
+            case Range():
+                return self.literal(f"{part.low.written}..{part.high.written}", part)
+            case Special(written=written):
+                try:
+                    return self.builder.special(parse_special(written, part.line, part.column))
+                except ValueError as error:
+                    self.fail(str(error), part)
+            case Complement():
+                self.fail("~ stands in terminals only; give this expression an upper-case name", part)
+        raise AssertionError(part)
+
+    def literal(self, written: str, part: Part) -> int:
+        """The symbol of a string, a regex or a range."""
+        with placed(part):
+            expression = self.terminals.part(part)
+        return self.lexeme(written, expression, part)
+
+    def repeated(self, body: Part, left: int, environment: Mapping[str, int]) -> int:
+        """One symbol for what is repeated."""
+        symbols = self.symbols((body,), left, environment)
+        if len(symbols) == 1:
+            return symbols[0]
+        symbol = self.group_symbol(body, left)
+        self.builder.add_rule(symbol, symbols)
+        return symbol
+
+    def group_symbol(self, part: Part, left: int) -> int:
+        """A new nonterminal for a group in a rule of `left`."""
+        return self.builder.nonterminal(f"({self.builder.name(left)}:{part.line}:{part.column})")

@@ -1,0 +1,262 @@
+r"""From the terminals of a grammar to expressions over bytes.
+
+A terminal is one regular language, whatever it is made of; it may refer to other terminals, not to itself and not to
+rules. What is special here:
+
+- Strings have the escapes ``\\ \" \n \t \r \f \xHH \uHHHH \UHHHHHHHH`` (code points, as in Lark). Others are refused,
+  because Lark and JSON disagree about them.
+- Regexes are `tokdfa.regex.parse`'s, Unicode classes included; ``^`` at the very beginning and ``$`` at the very end
+  say nothing. Refused: look-around, word boundaries and anchors elsewhere (a lexeme must not depend on what is around
+  it), and lazy quantifiers, which in Lark change what a terminal finds (llguidance ignores them).
+- ``~x`` is any UTF-8 text that x does not match (llguidance: any bytes). In ``x & ~y`` the left side sees to that.
+
+References are followed with a list, not by recursion; nesting is bounded by the reader. Each terminal is lowered once.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+from tokdfa.errors import (
+    GrammarSyntaxError,
+    GrammarUnsupported,
+    LimitExceeded,
+    RegexSyntaxError,
+    RegexUnsupported,
+    nearest,
+)
+from tokdfa.grammar.lark_tree import (
+    Complement,
+    Definition,
+    Group,
+    Option,
+    Part,
+    Pattern,
+    Range,
+    Repetition,
+    Special,
+    Text,
+    Use,
+    Word,
+    is_terminal_name,
+    parts_in,
+)
+from tokdfa.regex.char_sets import ALL, fold_closure
+from tokdfa.regex.expression import EMPTY
+from tokdfa.regex.lower import lower
+from tokdfa.regex.parse import parse
+from tokdfa.regex.syntax_tree import Alternation, Assertion, CharSet, Concat, Node, Repeat, alternation, concat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tokdfa.regex.expression import ExpressionStore
+
+_ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))")
+#: In a regex: an escape, a class, or a quantifier that is lazy.
+_LAZY = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|(?:[*+?]|\{\d*,?\d*\})(\?)", re.DOTALL)
+_ANY_TEXT = Repeat(CharSet(ALL), 0, None)
+
+
+class PlacedLimitExceeded(LimitExceeded):
+    """A LimitExceeded whose message has a place in a grammar."""
+
+
+@contextmanager
+def placed(part: Part) -> Iterator[None]:
+    """Add the place of `part` to a LimitExceeded that is raised inside and has none."""
+    try:
+        yield
+    except PlacedLimitExceeded:
+        raise
+    except LimitExceeded as error:
+        message = f"{error} (line {part.line}, column {part.column} of the grammar)"
+        raise PlacedLimitExceeded(message, limit=error.limit, value=error.value) from None
+
+
+class TerminalReader:
+    """The expressions of a grammar's terminals.
+
+    `text`: the grammar, for messages; `definitions`: its terminals by name; `imported`: name -> the expression of a
+    terminal defined elsewhere.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        definitions: Mapping[str, Definition],
+        store: ExpressionStore,
+        imported: Mapping[str, int] | None = None,
+    ) -> None:
+        self.text, self.definitions, self.store = text, definitions, store
+        self._done: dict[str, int] = dict(imported or {})
+        self._any_text = lower(_ANY_TEXT, store)
+
+    def fail(self, reason: str, part: Part, refused: bool = False) -> NoReturn:
+        """Raise a GrammarSyntaxError, or (`refused`) a GrammarUnsupported, at `part`."""
+        raise (GrammarUnsupported if refused else GrammarSyntaxError)(reason, self.text, part.line, part.column)
+
+    def check_name(self, word: Word) -> None:
+        """Raise GrammarSyntaxError unless `word` is a terminal of this grammar."""
+        if word.name not in self.definitions and word.name not in self._done:
+            known = {*self.definitions, *self._done}
+            self.fail(f"there is no terminal {word.name!r}; {nearest(word.name, known)}", word)
+
+    def named(self, word: Word) -> int:
+        """The expression of the terminal that `word` names; first those of the terminals it is made of."""
+        open_words: dict[str, Word] = {}
+        pending = [word]
+        while pending:
+            current = pending[-1]
+            if current.name in self._done:
+                pending.pop()
+                continue
+            if current.name in open_words:  # what it is made of is done
+                definition = self.definitions[current.name]
+                with placed(definition):
+                    self._done[current.name] = self.body(definition.body)
+                del open_words[current.name]
+                pending.pop()
+                continue
+            self.check_name(current)
+            open_words[current.name] = current
+            for inner in parts_in(self.definitions[current.name].body):
+                if not isinstance(inner, Word) or not is_terminal_name(inner.name):
+                    continue  # refused when the body is lowered
+                if inner.name in open_words:
+                    self.fail(f"the terminal {inner.name} is made of itself; only rules (in lower case) may be", inner)
+                pending.append(inner)
+        return self._done[word.name]
+
+    def body(self, group: Group) -> int:
+        """The expression of alternatives."""
+        return self.store.union([self.option(option) for option in group.options])
+
+    def option(self, option: Option) -> int:
+        """The expression of what ``&`` joins."""
+        if option.alias:
+            self.fail("an alias names what a rule derives; remove it from this terminal", option.alias)
+        complements, others = [], []
+        for sequence in option.sequences:
+            if len(sequence) == 1 and isinstance(sequence[0], Complement):
+                complements.append(self.store.complement(self.part(sequence[0].body)))
+            else:
+                others.append(self.store.concat(*map(self.part, sequence)))
+        if not others:  # what complements leave need not be UTF-8
+            others.append(self._any_text)
+        return self.store.intersection([*others, *complements])
+
+    def part(self, part: Part) -> int:
+        """The expression of one part. Raises GrammarSyntaxError, GrammarUnsupported or LimitExceeded."""
+        store = self.store
+        match part:
+            case Word():
+                if not is_terminal_name(part.name):
+                    self.fail(f"{part.name} is a rule; a terminal is made of terminals only", part)
+                return self.named(part)
+            case Group():
+                return self.body(part)
+            case Repetition(body=body, low=low, high=high):
+                return store.repeat(self.part(body), low, high)
+            case Complement(body=body):
+                return store.intersection([self._any_text, store.complement(self.part(body))])
+            case Text() | Pattern() | Range():
+                return self.leaf(part)
+            case Special():
+                self.fail("special tokens are no text; they stand in rules only", part)
+            case Use():
+                self.fail(f"{part.name} is a template; templates stand in rules only", part)
+        raise AssertionError(part)
+
+    def leaf(self, part: Text | Pattern | Range) -> int:
+        """The expression of a string, a regex or a range."""
+        match part:
+            case Pattern():
+                return lower(self.regex(part), self.store)
+            case Range(low=low, high=high):
+                ends = [self.string(low), self.string(high)]
+                if (
+                    any(len(end) != 1 for end in ends)
+                    or low.written[-1] + high.written[-1] != '""'
+                    or ends[1] < ends[0]
+                ):
+                    self.fail('a range is from one character to a later one, as in "a".."z", without suffixes', part)
+                return lower(CharSet(((ord(ends[0]), ord(ends[1])),)), self.store)
+        characters = self.string(part)
+        if part.written.endswith("i"):
+            folded = (CharSet(fold_closure(((ord(character), ord(character)),))) for character in characters)
+            return lower(concat(folded), self.store)
+        return self.store.literal(characters.encode()) if characters else EMPTY
+
+    def string(self, part: Text) -> str:
+        """The characters of a string."""
+        inside = part.written.removesuffix("i")[1:-1]
+
+        def replace(match: re.Match[str]) -> str:
+            place = Part(part.line, part.column + 1 + match.start())
+            digits = match[1] or match[2] or match[3]
+            if digits:
+                code = int(digits, 16)
+                if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+                    self.fail(f"{match[0]} is no character that UTF-8 can encode", place)
+                return chr(code)
+            if match[4] not in _ESCAPES:
+                self.fail(
+                    rf"unknown escape {match[0]}; known: \\ \" \n \t \r \f \xHH \uHHHH \UHHHHHHHH"
+                    r" (a backslash is \\, a slash needs none, a backspace is \x08)",
+                    place,
+                )
+            return _ESCAPES[match[4]]
+
+        return _ESCAPE.sub(replace, inside)
+
+    def regex(self, part: Pattern) -> Node:
+        """The syntax tree of a regex without its outer anchors."""
+        closing = part.written.rindex("/")
+        pattern, flags = part.written[1:closing], part.written[closing + 1 :]
+        if "l" in flags:
+            place = self._inside(part, closing + 1 + flags.index("l"))
+            self.fail("the regex flag l (locale) is not supported; remove it", place, refused=True)
+        try:
+            node = parse(pattern, flags)
+        except RegexSyntaxError as error:
+            reason, place = error.reason, self._inside(part, 1 + error.position)
+            if pattern.startswith((r"\b", r"\B"), error.position):
+                reason = "a word boundary is not supported: a lexeme cannot depend on what is around it"
+            self.fail(reason, place, refused=isinstance(error, RegexUnsupported))
+        for found in _LAZY.finditer(pattern):
+            if found[1]:
+                self.fail(
+                    "a lazy quantifier is not supported: it says where a search stops, not what matches; exclude what "
+                    'ends the text, as in /"[^"]*"/, or make it a rule name[lazy]: /.../',
+                    self._inside(part, 1 + found.start(1)),
+                    refused=True,
+                )
+        node = _without_outer_anchors(node)
+        for kind in sorted(node.assertions):
+            what = "an anchor inside a regex" if kind.endswith(("start", "end")) else "a look-ahead"
+            self.fail(f"{what} is not supported: a lexeme cannot depend on what is around it", part, refused=True)
+        return node
+
+    def _inside(self, part: Pattern, offset: int) -> Part:
+        """The place `offset` characters into a regex, which may be several lines long."""
+        before = part.written[:offset]
+        lines = before.count("\n")
+        return Part(part.line + lines, len(before) - before.rfind("\n") if lines else part.column + offset)
+
+
+def _without_outer_anchors(node: Node) -> Node:
+    """`node` without ``^`` at the beginning and ``$`` at the end of it, or of its alternatives."""
+    if not node.assertions:
+        return node
+    if isinstance(node, Alternation):
+        return alternation(_without_outer_anchors(option) for option in node.options)
+    parts = list(node.parts) if isinstance(node, Concat) else [node]
+    while parts and parts[0] == Assertion("text_start"):
+        parts.pop(0)
+    while parts and parts[-1] == Assertion("text_end"):
+        parts.pop()
+    return concat(parts)

@@ -1,0 +1,167 @@
+"""What a grammar's text says, as a tree: statements made of parts, each with its place. Nothing is resolved yet.
+
+`tokdfa.grammar.lark_syntax` makes the tree, `tokdfa.grammar.lark_reader` and `tokdfa.grammar.lark_terminals` read it.
+`depth` counts the levels of nesting in a part; it is bounded (`lark_syntax.MAX_NESTING`), so readers may recurse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Base of what a definition is made of. `line`, `column`: where it begins in the grammar's text, from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Part):
+    """A rule, a terminal or a template's parameter by `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Part):
+    """A string as it is `written`, with quotes, escapes and suffix."""
+
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Part):
+    """A regex as it is `written`, with slashes and flags."""
+
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Part):
+    """The characters from one to another, both written as strings."""
+
+    low: Text
+    high: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Special(Part):
+    """Special tokens as they are `written`, with angle brackets."""
+
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Use(Part):
+    """A template with arguments."""
+
+    name: str
+    arguments: tuple[Part, ...]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition(Part):
+    """`body` from `low` to `high` (None: any number of) times. The place is that of the body."""
+
+    body: Part
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Complement(Part):
+    """What `body` does not match."""
+
+    body: Part
+    depth: int
+
+
+Sequence: TypeAlias = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One alternative: the sequences that ``&`` joins, most often one. `joined`, `alias`: where ``& ->`` stand."""
+
+    sequences: tuple[Sequence, ...]
+    joined: Part | None
+    alias: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Part):
+    """One of `options`."""
+
+    options: tuple[Option, ...]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Part):
+    """What stands in brackets behind a rule's name. `value` as it is written, None if there is none."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(Part):
+    """A rule or a terminal."""
+
+    name: str
+    parameters: tuple[Word, ...]
+    attributes: tuple[Attribute, ...]
+    body: Group
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the name is in upper case."""
+        return is_terminal_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore(Part):
+    """``%ignore``."""
+
+    body: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Part):
+    """``%import``. `path`: the names before the last; `names`: (what is imported, what it is called here)."""
+
+    path: tuple[str, ...]
+    names: tuple[tuple[Word, Word], ...]
+
+
+Statement: TypeAlias = Definition | Ignore | Import
+
+
+def is_terminal_name(name: str) -> bool:
+    """Whether `name`, a valid one, is that of a terminal."""
+    return name.lstrip("_")[0].isupper()
+
+
+def parts_in(group: Group) -> Iterator[Part]:
+    """Every part inside that is made of no other parts, and every `Use` before its arguments, in order."""
+    pending: list[Part] = [group]
+    while pending:
+        part = pending.pop()
+        match part:
+            case Group(options=options):
+                inner = [piece for option in options for sequence in option.sequences for piece in sequence]
+                pending.extend(reversed(inner))
+            case Repetition(body=body) | Complement(body=body):
+                pending.append(body)
+            case Use(arguments=arguments):
+                yield part
+                pending.extend(reversed(arguments))
+            case _:
+                yield part
