@@ -19,9 +19,9 @@ Options:
 - ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`: exact for regular constraints;
   for grammars with a look-ahead of ``lookahead`` tokens.
 
-Dead ends. Every row can be completed, and every lexer state can reach the end of a lexeme; so if every byte that
-lexemes read is a token, there are none. If not, a token is allowed only if a search (at most ``max_search`` situations)
-finds a way from it to an end.
+Dead ends. Every row can be completed, and every lexer state can reach the end of a lexeme; so if the bytes that are
+tokens by themselves suffice to end every lexeme from every state, there are none. If not, a token is allowed only if a
+search (at most ``max_search`` situations) finds a way from it to an end.
 
 Threads: a compiled constraint holds a lock while it makes something new; masks and steps that are kept need none.
 """
@@ -29,6 +29,7 @@ Threads: a compiled constraint holds a lock while it makes something new; masks 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -43,7 +44,6 @@ from tokdfa.grammar.partition_masks import PartitionMasks
 from tokdfa.grammar.shared_partitions import shared_partitions
 from tokdfa.grammar.slices import Slicer, slice_set
 from tokdfa.grammar.walk import Walker
-from tokdfa.token_automata.liveness import spells_every_byte
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +148,7 @@ class CompiledEarley(CompiledConstraint):
         shared = shared_partitions(vocab) if settings["shared_partitions"] else None
         self.partitions = PartitionMasks(self.machine, vocab.trie, self.limit, shared)
         self._specials = special_lexemes(cfg, vocab)
-        self.complete = spells_every_byte(vocab, self.machine.lexer.bytes_read())
+        self.complete = self.machine.lexer.ends_by(vocab.single_byte_tokens)
         self._live: dict[int, bool] = {}
         self.sizes = self._sizes()
         if not self.complete and not self.is_live(self.machine.start):
@@ -251,11 +251,11 @@ class CompiledEarley(CompiledConstraint):
         if known is not None:
             return known
         came_from = {situation: situation}
-        agenda = [situation]
+        agenda = deque([situation])
         mask = masks.allocate_mask(self.vocab.size)
         limit = int(self.settings["max_search"])  # type: ignore[call-overload]
         while agenda:
-            here = agenda.pop()
+            here = agenda.popleft()
             if self._live.get(here) or self.machine.can_end(here):
                 while here != situation:
                     self._live[here] = True
@@ -267,7 +267,9 @@ class CompiledEarley(CompiledConstraint):
                 target = self._step(here, token)
                 if target >= 0 and target not in came_from and self._live.get(target) is not False:
                     came_from[target] = here
-                    agenda.append(target)
+                    (agenda.appendleft if self._live.get(target) or self.machine.can_end(target) else agenda.append)(
+                        target
+                    )
             if len(came_from) > limit:
                 raise LimitExceeded(
                     f"the vocabulary lacks some bytes as tokens, and no way to an end was found among {limit}"

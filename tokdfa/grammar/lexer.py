@@ -47,8 +47,9 @@ Int32 = npt.NDArray[np.int32]
 
 #: An automaton of more states than this stays lazy.
 EXPLICIT_STATES = 2_000
-#: Indices into `meta`: states, components in the pool, accepting sets, lexemes in their pool; what a kernel asks for.
-L_STATES, L_POOL, L_SETS, L_SET_POOL, L_WANTED = range(5)
+#: Indices into `meta`: states, components in the pool, accepting sets, lexemes in their pool; what a kernel asks for;
+#: the limit on states.
+L_STATES, L_POOL, L_SETS, L_SET_POOL, L_WANTED, L_MAX_STATES = range(6)
 #: What a kernel returns: done; an array is too short (`Lexer.grow`); row `meta[L_WANTED]` of a component is unknown.
 LEXER_OK, LEXER_FULL, LEXER_COMPONENT = range(3)
 #: Stands first in the pool entry of a start state.
@@ -165,14 +166,24 @@ class Lexer:
         name, first = self._contents[symbol]
         return f"{name} {component - first}"
 
-    def bytes_read(self) -> npt.NDArray[np.bool_]:
-        """bool, shape (256,): the bytes that some lexeme can read."""
-        columns = np.any(self.component_table.reshape(-1, self.class_count) >= 0, axis=0)
-        read: npt.NDArray[np.bool_] = np.take(columns, self.byte_class)
+    def ends_by(self, available: npt.NDArray[np.bool_]) -> bool:
+        """Whether every component can still become a lexeme if only the bytes `available` (bool, shape (256,)) come.
+
+        Exact for explicit automata; a lazy one counts only if it reads no other bytes. O(components x classes x longest
+        way to an end).
+        """
         for automaton in self._automata:
-            if isinstance(automaton, LazyDfa):
-                read |= automaton.bytes_read
-        return read
+            if isinstance(automaton, LazyDfa) and (automaton.bytes_read & ~available).any():
+                return False
+        table = self.component_table[: self._first_lazy * self.class_count].reshape(-1, self.class_count)
+        columns = np.unique(self.byte_class[available])
+        table = table[:, columns]
+        ends = self.component_accepts[: self._first_lazy].copy()
+        while True:
+            reached = ends | (ends[table] & (table >= 0)).any(axis=1)
+            if (reached == ends).all():
+                return bool(ends.all())
+            ends = reached
 
     def start_state(self, lexemes: Sequence[int]) -> int:
         """The lexer state in which exactly these lexemes (ascending) may begin."""
@@ -234,8 +245,8 @@ class Lexer:
             raise EmptyLanguageError(f"no text matches the terminal {lexeme.name} (line {lexeme.line})")
         try:
             return minimize(lazy.to_dfa(EXPLICIT_STATES))
-        except LimitExceeded:
-            return lazy
+        except LimitExceeded:  # a new one: the states made in vain would count against its limit
+            return LazyDfa(self.cfg.store, lexeme.expression, self.max_states)
 
     def _build_components(self, automata: list[Dfa | LazyDfa | None]) -> None:
         tables, accepting, owners, first = [], [], [], 0
@@ -269,12 +280,7 @@ class Lexer:
         if found is None:
             found = self._first_lazy + len(self._places)
             if len(self._places) >= self.max_states:
-                raise LimitExceeded(
-                    f"the terminal {self.cfg.names[symbol]} needs more than {self.max_states} states; lower its repeat"
-                    " bounds, or raise max_lexer_states",
-                    limit="max_lexer_states",
-                    value=self.max_states,
-                )
+                raise self._too_many_states(symbol)
             self._numbers[symbol, state] = found
             self._places.append((symbol, state))
             if found >= len(self.component_accepts):
@@ -291,12 +297,23 @@ class Lexer:
             self.component_lexeme[found] = symbol
         return found
 
+    def _too_many_states(self, symbol: int) -> LimitExceeded:
+        return LimitExceeded(
+            f"the terminal {self.cfg.names[symbol]} needs more than {self.max_states} states; lower its repeat bounds,"
+            " or raise max_lexer_states",
+            limit="max_lexer_states",
+            value=self.max_states,
+        )
+
     def _fill_component(self, component: int) -> None:
         symbol, state = self._places[component - self._first_lazy]
         automaton = self._automata[symbol]
         assert isinstance(automaton, LazyDfa)
         row = state * automaton.class_count
-        automaton.fill_row(row)
+        try:
+            automaton.fill_row(row)
+        except LimitExceeded as error:
+            raise self._too_many_states(symbol) from error
         targets = automaton.transitions[row : row + automaton.class_count].copy()
         for place in np.flatnonzero(targets >= 0).tolist():
             targets[place] = self._number(symbol, int(targets[place]) // automaton.class_count)
@@ -316,7 +333,8 @@ class Lexer:
         self.set_pool = np.zeros(room * 4 + 4 * lexemes, dtype=np.int32)
         self.set_begin = np.zeros(room, dtype=np.int32)
         self.set_slots = np.full(4 * room, -1, dtype=np.int32)
-        self.meta = np.zeros(5, dtype=np.int64)
+        self.meta = np.zeros(6, dtype=np.int64)
+        self.meta[L_MAX_STATES] = self.max_states
 
 
 def _common_classes(automata: Sequence[Dfa | LazyDfa | None]) -> tuple[npt.NDArray[np.uint8], Int32]:
@@ -454,7 +472,8 @@ def intern_state_kernel(content, size, lexer):  # type: ignore[no-untyped-def]
     state = lexer.meta[L_STATES]
     lexemes = len(lexer.is_lazy)
     if (
-        state + 2 >= len(lexer.accepting)
+        state >= lexer.meta[L_MAX_STATES]
+        or state + 2 >= len(lexer.accepting)
         or lexer.meta[L_POOL] + size > len(lexer.pool)
         or lexer.meta[L_SETS] + 3 >= len(lexer.set_begin)
         or lexer.meta[L_SET_POOL] + 2 * lexemes > len(lexer.set_pool)
