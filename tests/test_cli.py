@@ -69,6 +69,46 @@ def test_mask_of_choices_shows_what_is_forced(tokdfa) -> None:  # type: ignore[n
     assert "forced b's' (1 tokens)" in text
 
 
+GRAMMAR = """start: "[" [NUMBER ("," NUMBER)*] "]"
+NUMBER: /[0-9]+/
+%ignore " "
+"""
+
+
+def test_mask_of_a_grammar(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "numbers.lark"
+    file.write_text(GRAMMAR)
+    status, text = tokdfa("mask", "--grammar", str(file), "--tokenizer", "bytes", "--prefix", "[12 ")
+    assert status == 0
+    assert "4 tokens: b'[' b'1' b'2' b' '" in text
+    assert "allowed 3 of 257 tokens" in text
+    assert "may end no" in text
+    assert "all of them: token bytes token bytes token bytes 32 ' ' 44 ',' 93 ']'" in text
+
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-p", "[12] ", "-o", "mask=walk")
+    assert status == 0
+    assert "may end yes" in text
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-p", "[12] ", "-o", "ignore=between")
+    assert status == 1
+    assert "after b'[12]', token 32 (b' ') is not allowed" in text
+
+
+def test_a_backend_that_takes_no_grammars_says_so(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "numbers.lark"
+    file.write_text(GRAMMAR)
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-b", "token_index")
+    assert status == 1
+    assert "not grammar" in text
+
+
+def test_a_fault_in_a_grammar_is_shown_in_its_place(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "faulty.lark"
+    file.write_text('start: "[" NUMBER "]"\n')
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes")
+    assert status == 1
+    assert "at line 1, column 12 of the grammar" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -80,7 +120,10 @@ def test_mask_of_choices_shows_what_is_forced(tokdfa) -> None:  # type: ignore[n
         (("mask", "-r", "a", "-t", "bytes", "-o", "lazy"), "NAME=VALUE"),
         (("mask", "-r", "(?=b)a", "-t", "bytes"), "no text matches"),
         (("mask", "-r", "abc", "-t", "bytes", "-p", "ax"), "after b'a', token 120 (b'x') is not allowed"),
-        (("mask", "-t", "bytes"), "--regex PATTERN, or --choice TEXT"),
+        (("mask", "-t", "bytes"), "--regex PATTERN, --choice TEXT once or more, or --grammar FILE"),
+        (("mask", "-r", "a", "-c", "a", "-t", "bytes"), "give one constraint"),
+        (("mask", "-r", "a", "-g", "no/such.lark", "-t", "bytes"), "give one constraint"),
+        (("mask", "-g", "no/such.lark", "-t", "bytes"), "no/such.lark: there is no such file"),
         (("run", "no/such/file.yaml"), "no/such/file.yaml"),
         (("report", "no/such/folder"), "no run in this folder"),
         (("check", "tokenindex"), "did you mean 'token_index'"),

@@ -1,26 +1,28 @@
-"""The README's first screen stays true: its example prints what it says, and what it links to is there."""
+"""The README stays true: its examples print what they say, and what it links to is there."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 import yaml
-
-if TYPE_CHECKING:
-    import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    assert code
-    exec(compile(code[1], "README.md", "exec"), {})
-    said = [line.removeprefix("# ") for line in code[1].splitlines() if line.startswith("# ")]
+@pytest.mark.parametrize("code", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_examples_print_what_they_say(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(code, "README.md", "exec"), {})
+    said = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
+    assert said
     assert capsys.readouterr().out.splitlines() == said
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 2
 
 
 def test_links_lead_somewhere() -> None:

@@ -110,22 +110,29 @@ def show_mask(
     tokenizer: Annotated[str, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")],
     regex: Annotated[str | None, typer.Option("--regex", "-r", help="The constraint: a regular expression.")] = None,
     choice: Annotated[list[str] | None, typer.Option("--choice", "-c", help="The constraint: a text; repeat.")] = None,
+    grammar: Annotated[
+        Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
+    ] = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
     backend: Annotated[
-        str, typer.Option("--backend", "-b", help="A name that `tokdfa backends` lists.")
-    ] = "token_index",
+        str | None,
+        typer.Option(
+            "--backend",
+            "-b",
+            help="A name that `tokdfa backends` lists (default: token_index; earley_trie for a grammar).",
+        ),
+    ] = None,
     search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
     samples: Annotated[int, typer.Option("--samples", "-n", help="How many allowed tokens to print.")] = 24,
     option: OptionsArgument = None,
 ) -> None:
     """Print which tokens may come next."""
     from tokdfa.backends.registry import create_backend
-    from tokdfa.constraint import Choice, Regex
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    if (regex is None) == (not choice):
-        raise OptionError("give a constraint: either --regex PATTERN, or --choice TEXT once or more")
-    constraint: Constraint = Regex(regex, search=search) if regex is not None else Choice(choice or [])
+    constraint = _constraint(regex, search, choice, grammar)
+    if backend is None:
+        backend = "token_index" if grammar is None else "earley_trie"
     _ensure_warm()
     loaded = load_tokenizer(tokenizer)
     settings = _parse_options(backend, option or [])
@@ -134,6 +141,19 @@ def show_mask(
     matcher = create_backend(backend, loaded.vocabulary, **settings).compile(constraint).start()
     _advance_by_text(matcher, loaded, prefix)
     _print_mask(matcher, loaded, samples)
+
+
+def _constraint(regex: str | None, search: bool, choices: list[str] | None, grammar: Path | None) -> Constraint:
+    """The one constraint that the arguments give."""
+    from tokdfa.constraint import Choice, Grammar, Regex
+
+    if (regex is not None) + bool(choices) + (grammar is not None) != 1:
+        raise OptionError("give one constraint: --regex PATTERN, --choice TEXT once or more, or --grammar FILE")
+    if grammar is not None:
+        from tokdfa.runs.yaml_source import read_text
+
+        return Grammar(read_text(grammar), label=grammar.stem)
+    return Regex(regex, search=search) if regex is not None else Choice(choices or [])
 
 
 def _advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str) -> None:
@@ -276,6 +296,38 @@ def show_models(
         print_models(console)
     else:
         print_next_tokens(name, tokenizer, prompt, top, console)
+
+
+@app.command("skew")
+def show_skew(
+    model: Annotated[str, typer.Option("--model", "-m", help="A name that `tokdfa models` lists.")],
+    choice: Annotated[list[str], typer.Option("--choice", "-c", help="A text that may come next; at least two.")],
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="The text so far.")] = "",
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")
+    ] = None,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            "-b",
+            help="A name that `tokdfa backends` lists, with options as in tokens_dfa?proper=true; may be repeated.",
+        ),
+    ] = None,
+    eos: Annotated[str, typer.Option(help="The end of a text: ignored, or counted as a token.")] = "ignored",
+    tolerance: Annotated[float, typer.Option(help="The share of the probability that may stay unresolved.")] = 1e-3,
+    max_rows: Annotated[int, typer.Option("--max-rows", help="Rows of the model that a strategy may ask for.")] = 4000,
+) -> None:
+    """Compare a model's distribution over choices with what sampling through masks makes of it.
+
+    Exit status: 0, or 1 if a backend failed or two with the same token language disagree.
+    """
+    from tokdfa.cli_skew import Question, print_skew
+
+    _ensure_warm()
+    question = Question(model, tokenizer, prompt, choice, backend or [], eos, tolerance, max_rows)
+    if not print_skew(question, console):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
@@ -47,13 +49,14 @@ def applied_after(compiled: CompiledEarley, text: str) -> tuple[int, ...]:
     """The slices that are applied after `text`."""
     matcher = compiled.start()
     for byte in text.encode():
-        matcher.advance(matcher_token(compiled.vocab, byte))
+        matcher.advance(byte_token(compiled.vocab, byte))
     assert compiled.slicer is not None
     return compiled.slicer.plan(compiled.machine.view(matcher.state)[1]).applied
 
 
 @cache
-def matcher_token(vocab: Vocabulary, byte: int) -> int:
+def byte_token(vocab: Vocabulary, byte: int) -> int:
+    """The token of one byte."""
     return next(token for token in range(vocab.size) if vocab.token_bytes(token) == bytes([byte]))
 
 
@@ -122,6 +125,7 @@ def test_equivalent_sets_apply_the_same_tokens(bounds: str) -> None:
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @pytest.mark.parametrize("grammar", GRAMMARS)
 def test_masks_are_those_of_the_walk_and_of_partitions(grammar: str, tokenizer: str) -> None:
+    """On random walks from within texts of the grammar."""
     vocab = vocabulary(tokenizer)
     constraint = Grammar((FOLDER / f"{grammar}.lark").read_text())
     options: list[dict[str, Any]] = [{"mask": "walk"}, {"mask": "partition"}, {"mask": "slices"}]
@@ -130,13 +134,17 @@ def test_masks_are_those_of_the_walk_and_of_partitions(grammar: str, tokenizer: 
     chosen_by = random.Random(f"{grammar} {tokenizer}")
     out = masks.allocate_mask(vocab.size)
     applied = 0
-    for _ in range(2):
+    texts = sorted(yaml.safe_load((FOLDER / f"{grammar}.yaml").read_text())["accepted"], key=len)
+    for text in chosen_by.choices(texts[-12:], k=8):
         matchers = [each.start() for each in compiled]
-        for _ in range(14):
+        for byte in text[: chosen_by.randrange(len(text))].encode():
+            for matcher in matchers:
+                matcher.advance(byte_token(vocab, byte))
+        for _ in range(3):
             filled = []
             for matcher in matchers:
                 matcher.fill_mask(out)
-                filled.append(out.tolist())
+                filled.append(out.tobytes())
             assert filled[0] == filled[1] == filled[2] == filled[3]
             allowed = [token for token in masks.mask_to_ids(out).tolist() if token not in vocab.end_token_set]
             short = [token for token in allowed if len(vocab.token_bytes(token)) < 3]
@@ -166,16 +174,13 @@ def test_any_slices_give_the_masks_of_the_walk(slices: list[str], lexeme: str, t
     walking = compile_earley(vocab, constraint, mask="walk")
     slicing = compile_earley(vocab, constraint, mask="slices", slices="\n".join([*slices, "[ab]{1,3}"]))
     out, expected = masks.allocate_mask(vocab.size), masks.allocate_mask(vocab.size)
-    agenda = [(walking.start(), slicing.start())]
-    for _ in range(12):
-        if not agenda:
-            break
-        walked, sliced = agenda.pop(0)
+    agenda: list[tuple[Matcher, Matcher]] = [(walking.start(), slicing.start())]
+    for walked, sliced in agenda:
         walked.fill_mask(expected)
         sliced.fill_mask(out)
         assert out.tolist() == expected.tolist()
         for token in (0, 1):
-            if masks.contains(out, token):
+            if masks.contains(out, token) and len(agenda) < 12:
                 following = walked.fork(), sliced.fork()
                 for matcher in following:
                     matcher.advance(token)
@@ -228,7 +233,7 @@ def test_without_budget_the_trie_is_walked(tokenizer: str) -> None:
     for budget in (1, 1000):
         compiled = compile_earley(vocab, schema_string("{0,50}"), mask="slices", slice_budget=budget)
         matcher = compiled.start()
-        matcher.advance(matcher_token(vocab, ord('"')))
+        matcher.advance(byte_token(vocab, ord('"')))
         matcher.fill_mask(out)
         found[budget] = out.tolist(), matcher.counters
     assert found[1][0] == found[1000][0]

@@ -347,3 +347,21 @@ def special_lexemes(cfg: Cfg, vocab: Vocabulary) -> dict[int, tuple[int, ...]]:
             for token in resolve(lexeme, vocab).tolist():
                 found.setdefault(token, []).append(symbol)
     return {token: tuple(symbols) for token, symbols in found.items()}
+
+
+def _warm_up() -> None:
+    """Run every kernel of this backend and of `tokdfa.grammar` once; a hundred brackets make every table grow."""
+    from tokdfa.constraint import Grammar
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
+    grammar = Grammar('start: "(" start? ")" | TEXT | /x{1,90}y?/\nTEXT: /"[^"]*"/\n%ignore " "\n')
+    mask = masks.allocate_mask(vocab.size)
+    for way in ("partition", "slices", "walk"):
+        compiled = EarleyTrie(vocab, mask=way, shared_partitions=False).compile(grammar)
+        for text in (b"(" * 100, b"x" * 90, b'"a'):
+            matcher = compiled.start()
+            for byte in text:
+                matcher.advance(byte)
+            for _ in range(2):  # a new mask, and a kept one
+                matcher.fill_mask(mask)

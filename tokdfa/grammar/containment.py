@@ -16,7 +16,7 @@ over its tokens is then made that was not needed, and nothing else changes. Answ
 Source: 000 checks the same by an under-approximation on expressions: both slice and lexeme must be repetitions, whose
 bounds are compared as numbers and whose bodies by an emptiness test. That costs nothing for large bounds, where ours
 meets a pair or more for each repetition; ours needs no particular form, and is never wrong within its budget.
-Cost: 5 to 10 us for `[^"\\]{1,30}`, some 250 pairs.
+Cost: 10 to 20 us for the slices of `tokdfa.grammar.slices`, which are 9 to 250 pairs.
 """
 
 from __future__ import annotations

@@ -43,9 +43,11 @@ Int32 = npt.NDArray[np.int32]
 #: Stands in `rhs` at the end of each right side.
 END = -1
 #: Indices into `meta`: rows, kernel items, items, segments, origin points, entries of the memo; the room asked for; a
-#: number for each scan; the skip lexeme, and whether it wins over other lexemes that match the same bytes.
+#: number for each scan; the skip lexeme, and whether it wins over other lexemes that match the same bytes; the limits.
 R_ROWS, R_KERNEL, R_ITEMS, R_SEGMENTS, R_ORIGINS, R_MEMO, R_WANTED, R_STAMP, R_SKIP, R_SKIP_WINS = range(10)
-#: Returned in place of a row: an array is too short (`Rows.grow`); a row would have more items than its limit.
+R_MAX_ROWS, R_MAX_ITEMS = 10, 11
+#: Returned in place of a row: an array is too short, or there may be no more rows (`Rows.grow`); a row would have more
+#: items than its limit.
 ROW_FULL, ROW_LIMIT = -3, -4
 #: The origin point of the whole text.
 ROOT = 0
@@ -107,8 +109,9 @@ class Rows:
         self.by_symbol = np.zeros((4, symbols + 1), dtype=np.int32)
         #: Scratch by origin point: the row in whose making it was completed last.
         self.completed = np.full(room, -1, dtype=np.int32)
-        self.meta = np.zeros(10, dtype=np.int64)
+        self.meta = np.zeros(12, dtype=np.int64)
         self.meta[R_ORIGINS], self.meta[R_SKIP], self.meta[R_SKIP_WINS] = 1, cfg.skip, skip_wins
+        self.meta[R_MAX_ROWS], self.meta[R_MAX_ITEMS] = max_rows, max_items
         #: What kernels take; replaced by `grow`.
         self.arrays = self._gather()
         while (first := _first_row_kernel(self.arrays)) < 0:
@@ -169,7 +172,7 @@ class Rows:
     def grow(self) -> None:
         """Double what is nearly full. Raises LimitExceeded past `max_rows`."""
         rows, kernel_items, items, segments, origins, memo, wanted = (int(value) for value in self.meta[:7])
-        if rows >= self.max_rows:
+        if rows >= self.max_rows and wanted:
             raise LimitExceeded(
                 f"the parser has made more than {self.max_rows} rows; the text is too deeply nested for the limit, or"
                 " raise max_rows",
@@ -399,8 +402,13 @@ def _intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def
             total += 1
     row = rows.meta[R_ROWS]
     rows.meta[R_WANTED] = total + 1
+    if total > rows.meta[R_MAX_ITEMS]:
+        for k in range(present):
+            count[seen[k]] = 0
+        return np.int64(ROW_LIMIT)
     if (
-        row + 2 >= len(rows.flags)
+        row >= rows.meta[R_MAX_ROWS]
+        or row + 2 >= len(rows.flags)
         or rows.meta[R_KERNEL] + size > len(rows.kernel_items)
         or rows.meta[R_ITEMS] + total > len(rows.item_dot)
         or rows.meta[R_SEGMENTS] + present + 1 > len(rows.segment_symbol)
@@ -449,11 +457,16 @@ def _intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def
         changed = False
         for j in range(nonterminals):
             here = rows.origin_segment[base + j]
-            only = rows.item_origin[rows.segment_first[here]]
+            only = base + j
             for k in range(rows.segment_first[here], rows.segment_first[here + 1]):
-                if rows.rhs[rows.item_dot[k] + 1] != END or rows.item_origin[k] != only:
+                origin = rows.item_origin[k]
+                last = rows.rhs[rows.item_dot[k] + 1] == END
+                if last and origin == base + j:
+                    continue  # waits for what it completes: a cycle of unit rules, which adds nothing
+                if not last or (only != base + j and origin != only):
                     only = base + j
                     break
+                only = origin
             rows.by_symbol[0, j] = only  # `count` is free again, but for the symbols present: cleared below
         for j in range(nonterminals):
             # Follow the chain; one longer than there are points is a cycle of unit rules, and stays as it is.

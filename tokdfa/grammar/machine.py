@@ -57,7 +57,7 @@ OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATION
 #: counters of walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
 S_COUNT, S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(6)
 #: Links of a chain at most; grammars in use have one or two.
-MAX_CHAIN = 1024
+MAX_CHAIN = 256
 
 
 #: The arrays that kernels take: int32, shape (room, 3), row, lexer state and fallback; their hash table; scratch; meta.
@@ -197,8 +197,8 @@ class Machine:
     def _grow_chain(self) -> None:
         if len(self.chain) >= MAX_CHAIN:
             raise LimitExceeded(
-                f"the text may be cut into lexemes in more than {MAX_CHAIN} ways at once, because terminals that matched"
-                " may yet match more; make them end sooner, or use lexer=one_byte",
+                f"the text may be cut into lexemes in more than {MAX_CHAIN} ways at once, because terminals that have"
+                " matched may yet match more; make them end sooner, or use lexer=one_byte",
                 limit="max_chain",
                 value=MAX_CHAIN,
             )

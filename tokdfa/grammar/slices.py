@@ -20,13 +20,13 @@ need no look. Of one that is not contained, the children are tried:
 So each slice has one trie of its own, one without its children and one without each child, made when first needed.
 
 000 describes slices as claims: each token belongs to the first slice that matches it, the rest to an implicit last one
-(`SliceSet.claims`). Sets of slices that divide the vocabulary alike apply alike, whichever way they are written.
+(`SliceSet.claims`). Bounds {1,10}, {1,30}, + and bounds {1,10}, {11,30}, {31,} claim alike, and they apply alike: a
+lexeme that reads all texts of 11 to 30 characters reads their beginnings.
 
 `tokdfa.grammar.partition` is the alternative: one walk of the lexer for each of its states, and no regexes to choose.
 
 Source: 000 (the slices, the claims; the JSON set is its example); the tree as in its implementation. There a lexeme is
-tried only if it is a repetition; here each is, which the cheaper proof allows. What is applied in a lexer state is
-remembered.
+tried only if it is a repetition, here every lexeme is; and what is applied in a lexer state is remembered.
 """
 
 from __future__ import annotations
