@@ -105,14 +105,14 @@ def bytes_tokenizer():
 
 
 @cache
-def compiled_by_llguidance(name):
-    return create_backend("llguidance", bytes_tokenizer().vocabulary).compile(Grammar(grammar_of(name), label=name))
+def compiled_by(name, backend):
+    return create_backend(backend, bytes_tokenizer().vocabulary).compile(Grammar(grammar_of(name), label=name))
 
 
 def takes(name, reader, text):
     """Whether `reader`, with the grammar `name`, accepts all of `text`."""
-    if reader == "llguidance":
-        matcher = compiled_by_llguidance(name).start()
+    if reader in ("llguidance", "earley_trie"):
+        matcher = compiled_by(name, reader).start()
         try:
             for token in bytes_tokenizer().encode(text):
                 matcher.advance(token)
@@ -243,3 +243,11 @@ def test_differences_are_as_declared(difference):
     readers = ("dynamic", "llguidance") if difference.grammar == "sql" else ("dynamic", "contextual", "llguidance")
     found = [reader for reader in readers if takes(difference.grammar, reader, difference.text)]
     assert found == difference.taken_by.split()
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda d: f"{d.grammar}-{d.text!r}")
+def test_longest_match_takes_what_another_takes_that_keeps_words_whole(difference):
+    """Our engine with its defaults: a text that Lark's dynamic lexer alone takes needs a shorter match."""
+    assert takes(difference.grammar, "earley_trie", difference.text) == (
+        difference.taken_by != "dynamic" or difference.why == _LEADING
+    )

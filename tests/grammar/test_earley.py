@@ -18,7 +18,7 @@ def next_row(machine, row, symbol):
     return machine.next_row(row, machine.lexer.set_of([symbol]))
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(byte_cfgs())
 def test_rows_accept_what_plain_earley_accepts(cfg):
     """All texts of up to six lexemes, and which lexemes may follow each."""
@@ -35,13 +35,13 @@ def test_rows_accept_what_plain_earley_accepts(cfg):
                 agenda.append((following, twin.after(chart, {symbol}), length + 1))
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(byte_cfgs())
-def test_rows_are_distinct_and_grow_with_all_their_content(cfg):
-    """Rows of one content are one row, also after the tables were made anew several times."""
+def test_equal_rows_are_one_row(cfg):
+    """Also after the tables were made anew several times."""
     machine = Machine(cfg)
     agenda, seen = [0], {0}
-    while agenda and len(seen) < 300:
+    while agenda and len(seen) < 200:
         row = agenda.pop()
         for symbol in (0, 1):
             following = next_row(machine, row, symbol)
@@ -104,11 +104,15 @@ def test_too_many_rows():
     with pytest.raises(LimitExceeded, match="deeply nested") as caught:
         run(machine, machine.start, b"(" * 1000)
     assert (caught.value.limit, caught.value.value) == ("max_rows", 100)
-    assert machine.rows.row_count <= 200  # room is doubled, so the limit is passed by a factor of two at most
-    assert accepts(machine, b"(" * 30 + b")" * 30)
-    assert not accepts(machine, b"(" * 30 + b")" * 31)
+    assert machine.rows.row_count == 100
     with pytest.raises(LimitExceeded):
         run(machine, machine.start, b"(" * 1000)
+    half = Machine(machine.cfg, max_rows=100)
+    assert accepts(half, b"(" * 30 + b")" * 30)
+    with pytest.raises(LimitExceeded):
+        run(half, half.start, b"(" * 1000)
+    assert accepts(half, b"(" * 30 + b")" * 30)
+    assert not accepts(half, b"(" * 30 + b")" * 29)
 
 
 def test_too_many_items():
@@ -157,6 +161,6 @@ def test_many_nullable_symbols():
 
 def test_a_row_can_be_described():
     rows = Rows(make_cfg(("a", "b"), {"s": [("a", "t", "b")], "t": [("b",)]}))
-    (dot, origin), = rows.kernel_of(0)
+    ((dot, origin),) = rows.kernel_of(0)
     assert (rows.describe_dot(dot), origin) == ("text -> • s", 0)
     assert rows.describe_dot(int(rows.initial_dots[0]) + 1) == "s -> a • t b"

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import MORE_PATTERNS, PATTERNS, lexed_cfgs, make_cfg, short_texts
 from tests.naive.lexed_earley import LexedEarley
@@ -88,7 +89,7 @@ def test_growth_changes_nothing():
     patterns = [f"{'a' * size}(b{{{size}}}|[ab]c)" for size in range(1, 26)] + ["[ab]{1,30}", "b[abc]*"]
     cfg = make_cfg(tuple(patterns), {"s": [(patterns[0],)]})
     lexer, automata = Lexer(cfg), LexedEarley(cfg).automata
-    for _ in range(400):
+    for _ in range(800):
         lexemes = sorted(rng.sample(range(len(patterns)), rng.randint(1, len(patterns))))
         text = bytes(rng.choices(b"abc", [6, 3, 1], k=rng.randint(1, 20)))
         state = step_all(lexer, lexer.start_state(lexemes), text)
@@ -130,16 +131,16 @@ def test_too_many_states(pattern):
     """The limit counts states of the lexer and of lazy automata; what was made stays usable."""
     lexer = Lexer(make_cfg((pattern, "x+"), {"s": [(pattern,)]}), max_states=100)
     start = lexer.start_state([0, 1])
-    known = step_all(lexer, start, b"xx" if pattern[0] == "x" else b"ab")
-    rng = random.Random(0)
+    short, rng = (b"xx" if pattern[0] == "x" else b"ab"), random.Random(0)
+    known = step_all(lexer, start, short)
+    texts = b"".join(bytes(rng.choices(b"ab", k=30)) for _ in range(200)) if short == b"ab" else b"x" * 1000
     with pytest.raises(LimitExceeded) as caught:
-        for _ in range(200):
-            step_all(lexer, start, b"x" * 1000 if pattern[0] == "x" else bytes(rng.choices(b"ab", k=30)))
+        step_all(lexer, start, texts)
     assert caught.value.limit == "max_lexer_states"
     assert caught.value.value == 100
-    assert step_all(lexer, start, b"xx" if pattern[0] == "x" else b"ab") == known
+    assert step_all(lexer, start, short) == known
     assert lexer.start_state([1]) >= 0
-    assert lexer.state_count <= 200
+    assert lexer.state_count <= 100
 
 
 def test_an_empty_lexeme_is_refused():
@@ -159,8 +160,35 @@ def test_special_tokens_read_no_bytes():
     assert lexer.step(lexer.start_state([0, 1]), ord("a")) >= 0
 
 
-def test_bytes_read():
-    lexer = Lexer(make_cfg(("[a-c]x", "é{1,9000}"), {"s": [("[a-c]x",)]}))
-    expected = np.zeros(256, dtype=bool)
-    expected[[*b"abcx", *"é".encode()]] = True
-    assert lexer.bytes_read().tolist() == expected.tolist()
+@settings(max_examples=60)
+@given(lexed_cfgs(), st.sets(st.sampled_from(list(b"abc"))))
+def test_ends_by_some_bytes(cfg, letters):
+    """Against a search from every state of every lexeme's automaton."""
+
+    def reached(automaton, state, letters):
+        found, agenda = {state}, [state]
+        while agenda:
+            here = agenda.pop()
+            new = {automaton.step(here, letter) for letter in letters} - found - {-1}
+            found |= new
+            agenda += new
+        return found
+
+    automata = LexedEarley(cfg).automata.values()
+    expected = all(
+        any(automaton.accepting[end] for end in reached(automaton, state, letters))
+        for automaton in automata
+        for state in reached(automaton, 0, b"abc")
+    )
+    available = np.zeros(256, dtype=bool)
+    available[list(letters)] = True
+    assert Lexer(cfg).ends_by(available) == expected
+
+
+def test_lazy_automata_end_by_all_their_bytes():
+    lexer = Lexer(make_cfg(("a", "é{1,9000}"), {"s": [("a",)]}))
+    available = np.zeros(256, dtype=bool)
+    available[[ord("a"), *"é".encode()]] = True
+    assert lexer.ends_by(available)
+    available["é".encode()[1]] = False
+    assert not lexer.ends_by(available)

@@ -231,6 +231,10 @@ def _wrong_cases() -> list[Case]:
 
 def _grammar_cases() -> list[Case]:
     nested = Grammar('start: "(" start ")" | "a" | "()"\n', label="nested brackets")
+    sums = Grammar('start: start "-" start | /[0-2]+/ | "(" start ")"\n', label="ambiguous sums")
+    balanced = Grammar('start: (r "c")*\nr: "(" r ")" r |\n', label="balanced brackets")
+    counted = Grammar('start: e start "a" | "b"\ne: "c"?\n', label="no more c than a")
+    words = Grammar('start: word | start word\nword: KEY "(" | ID "-"\nKEY: "ab"\nID: /[abc]+/\n', label="words")
     schema = JsonSchema(
         {
             "type": "object",
@@ -242,8 +246,44 @@ def _grammar_cases() -> list[Case]:
     )
     return [
         Case("nested brackets on small", SMALL, nested, (b"a", b"(a)", b"((()))"), _is_nested),
+        Case("ambiguous sums on small", SMALL, sums, (b"0", b"1-20-(2)", b"((0-1)-2)-00"), _is_sum),
+        Case("balanced brackets on small", SMALL, balanced, (b"", b"c", b"()(())c()c"), _is_balanced),
+        Case("no more c than a on small", SMALL, counted, (b"b", b"cbaaa", b"ccbaa"), _has_enough_a),
+        Case("words and a keyword on small", SMALL, words, (b"ab(", b"ab-", b"abc-b-", b"ab(c-ab("), _is_words),
         Case("JSON object on complete", COMPLETE, schema, (b'{"a": 0}', b'{"a": -12}'), _is_object_with_integer),
     ]
+
+
+def _is_sum(text: bytes) -> bool:
+    """Brackets are read from inside out: what stands between two is a sum, and becomes a number."""
+    sum_ = re.compile(rb"[0-2]+(-[0-2]+)*")
+    while (shorter := re.sub(rb"\((%s)\)" % sum_.pattern, b"0", text)) != text:
+        # a bracket beside a digit would make one number of both
+        if re.search(rb"[0-2]\(|\)[0-2(]", text):
+            return False
+        text = shorter
+    return sum_.fullmatch(text) is not None
+
+
+def _is_balanced(text: bytes) -> bool:
+    """Whether brackets are balanced before each c, and nothing is behind the last."""
+    if text and not text.endswith(b"c"):
+        return False
+    for part in text.split(b"c"):
+        while b"()" in part:
+            part = part.replace(b"()", b"")
+        if part:
+            return False
+    return True
+
+
+def _has_enough_a(text: bytes) -> bool:
+    found = re.fullmatch(rb"(c*)b(a*)", text)
+    return found is not None and len(found[1]) <= len(found[2])
+
+
+def _is_words(text: bytes) -> bool:
+    return re.fullmatch(rb"([abc]+-|ab\()+", text) is not None
 
 
 def _is_nested(text: bytes) -> bool:

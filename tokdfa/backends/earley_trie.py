@@ -21,7 +21,9 @@ Options:
 
 Dead ends. Every row can be completed, and every lexer state can reach the end of a lexeme; so if the bytes that are
 tokens by themselves suffice to end every lexeme from every state, there are none. If not, a token is allowed only if a
-search (at most ``max_search`` situations) finds a way from it to an end.
+search (at most ``max_search`` situations) finds a way from it to an end. What is not looked for is a lexeme that can
+swallow all that might follow it: with ``start: /a+/ "a"`` no text is ever complete, though the mask is never empty. The
+lexing rules make such grammars, and llguidance's masks are the same.
 
 Threads: a compiled constraint holds a lock while it makes something new; masks and steps that are kept need none.
 """

@@ -432,7 +432,7 @@ class _Weights:
         share = min(1.0, float((self.ratios * shown).mean()))
         influence = self.ratios * (shown - share)
         error = _standard_error(influence)
-        if holds.any() and not holds.all() and error > 0:
+        if 0 < share < 1 and error**2 > 0:
             effective = share * (1 - share) / error**2
             low = _wilson(share, effective)[0]
             high = _wilson(min(1.0, share + float((self.ratios * cut).mean())), effective)[1]

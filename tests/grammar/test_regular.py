@@ -1,0 +1,111 @@
+"""Regular constraints as grammars: the same masks as the token index, which knows nothing of grammars."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.grammar.lexed_cfgs import mask_of
+from tests.strategies import regex_patterns
+from tokdfa.backends.contract import compare_backends, toy_cases
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import EmptyLanguageError, VocabularyCannotSpell
+from tokdfa.grammar.regular import regular_cfg
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+LETTERS = Vocabulary(
+    [
+        b"a",
+        b"b",
+        b"-",
+        b"\n",
+        b"\xc3",
+        b"\xa9",
+        b"ab",
+        b"a-",
+        b"ba",
+        b"-\xc3",
+        b"aab",
+        b"bb",
+        "éa".encode(),
+        b"--",
+        b"",
+    ],
+    end_tokens=[14],
+)
+
+
+def walk_beside(first, second, steps, rng):
+    """Both masks along one random walk."""
+    for _ in range(steps):
+        found = mask_of(first)
+        assert found == mask_of(second)
+        tokens = [token for token in found if token not in first.vocab.end_token_set]
+        if not tokens:
+            return
+        token = rng.choice(tokens)
+        first.advance(token)
+        second.advance(token)
+
+
+@pytest.mark.parametrize("options", [{}, {"mask": "walk", "memo": False}, {"lexer": "one_byte", "memo_steps": False}])
+def test_any_pattern(options):
+    @settings(max_examples=70)
+    @given(regex_patterns(), st.booleans(), st.randoms(use_true_random=False))
+    def check(pattern, search, rng):
+        regex = Regex(pattern, search=search, ascii_classes=True)
+        refused = []
+        compiled = []
+        for name, given_options in (("token_index", {}), ("earley_trie", options)):
+            try:
+                compiled.append(create_backend(name, LETTERS, **given_options).compile(regex))
+            except (EmptyLanguageError, VocabularyCannotSpell) as error:
+                refused.append(type(error))
+        if refused:
+            assert refused[0] is refused[1]
+            return
+        walk_beside(compiled[0].start(), compiled[1].start(), 5, rng)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in toy_cases() if c.constraint.kind in ("regex", "choice") and c.error is None]
+)
+def test_toys(case):
+    first, second = (create_backend(name, case.vocab) for name in ("earley_trie", "token_index"))
+    assert compare_backends(first, second, case) is None
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        Regex(r'"([^"\\\x00-\x1f]|\\["\\n])*"', label="JSON string"),
+        Regex(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]", label="date"),
+        Regex(r"(\w+ ){3,500}\w+\.", label="words"),
+        Choice(["yes", "no", "not sure", "その他", ""], label="answers"),
+    ],
+    ids=lambda constraint: constraint.name,
+)
+def test_on_a_real_vocabulary(constraint):
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    first, second = (
+        create_backend(n, vocab, **o).compile(constraint)
+        for n, o in (("token_index", {"lazy": True}), ("earley_trie", {}))
+    )
+    rng = random.Random(3)
+    for _ in range(6):
+        walk_beside(first.start(), second.start(), 12, rng)
+
+
+def test_as_a_grammar():
+    cfg = regular_cfg(Regex("a*b?"))
+    assert str(cfg) == "text -> a*b?\ntext -> ε"
+    assert str(regular_cfg(Regex("a*b"))) == "text -> a*b"
+    with pytest.raises(EmptyLanguageError, match="nothing could be generated"):
+        regular_cfg(Regex(r"a[^\s\S]"))

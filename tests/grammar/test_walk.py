@@ -1,0 +1,90 @@
+"""The walk over the trie, with fallbacks alive at its beginning, through growth, and on part of a vocabulary."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.grammar.lexed_cfgs import PATTERNS, make_cfg, run
+from tests.grammar.test_partition import DENSE
+from tests.naive.lexed_earley import LexedEarley
+from tokdfa import mask as masks
+from tokdfa.errors import LimitExceeded
+from tokdfa.grammar.machine import S_ENDS, S_NODES, S_SCANS, Machine
+from tokdfa.grammar.walk import Walker
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+def walked(walker, situation):
+    """The tokens that a walk over the whole trie allows."""
+    walker.words[:] = 0
+    walker.walk_all(situation)
+    allowed = masks.allocate_mask(walker.trie.size + 1)
+    allowed[:] = walker.words.view(np.int32)[: len(allowed)]
+    return [token for token in masks.mask_to_ids(allowed).tolist() if token < walker.trie.size]
+
+
+@settings(max_examples=8)
+@given(st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=4, unique=True), st.integers(0, 1000))
+def test_walks_from_situations_with_fallbacks(patterns, seed):
+    cfg = make_cfg(tuple(patterns), {"s": [(), *(("s", pattern) for pattern in patterns)]})
+    for longest in (True, False):
+        machine, twin = Machine(cfg, longest=longest), LexedEarley(cfg, longest)
+        walker, rng, text = Walker(machine, DENSE.trie), random.Random(seed), b""
+        for _ in range(6):
+            situation = run(machine, machine.start, text)
+            expected = [token for token in range(DENSE.size) if DENSE.token_bytes(token)]
+            expected = [token for token in expected if twin.goes_on(text + DENSE.token_bytes(token))]
+            assert walked(walker, situation) == expected
+            if not expected:
+                break
+            text += DENSE.token_bytes(rng.choice(expected))
+
+
+def test_everything_grows_on_the_way():
+    """A token of 600 brackets makes as many rows in one walk, and 600 lexer states."""
+    deep = [b"(" * size for size in (1, 2, 100, 600)] + [b")" * size for size in (1, 99, 101, 600)] + [b"x" * 600, b"x"]
+    vocab = Vocabulary([*deep, b""], end_tokens=[len(deep)])
+    counted = "x{0,5000}y"
+    cfg = make_cfg((r"\(", r"\)", counted), {"s": [(r"\(", "s", r"\)"), (), (counted,)]})
+    machine = Machine(cfg)
+    walker = Walker(machine, vocab.trie)
+    assert walked(walker, machine.start) == [0, 1, 2, 3, 8, 9]
+    assert machine.rows.row_count > 600
+    assert machine.lexer.state_count > 600
+    assert walked(walker, run(machine, machine.start, b"(" * 100)) == [0, 1, 2, 3, 4, 5, 8, 9]
+    assert walked(walker, machine.start) == [0, 1, 2, 3, 8, 9]
+
+
+def test_a_walk_that_passes_a_limit_can_be_repeated():
+    vocab = Vocabulary([b"(", b")", b"(" * 500, b""], end_tokens=[3])
+    cfg = make_cfg((r"\(", r"\)"), {"s": [(r"\(", "s", r"\)"), ()]})
+    machine = Machine(cfg, max_rows=50)
+    walker = Walker(machine, vocab.trie)
+    for _ in range(2):
+        with pytest.raises(LimitExceeded):
+            walked(walker, machine.start)
+    small = Walker(machine, Vocabulary([b"(", b")", b""], end_tokens=[2]).trie)
+    assert walked(small, machine.start) == [0]
+    assert machine.rows.row_count == 50
+
+
+def test_work_is_counted():
+    machine = Machine(make_cfg(("a", "b"), {"s": [("s", "a"), ("a",)]}))
+    vocab = Vocabulary([b"a", b"aa", b"ab", b"abb", b"b", b""], end_tokens=[5])
+    walker = Walker(machine, vocab.trie)
+    assert walked(walker, machine.start) == [0, 1]
+    assert [machine.counter(which) for which in (S_NODES, S_SCANS)] == [4, 2]
+    ends = machine.counter(S_ENDS)  # what nobody had looked up before is not among them
+    assert walked(walker, machine.start) == [0, 1]
+    assert [machine.counter(which) for which in (S_NODES, S_SCANS)] == [8, 2]
+    assert machine.counter(S_ENDS) - ends == 2
+
+
+def test_an_empty_vocabulary():
+    machine = Machine(make_cfg(("a",), {"s": [("a",)]}))
+    assert walked(Walker(machine, Vocabulary([b"", b""], end_tokens=[1]).trie), machine.start) == []
