@@ -29,6 +29,7 @@ LAYERS = (
     "cli_progress",
     "cli_proper",
     "cli_models",
+    "cli_skew",
     "cli",
 )
 PACKAGE = Path(tokdfa.__file__).parent

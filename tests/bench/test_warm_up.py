@@ -36,6 +36,16 @@ def test_there_is_a_throwaway_constraint_of_every_kind(kind):
     assert constraint.kind == kind
 
 
+def test_the_kind_that_comes_next_is_preferred():
+    class Taker(Fake):
+        kinds: ClassVar[tuple[str, ...]] = ("regex", "grammar")
+
+    backend = Taker(byte_vocabulary())
+    assert [throwaway(backend, kind).kind for kind in ("grammar", "regex", "json_schema", "")] == [
+        *("grammar", "regex", "regex", "regex"),
+    ]
+
+
 def test_none_where_nothing_fits():
     class Unknown(Fake):
         kinds: ClassVar[tuple[str, ...]] = ("poems",)

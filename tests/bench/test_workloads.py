@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from tests.bench.fakes import byte_vocabulary
 from tests.runs.fake_backends import Fake
-from tokdfa.bench.workloads import Forced, RandomWalk, Strings, derive_seed, plan_walks
-from tokdfa.constraint import Choice, Regex
+from tokdfa.bench.workloads import Forced, RandomWalk, Strings, Texts, derive_seed, plan_walks
+from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 TOKENIZER = load_tokenizer("bytes")
@@ -84,6 +84,22 @@ def test_texts_are_encoded_ended_and_judged():
     assert [walk.tokens for walk in walks] == [(*b"yes", END), (*"nö".encode(), END), (END,)]
     assert [walk.inside for walk in walks] == [True, False, False]
     assert all(walk.given and walk.complete for walk in walks)
+
+
+def test_texts_of_a_constraint_are_vouched_for_where_the_oracle_does_not_know():
+    texts, unknown = ["a", "b"], Grammar('start: "a"')
+    assert [walk.inside for walk in plan_walks(Texts(texts=texts), unknown, TOKENIZER, None, 0)] == [True, True]
+    assert [walk.inside for walk in plan_walks(Strings(texts=texts), unknown, TOKENIZER, None, 0)] == [None, None]
+    # what the oracle knows is beyond doubt, and what the tokens spell is what counts
+    assert [walk.inside for walk in plan_walks(Texts(texts=texts), Choice(["a"]), TOKENIZER, None, 0)] == [True, False]
+
+    class Spaced:
+        vocabulary = TOKENIZER.vocabulary
+
+        def encode(self, text):
+            return TOKENIZER.encode(f" {text}")
+
+    assert [walk.inside for walk in plan_walks(Texts(texts=texts), unknown, Spaced(), None, 0)] == [None, None]
 
 
 def test_a_random_walk_needs_a_matcher():

@@ -68,7 +68,7 @@ def test_overview_leaves_out_what_was_not_measured():
 
 
 def test_compile_times_by_constraint(data):
-    table = tables.compile_times(data)
+    table = tables.times_by_constraint(data, "compile")
     assert len(table.rows) == 8
     place = {label: table.columns.index(label) for label in data.labels}
     row = row_of(table, "small", "email")
@@ -79,6 +79,25 @@ def test_compile_times_by_constraint(data):
     url = row_of(table, "small", "url")
     assert url[place["outlines_core"]].text == "wrong refusal"
     assert url[place["token_index"]].detail == ""  # no pair, so no ratio
+
+
+@pytest.mark.parametrize(("name", "of"), [("mask_p50", np.median), ("mask_mean", np.mean)])
+def test_mask_times_by_constraint_are_those_of_numpy(run, data, name, of):
+    table = tables.times_by_constraint(data, name)
+    samples = run.samples().query("measure == 'mask'").groupby("item_id")["ns"].agg(of) * 1e-9
+    line = row_of(table, "large", "email")
+    for label, cell in zip(data.labels, line[2:], strict=True):
+        assert cell.value == pytest.approx(samples[f"large/0/random_walk/{label}"])
+    assert line[2].detail_value == pytest.approx(line[5].value / line[2].value)
+    assert table.rows[0][0].text == "small"
+
+
+def test_times_that_nobody_measured_have_no_table():
+    run = backend_run(FOLDER)
+    run.frames["samples"] = run.frames["samples"].query("measure == 'advance'")
+    names = [table.name for table in tables.build_tables(RunData.read(run))]
+    assert names[:3] == ["overview", "compile", "first_mask"]
+    assert not {"mask_p50", "mask_mean", "mask_p99"} & set(names)
 
 
 def test_mask_percentiles_are_those_of_numpy(run, data):
@@ -125,6 +144,9 @@ def test_headlines_say_ratios_and_failures(data):
     assert sentences[0].startswith(
         "token_index against outlines_core, median of 6 cases (range): compile time 8.0x faster"
     )
+    compared = ("compile time", "median mask time", "mean mask time", "p99 mask time", "retained memory")
+    places = [sentences[0].index(f"{name} ") for name in compared]
+    assert places == sorted(places)
     assert sentences[-1] == "34 of 40 items succeeded; the others: 2 timeout, 2 unsupported, 2 wrong refusal."
     assert len(sentences) == 6
 

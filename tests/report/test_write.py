@@ -45,6 +45,8 @@ def test_markdown_links_to_pictures_that_are_there(written):
     assert titles == [
         "Backends side by side",
         "Compile time by constraint and tokenizer",
+        "Time to first mask by constraint and tokenizer",
+        *(f"{which} mask time by constraint and tokenizer" for which in ("Median", "Mean", "P99")),
         "Mask time: percentiles",
         "Plots",
         "Environment",

@@ -43,6 +43,7 @@ def test_defaults_are_filled_in(tmp_path):
             {
                 **{"label": "ab", "regex": "a|b", "search": False, "ascii_classes": False, "flags": ""},
                 **{"choice": None, "grammar": None, "start": "start", "json_schema": None},
+                "texts": [],
             }
         ],
         "backends": [
@@ -241,6 +242,14 @@ ERRORS = [
     ("- fake", "- fake\nworkloads: [{kind: strings, file: x}]", "workloads[0].file", "there is no file"),
     ("- fake", "- fake\nworkloads: [{kind: strings, file: x, texts: [a]}]", "workloads[0]", "either texts or a file"),
     ("- fake", "- fake\nworkloads: [{kind: forced}, {kind: forced}]", "workloads[1]", "is given twice"),
+    ("- fake", "- fake\nworkloads: [{kind: texts}]", "workloads[0]", "constraint 'ab' has no texts"),
+    ("- fake", "- fake\nworkloads: [{kind: texts, texts: [a]}]", "workloads[0].texts", "take the kind strings"),
+    ("regex: 'a|b'", "grammar_file: x.lark", "constraints[0].grammar_file", "there is no file"),
+    ("regex: 'a|b'", "grammar_file: [x]", "constraints[0].grammar_file", "a file name is expected"),
+    ("regex: 'a|b'", "grammar: 'start: \"a\"', grammar_file: x", "constraints[0].grammar_file", "either grammar or"),
+    ("regex: 'a|b'", "regex: a, texts_file: x", "constraints[0].texts_file", "there is no file"),
+    ("regex: 'a|b'", "regex: a, texts: [], texts_file: x", "constraints[0].texts_file", "either texts or texts_file"),
+    ("regex: 'a|b'", "regex: a, texts: [1]", "constraints[0].texts[0]", "valid string, not 1"),
 ]
 
 
@@ -287,6 +296,33 @@ def test_only_takes_labels_that_are_there(tmp_path, only, where):
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", f"{{file: more.yaml, only: {only}}}"))
     assert caught.value.where == f"constraints[0].{where}"
+
+
+def test_a_grammar_may_be_a_file_and_have_texts(tmp_path):
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "word.lark").write_text('start: "ü"\n', encoding="utf-8")
+    (tmp_path / "inputs" / "word.yaml").write_text("accepted: [ü]\nrefused: [u]\n", encoding="utf-8")
+    entry = "{grammar_file: inputs/word.lark, texts_file: inputs/word.yaml}"
+    text = BASE.replace("{label: ab, regex: 'a|b'}", f"{entry}\n  - {{label: ab, regex: 'a|b', texts: [a, b]}}")
+    config = load(tmp_path, text + "workloads: [{kind: random_walk}, {kind: texts}]\n")
+    word, ab = config.constraints
+    assert (word.label, word.grammar, word.texts) == ("word", 'start: "ü"\n', ["ü"])
+    assert word.build().text == word.grammar
+    assert word.key() == word.model_copy(update={"texts": ["v"], "label": "v"}).key()
+    assert (ab.label, ab.texts) == ("ab", ["a", "b"])
+    shown = {(item.constraint.label, item.workload.label): item.workload for item in expand(config)}
+    assert shown["word", "texts"].texts == ["ü"]
+    assert shown["ab", "texts"].texts == ["a", "b"]
+    assert shown["ab", "random_walk 5x40"].kind == "random_walk"
+    again = load(tmp_path, config.to_yaml(), "resolved.yaml")
+    assert again.model_dump() == config.model_dump()
+    assert again.fingerprint == config.fingerprint
+
+
+def test_texts_of_a_file_are_read_once_for_all_and_checked(tmp_path):
+    (tmp_path / "t.yaml").write_text("accepted: [a, 1]\n")
+    with pytest.raises(ConfigError, match=r"t\.yaml:1: accepted\[1\]: a text is expected, not 1"):
+        load(tmp_path, BASE.replace("regex: 'a|b'", "regex: a, texts_file: t.yaml"))
 
 
 @pytest.mark.parametrize("texts", ["[]", "[a, 1]", "a: b"])
@@ -349,3 +385,34 @@ def test_a_setting_may_be_the_content_of_a_file(tmp_path, dice):
     with pytest.raises(ConfigError, match="there is no file") as caught:
         load(tmp_path, SPECIAL.replace("[1, 2]", "{file: nowhere.yaml}"))
     assert caught.value.where == "settings.grid.file"
+
+
+def test_an_experiment_on_backends_may_measure_special_kinds_beside_them(tmp_path, dice):
+    (tmp_path / "grid.yaml").write_text("[3, 4]")
+    alone = load(tmp_path, BASE)
+    config = load(tmp_path, BASE + "settings: {dice: {sides: 6, grid: {file: grid.yaml}}}")
+    assert config.settings == {"dice": {"sides": 6, "grid": [3, 4]}}
+    *backends, special = expand(config)
+    assert backends == expand(alone)  # nothing changes for them
+    assert (special.kind, special.label, special.settings) == ("dice", "dice", {"sides": 6, "grid": [3, 4]})
+    assert special.tokenizer is special.constraint is special.backend is special.workload is None
+    assert config.fingerprint != alone.fingerprint
+    assert load(tmp_path, config.to_yaml(), "again.yaml").fingerprint == config.fingerprint
+    (other,) = expand(load(tmp_path, BASE + "settings: {dice: {sides: 5}}"))[1:]
+    assert other.item_id != special.item_id
+    assert other.seed == special.seed
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "said"),
+    [
+        ("{dice: {sides: 0}}", "settings.dice", "a die has at least one side"),
+        ("{dice: 3}", "settings.dice", "keys and values are expected"),
+        ("{backends: {}}", "settings", "'backends' is none"),
+        ("{dice: {grid: {file: nowhere.yaml}}}", "settings.dice.grid.file", "there is no file"),
+    ],
+)
+def test_what_is_measured_beside_backends_is_checked(tmp_path, dice, settings, where, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(tmp_path, BASE + f"settings: {settings}")
+    assert caught.value.where == where

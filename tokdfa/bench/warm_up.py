@@ -1,7 +1,8 @@
 """The untimed call before the timed ones: a throw-away constraint, so that no sample pays for what happens only once.
 
 A backend's first compile on a vocabulary may load kernels, build the token trie or fill tables of its engine. That is
-the price of a vocabulary, not of a constraint, so it is paid here.
+the price of a vocabulary, not of a constraint, so it is paid here. Where it is known which kind of constraint comes
+next, the throw-away is of that kind: reading a grammar loads other code than reading a regex.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 LABEL = "warm-up"
 
 
-def warm_up(backend: Backend) -> None:
-    """Compile a throw-away constraint, fill masks and take a token, twice.
+def warm_up(backend: Backend, kind: str = "") -> None:
+    """Compile a throw-away constraint, of this `kind` if the backend takes it, fill masks and take a token, twice.
 
     What goes wrong here is ignored on purpose, panics included: the constraint that is asked for will show it, in a
     place where it is recorded.
     """
-    constraint = throwaway(backend)
+    constraint = throwaway(backend, kind)
     if constraint is None:
         return
     try:
@@ -43,8 +44,11 @@ def warm_up(backend: Backend) -> None:
         return
 
 
-def throwaway(backend: Backend) -> Constraint | None:
-    """A small constraint of the first kind that the backend takes; None if the vocabulary has no plain word."""
+def throwaway(backend: Backend, kind: str = "") -> Constraint | None:
+    """A small constraint of this `kind`, or else of the first kind that the backend takes.
+
+    None if the vocabulary has no plain word.
+    """
     word = _plain_word(backend.vocab)
     if word is None:
         return None
@@ -54,7 +58,8 @@ def throwaway(backend: Backend) -> Constraint | None:
         "grammar": Grammar(f'start: "{word}"+', label=LABEL),
         "json_schema": JsonSchema({"type": "boolean"}, label=LABEL),
     }
-    return next((by_kind[kind] for kind in backend.kinds if kind in by_kind), None)
+    kinds = sorted(backend.kinds, key=lambda taken: taken != kind)
+    return next((by_kind[taken] for taken in kinds if taken in by_kind), None)
 
 
 def _plain_word(vocab: Vocabulary) -> str | None:

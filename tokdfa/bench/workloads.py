@@ -1,7 +1,7 @@
 """Workloads: which tokens are replayed on every contender.
 
 A *walk* is a token sequence, decided once per (tokenizer, constraint, workload, seed) and then replayed on all
-contenders, so that all do the same work. Three kinds:
+contenders, so that all do the same work. Four kinds:
 
 - `RandomWalk`: at each step one of the allowed tokens, all equally likely. On a large vocabulary this visits states
   that a model would rarely choose, which is the point: it is unkind to caches.
@@ -9,6 +9,7 @@ contenders, so that all do the same work. Three kinds:
   engine that skips forced tokens ("fast-forward").
 - `Strings`: given texts, encoded by the tokenizer, then an end token. Texts may lie outside the language; refusing them
   is right.
+- `Texts`: each constraint's own texts, which are known to be in its language; also where no oracle could tell.
 
 Random choices come from `random.Random` seeded by a hash of what they depend on, never from Python's `hash`, so a walk
 is the same on every machine and in every process, whatever ran before it.
@@ -84,8 +85,24 @@ class Strings(_Workload):
         return f"strings {len(self.texts)}"
 
 
-Workload = RandomWalk | Forced | Strings
-WORKLOADS: dict[str, type[Workload]] = {"random_walk": RandomWalk, "strings": Strings, "forced": Forced}
+class Texts(_Workload):
+    """The texts of each constraint, one walk each: `texts` is empty in an experiment and filled in for each item."""
+
+    kind: Literal["texts"] = "texts"
+    texts: list[str] = Field(default_factory=list)
+
+    @property
+    def default_label(self) -> str:
+        return "texts"
+
+
+Workload = RandomWalk | Forced | Strings | Texts
+WORKLOADS: dict[str, type[Workload]] = {
+    "random_walk": RandomWalk,
+    "strings": Strings,
+    "texts": Texts,
+    "forced": Forced,
+}
 
 
 class Encoder(Protocol):
@@ -132,8 +149,9 @@ def plan_walks(
     """The walks of a workload. `start` gives a matcher at the start (not needed for texts); `begin` is called before
     each step, so that a watcher can tell a slow step from a hang. Errors of the matcher are the caller's to handle.
     """
-    if isinstance(workload, Strings):
-        return [_text_walk(text, constraint, tokenizer) for text in workload.texts]
+    if isinstance(workload, Strings | Texts):
+        claimed = isinstance(workload, Texts)
+        return [_text_walk(text, constraint, tokenizer, claimed) for text in workload.texts]
     if start is None:
         raise ValueError(f"a {workload.kind} workload needs a matcher to be decided with")
     walks = []
@@ -167,11 +185,15 @@ def _walk_under_masks(
     return tokens
 
 
-def _text_walk(text: str, constraint: Constraint, tokenizer: Encoder) -> Walk:
+def _text_walk(text: str, constraint: Constraint, tokenizer: Encoder, claimed: bool) -> Walk:
+    """`claimed`: whether somebody vouches for the text, which counts where the oracle does not know."""
     vocab = tokenizer.vocabulary
     tokens = tuple(int(token) for token in tokenizer.encode(text))
     # What counts is what the tokens spell: some tokenizers put a space in front of a text.
-    inside = in_language(constraint, vocab.spell(tokens))
+    spelled = vocab.spell(tokens)
+    inside = in_language(constraint, spelled)
+    if inside is None and claimed and spelled == text.encode():
+        inside = True
     return Walk((*tokens, vocab.end_tokens[0]), inside, complete=True, given=True, proper=True)
 
 

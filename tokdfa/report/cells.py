@@ -102,8 +102,9 @@ def escape_markdown(text: str) -> str:
 
 
 def text_cell(value: object) -> Cell:
-    """A cell for a text."""
-    shown = MISSING if value is None or value == "" else str(value)
+    """A cell for a text; None, NaN and nothing are missing."""
+    is_missing = value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    shown = MISSING if is_missing else str(value)
     return Cell(shown, shown)
 
 

@@ -10,7 +10,7 @@ Only items whose status is ``ok`` enter a comparison; all others are listed as f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -57,7 +57,8 @@ class StoredRun(Protocol):
 class RunData:
     """A run's frames with all the columns that reports read, in the order of the experiment.
 
-    `items` and `samples` have the store's columns (missing ones are added, empty); `results` is as stored.
+    `items` and `samples` have the store's columns (missing ones are added, empty); `results` is as stored. `sections`:
+    what an experiment on backends has measured beside them, special kind -> its data, with its own items and results.
     """
 
     config: Mapping[str, Any]
@@ -65,6 +66,7 @@ class RunData:
     items: pd.DataFrame
     samples: pd.DataFrame
     results: pd.DataFrame
+    sections: Mapping[str, RunData] = field(default_factory=dict)
 
     @classmethod
     def read(cls, run: StoredRun) -> RunData:
@@ -72,7 +74,18 @@ class RunData:
         items = _complete(run.items(), _ITEM_TEXTS, _ITEM_NUMBERS)
         items["label"] = items["label"].where(items["label"].notna(), items["backend"])
         samples = _complete(run.samples(), _SAMPLE_TEXTS, _SAMPLE_NUMBERS)
-        return cls(run.config, run.provenance, items, samples, run.results().reset_index(drop=True))
+        results = run.results().reset_index(drop=True)
+        if run.config.get("kind", "backends") != "backends" or not run.config.get("settings"):
+            return cls(run.config, run.provenance, items, samples, results)
+        of_kind = items["backend"].where(items["tokenizer"].isna())
+        sections = {}
+        for kind, settings in run.config["settings"].items():
+            mine = items[of_kind == kind].reset_index(drop=True)
+            found = results[results["item_id"].isin(mine["item_id"])] if len(results) else results
+            config = {**run.config, "kind": kind, "settings": settings, "reference": ""}
+            sections[kind] = cls(config, run.provenance, mine, samples.iloc[:0], found.reset_index(drop=True))
+        plain = items[~of_kind.isin(sections)].reset_index(drop=True)
+        return cls(run.config, run.provenance, plain, samples, results.iloc[:0], sections)
 
     @property
     def name(self) -> str:
@@ -134,7 +147,10 @@ class RunData:
         cases = self.done[["item_id", "label", *CASE]].copy()
         if metric.source == "samples":
             chosen = self.samples[self.samples["measure"] == metric.column]
-            cases["value"] = cases["item_id"].map(chosen.groupby("item_id")["ns"].quantile(metric.quantile or 0.5))
+            found = chosen.groupby("item_id")["ns"]
+            cases["value"] = cases["item_id"].map(
+                found.mean() if metric.quantile is None else found.quantile(metric.quantile)
+            )
         else:
             cases["value"] = self.done[metric.column]
         cases[CASE] = cases[CASE].astype(object).where(cases[CASE].notna(), "")

@@ -11,7 +11,7 @@ from tokdfa.report.tables import failure_counts
 if TYPE_CHECKING:
     from tokdfa.report.data import RunData
 
-_COMPARED = ("compile", "mask_p50", "memory_retained")
+_COMPARED = ("compile", "mask_p50", "mask_mean", "mask_p99", "memory_retained")
 
 
 def headlines(data: RunData) -> list[str]:

@@ -45,10 +45,10 @@ class Metric:
     """One thing that is measured.
 
     `source` and `column` say where it is stored: a column of the run's items or of its special results, or a measure
-    among its samples (then `quantile`, in 0..1, says which quantile of an item's samples). `unit`: ``s``, ``B``,
-    ``share`` (0..1), ``ratio`` or empty for a count. `better`: which end is better, or neither. `scale` is that of its
-    axis. `factor` takes what is stored to the unit (nanoseconds to seconds: 1e-9). `resolution`: differences below it
-    mean nothing.
+    among its samples (then `quantile`, in 0..1, says which quantile of an item's samples; None is their mean). `unit`:
+    ``s``, ``B``, ``share`` (0..1), ``ratio`` or empty for a count. `better`: which end is better, or neither. `scale`
+    is that of its axis. `factor` takes what is stored to the unit (nanoseconds to seconds: 1e-9). `resolution`:
+    differences below it mean nothing.
     """
 
     name: str
@@ -183,6 +183,15 @@ METRICS: dict[str, Metric] = {
             "first_mask_s",
         ),
         _quantile("mask_p50", "median mask time", "mask", 0.5),
+        Metric(
+            "mask_mean",
+            "mean mask time",
+            "time of filling the mask once; the mean of the item's samples",
+            "s",
+            "samples",
+            "mask",
+            factor=1e-9,
+        ),
         _quantile("mask_p90", "p90 mask time", "mask", 0.9),
         _quantile("mask_p99", "p99 mask time", "mask", 0.99),
         _quantile("mask_max", "maximal mask time", "mask", 1.0),

@@ -38,18 +38,32 @@ if TYPE_CHECKING:
 MAX_LISTED = 40
 #: What the overview shows of each label; a metric that nothing was measured of is left out.
 OVERVIEW = (
-    *("compile", "first_mask", "mask_p50", "mask_p90", "mask_p99", "mask_max", "advance_p50"),
+    *("compile", "first_mask", "mask_p50", "mask_mean", "mask_p90", "mask_p99", "mask_max", "advance_p50"),
     *("memory_peak", "memory_retained"),
 )
 #: What of it is shown where there is little room.
 BRIEF = ("compile", "mask_p50", "memory_retained")
 #: The overview's metrics that also get a column of ratios to the reference.
-WITH_RATIO = ("compile", "first_mask", "mask_p50", "advance_p50", "memory_peak", "memory_retained")
+WITH_RATIO = (
+    *("compile", "first_mask", "mask_p50", "mask_mean", "mask_p99", "advance_p50"),
+    *("memory_peak", "memory_retained"),
+)
+#: The metrics that have a table of their own, by constraint and tokenizer.
+BY_CONSTRAINT = {
+    "compile": "Median of the repeats (and of the workloads, where there are several). The fastest of a row is bold.",
+    "first_mask": "Compile, start and first mask: median of the repeats (and of the workloads).",
+    **dict.fromkeys(
+        ("mask_p50", "mask_mean", "mask_p99"),
+        "Of each item's masks along its walks; of several workloads the median. The fastest of a row is bold.",
+    ),
+}
 
 
 def build_tables(data: RunData) -> list[Table]:
     """The tables of a run that compares backends; those without a row are left out."""
-    built = (overview(data), compile_times(data), mask_percentiles(data), differences(data), failures(data))
+    measured = [name for name in BY_CONSTRAINT if data.case_values(METRICS[name]).notna().to_numpy().any()]
+    places = [times_by_constraint(data, name) for name in BY_CONSTRAINT if name == "compile" or name in measured]
+    built = (overview(data), *places, mask_percentiles(data), differences(data), failures(data))
     return [table for table in built if table.rows]
 
 
@@ -96,9 +110,9 @@ def failure_counts(items: pd.DataFrame) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in ranked)
 
 
-def compile_times(data: RunData) -> Table:
-    """One row per tokenizer and constraint: every label's compile time and its ratio to the reference."""
-    metric = METRICS["compile"]
+def times_by_constraint(data: RunData, name: str) -> Table:
+    """One row per tokenizer and constraint: every label's time (a key of `BY_CONSTRAINT`), and its ratio."""
+    metric = METRICS[name]
     place = ["tokenizer", "constraint"]
     values = data.case_values(metric).groupby(level=place, sort=False).median()
     status = {tuple(entry[:3]): entry[3] for entry in data.failures[[*place, "label", "status"]].to_numpy()}
@@ -113,9 +127,8 @@ def compile_times(data: RunData) -> Table:
             missing = math.isnan(known[label]) and failed is not None
             row.append(status_cell(failed) if missing else number_cell(metric, known[label], best, ratio))
         rows.append(tuple(row))
-    note = "Median of the repeats (and of the workloads, where there are several). The fastest of a row is bold."
-    title = "Compile time by constraint and tokenizer"
-    return Table("compile", title, note, (*place, *data.labels), tuple(rows))
+    title = f"{metric.title[:1].upper()}{metric.title[1:]} by constraint and tokenizer"
+    return Table(name, title, BY_CONSTRAINT[name], (*place, *data.labels), tuple(rows))
 
 
 def mask_percentiles(data: RunData) -> Table:
@@ -159,7 +172,7 @@ def failures(data: RunData) -> Table:
     rows = []
     for where, group in failed.groupby(["label", "constraint", "status", "message"], sort=False, dropna=False):
         label, constraint, status, message = where
-        tokenizers = ", ".join(dict.fromkeys(group["tokenizer"].astype(str)))
+        tokenizers = ", ".join(dict.fromkeys(group["tokenizer"].dropna().astype(str)))
         texts = (label, constraint, readable(status), tokenizers, message)
         rows.append((*map(text_cell, texts), count_cell(len(group))))
     columns = ("backend", "constraint", "kind", "tokenizers", "reason", "items")

@@ -12,6 +12,7 @@ from tokdfa.runs.yaml_source import YamlSource, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     #: The way to a value: keys and list positions.
     Where = tuple[str | int, ...]
@@ -24,12 +25,17 @@ MAX_ENTRIES = 10_000
 
 def read_beside(source: YamlSource, name: Any, where: Where) -> YamlSource:
     """The YAML file called `name`, relative to the folder of `source`."""
+    return read_yaml(path_beside(source, name, where))
+
+
+def path_beside(source: YamlSource, name: Any, where: Where) -> Path:
+    """The path of the file called `name`, relative to the folder of `source`; it exists."""
     if not isinstance(name, str) or not name:
         raise source.error(f"a file name is expected, not {name!r}", where)
     path = source.path.parent / name
     if not path.is_file():
         raise source.error(f"there is no file {path}", where)
-    return read_yaml(path)
+    return path
 
 
 def as_mapping(source: YamlSource, value: Any, where: Where) -> dict[str, Any]:

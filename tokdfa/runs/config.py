@@ -42,11 +42,23 @@ KINDS: dict[str, str | None] = {
     "proper_table2": "tokdfa.bench.proper_table2:run_item",
     "proper_scaling": "tokdfa.bench.proper_scaling:run_item",
     "vegas": "tokdfa.bench.vegas:run_item",
+    "skew": "tokdfa.bench.skew:run_item",
+    "skew_regex": "tokdfa.bench.skew_regex:run_item",
+    "cost_vs_skew": "tokdfa.bench.cost_vs_skew:run_item",
+    "earley_ablation": "tokdfa.bench.earley_ablation:run_item",
+    "slices": "tokdfa.bench.slices:run_item",
+    "intoxication": "tokdfa.bench.intoxication:run_item",
+    "improper_mass": "tokdfa.bench.improper_mass:run_item",
+    "saved_calls_lm": "tokdfa.bench.saved_calls_lm:run_item",
 }
 
 
 class ConstraintEntry(BaseModel):
-    """One constraint: exactly one of `regex`, `choice`, `grammar` (Lark text) and `json_schema`, with its options."""
+    """One constraint: exactly one of `regex`, `choice`, `grammar` (Lark text) and `json_schema`, with its options.
+
+    `texts` are texts of its language, by which the workload ``texts`` and some special kinds drive along. In a file,
+    ``grammar_file`` and ``texts_file`` name files in place of `grammar` and `texts` (`tokdfa.runs.resolve`).
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -59,6 +71,7 @@ class ConstraintEntry(BaseModel):
     grammar: str | None = None
     start: str = "start"
     json_schema: dict[str, Any] | bool | str | None = None
+    texts: list[str] = Field(default_factory=list)
 
     def build(self) -> Constraint:
         """The constraint. Raises OptionError or EmptyLanguageError."""
@@ -73,8 +86,8 @@ class ConstraintEntry(BaseModel):
         raise ConfigError(f"constraint {self.label!r} has none of {', '.join(CONSTRAINT_KEYS)}")
 
     def key(self) -> str:
-        """What its language depends on, as canonical JSON: everything but the label."""
-        return canonical_json(self.model_dump(mode="json", exclude={"label"}, exclude_defaults=True))
+        """What its language depends on, as canonical JSON: everything but the label and the texts."""
+        return canonical_json(self.model_dump(mode="json", exclude={"label", "texts"}, exclude_defaults=True))
 
 
 #: What says which kind of constraint an entry is -> the options that go with it.

@@ -13,7 +13,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.bench.workloads import canonical_json, derive_seed
+from tokdfa.bench.workloads import Texts, canonical_json, derive_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,10 @@ class Group:
 
 
 def expand(config: ExperimentConfig) -> list[Item]:
-    """The items of an experiment, in its order: tokenizers, then constraints, then workloads, then backends."""
+    """The items of an experiment, in its order: tokenizers, then constraints, then workloads, then backends.
+
+    The special kinds that an experiment on backends measures beside them come last, an item each.
+    """
     return [item for group in expand_groups(config) for item in group.items]
 
 
@@ -88,9 +91,14 @@ def expand_groups(config: ExperimentConfig) -> list[Group]:
     backends: Sequence[BackendEntry | None] = config.backends or [None]
     groups: list[Group] = []
     for tokenizer, constraint, workload in itertools.product(tokenizers, constraints, workloads):
+        if isinstance(workload, Texts) and constraint is not None:
+            workload = workload.model_copy(update={"texts": constraint.texts})
         seed = _seed(config, tokenizer, constraint, workload)
         items = tuple(_item(config, tokenizer, constraint, backend, workload, seed) for backend in backends)
         groups.append(Group(_digest([item.item_id for item in items]), len(groups), items))
+    for kind, settings in config.settings.items() if config.kind == "backends" else ():
+        items = (_section_item(config, kind, settings),)
+        groups.append(Group(_digest([items[0].item_id]), len(groups), items))
     return groups
 
 
@@ -109,8 +117,9 @@ def _item(
     workload: Workload | None,
     seed: int,
 ) -> Item:
-    settings = dict(config.settings)
+    settings: dict[str, Any] = {}
     if config.kind != "backends":
+        settings |= config.settings
         settings |= {"tokenizer": tokenizer} if tokenizer else {}
         settings |= constraint.model_dump(mode="json", exclude_defaults=True) if constraint else {}
     identity = {
@@ -130,6 +139,17 @@ def _item(
     }
     item_id = _digest(identity)
     return Item(item_id, config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings)
+
+
+def _section_item(config: ExperimentConfig, kind: str, settings: dict[str, Any]) -> Item:
+    """The item of a special kind that an experiment on backends measures beside them, with settings only."""
+    seed = derive_seed(config.seed, kind, "", "", "")
+    limits = config.limits.model_dump(mode="json")
+    identity = {
+        **{"format": FORMAT, "experiment": config.name, "kind": kind, "limits": limits},
+        **{"settings": settings, "seed": seed},
+    }
+    return Item(_digest(identity), config.name, kind, None, None, None, None, seed, settings)
 
 
 def _digest(value: Any) -> str:

@@ -19,7 +19,7 @@ from tokdfa.bench.limits import OK, Failure, failure_of
 from tokdfa.bench.measure import Contender, Outcome, check_support, measure_compiles, replay
 from tokdfa.bench.memory import measure_memory
 from tokdfa.bench.warm_up import warm_up
-from tokdfa.bench.workloads import Strings, plan_walks
+from tokdfa.bench.workloads import Strings, Texts, plan_walks
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
@@ -177,7 +177,7 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
     for contender in contenders:
         if not contender.dropped:
             board.begin(contender.index, "warm up")
-            warm_up(contender.backend)
+            warm_up(contender.backend, job.constraint.kind)
     timed = {"compile", "first_mask"} & set(job.measures)
     repeats = job.repeats if timed else 1
     measure_compiles(contenders, job.constraint, repeats, board.begin, first_mask="first_mask" in job.measures)
@@ -205,7 +205,7 @@ def _decide_walks(job: GroupJob, tokenizer: Tokenizer, contenders: list[Contende
 
     So the walks visit nothing in advance of the timed masks. If nobody can, everybody fails.
     """
-    if isinstance(job.workload, Strings):
+    if isinstance(job.workload, Strings | Texts):
         return plan_walks(job.workload, job.constraint, tokenizer, None, job.seed)
     last: Failure | None = None
     for contender in contenders:
@@ -240,7 +240,7 @@ def _run_memory(job: MemoryJob, bench: Workbench, board: Board) -> MemoryResult:
     if isinstance(backend, Failure):
         return MemoryResult(failure=backend)
     board.begin(0, "warm up")
-    warm_up(backend)
+    warm_up(backend, job.constraint.kind)
     backend.supports(job.constraint)  # a peer translates the pattern here, which is not its own memory
     try:
         peak, retained = measure_memory(backend, job.constraint, job.walks, lambda: board.begin(0, "memory"))

@@ -17,7 +17,7 @@ from tokdfa.bench.workloads import WORKLOADS, Workload
 from tokdfa.errors import ConfigError, RegexUnsupported, TokdfaError, pip_arguments
 from tokdfa.runs import checks
 from tokdfa.runs.config import CONSTRAINT_KEYS, KINDS, BackendEntry, ConstraintEntry, ExperimentConfig
-from tokdfa.runs.yaml_source import YamlSource, read_yaml
+from tokdfa.runs.yaml_source import YamlSource, read_text, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +44,14 @@ def resolve(path: Path) -> ExperimentConfig:
     checks.require_known(source, ("kind",), "kind of experiment", kind, KINDS)
     _check_keys(source, raw, kind)
     if isinstance(raw.get("settings"), dict):
-        fields["settings"] = {key: _setting(source, key, value) for key, value in raw["settings"].items()}
+        fields["settings"] = _settings(source, raw["settings"], kind)
     fields["tokenizers"] = _tokenizers(source, raw)
     fields["constraints"] = _constraints(source, raw)
     fields["limits"] = checks.as_model(source, Limits, raw.get("limits", {}), ("limits",))
     if kind == "backends":
         fields |= _backend_fields(source, raw)
     config = checks.as_model(source, ExperimentConfig, fields, ())
+    _check_texts(source, config)
     _check_settings(source, config)
     config._source = path
     return config
@@ -62,8 +63,13 @@ def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
         for key in ("tokenizers", "constraints", "backends"):
             if not raw.get(key):
                 raise source.error(f"an experiment on backends needs {key}", (key,))
-        if raw.get("settings"):
-            raise source.error("settings are for special kinds of experiments; this one is on backends", ("settings",))
+        for section in raw["settings"] if isinstance(raw.get("settings"), dict) else ():
+            if KINDS.get(section) is None:
+                raise source.error(
+                    "settings are for special kinds of experiments; one on backends has a section for each kind to "
+                    f"measure beside them, and {section!r} is none",
+                    ("settings",),
+                )
         return
     for key in _BACKEND_KEYS:
         if raw.get(key):
@@ -144,14 +150,14 @@ def _included(source: YamlSource, entry: dict[str, Any], where: Where) -> list[C
 
 
 def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:
-    entry = checks.as_mapping(source, raw, where)
+    entry = _files_read(source, checks.as_mapping(source, raw, where), where)
     given = [key for key in CONSTRAINT_KEYS if key in entry]
     checks.refuse_unknown(source, entry, where, ConstraintEntry.model_fields)
     if len(given) != 1:
         said = f"has {' and '.join(given)}" if given else "says nothing"
         raise source.error(f"a constraint is exactly one of {', '.join(CONSTRAINT_KEYS)}; this one {said}", where)
     for key in entry:
-        if key != "label" and key != given[0] and key not in CONSTRAINT_KEYS[given[0]]:
+        if key not in ("label", "texts", given[0]) and key not in CONSTRAINT_KEYS[given[0]]:
             raise source.error(f"{key} does not go with {given[0]}", (*where, key))
     typed = checks.as_model(source, ConstraintEntry, entry, where)
     try:
@@ -160,6 +166,26 @@ def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:
     except TokdfaError as error:
         raise source.error(str(error), (*where, given[0])) from None
     return typed if typed.label else typed.model_copy(update={"label": constraint.name})
+
+
+def _files_read(source: YamlSource, entry: dict[str, Any], where: Where) -> dict[str, Any]:
+    """`entry` with the contents of ``grammar_file`` and ``texts_file`` in the place of their names.
+
+    A grammar from a file is called after it. A file of texts is a list, or a mapping whose ``accepted`` is one.
+    """
+    entry = dict(entry)
+    for key, target in (("grammar_file", "grammar"), ("texts_file", "texts")):
+        if key not in entry:
+            continue
+        if target in entry:
+            raise source.error(f"give either {target} or {key}", (*where, key))
+        name = entry.pop(key)
+        path = checks.path_beside(source, name, (*where, key))
+        if target == "grammar":
+            entry = {"label": path.stem, **entry, "grammar": read_text(path)}
+        else:
+            entry["texts"] = _texts(source, name, (*where, key))
+    return entry
 
 
 def _parse_pattern(entry: ConstraintEntry) -> None:
@@ -259,12 +285,13 @@ def _workloads(source: YamlSource, raw: dict[str, Any]) -> list[Workload]:
 
 
 def _texts(source: YamlSource, name: Any, where: Where) -> list[str]:
-    """A YAML file holds a list of texts."""
+    """A YAML file holds a list of texts, alone or under the key ``accepted``."""
     included = checks.read_beside(source, name, where)
-    texts = checks.as_list(included, included.data, ())
+    inside: Where = ("accepted",) if isinstance(included.data, dict) and "accepted" in included.data else ()
+    texts = checks.as_list(included, included.data["accepted"] if inside else included.data, inside)
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            raise included.error(f"a text is expected, not {text!r}; quote it", (index,))
+            raise included.error(f"a text is expected, not {text!r}; quote it", (*inside, index))
     if not texts:
         raise source.error(f"{included.path} has no texts", where)
     return texts
@@ -279,22 +306,55 @@ def _measures(source: YamlSource, raw: dict[str, Any]) -> list[str]:
     return [measure for measure in MEASURES if measure in given]
 
 
-def _setting(source: YamlSource, key: Any, value: Any) -> Any:
+def _settings(source: YamlSource, raw: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The settings of a special kind; of an experiment on backends, those of the kinds that it measures beside them."""
+    if kind != "backends":
+        return {key: _setting(source, value, ("settings", key)) for key, value in raw.items()}
+    return {
+        section: {
+            key: _setting(source, value, ("settings", section, key))
+            for key, value in checks.as_mapping(source, settings, ("settings", section)).items()
+        }
+        for section, settings in raw.items()
+    }
+
+
+def _setting(source: YamlSource, value: Any, where: Where) -> Any:
     """A setting; ``{file: NAME}`` stands for what that file, beside the experiment's, holds."""
     if not isinstance(value, dict) or set(value) != {"file"}:
         return value
-    return checks.read_beside(source, value["file"], ("settings", key, "file")).data
+    return checks.read_beside(source, value["file"], (*where, "file")).data
+
+
+def _check_texts(source: YamlSource, config: ExperimentConfig) -> None:
+    """The workload ``texts`` needs texts of every constraint, and has none of its own."""
+    for index, workload in enumerate(config.workloads):
+        if workload.kind == "texts" and workload.texts:
+            raise source.error(
+                "the texts of this workload are those of the constraints; for others take the kind strings",
+                ("workloads", index, "texts"),
+            )
+        for entry in config.constraints if workload.kind == "texts" else ():
+            if not entry.texts:
+                raise source.error(f"constraint {entry.label!r} has no texts", ("workloads", index))
 
 
 def _check_settings(source: YamlSource, config: ExperimentConfig) -> None:
-    """Let a special kind look at its settings."""
-    target = KINDS[config.kind]
-    if target is None:
+    """Let the special kinds look at their settings."""
+    if config.kind != "backends":
+        _check_section(source, config.kind, config.settings, ("settings",))
         return
+    for section, settings in config.settings.items():
+        _check_section(source, section, settings, ("settings", section))
+
+
+def _check_section(source: YamlSource, kind: str, settings: dict[str, Any], where: Where) -> None:
+    target = KINDS[kind]
+    assert target is not None
     module = importlib.import_module(target.partition(":")[0])
     check = getattr(module, "check_settings", None)
     if check is not None:
         try:
-            check(config.settings)
+            check(settings)
         except TokdfaError as error:
-            raise source.error(str(error), ("settings",)) from None
+            raise source.error(str(error), where) from None

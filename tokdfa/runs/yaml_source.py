@@ -65,7 +65,7 @@ def read_yaml(path: Path) -> YamlSource:
     """The content of a YAML file as plain data. Raises ConfigError; bounded time and memory for any file."""
     import yaml
 
-    text = _read_text(path)
+    text = read_text(path)
     try:
         loader = yaml.SafeLoader(text)
         try:
@@ -89,10 +89,11 @@ def read_yaml(path: Path) -> YamlSource:
     return YamlSource(path, data, root)
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The content of a file, at most MAX_FILE_BYTES of UTF-8. Raises ConfigError, which names the file."""
     try:
         if path.is_dir():
-            raise ConfigError("this is a folder, not a YAML file", str(path))
+            raise ConfigError("this is a folder, not a file", str(path))
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
             raise ConfigError(f"{size} bytes is too large for this file (at most {MAX_FILE_BYTES})", str(path))
