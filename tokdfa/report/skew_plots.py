@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from tokdfa.report.data import RunData
 
+
 def build(data: RunData, rows: pd.DataFrame) -> list[Plot]:
     """All plots of rows with at least one engine."""
     named = rows[rows["strategy"] != IDEAL]
