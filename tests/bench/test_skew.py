@@ -133,6 +133,16 @@ def test_failures_are_rows(settings: dict[str, Any]) -> None:
     assert [(row["part"], row["status"]) for row in rows[1:]] == [("strategy", "not_asked")] * 2
 
 
+def test_spellings_need_not_be_followed(settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    short = of_strategy(skew.run_item(settings | {"follow_spellings": False}, 0), "two")
+    for name, row in of_strategy(rows, "two").items():
+        probabilities, exact = (json.loads(one["probabilities"]) for one in (row, short[name]))
+        assert probabilities == pytest.approx(exact, abs=row["unresolved"] + 1e-12)
+        if name != "ideal":
+            assert short[name]["rows"] <= row["rows"]
+            assert short[name]["improper_mass"] is None
+
+
 def test_a_missing_model_is_a_row(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_installed", lambda package: package != "torch")
     first, *others = skew.run_item(settings | {"models": ["smollm2", *settings["models"]], "only": ["two"]}, 0)

@@ -362,3 +362,51 @@ def test_bad_arguments(texts: list[str], limits: dict[str, float], message: str)
     _, model = small()
     with pytest.raises((OptionError, EmptyLanguageError), match=message):
         ideal_distribution(model, (), texts, eos="ignored", **limits)  # type: ignore[arg-type]
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(
+    texts=st.sets(st.text("ab", min_size=1, max_size=5), min_size=2, max_size=4),
+    seed=st.integers(0, 10**6),
+    eos=CONVENTIONS,
+    engine=st.sampled_from([("token_index", {}), ("tokens_dfa", {"mute_literals": True})]),
+)
+def test_spellings_need_not_be_followed(
+    texts: set[str], seed: int, eos: str, engine: tuple[str, dict[str, bool]]
+) -> None:
+    """What is decided is that text's, in all spellings: the same distribution for at most as many rows."""
+    listed = sorted(texts)
+    if eos == "ignored" and any(one != other and other.startswith(one) for one in listed for other in listed):
+        return
+    vocabulary = Vocabulary([b"a", b"b", b"ab", b"ba", b"aa", b""], end_tokens=(5,), special_tokens={5: "<end>"})
+    model = random_table(vocabulary, seed)
+    compiled = compile_constraint(Choice(listed), vocabulary, backend=engine[0], **engine[1])
+    whole = masked_distribution(compiled, model, (0,), listed, eos=eos, tolerance=0)  # type: ignore[arg-type]
+    short = masked_distribution(
+        compiled,
+        model,
+        (0,),
+        listed,
+        eos=eos,
+        tolerance=0,
+        follow_spellings=False,  # type: ignore[arg-type]
+    )
+    assert short.distribution.probabilities == pytest.approx(whole.distribution.probabilities, abs=1e-12)
+    assert short.distribution.unresolved == whole.distribution.unresolved == 0
+    assert short.prefixes <= whole.prefixes
+    assert short.log_mass.lower == -math.inf
+    assert short.log_mass.upper >= whole.log_mass.upper - 1e-12
+    assert math.isnan(short.mean_tokens)
+    assert (short.forced_share, short.improper_mass, short.spellings) == (None, None, ())
+
+
+def test_a_decided_prefix_needs_no_row() -> None:
+    """Two texts that part at their first letter: one row decides, however long they are."""
+    vocabulary = load_tokenizer("bytes").vocabulary
+    texts = ["a" * 40, "b" * 40]
+    compiled = compile_constraint(Choice(texts), vocabulary, backend="token_index")
+    result = masked_distribution(
+        compiled, random_table(vocabulary, 1), (), texts, eos="ignored", follow_spellings=False
+    )
+    assert result.prefixes == 1
+    assert result.distribution.unresolved == 0

@@ -74,7 +74,8 @@ class Settings(BaseModel):
     """The settings of the experiment.
 
     `only`: labels of prompts, all if empty; `min_choices`: prompts with fewer are left out; `limit`: at most so many of
-    these, evenly spread. `eos`, `tolerance` and `max_prefixes` are those of `tokdfa.skew.exact`. `threads`: of torch.
+    these, evenly spread. `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`;
+    without the last an engine's row has no ``improper_mass``, ``mean_tokens``, ``forced_share``. `threads`: of torch.
     `cache_mb`: for the rows of one prompt; it should hold them all (8 V bytes each), see `compare_engines`. `seconds`
     belong below the experiment's limit on an item.
     """
@@ -90,6 +91,7 @@ class Settings(BaseModel):
     eos: Eos = "ignored"
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-3
     max_prefixes: Count = 4_000
+    follow_spellings: bool = True
     threads: Annotated[int, Field(ge=1, le=256)] = 2
     cache_mb: Annotated[float, Field(gt=0)] = 2000.0
     seconds: Annotated[float, Field(gt=0)] = 600.0
@@ -133,7 +135,7 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     if {"tokenizer", "label"} & set(settings):
         raise OptionError("skew takes no tokenizers and no constraints; models and prompts are in its settings")
     typed = check_settings(settings)
-    limits = Limits(typed.eos, typed.tolerance, typed.max_prefixes)
+    limits = Limits(typed.eos, typed.tolerance, typed.max_prefixes, typed.follow_spellings)
     started = time.monotonic()
     rows: list[dict[str, Any]] = []
     for loaded in load_models(typed.models, typed.threads, rows):

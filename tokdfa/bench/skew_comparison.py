@@ -42,11 +42,12 @@ AGREEMENT = 1e-9
 
 @dataclass(frozen=True)
 class Limits:
-    """How far the walks go: see `tokdfa.skew.exact`."""
+    """How far the walks go: see `tokdfa.skew.exact`. `follow_spellings`: those of the engines."""
 
     eos: Eos
     tolerance: float
     max_prefixes: int
+    follow_spellings: bool = True
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,13 @@ def compare_engines(
     The rows that `model` keeps are shared by all; its capacity should hold all rows of a prompt, since a row that is
     computed again may differ by the model's noise (1e-5 in float32), and agreements with it.
     """
-    ideal = _timed(model, lambda: ideal_distribution(model, context, choices, **vars(limits)), IDEAL, "", "all")
+
+    def walk_ideal() -> ExactResult:
+        return ideal_distribution(
+            model, context, choices, eos=limits.eos, tolerance=limits.tolerance, max_prefixes=limits.max_prefixes
+        )
+
+    ideal = _timed(model, walk_ideal, IDEAL, "", "all")
     yield ideal
     if isinstance(ideal.result, Failure):
         return

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -79,7 +79,8 @@ class ExactResult:
     steps followed at which one token only, or only end tokens, may come, None for the ideal distribution, which has no
     masks; with eos="ignored" the end is no step. `improper_mass`: resolved probability of sequences that are not
     proper, so that the true one is between it and it plus the unresolved mass; None if the vocabulary has no tokenizer.
-    `spellings`: one for each text.
+    `spellings`: one for each text. Where spellings were not followed, `mean_tokens` is NaN, `forced_share` and
+    `improper_mass` are None, `spellings` is empty, and `log_mass` has no lower bound.
     """
 
     distribution: Distribution
@@ -122,10 +123,15 @@ def masked_distribution(
     eos: Eos,
     tolerance: float = 1e-6,
     max_prefixes: int = 20_000,
+    follow_spellings: bool = True,
 ) -> ExactResult:
     """Q(s) for each of `texts`: what sampling through the masks of `compiled` gives, renormalised at each step.
 
     `texts` are all texts of the constraint (more do no harm). The matcher starts after `context`, as the model does.
+    With follow_spellings=False a prefix from which one text only can come is not followed: as masks have no dead ends,
+    its mass is that text's, however it is spelled. The distribution is the same for a small part of the rows (an
+    answer is decided at its first letters, and its spellings are many), but nothing is known of the spellings, and
+    masks are not checked beyond such a prefix.
     Raises what `ideal_distribution` raises, and also: ModelError if model and constraint have different vocabularies,
     or if the model gives probability 0 to all that a mask allows; OptionError if the masks admit a text that is not
     among `texts`, as those of an infinite language do (see `tokdfa.skew.estimate` for these), or, with eos="ignored",
@@ -137,7 +143,7 @@ def masked_distribution(
             f"{model.name} has the vocabulary {model.vocabulary!r}, but the constraint was compiled for"
             f" {compiled.vocab!r}; compile it for the model's vocabulary"
         )
-    walk = _MaskedWalk(model, tuple(context), listed, eos, compiled.start(tuple(context)))
+    walk = _MaskedWalk(model, tuple(context), listed, eos, compiled.start(tuple(context)), follow_spellings)
     return walk.run(tolerance, max_prefixes)
 
 
@@ -169,6 +175,8 @@ class _TextTrie:
         self._children: list[dict[int, int]] = [{}]
         #: node -> index of the text that is complete there
         self.complete: dict[int, int] = {}
+        #: node -> index of the one text that is there or goes on from there
+        self.decided: dict[int, int] = {}
         self._following: dict[int, dict[int, int]] = {}
         for index, text in enumerate(texts):
             node = 0
@@ -178,6 +186,16 @@ class _TextTrie:
                     self._children.append({})
                 node = self._children[node][byte]
             self.complete[node] = index
+        self._decide(texts)
+
+    def _decide(self, texts: tuple[bytes, ...]) -> None:
+        seen: dict[int, int] = {}
+        for index, text in enumerate(texts):
+            node = 0
+            for byte in (None, *text):
+                node = node if byte is None else self._children[node][byte]
+                seen[node] = index if node not in seen else -1
+        self.decided = {node: index for node, index in seen.items() if index >= 0}
 
     def following(self, node: int) -> dict[int, int]:
         """token -> node for every token whose bytes lead from `node` into the trie, in order of token."""
@@ -327,10 +345,17 @@ class _MaskedWalk(_Walk):
     """The walk for a masked distribution: what may come is the mask's to say, and the row is renormalised within it."""
 
     def __init__(
-        self, model: LanguageModel, context: tuple[int, ...], texts: tuple[bytes, ...], eos: Eos, matcher: Matcher
+        self,
+        model: LanguageModel,
+        context: tuple[int, ...],
+        texts: tuple[bytes, ...],
+        eos: Eos,
+        matcher: Matcher,
+        follow_spellings: bool,
     ) -> None:
         super().__init__(model, context, texts, eos)
         self._start = matcher
+        self._follow_spellings = follow_spellings
         self._mask = masks.allocate_mask(self._vocabulary.size)
         #: log-probabilities of the steps followed, and of those among them that were forced
         self._steps: list[float] = []
@@ -338,6 +363,27 @@ class _MaskedWalk(_Walk):
 
     def _first_matcher(self) -> Matcher:
         return self._start
+
+    def _settle(self, prefix: _Prefix) -> None:
+        if self._follow_spellings or prefix.node not in self._trie.decided:
+            super()._settle(prefix)
+            return
+        text = self._trie.decided[prefix.node]
+        self._sequences.append(_Sequence(text, prefix.log_q, prefix.log_p, 0, is_proper=False))
+        self._found = float(np.logaddexp(self._found, prefix.log_q))
+
+    def _sum_up(self, max_prefixes: int) -> ExactResult:
+        result = super()._sum_up(max_prefixes)
+        if self._follow_spellings:
+            return result
+        return replace(
+            result,
+            log_mass=Interval(-np.inf, result.log_mass.upper),
+            mean_tokens=float("nan"),
+            forced_share=None,
+            improper_mass=None,
+            spellings=(),
+        )
 
     def _ends_at_once(self, prefix: _Prefix) -> bool:
         matcher = prefix.matcher
