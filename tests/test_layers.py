@@ -18,6 +18,7 @@ LAYERS = (
     "bpe",
     "token_automata",
     "grammar",
+    "pushdown",
     "backends",
     "models",
     "decoding",

@@ -27,6 +27,7 @@ BUILT_IN: dict[str, str] = {
     "direct_merge": "tokdfa.backends.direct_merge:DirectMerge",
     "cartesian_merge": "tokdfa.backends.cartesian_merge:CartesianMerge",
     "earley_trie": "tokdfa.backends.earley_trie:EarleyTrie",
+    "pushdown_trie": "tokdfa.backends.pushdown_trie:PushdownTrie",
     "llguidance": "tokdfa.backends.peers.llguidance_peer:LlguidancePeer",
     "outlines_core": "tokdfa.backends.peers.outlines_core_peer:OutlinesCorePeer",
     "glrmask": "tokdfa.backends.peers.glrmask_peer:GlrmaskPeer",

@@ -1,0 +1,360 @@
+"""Our own engine: a lazily determinised pushdown automaton over bytes, and partitions of the vocabulary.
+
+Strategy (`tokdfa.pushdown` is its page of theory). A constraint is lowered to a byte-level program; rows, the sets of
+places where the program may be, are interned by content and stepped once for each byte. A mask is what the texts alive
+in a row allow by themselves, known once for a vocabulary, and a walk over the little that is left of its trie.
+
+Options:
+
+- ``lexer``, for grammars: ``longest`` is maximal munch, as Lark means it; ``any`` takes every way to cut the text into
+  lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
+- ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
+  trie is walked.
+- ``memo``: keep the mask of a row once made.
+- ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
+- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`; ``lookahead`` as there.
+
+Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
+alive read their tokens again (0.05 to 0.5 µs a byte) and go on; nobody notices but by the time it takes. One text that
+fills the tables alone is refused by LimitExceeded.
+
+Dead ends: as in `tokdfa.backends.earley_trie`.
+
+Threads: what is made is made under the lock of the vocabulary's pool; kept masks and steps need none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.live_search import LiveSearch
+from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
+from tokdfa.backends.proper_filter import ProperFilter, all_texts
+from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
+from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
+from tokdfa.pushdown.machine import Machine, MachineFull
+from tokdfa.pushdown.pool import Pool, pool_of
+from tokdfa.pushdown.steps import run_known_kernel
+from tokdfa.vocabulary.walk import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tokdfa.backends.base import Matcher, Support
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.pushdown.form import Form
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
+INT32 = np.dtype(np.int32)
+
+ResultT = TypeVar("ResultT")
+
+
+class PushdownTrie(Backend):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "pushdown_trie"
+    summary: ClassVar[str] = "lazily determinised pushdown automaton over bytes, with partitions (ours)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar")
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
+        Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
+        Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
+        Option("memo", bool, True, "keep the mask of a row once made"),
+        Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
+        Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
+        Option("lookahead", int, 1, "tokens looked ahead with proper grammars", minimum=1, maximum=8),
+        Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
+        Option("max_search", int, 20_000, "limit on rows searched for a way to an end", minimum=1),
+        Option("table_mb", int, 64, "rows and stacks kept, in MB", minimum=1),
+        Option("mask_mb", int, 64, "masks kept, in MB", minimum=1),
+    )
+
+    @property
+    def token_language(self) -> Literal["all", "proper"]:
+        return "proper" if self.settings["proper"] else "all"
+
+    def supports(self, constraint: Constraint) -> Support:
+        if self.settings["proper"] and self.vocab.tokenizer is None:
+            return NO_TOKENIZER
+        return super().supports(constraint)
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        from tokdfa.constraint import Grammar
+        from tokdfa.pushdown.lower import lower_grammar, lower_regular
+
+        phases = Phases()
+        if isinstance(constraint, Grammar):
+            from tokdfa.grammar.lark_reader import read_lark
+
+            with phases.measure("parse"):
+                cfg = read_lark(constraint.text, constraint.start)
+            with phases.measure("lower"):
+                form = lower_grammar(cfg, longest=self.settings["lexer"] == "longest")
+        else:
+            with phases.measure("lower"):
+                form = lower_regular(constraint)
+        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases)
+        if not self.settings["proper"]:
+            return compiled
+        from tokdfa.backends.cartesian_merge import CartesianMerge
+
+        regular = not isinstance(constraint, Grammar)
+        with phases.measure("proper"):
+            assert self.vocab.tokenizer is not None
+            inner = constraint if regular else all_texts(self.vocab.tokenizer)
+            proper = CartesianMerge(self.vocab).compile(inner)
+        return ProperPushdown(compiled, proper, 0 if regular else self.settings["lookahead"])
+
+
+class Epoch:
+    """A machine, and what was found out about its rows."""
+
+    def __init__(self, compiled: CompiledPushdown, machine: Machine) -> None:
+        self.machine = machine
+        self.masks = MaskCache(compiled.mask_limit)
+        self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
+
+
+class CompiledPushdown(CompiledConstraint):
+    """The form of a constraint, and the machine that runs it."""
+
+    def __init__(
+        self, constraint: Constraint, vocab: Vocabulary, form: Form, settings: dict[str, Any], phases: Phases
+    ) -> None:
+        super().__init__(constraint, vocab, PushdownTrie.name)
+        self.form, self.settings, self.phases = form, settings, phases
+        self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
+        self.keeps_masks: bool = settings["memo"]
+        self.pool = pool_of(vocab) if settings["shared"] else Pool(vocab)
+        self.lock = self.pool.lock
+        with phases.measure("tables"):
+            self.filler = self.pool.filler(settings["partition"], settings["subtrees"])
+            self.epoch = self._new_epoch()
+        self._token_sets = self._special_tokens()
+        self.complete = self.epoch.machine.is_spelled
+        self.sizes = self._sizes()
+        if not self.complete and not self.epoch.live.is_live(0):
+            raise VocabularyCannotSpell(
+                f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
+            )
+
+    def _new_epoch(self) -> Epoch:
+        machine = Machine(self.form, self.pool, self.settings["max_row_items"], self.settings["table_mb"] << 20)
+        return Epoch(self, machine)
+
+    def _special_tokens(self) -> dict[int, set[int]]:
+        """Special token -> the token sets of the form that it is in."""
+        if not self.form.token_sets:
+            return {}
+        from tokdfa.grammar.special import resolve
+
+        found: dict[int, set[int]] = {}
+        for number, tokens in enumerate(self.form.token_sets):
+            for token in resolve(tokens, self.vocab).tolist():
+                found.setdefault(token, set()).add(number)
+        return found
+
+    def _sizes(self) -> dict[str, int]:
+        machine = self.epoch.machine
+        return {
+            "instructions": len(self.form.code),
+            "texts": len(self.form.texts),
+            "rows": machine.row_count,
+            "stacks": machine.stack_count,
+            "bytes": machine.nbytes,
+        }
+
+    def renew(self, full: Epoch) -> None:
+        """Begin new tables in place of full ones; matchers that have those keep them until they move."""
+        with self.lock:
+            if self.epoch is full:
+                self.epoch = self._new_epoch()
+
+    def work(self) -> dict[str, int]:
+        """Totals of the work done, by name, since the tables were begun."""
+        meta = self.epoch.machine.meta
+        return {
+            "nodes_visited": int(meta[M_NODES]),
+            "rows_closed": int(meta[M_CLOSED]),
+            "rows": self.epoch.machine.row_count,
+            "stacks": self.epoch.machine.stack_count,
+            "partitions": self.pool.partitions.made,
+        }
+
+    def start(self, context: Sequence[int] = ()) -> PushdownMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return PushdownMatcher(self)
+
+    def step(self, epoch: Epoch, row: int, token: int) -> int:
+        """The row after a token that is no end token, -1 if it is not allowed. Raises MachineFull."""
+        machine, vocab = epoch.machine, self.vocab
+        begin, end = int(vocab.offsets[token]), int(vocab.offsets[token + 1])
+        with self.lock:
+            if end > begin:
+                found = machine.run(row, vocab.byte_data, begin, end)
+            elif token in self._token_sets:
+                found = machine.take(row, self._token_sets[token])
+            else:
+                return -1
+            return found if found < 0 or self.complete or epoch.live.is_live(found) else -1
+
+    def targets(self, epoch: Epoch, row: int) -> list[int]:
+        """The rows that tokens lead to, dead ends among them."""
+        machine, vocab = epoch.machine, self.vocab
+        words = self.filler.fill(machine, row).copy()
+        tokens = masks.mask_to_ids(words).tolist()
+        found = [
+            machine.run(row, vocab.byte_data, int(vocab.offsets[token]), int(vocab.offsets[token + 1]))
+            for token in tokens
+        ]
+        for token, sets in self._token_sets.items():
+            del token
+            found.append(machine.take(row, sets))
+        return [target for target in dict.fromkeys(found) if target >= 0]
+
+    def fill(self, epoch: Epoch, row: int, out: Mask) -> None:
+        """Write the mask of a row, and keep it. Raises MachineFull."""
+        machine = epoch.machine
+        with self.lock:
+            out[:] = self.filler.fill(machine, row)
+            if not self.complete:
+                for token in masks.mask_to_ids(out).tolist():
+                    if self.step(epoch, row, token) < 0:
+                        masks.clear_token(out, token)
+            if self._token_sets:
+                allowed = machine.token_sets(row)
+                for token, sets in self._token_sets.items():
+                    if not sets.isdisjoint(allowed) and self.step(epoch, row, token) >= 0:
+                        masks.set_token(out, token)
+            if machine.can_end(row):
+                for token in self.vocab.end_tokens:
+                    masks.set_token(out, token)
+            if self.keeps_masks:
+                epoch.masks.keep(row, out)
+
+
+class PushdownMatcher(StateMatcher[int]):
+    """A matcher whose state is the number of a row; its tokens are kept in case the tables are begun anew."""
+
+    def __init__(self, compiled: CompiledPushdown) -> None:
+        super().__init__(compiled.vocab, 0)
+        self._compiled = compiled
+        self._tokens: list[int] = []
+        self._shape = (masks.mask_words(compiled.vocab.size),)
+        self._offsets, self._data = compiled.vocab.offsets, compiled.vocab.byte_data
+        self._simple = compiled.complete
+        self._use(compiled.epoch)
+
+    def _use(self, epoch: Epoch) -> None:
+        self._epoch, self._machine = epoch, epoch.machine
+        self._narrow, self._wide = epoch.masks.narrow, epoch.masks.wide
+
+    def fill_mask(self, out: Mask) -> None:
+        # kept masks, with as little Python as possible; everything else goes the usual way
+        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
+            tokens = self._narrow.get(self.state)
+            if tokens is not None:
+                _write_tokens_kernel(tokens, out)
+                return
+            packed = self._wide.get(self.state)
+            if packed is not None:
+                np.copyto(out, packed)
+                return
+        self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
+
+    def advance(self, token: int) -> None:
+        self._retry(lambda: super(PushdownMatcher, self).advance(token))
+        self._tokens.append(token)
+
+    def allows(self, token: int) -> bool:
+        return self._retry(lambda: super(PushdownMatcher, self).allows(token))
+
+    def can_end(self) -> bool:
+        return self._retry(lambda: super(PushdownMatcher, self).can_end())
+
+    def rollback(self, count: int) -> None:
+        super().rollback(count)
+        if count:
+            del self._tokens[-count:]
+
+    def fork(self) -> PushdownMatcher:
+        twin = super().fork()
+        assert isinstance(twin, PushdownMatcher)
+        twin._tokens = self._tokens.copy()
+        return twin
+
+    def _retry(self, do: Callable[[], ResultT]) -> ResultT:
+        """What `do` returns; if the tables are full, move to new ones and do it again."""
+        try:
+            return do()
+        except MachineFull:
+            self._move()
+        try:
+            return do()
+        except MachineFull as full:
+            raise LimitExceeded(
+                "one text fills the tables of the constraint by itself; raise table_mb", limit="table_mb",
+                value=self._compiled.settings["table_mb"],
+            ) from full  # fmt: skip
+
+    def _move(self) -> None:
+        """Read all tokens again in the newest tables."""
+        self._compiled.renew(self._epoch)
+        self._use(self._compiled.epoch)
+        tokens = self._tokens
+        self.state, self._history, self._tokens = 0, [], []
+        try:
+            for token in tokens:
+                super().advance(token)
+        except MachineFull as full:
+            raise LimitExceeded(
+                "one text fills the tables of the constraint by itself; raise table_mb", limit="table_mb",
+                value=self._compiled.settings["table_mb"],
+            ) from full  # fmt: skip
+        self._tokens = tokens
+
+    def _step(self, state: int, token: int) -> int | None:
+        if self._simple:
+            known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
+            if known != UNKNOWN:
+                return None if known < 0 else known
+        target = self._compiled.step(self._epoch, state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        with self._compiled.lock:
+            return self._machine.can_end(state)
+
+    def _fill(self, state: int, out: Mask) -> None:
+        before = self._compiled.work()
+        self._compiled.fill(self._epoch, state, out)
+        for name, total in self._compiled.work().items():
+            self.counters[name] = self.counters.get(name, 0) + total - before[name]
+        self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
+
+    def _fork_empty(self) -> PushdownMatcher:
+        twin = PushdownMatcher(self._compiled)
+        twin._use(self._epoch)
+        return twin
+
+
+class ProperPushdown(CompiledConstraint):
+    """The machine of a constraint, and the automaton of proper sequences beside it."""
+
+    def __init__(self, plain: CompiledPushdown, proper: CompiledConstraint, lookahead: int) -> None:
+        super().__init__(plain.constraint, plain.vocab, PushdownTrie.name)
+        self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
+        self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
+
+    def start(self, context: Sequence[int] = ()) -> Matcher:
+        """A matcher before the first token; `context` says where the first piece began."""
+        proper = self.proper.start(context)
+        assert isinstance(proper, StateMatcher)
+        return ProperFilter(self.plain.start(), proper, self.lookahead)

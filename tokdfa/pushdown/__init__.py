@@ -1,0 +1,11 @@
+"""Our own engine: a lazily determinised pushdown automaton over bytes.
+
+A constraint is lowered to a small byte-level program (`form`, `lower`). Its texts are automata that all constraints of
+a vocabulary share (`pool`). The machine follows all readings of a text at once: a *row* is the set of places where the
+program may be, interned by content (`rows`), and what is still owed after the current call is a *return stack* that
+rows share (`stacks`). Rows and their transitions are made when they are first needed, so a matcher's state is one
+number. A mask is what the texts that are alive allow by themselves (`partition`), and a walk over what is left of the
+token trie (`fill`).
+
+Reading order: `form`, `lower`, `pool`, `stacks`, `rows`, `machine`, `partition`, `fill`, `store`.
+"""

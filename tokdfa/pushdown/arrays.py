@@ -1,0 +1,123 @@
+"""What the kernels of the machine take: the arrays of one machine, and those of the pool it reads from.
+
+Machine (`MachineArrays`), all int32 unless said otherwise:
+
+- program: ``code`` (instructions, 3), ``alternatives``, ``entries``;
+- stacks: ``stack_begin`` (stacks + 1), ``entry_place``, ``entry_rest``: the entries of each return stack;
+  ``group_stack``, ``group_begin``, ``group_content``: groups of stacks that contain each other; two hash tables;
+- rows: ``kernel_items`` int64 and ``kernel_begin``, ``live_items`` int64 and ``live_begin``, ``live_end``: see
+  `tokdfa.pushdown.rows`; ``row_flags`` uint8; ``row_fallback``, ``row_ended``; ``transitions`` flat, row x 256;
+- scratch: for closures, stacks and walks;
+- ``meta`` int64: the counts, limits and counters named here.
+
+Kernels never write past an array. They return a status; `tokdfa.pushdown.machine.Machine.supply` does what it asks for
+(more room, a row of a lazy automaton, a partition), and the kernel is called again from the start: what it has made
+is found again, and nothing is ever half made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokdfa.jit import Struct, StructType, kernel, register_struct
+
+#: Status: fine; what is lacking.
+OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PARTITION, NEEDS_CHAIN = range(8)
+
+#: Indices into `meta`: stacks, entries, groups, their content, rows, kernel items, live items made so far; the stamp of
+#: the last closure; whether the longest match rules; the text that is skipped or -1; what NEEDS_POOL and
+#: NEEDS_PARTITION ask for (a state; a place of the trie); limit on the items of a row; counters: nodes visited by
+#: walks, rows closed.
+# fmt: off
+(
+    M_STACKS, M_ENTRIES, M_GROUPS, M_CONTENT, M_ROWS, M_KERNEL, M_LIVE, M_STAMP, M_LONGEST, M_SKIP, M_STATE, M_PLACE,
+    M_MAX_ITEMS, M_NODES, M_CLOSED, M_USED,
+) = range(16)
+# fmt: on
+
+#: An item is 63 bits: place, state and stack. Its state is 0 where nothing of a text was read.
+STACK_BITS, STATE_BITS, PLACE_BITS = 22, 21, 20
+STACK_MASK, STATE_MASK = (1 << STACK_BITS) - 1, (1 << STATE_BITS) - 1
+PLACE_SHIFT = STACK_BITS + STATE_BITS
+
+# fmt: off
+MACHINE_FIELDS = (
+    "code", "alternatives", "entries",
+    "stack_begin", "entry_place", "entry_rest", "stack_slots", "group_stack", "group_begin", "group_content",
+    "group_slots",
+    "kernel_items", "kernel_begin", "live_items", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended",
+    "transitions", "row_slots",
+    "work", "seen_keys", "seen_stamps", "frame_state", "callers", "pairs", "found", "todo", "chain", "meta",
+)
+# fmt: on
+
+
+class MachineArrays(Struct):
+    """What kernels take: MACHINE_FIELDS."""
+
+
+@register_struct(MachineArrays, MACHINE_FIELDS)
+class MachineType(StructType):
+    """numba's type of MachineArrays."""
+
+
+# fmt: off
+POOL_FIELDS = (
+    "transitions", "flags", "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
+)
+# fmt: on
+
+
+class PoolArrays(Struct):
+    """What kernels take: POOL_FIELDS."""
+
+
+@register_struct(PoolArrays, POOL_FIELDS)
+class PoolType(StructType):
+    """numba's type of PoolArrays."""
+
+
+def gather_machine(owner: Any) -> Any:
+    """The struct of a machine's arrays, which are attributes of `owner`. 0.1 ms the first time, then 10 µs."""
+    return _make_machine(*(getattr(owner, name) for name in MACHINE_FIELDS))
+
+
+@kernel
+def _make_machine(  # type: ignore[no-untyped-def]
+    code, alternatives, entries, stack_begin, entry_place, entry_rest, stack_slots, group_stack, group_begin,
+    group_content, group_slots, kernel_items, kernel_begin, live_items, live_begin, live_end, row_flags, row_fallback,
+    row_ended, transitions, row_slots, work, seen_keys, seen_stamps, frame_state, callers, pairs, found, todo, chain,
+    meta,
+):  # fmt: skip
+    return MachineArrays(
+        code, alternatives, entries, stack_begin, entry_place, entry_rest, stack_slots, group_stack, group_begin,
+        group_content, group_slots, kernel_items, kernel_begin, live_items, live_begin, live_end, row_flags,
+        row_fallback, row_ended, transitions, row_slots, work, seen_keys, seen_stamps, frame_state, callers, pairs,
+        found, todo, chain, meta,
+    )  # fmt: skip
+
+
+@kernel
+def make_pool(  # type: ignore[no-untyped-def]
+    transitions, flags, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
+):
+    """The struct of a pool's arrays."""
+    return PoolArrays(transitions, flags, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes)
+
+
+@kernel
+def pack_item(place, state, stack):  # type: ignore[no-untyped-def]
+    """An item as one number."""
+    return np.int64(place) << PLACE_SHIFT | np.int64(state) << STACK_BITS | np.int64(stack)
+
+
+@kernel
+def hash_words(words, begin, end):  # type: ignore[no-untyped-def]
+    """A hash of words[begin:end], integers of any width; non-negative int64."""
+    value = np.uint64(0x9E3779B97F4A7C15)
+    for k in range(begin, end):
+        value = (value ^ np.uint64(words[k])) * np.uint64(0xFF51AFD7ED558CCD)
+        value ^= value >> np.uint64(32)
+    return np.int64(value >> np.uint64(1))

@@ -1,0 +1,169 @@
+"""The mask of a row: what its wide states allow inside, and a walk over the rest of the trie.
+
+The walk keeps the row at each depth of the trie in a stack, so going back costs nothing; a byte is one look-up where it
+was read before. A node with more than `SUBTREE` descendants whose row has a wide state is put off: its partition is
+taken, and the rest of what is below it is walked on its own. Where several items are wide, the smallest rest is walked:
+a token outside of it is inside one of them.
+
+With `use_partitions` false the whole trie is walked: the plain version, for comparison.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.jit import kernel
+from tokdfa.pushdown.arrays import (
+    M_NODES,
+    M_PLACE,
+    M_STATE,
+    NEEDS_PARTITION,
+    OK,
+    STACK_BITS,
+    STATE_MASK,
+)
+from tokdfa.pushdown.closure import close_row
+from tokdfa.pushdown.partition import find_partition
+from tokdfa.pushdown.rows import ROW_WIDE, WIDE
+from tokdfa.pushdown.steps import step_row
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.walk import UNKNOWN
+
+if TYPE_CHECKING:
+    from tokdfa.pushdown.machine import Machine
+    from tokdfa.vocabulary.trie import TokenTrie
+
+#: A node with more descendants than this is worth a partition of its own.
+SUBTREE = 400
+
+
+class Filler:
+    """Fills masks for machines over one vocabulary. Not thread-safe: the pool's lock is held."""
+
+    def __init__(self, trie: TokenTrie, use_partitions: bool = True, use_subtrees: bool = True) -> None:
+        self.trie = trie
+        self.subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
+        self.use_partitions = use_partitions
+        #: uint32: the mask, and a word for the spare token.
+        self.words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
+        self._rows: npt.NDArray[np.int32] = np.zeros(trie.depth_limit + 2, dtype=np.int32)
+        self._later: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+
+    def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
+        """The tokens that may be read from a row: int32 words, valid until the next call; no end or special tokens."""
+        while True:
+            status = _fill_kernel(
+                row, self.use_partitions, self.subtree, len(self.trie.nodes), self.words, self._rows, self._later,
+                machine.arrays, machine.pool.arrays,
+            )  # fmt: skip
+            if status == OK:
+                break
+            if status == NEEDS_LATER:
+                self._later = np.zeros((2 * len(self._later), 2), dtype=np.int32)
+            else:
+                machine.supply(status)
+        size = self.trie.size
+        words = self.words[: (size + 31) // 32].view(np.int32)
+        if size & 31:
+            words[-1] &= np.int32((1 << (size & 31)) - 1)  # the spare bit
+        return words
+
+
+#: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
+NEEDS_LATER = 100
+
+
+@kernel
+def _take_inside(part, words, pool):  # type: ignore[no-untyped-def]
+    """Set the tokens of a partition that stay inside."""
+    dense = pool.part_dense[part]
+    if dense >= 0:
+        for k in range(len(words)):
+            words[k] |= pool.dense[dense, k]
+        return
+    for k in range(pool.part_ids[part, 0], pool.part_ids[part, 1]):
+        token = pool.ids[k]
+        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@kernel
+def _begin_place(place, row, words, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the partition whose rest is to be walked from a wide row at a place), once what is inside is set."""
+    best, least = np.int64(-1), np.int64(1) << 40
+    last = np.int64(-1)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
+        if state == last or not pool.flags[state] & WIDE:
+            continue
+        last = state
+        part = find_partition(place, state, pool)
+        if part < 0:
+            machine.meta[M_PLACE], machine.meta[M_STATE] = place, state
+            return NEEDS_PARTITION, best
+        _take_inside(part, words, pool)
+        size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
+        if size < least:
+            best, least = part, size
+    return OK, best
+
+
+@kernel
+def _fill_kernel(  # type: ignore[no-untyped-def]
+    start, use_partitions, subtree, node_count, words, rows, later, machine, pool
+):
+    """Write the mask of row `start`. A status; whatever it is, calling again begins anew."""
+    one, depth_mask = np.uint64(1), np.uint64((1 << DEPTH_BITS) - 1)
+    nodes = pool.nodes
+    words[:] = 0
+    later[0, 0], later[0, 1] = 0, start
+    waiting = 1
+    visited = np.int64(0)
+    while waiting > 0:
+        waiting -= 1
+        place, row = np.int64(later[waiting, 0]), np.int64(later[waiting, 1])
+        status = close_row(row, machine, pool)
+        if status != OK:
+            return status
+        here, stop, base = np.uint64(0), np.uint64(node_count), np.uint64(0)
+        if use_partitions and machine.row_flags[row] & ROW_WIDE:
+            status, part = _begin_place(place, row, words, machine, pool)
+            if status != OK:
+                return status
+            here, stop = np.uint64(pool.part_nodes[part, 0]), np.uint64(pool.part_nodes[part, 1])
+            base = here
+        rows[0] = row
+        while here < stop:
+            node = nodes[here]
+            depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
+            before = np.int64(rows[depth])
+            byte = np.int64(node & np.uint64(0xFF))
+            target = np.int64(machine.transitions[before * 256 + byte])
+            visited += 1
+            if target == UNKNOWN:
+                status, target = step_row(before, byte, machine, pool)
+                if status != OK:
+                    return status
+            following = base + ((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+            if target < 0:
+                here = following
+                continue
+            token = node >> np.uint64(TOKEN_SHIFT)
+            words[token >> np.uint64(5)] |= np.uint32(1) << np.uint32(token & np.uint64(31))
+            if np.int64(following - here) > subtree:
+                status = close_row(target, machine, pool)
+                if status != OK:
+                    return status
+                if machine.row_flags[target] & ROW_WIDE:
+                    if waiting >= len(later):
+                        return NEEDS_LATER
+                    later[waiting, 0], later[waiting, 1] = here + one, target
+                    waiting += 1
+                    here = following
+                    continue
+            rows[depth + 1] = target
+            here += one
+    machine.meta[M_NODES] += visited
+    return OK

@@ -1,0 +1,307 @@
+"""The machine of one compiled constraint: its program, and the stacks and rows made so far.
+
+Row 0 is the one before the first byte. Rows are named by numbers, and nothing is ever dropped while a machine lives: a
+constraint whose machine has become too large (`max_bytes`) starts a new one, see `tokdfa.backends.pushdown_trie`.
+
+Not thread-safe: every method that may make something holds the lock of the pool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.errors import LimitExceeded
+from tokdfa.pushdown import arrays as a
+from tokdfa.pushdown.arrays import gather_machine
+from tokdfa.pushdown.closure import close_kernel
+from tokdfa.pushdown.form import FIRST, OPERATION, SECOND, TOKEN
+from tokdfa.pushdown.longest import end_kernel
+from tokdfa.pushdown.rows import (
+    OPEN,
+    ROW_ACCEPTS,
+    ROW_MIDDLE,
+    ROW_TOKENS,
+    add_found_kernel,
+    intern_kernel,
+    rehash_rows_kernel,
+)
+from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, fill_slots_kernel, rehash_stacks_kernel
+from tokdfa.pushdown.steps import run_kernel
+
+if TYPE_CHECKING:
+    from tokdfa.pushdown.form import Form
+    from tokdfa.pushdown.pool import Pool
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+#: Items have 20 bits for a place.
+MAX_PLACES = (1 << a.PLACE_BITS) - 1
+#: Links of a chain of fallbacks at most.
+MAX_CHAIN = 100_000
+
+
+class MachineFull(LimitExceeded):
+    """The machine has reached `max_bytes`; a matcher then moves to a new one, so users do not see it."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(
+            f"the rows and stacks of the constraint take more than {max_bytes >> 20} MB; raise table_mb",
+            limit="table_mb",
+            value=max_bytes >> 20,
+        )
+
+
+class Machine:
+    """See the module's docstring. `max_items` bounds the items of one row, `max_bytes` all tables together."""
+
+    def __init__(self, form: Form, pool: Pool, max_items: int = 200_000, max_bytes: int = 64 << 20) -> None:
+        self.form, self.pool, self.max_items, self.max_bytes = form, pool, max_items, max_bytes
+        if len(form.code) > MAX_PLACES or len(form.entries) > MAX_PLACES:
+            raise LimitExceeded(
+                f"the constraint needs {len(form.code)} instructions; at most {MAX_PLACES} fit. Split it, or write long"
+                " lists of alternatives as one terminal",
+                limit="instructions",
+                value=MAX_PLACES,
+            )
+        with pool.lock:
+            self.code, self.is_spelled = pool.link(form)
+            self._allocate()
+            self._start()
+
+    def _allocate(self) -> None:
+        form, room = self.form, 32
+        self.alternatives, self.entries = form.alternatives, form.entries
+        self.stack_begin: Int32 = np.zeros(room, dtype=np.int32)
+        self.entry_place: Int32 = np.zeros(room, dtype=np.int32)
+        self.entry_rest: Int32 = np.zeros(room, dtype=np.int32)
+        self.stack_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
+        self.group_stack: Int32 = np.zeros(room, dtype=np.int32)
+        self.group_begin: Int32 = np.zeros(room, dtype=np.int32)
+        self.group_content: Int64 = np.zeros(4 * room, dtype=np.int64)
+        self.group_slots: Int32 = np.full(2 * room, -1, dtype=np.int32)
+        self.kernel_items: Int64 = np.zeros(2 * room, dtype=np.int64)
+        self.kernel_begin: Int32 = np.zeros(room, dtype=np.int32)
+        self.live_items: Int64 = np.zeros(4 * room, dtype=np.int64)
+        self.live_begin: Int32 = np.zeros(room, dtype=np.int32)
+        self.live_end: Int32 = np.zeros(room, dtype=np.int32)
+        self.row_flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
+        self.row_fallback: Int32 = np.zeros(room, dtype=np.int32)
+        self.row_ended: Int32 = np.zeros(room, dtype=np.int32)
+        self.transitions: Int32 = np.empty(room * 256, dtype=np.int32)
+        self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
+        self.frame_state: Int32 = np.zeros((len(form.entries), FRAME_COLUMNS), dtype=np.int32)
+        self.meta: Int64 = np.zeros(16, dtype=np.int64)
+        self.meta[a.M_STACKS] = 1
+        self.meta[[a.M_LONGEST, a.M_SKIP, a.M_MAX_ITEMS]] = form.longest, form.skip, self.max_items
+        self.chain: Int32 = np.zeros(16, dtype=np.int32)
+        self._allocate_scratch(64)
+        self.arrays = gather_machine(self)
+
+    def _allocate_scratch(self, room: int) -> None:
+        self.scratch_room = room
+        self.work: Int32 = np.zeros((room, 3), dtype=np.int32)
+        self.seen_keys: npt.NDArray[np.uint64] = np.zeros(4 * room, dtype=np.uint64)
+        self.seen_stamps: Int64 = np.zeros(4 * room, dtype=np.int64)
+        self.callers: Int32 = np.zeros((room, 3), dtype=np.int32)
+        self.pairs: Int64 = np.zeros(2 * room, dtype=np.int64)
+        self.found: Int64 = np.zeros(2 * room, dtype=np.int64)
+        self.todo: Int32 = np.zeros((max(room, 2 * len(self.form.entries) + 8), 4), dtype=np.int32)
+
+    def _start(self) -> None:
+        if add_found_kernel(self.form.start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
+            raise AssertionError("a machine without rows has no room for its first one")
+
+    # Questions.
+
+    @property
+    def row_count(self) -> int:
+        """Rows made so far."""
+        return int(self.meta[a.M_ROWS])
+
+    @property
+    def stack_count(self) -> int:
+        """Return stacks made so far."""
+        return int(self.meta[a.M_STACKS])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all tables in bytes, but for those of the pool."""
+        return sum(getattr(self, name).nbytes for name in a.MACHINE_FIELDS)
+
+    def run(self, row: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
+        """The row after the bytes ``data[begin:end]``, or -1. O(bytes) where they were read before."""
+        while True:
+            found = int(run_kernel(row, data, begin, end, self.arrays, self.pool.arrays))
+            if found > -10:
+                return found
+            self.supply(-10 - found)
+
+    def step(self, row: int, byte: int) -> int:
+        """The row after a byte, or -1."""
+        return self.run(row, np.array([byte], dtype=np.uint8), 0, 1)
+
+    def run_text(self, text: bytes, row: int = 0) -> int:
+        """The row after a text, or -1."""
+        return self.run(row, np.frombuffer(text, dtype=np.uint8), 0, len(text))
+
+    def border(self, row: int) -> int:
+        """The row in which the next lexeme may begin: `row` itself, or with longest match what follows it; or -1."""
+        while row >= 0 and self.row_flags[row] & ROW_MIDDLE:
+            found = int(end_kernel(row, self.arrays, self.pool.arrays))
+            if found <= -10:
+                self.supply(-10 - found)
+                continue
+            if found >= 0:
+                return found
+            row = int(self.row_fallback[row])
+        return row
+
+    def can_end(self, row: int) -> bool:
+        """Whether the text so far is complete."""
+        border = self.border(row)
+        if border < 0:
+            return False
+        self.close(border)
+        return bool(self.row_flags[border] & ROW_ACCEPTS)
+
+    def close(self, row: int) -> None:
+        """Make sure that a row's live items are known."""
+        while self.live_end[row] == OPEN:
+            status = int(close_kernel(row, self.arrays, self.pool.arrays))
+            if status != a.OK:
+                self.supply(status)
+
+    def items(self, row: int) -> list[tuple[int, int, int]]:
+        """(place, state, stack) of each live item of a row."""
+        self.close(row)
+        packed = self.live_items[self.live_begin[row] : self.live_end[row]].tolist()
+        return [(item >> a.PLACE_SHIFT, item >> a.STACK_BITS & a.STATE_MASK, item & a.STACK_MASK) for item in packed]
+
+    def stack(self, number: int) -> list[tuple[int, int]]:
+        """(place to return to, rest) of each entry of a stack."""
+        begin, end = self.stack_begin[number : number + 2].tolist()
+        return list(zip(self.entry_place[begin:end].tolist(), self.entry_rest[begin:end].tolist(), strict=True))
+
+    def token_sets(self, row: int) -> set[int]:
+        """The sets of special tokens that may be taken in a row."""
+        border = self.border(row)
+        if border < 0:
+            return set()
+        self.close(border)
+        if not self.row_flags[border] & ROW_TOKENS:
+            return set()
+        places = [place for place, _, _ in self.items(border)]
+        return {int(self.code[place, FIRST]) for place in places if self.code[place, OPERATION] == TOKEN}
+
+    def take(self, row: int, token_sets: set[int]) -> int:
+        """The row after a special token that is in these sets, or -1."""
+        border = self.border(row)
+        if border < 0:
+            return -1
+        following = [
+            (int(self.code[place, SECOND]), stack)
+            for place, _, stack in self.items(border)
+            if self.code[place, OPERATION] == TOKEN and int(self.code[place, FIRST]) in token_sets
+        ]
+        if not following:
+            return -1
+        while len(following) > len(self.found):
+            self.supply(a.NEEDS_SCRATCH)
+        while True:
+            for count, (place, stack) in enumerate(following):
+                add_found_kernel(place, stack, count, self.arrays)
+            found = int(intern_kernel(len(following), self.arrays))
+            if found > -10:
+                return found
+            self.supply(-10 - found)
+
+    # Growth.
+
+    def supply(self, status: int) -> None:
+        """Do what a kernel asked for. Raises LimitExceeded or MachineFull."""
+        if status == a.NEEDS_POOL:
+            self.pool.fill_row(int(self.meta[a.M_STATE]))
+            return
+        if status == a.NEEDS_PARTITION:
+            self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]))
+            return
+        if status == a.NEEDS_ITEMS:
+            raise LimitExceeded(
+                f"the text may be read in more than {self.max_items} ways at once; make the grammar less ambiguous, or"
+                " raise max_row_items",
+                limit="max_row_items",
+                value=self.max_items,
+            )
+        if status == a.NEEDS_SCRATCH:
+            if self.scratch_room > 8 * self.max_items + 1_000_000:
+                self.supply(a.NEEDS_ITEMS)
+            self._allocate_scratch(2 * self.scratch_room)
+        elif status == a.NEEDS_CHAIN:
+            if len(self.chain) > MAX_CHAIN:
+                raise LimitExceeded(
+                    f"the text may be cut into lexemes in more than {MAX_CHAIN} ways at once, because terminals that"
+                    " have matched may yet match more; make them end sooner, or use lexer=any",
+                    limit="max_chain",
+                    value=MAX_CHAIN,
+                )
+            self.chain = np.zeros(2 * len(self.chain), dtype=np.int32)
+        elif self.nbytes > self.max_bytes:
+            raise MachineFull(self.max_bytes)
+        elif status == a.NEEDS_STACKS:
+            self._grow_stacks()
+        else:
+            self._grow_rows()
+        self.arrays = gather_machine(self)
+
+    def _grow_stacks(self) -> None:
+        stacks, entries, groups, content = (
+            int(self.meta[which]) for which in (a.M_STACKS, a.M_ENTRIES, a.M_GROUPS, a.M_CONTENT)
+        )
+        if stacks >= a.STACK_MASK:
+            raise MachineFull(self.max_bytes)
+        widest = len(self.pairs)
+        self.stack_begin = _grown(self.stack_begin, stacks + len(self.todo))
+        self.entry_place = _grown(self.entry_place, entries + widest)
+        self.entry_rest = _grown(self.entry_rest, entries + widest)
+        self.group_stack, self.group_begin = _grown(self.group_stack, groups + 1), _grown(self.group_begin, groups + 2)
+        self.group_content = _grown(self.group_content, content + widest)
+        self.stack_slots = np.full(_power(4 * len(self.stack_begin)), -1, dtype=np.int32)
+        rehash_stacks_kernel(self.stack_slots, self.entry_place, self.entry_rest, self.stack_begin, stacks)
+        self.group_slots = np.full(_power(4 * len(self.group_begin)), -1, dtype=np.int32)
+        fill_slots_kernel(self.group_slots, self.group_content, self.group_begin, groups)
+
+    def _grow_rows(self) -> None:
+        rows, kernel, live = (int(self.meta[which]) for which in (a.M_ROWS, a.M_KERNEL, a.M_LIVE))
+        widest = len(self.found)
+        if 2 * rows + 4 > len(self.row_flags):
+            for name in ("kernel_begin", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended"):
+                setattr(self, name, _grown(getattr(self, name), 2 * rows + 4))
+            transitions = np.empty(len(self.row_flags) * 256, dtype=np.int32)
+            transitions[: rows * 256] = self.transitions[: rows * 256]
+            self.transitions = transitions
+        if kernel + widest > len(self.kernel_items):
+            self.kernel_items = _grown(self.kernel_items, kernel + widest)
+        if live + widest > len(self.live_items):
+            self.live_items = _grown(self.live_items, live + widest)
+        self.row_slots = np.full(_power(4 * len(self.row_flags)), -1, dtype=np.int32)
+        rehash_rows_kernel(
+            self.row_slots, self.kernel_items, self.kernel_begin, self.row_flags, self.row_fallback, rows
+        )
+
+
+def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    """`array` with at least `room` places, and twice as many as before if it has to grow."""
+    if room <= len(array) // 2:
+        return array
+    grown = np.zeros(max(room, 2 * len(array)), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _power(least: int) -> int:
+    """The next power of two."""
+    return 1 << (least - 1).bit_length()

@@ -1,0 +1,220 @@
+"""Partitions of the vocabulary by a state of an automaton: what stays inside its text, and a trie of the rest.
+
+Whatever else may be read in a row: if one of its texts reads a token to its end and stays alive, the token is allowed.
+These tokens depend on the text's state alone, so they are found once for all rows and constraints of a vocabulary. The
+mask of a row is what its wide states allow inside, and a walk over the trie of the remaining tokens from that row.
+In a JSON string 123,000 of Llama 3's 128,000 tokens are inside, and the trie of the rest has a few thousand nodes.
+
+The same is done for subtrees: where the walk comes to a node with many descendants in a row that has a wide state
+(after the quote that opens a string, after a blank), it takes the partition of what is below that node. A partition is
+therefore known by a *place* of the trie (0: all of it; else a node's number and one) and a state.
+
+Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
+its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
+``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
+``part_nodes`` begin and end of its rest in ``nodes``.
+
+Source: 000's slices with what is contained in a lexeme; XGrammar's split of the vocabulary by context-independence.
+Here it is exact, and no split is chosen in advance. Cost: one walk of the automaton over the place, 1 to 3 ns a node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.jit import kernel
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.walk import UNKNOWN
+
+if TYPE_CHECKING:
+    from tokdfa.vocabulary.trie import TokenTrie
+
+#: Partitions of more tokens inside than this are kept as words, others as a list.
+DENSE = 1_024
+#: The rests may take so many nodes beside the vocabulary's, and so many partitions may be kept as words; then all are
+#: dropped and made anew.
+MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
+
+
+class Partitions:
+    """The partitions made so far, in arrays that kernels read. Not thread-safe: the pool's lock is held."""
+
+    def __init__(self, trie: TokenTrie) -> None:
+        self.trie = trie
+        self.words = trie.size // 32 + 1
+        self._clear()
+        #: Partitions made, those dropped included.
+        self.made = 0
+
+    def _clear(self) -> None:
+        self.count = self.dense_count = self.id_count = 0
+        self.node_count = len(self.trie.nodes)
+        self.part_keys: npt.NDArray[np.int64] = np.full(256, -1, dtype=np.int64)
+        self.part_slots: npt.NDArray[np.int32] = np.full(256, -1, dtype=np.int32)
+        self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
+        self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self.dense: npt.NDArray[np.uint32] = np.zeros((4, self.words), dtype=np.uint32)
+        self.ids: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
+        self.nodes: npt.NDArray[np.uint64] = np.concatenate([self.trie.nodes, np.zeros(4096, dtype=np.uint64)])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays in bytes."""
+        kept = (self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes)
+        return sum(array.nbytes for array in (*kept, self.dense, self.ids, self.nodes))
+
+    def extent(self, place: int) -> tuple[int, int]:
+        """The nodes below a place of the trie, as a range of ``nodes``."""
+        if place == 0:
+            return 0, len(self.trie.nodes)
+        node = place - 1
+        base = self.base_of(node)
+        return node + 1, base + (int(self.nodes[node]) >> NEXT_SHIFT & MAX_NODES)
+
+    def base_of(self, node: int) -> int:
+        """Where the trie that a node belongs to begins."""
+        if node < len(self.trie.nodes):
+            return 0
+        begins = self.part_nodes[: self.count, 0]
+        return int(begins[np.searchsorted(begins, node, side="right") - 1])
+
+    def divide(self, place: int, state: int, transitions: npt.NDArray[np.int32]) -> int:
+        """Make the partition of a place by a state; -1, or the state whose row in `transitions` is lacking."""
+        begin, end = self.extent(place)
+        size = end - begin
+        if self.node_count + size > len(self.trie.nodes) + MAX_REST_NODES or self.dense_count > MAX_DENSE:
+            self._clear()
+            if place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
+                return -1
+        words = np.zeros(self.words, dtype=np.uint32)
+        rest = np.empty(size, dtype=np.uint64)
+        stack = np.zeros(self.trie.depth_limit + 2, dtype=np.int32)
+        path = np.zeros((self.trie.depth_limit + 2, 2), dtype=np.int64)
+        kept, lacking = _divide_kernel(
+            self.nodes, begin, end, state, transitions, self.trie.size, words, rest, stack, path
+        )
+        if lacking >= 0:
+            return int(lacking)
+        self._keep(place, state, words, rest[:kept])
+        return -1
+
+    def _keep(self, place: int, state: int, words: npt.NDArray[np.uint32], rest: npt.NDArray[np.uint64]) -> None:
+        self._make_room(len(rest))
+        number = self.count
+        inside = np.unpackbits(words.view(np.uint8), bitorder="little")
+        if int(inside.sum()) > DENSE:
+            self.dense[self.dense_count] = words
+            self.part_dense[number] = self.dense_count
+            self.part_ids[number] = 0
+            self.dense_count += 1
+        else:
+            tokens = np.flatnonzero(inside).astype(np.int32)
+            self.part_dense[number] = -1
+            self.part_ids[number] = self.id_count, self.id_count + len(tokens)
+            self.ids[self.id_count : self.id_count + len(tokens)] = tokens
+            self.id_count += len(tokens)
+        self.part_nodes[number] = self.node_count, self.node_count + len(rest)
+        self.nodes[self.node_count : self.node_count + len(rest)] = rest
+        self.node_count += len(rest)
+        self.count += 1
+        self.made += 1
+        _enter_kernel(self.part_keys, self.part_slots, place << 21 | state, number)
+
+    def _make_room(self, nodes: int) -> None:
+        if self.node_count + nodes > len(self.nodes):
+            self.nodes = np.concatenate([self.nodes, np.zeros(max(nodes, len(self.nodes) // 2), dtype=np.uint64)])
+        if self.id_count + DENSE > len(self.ids):
+            self.ids = np.concatenate([self.ids, np.zeros(len(self.ids) + DENSE, dtype=np.int32)])
+        if self.dense_count == len(self.dense):
+            self.dense = np.concatenate([self.dense, np.zeros_like(self.dense)])
+        if self.count == len(self.part_dense):
+            self.part_dense = np.concatenate([self.part_dense, np.zeros_like(self.part_dense)])
+            self.part_ids = np.concatenate([self.part_ids, np.zeros_like(self.part_ids)])
+            self.part_nodes = np.concatenate([self.part_nodes, np.zeros_like(self.part_nodes)])
+            keys, slots = self.part_keys, self.part_slots
+            self.part_keys = np.full(2 * len(keys), -1, dtype=np.int64)
+            self.part_slots = np.full(2 * len(slots), -1, dtype=np.int32)
+            for key, number in zip(keys[keys >= 0].tolist(), slots[keys >= 0].tolist(), strict=True):
+                _enter_kernel(self.part_keys, self.part_slots, key, number)
+
+
+@kernel
+def _hash_key(key):  # type: ignore[no-untyped-def]
+    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24))
+
+
+@kernel
+def _enter_kernel(keys, slots, key, number):  # type: ignore[no-untyped-def]
+    """Enter a partition into a hash table that has room."""
+    mask = len(keys) - 1
+    slot = _hash_key(key) & mask
+    while keys[slot] >= 0:
+        slot = (slot + 1) & mask
+    keys[slot], slots[slot] = key, number
+
+
+@kernel
+def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
+    """The number of a partition, or -1."""
+    key = np.int64(place) << 21 | np.int64(state)
+    mask = len(pool.part_keys) - 1
+    slot = _hash_key(key) & mask
+    while pool.part_keys[slot] >= 0:
+        if pool.part_keys[slot] == key:
+            return np.int64(pool.part_slots[slot])
+        slot = (slot + 1) & mask
+    return np.int64(-1)
+
+
+@kernel
+def _divide_kernel(nodes, begin, end, state, transitions, spare, words, rest, stack, path):  # type: ignore[no-untyped-def]
+    """(nodes written to `rest`, the state whose row is lacking or -1). `words` get the tokens that stay inside.
+
+    `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. `path`: by
+    depth, the node on the way and its number in `rest`, -1 if it is not written yet.
+    """
+    low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
+    kept = np.int64(0)
+    stack[0] = state
+    if begin >= end:
+        return kept, np.int64(-1)
+    base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
+    open_depth = np.int64(0)  # path[:open_depth] are the nodes above
+    for here in range(begin, end):
+        node = nodes[here]
+        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask) - base
+        for level in range(depth, open_depth):
+            if path[level, 1] >= 0:
+                rest[path[level, 1]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
+        open_depth = depth + 1
+        path[depth, 0], path[depth, 1] = here, -1
+        before = np.int64(stack[depth])
+        target = np.int64(-1)
+        if before >= 0:
+            target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
+            if target == UNKNOWN:
+                return kept, before
+        stack[depth + 1] = target
+        token = np.int64(node >> np.uint64(TOKEN_SHIFT))
+        if token == spare:
+            continue
+        if target >= 0:
+            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            continue
+        for level in range(depth + 1):
+            if path[level, 1] < 0:
+                source = nodes[path[level, 0]]
+                label = np.uint64(token) if level == depth else np.uint64(spare)
+                rest[kept] = (
+                    (source & low_byte) | np.uint64(level) << np.uint64(DEPTH_SHIFT) | label << np.uint64(TOKEN_SHIFT)
+                )
+                path[level, 1] = kept
+                kept += 1
+    for level in range(open_depth):
+        if path[level, 1] >= 0:
+            rest[path[level, 1]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
+    return kept, np.int64(-1)

@@ -1,0 +1,206 @@
+"""The automata that all constraints of a vocabulary share, as one table.
+
+A state of the pool is a number; state 0 stands for "before the first byte" and is nowhere else. Automata are found by
+their key, so a fresh grammar with strings and numbers like those of the last one builds no automaton, and finds the
+partitions of their states (`tokdfa.pushdown.partition`), too. Small automata are explicit and minimal. Large ones
+(counters up to 100,000) are lazy: their states get numbers when they are met and rows when they are read.
+
+Layout: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8, by state: may end
+(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST). A full table of 256 columns
+costs 1 kB a state and saves the look-up of a byte class at each step.
+
+Threads: `lock` is held by whoever makes something new, in the pool or in a machine that reads from it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.automata.dfa import Dfa
+from tokdfa.errors import LimitExceeded
+from tokdfa.pushdown.arrays import POOL_FIELDS, make_pool
+from tokdfa.pushdown.fill import Filler
+from tokdfa.pushdown.form import FIRST, OPERATION, TEXT
+from tokdfa.pushdown.partition import Partitions
+from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+
+if TYPE_CHECKING:
+    from tokdfa.pushdown.form import Form, Text
+    from tokdfa.regex.lazy_dfa import LazyDfa
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+Int32 = npt.NDArray[np.int32]
+
+#: A state that reads at least so many different bytes is wide: its partition pays.
+WIDE_BYTES = 32
+#: Items have 21 bits for a state.
+MAX_STATES = (1 << 21) - 1
+#: Past so many bytes of automata and partitions a vocabulary gets a new pool for constraints to come.
+POOL_LIMIT = 256 << 20
+
+_pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()
+_pools_lock = threading.Lock()
+
+
+def pool_of(vocab: Vocabulary) -> Pool:
+    """The pool that new constraints of a vocabulary share. A full one is left to the constraints that have it."""
+    with _pools_lock:
+        pool = _pools.get(vocab)
+        if pool is None or pool.nbytes > POOL_LIMIT:
+            pool = _pools[vocab] = Pool(vocab)
+        return pool
+
+
+class Pool:
+    """See the module's docstring."""
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        self.lock = threading.RLock()
+        room = 64
+        self.transitions: Int32 = np.full(room * 256, UNKNOWN, dtype=np.int32)
+        self.flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
+        self.state_count = 1
+        #: bool, shape (256,): the bytes that are tokens by themselves.
+        self._available = vocab.single_byte_tokens
+        self._starts: dict[tuple[bytes, bool], int] = {}
+        self._spelled: dict[int, bool] = {}
+        self._lazy_of: dict[int, tuple[LazyDfa, int, bool]] = {}  # state -> (its automaton, state there, shortest)
+        self._lazy_numbers: dict[tuple[int, int, bool], int] = {}  # (id of the automaton, state there, shortest)
+        self.partitions = Partitions(vocab.trie)
+        self._arrays: Any = None
+        self._fillers: dict[tuple[bool, bool], Filler] = {}
+
+    def filler(self, use_partitions: bool, use_subtrees: bool) -> Filler:
+        """What fills masks over this vocabulary in this way; made once."""
+        key = use_partitions, use_subtrees
+        if key not in self._fillers:
+            self._fillers[key] = Filler(self.partitions.trie, *key)
+        return self._fillers[key]
+
+    @property
+    def arrays(self) -> Any:
+        """What kernels take; made again after every change."""
+        if self._arrays is None:
+            parts = self.partitions
+            self._arrays = make_pool(self.transitions, self.flags, *(getattr(parts, name) for name in POOL_FIELDS[2:]))
+        return self._arrays
+
+    def divide(self, place: int, state: int) -> None:
+        """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs."""
+        while (lacking := self.partitions.divide(place, state, self.transitions)) >= 0:
+            self.fill_row(lacking)
+        self._arrays = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the tables in bytes."""
+        return self.transitions.nbytes + self.flags.nbytes + self.partitions.nbytes
+
+    def link(self, form: Form) -> tuple[Int32, bool]:
+        """The form's code with states of this pool in place of text numbers, and whether the vocabulary spells it all.
+
+        int32, shape (instructions, 3). The second: every state can reach an end by bytes that are tokens themselves.
+        Raises what making an automaton raises, and LimitExceeded.
+        """
+        starts = np.array([self.start_of(text) for text in form.texts], dtype=np.int32)
+        code = form.code.copy()
+        reads = code[:, OPERATION] == TEXT
+        code[reads, FIRST] = starts[code[reads, FIRST]]
+        return code, all(self._spelled[start] for start in starts.tolist())
+
+    def start_of(self, text: Text) -> int:
+        """The state in which a text begins; its automaton is made if no equal text was linked before."""
+        key = text.key, text.lazy
+        found = self._starts.get(key)
+        if found is None:
+            automaton = text.make()
+            if isinstance(automaton, Dfa):
+                found = self._add(automaton, text.lazy)
+            else:
+                found = self._number(automaton, 0, text.lazy)
+                self._spelled[found] = not (automaton.bytes_read & ~self._available).any()
+            self._starts[key] = found
+        return found
+
+    def _add(self, automaton: Dfa, shortest: bool) -> int:
+        """Enter an explicit automaton without dead states; its start."""
+        first, count = self.state_count, automaton.state_count
+        self._make_room(first + count)
+        self._arrays = None
+        columns = automaton.transitions[:, automaton.byte_class]
+        if shortest:
+            columns = np.where(automaton.accepting[:, None], DEAD, columns)
+        live = columns >= 0
+        self.transitions[first * 256 : (first + count) * 256] = np.where(live, columns + first, DEAD).ravel()
+        self.flags[first : first + count] = _flags(automaton.accepting, live) | (SHORTEST if shortest else 0)
+        self.state_count += count
+        self._spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
+        return first + automaton.start
+
+    def _spells(self, columns: Int32, accepting: npt.NDArray[np.bool_]) -> bool:
+        """Whether every state can reach an end by bytes that are tokens by themselves."""
+        if self._available.all():
+            return True
+        usable = columns[:, self._available]
+        ends = accepting.copy()
+        while True:
+            reached = ends | (ends[usable] & (usable >= 0)).any(axis=1)
+            if (reached == ends).all():
+                return bool(ends.all())
+            ends = reached
+
+    def _number(self, automaton: LazyDfa, state: int, shortest: bool) -> int:
+        """The number of a state of a lazy automaton; a new one has no row yet."""
+        key = id(automaton), state, shortest
+        found = self._lazy_numbers.get(key)
+        if found is None:
+            found = self._lazy_numbers[key] = self.state_count
+            self._make_room(found + 1)
+            self.state_count += 1
+            self._lazy_of[found] = automaton, state, shortest
+            self.flags[found] = (ACCEPTS if automaton.accepting[state] else 0) | (SHORTEST if shortest else 0)
+            if shortest and automaton.accepting[state]:
+                self.transitions[found * 256 : found * 256 + 256] = DEAD
+                self.flags[found] |= ENDS
+        return found
+
+    def fill_row(self, state: int) -> None:
+        """Make the transitions of a state of a lazy automaton. Raises LimitExceeded."""
+        automaton, there, shortest = self._lazy_of[state]
+        row = there * automaton.class_count
+        automaton.fill_row(row)
+        targets = automaton.transitions[row : row + automaton.class_count].tolist()
+        numbers = [
+            self._number(automaton, target // automaton.class_count, shortest) if target >= 0 else DEAD
+            for target in targets
+        ]
+        columns = np.array(numbers, dtype=np.int32)[automaton.byte_class]
+        self.transitions[state * 256 : state * 256 + 256] = columns
+        self.flags[state] |= _flags(np.zeros(1, dtype=np.bool_), columns[None] >= 0)[0]
+
+    def _make_room(self, states: int) -> None:
+        if states > MAX_STATES:
+            raise LimitExceeded(
+                f"the automata of this vocabulary's constraints have more than {MAX_STATES} states; lower repeats",
+                limit="max_states",
+                value=MAX_STATES,
+            )
+        room = len(self.flags)
+        if states > room:
+            self._arrays = None
+            more = max(states, 2 * room) - room
+            self.transitions = np.concatenate([self.transitions, np.full(more * 256, UNKNOWN, dtype=np.int32)])
+            self.flags = np.concatenate([self.flags, np.zeros(more, dtype=np.uint8)])
+
+
+def _flags(accepting: npt.NDArray[np.bool_], live: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """uint8, shape (states,): the flags of states; `live`: bool, shape (states, 256), where transitions lead on."""
+    counts = live.sum(axis=1)
+    flags = np.where(accepting, ACCEPTS, 0) | np.where(counts == 0, ENDS, 0) | np.where(counts >= WIDE_BYTES, WIDE, 0)
+    return flags.astype(np.uint8)

@@ -1,0 +1,69 @@
+"""A form as text for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.pushdown.form import ANY, CALL, OPERATION, RETURN, RETURN_PLACE, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tokdfa.pushdown.form import Form
+
+
+def format_form(form: Form) -> str:
+    """Frame by frame, one instruction a line: its place, what it does, and where it goes on. O(instructions).
+
+    Where an instruction goes on with the next line, that is not written. Instructions that several frames share stand
+    under the first of them.
+    """
+    mode = "longest match" if form.longest else "every way to cut the text"
+    head = f"{len(form.code)} instructions, {len(form.entries)} frames, {len(form.texts)} texts; {mode}"
+    written: set[int] = set()
+    lines = [head, *_format_part("the text", form.start, form, written)]
+    for frame, entry in enumerate(form.entries.tolist()):
+        lines += ["", *_format_part(form.frame_names[frame], entry, form, written)]
+    if form.skip >= 0:
+        lines += ["", *_format_part("between lexemes", form.skip, form, written)]
+    return "\n".join(lines)
+
+
+def _format_part(name: str, entry: int, form: Form, written: set[int]) -> Iterator[str]:
+    """The instructions reached from a place that are not written yet."""
+    if entry in written:
+        yield f"{name}: is {entry}" if entry != RETURN_PLACE else f"{name}: reads nothing"
+        return
+    yield f"{name}:"
+    pending = [entry]
+    while pending:
+        place = pending.pop()
+        if place in written:
+            continue
+        written.add(place)
+        following = _following(place, form)
+        pending += reversed(following)
+        on = ""
+        if form.code[place, OPERATION] not in (RETURN, ANY) and (not pending or pending[-1] in written):
+            on = f"  -> {following[-1]}"
+        yield f"  {place:4d}  {_describe(place, form)}{on}"
+
+
+def _following(place: int, form: Form) -> list[int]:
+    operation, first, second = form.code[place].tolist()
+    if operation == RETURN:
+        return []
+    return form.alternatives[first:second].tolist() if operation == ANY else [second]
+
+
+def _describe(place: int, form: Form) -> str:
+    operation, first, second = form.code[place].tolist()
+    if operation == RETURN:
+        return "return"
+    if operation == ANY:
+        return "any of " + " ".join(map(str, form.alternatives[first:second].tolist()))
+    if operation == CALL:
+        return f"call {form.frame_names[first]}"
+    if operation == TEXT:
+        return f"text {form.texts[first].label}" + (", the shortest" if form.texts[first].lazy else "")
+    return f"token {form.token_sets[first].name}"

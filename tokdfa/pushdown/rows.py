@@ -1,0 +1,179 @@
+"""Rows: the sets of places where the program may be, interned by content.
+
+Words. An *item* is a place of the program, a state of its text's automaton (0: nothing read), and a return stack. A
+*row* is the set of items after some bytes. Its *kernel* holds the items as the last byte left them; its *live* items
+are those that can read, found by *closure*: calls are entered, returns taken, alternatives spread, and a text that may
+end is left. Rows are interned by kernel, closed once, and stepped once for each byte; so a matcher's state is the
+number of a row, and what was found out about a row holds wherever it comes up again.
+
+Closure merges calls of the same frame (`tokdfa.pushdown.stacks`), so left recursion and empty rules come to an end:
+there are finitely many (place, state, stack or frame). A frame that returns before anything was read returns to all its
+callers, those that turn up later included.
+
+**Longest match** (`Form.longest`; `tokdfa.grammar.machine` says the rule and why). Then a row is either a *border*, at
+which lexemes may begin, or in the *middle* of a lexeme, for all its items alike. In the middle nothing is closed: texts
+go on while any can. If none can, the row that follows the texts that may end here takes the byte; it is the border
+``row_ended``. Where texts that may end are left for some that may not yet, the row keeps what ending there would have
+led to as its *fallback*, which is stepped along and takes over if the texts die. Skipped text is an item whose stack
+says to which border it returns.
+
+Before a row is interned its items are moved on where there is no choice: past a text that cannot go on, out of a frame
+with one caller, into a tail call. So rows that mean the same are more often equal.
+
+Source: ours; a pushdown automaton determinised lazily, as a regex's NFA is by sets of states.
+Cost: about 0.5 µs a new row, half of it to write its 256 unknown transitions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.jit import kernel
+from tokdfa.pushdown.arrays import (
+    M_KERNEL,
+    M_MAX_ITEMS,
+    M_ROWS,
+    NEEDS_ITEMS,
+    NEEDS_ROWS,
+    OK,
+    hash_words,
+    pack_item,
+)
+from tokdfa.pushdown.form import (
+    CALL,
+    FIRST,
+    OPERATION,
+    RETURN,
+    SECOND,
+    TEXT,
+)
+from tokdfa.pushdown.stacks import (
+    ROOT,
+    ROW_PLACE,
+)
+from tokdfa.vocabulary.walk import UNKNOWN
+
+#: Flags of a state of the pool: its text may end; it cannot go on; it reads many bytes; it ends where it first may.
+ACCEPTS, ENDS, WIDE, SHORTEST = 1, 2, 4, 8
+#: Flags of a row: the text may end here (of borders); in the middle of a lexeme; partitions of its items pay; it takes
+#: special tokens.
+ROW_ACCEPTS, ROW_MIDDLE, ROW_WIDE, ROW_TOKENS = 1, 2, 4, 8
+#: `live_end` of a row that is not closed; `row_ended` of one that was not asked.
+OPEN, NOT_ASKED = -1, -2
+#: Moves of an item that leave no choice, at most; more than any program has frames in a chain.
+MAX_MOVES = 1_000
+
+
+@kernel
+def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-def]
+    """Append an item to `found`, moved on where there is no choice. The new count, or -1: no room."""
+    code = machine.code
+    if state == 0:
+        for _ in range(MAX_MOVES):
+            operation = code[place, OPERATION]
+            if operation == RETURN and stack != ROOT:
+                entry = machine.stack_begin[stack]
+                if machine.stack_begin[stack + 1] - entry != 1 or machine.entry_place[entry] == ROW_PLACE:
+                    break
+                place, stack = np.int64(machine.entry_place[entry]), np.int64(machine.entry_rest[entry])
+            elif operation == CALL and code[code[place, SECOND], OPERATION] == RETURN:
+                place = np.int64(machine.entries[code[place, FIRST]])
+            else:
+                break
+        if code[place, OPERATION] == TEXT:
+            state = np.int64(code[place, FIRST])
+    if count >= len(machine.found):
+        return np.int64(-1)
+    machine.found[count] = pack_item(place, state, stack)
+    return count + 1
+
+
+@kernel
+def sort_items(found, count):  # type: ignore[no-untyped-def]
+    """Sort found[:count] and drop repetitions; the new count."""
+    if count > 24:
+        found[:count] = np.sort(found[:count])
+    else:
+        for k in range(1, count):
+            item = found[k]
+            place = k
+            while place > 0 and found[place - 1] > item:
+                found[place] = found[place - 1]
+                place -= 1
+            found[place] = item
+    kept = np.int64(0)
+    for k in range(count):
+        if kept == 0 or found[k] != found[kept - 1]:
+            found[kept] = found[k]
+            kept += 1
+    return kept
+
+
+@kernel
+def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def]
+    """(status, the row with kernel found[:count], which need not be sorted)."""
+    meta, found = machine.meta, machine.found
+    count = sort_items(found, count)
+    kind = ROW_MIDDLE if middle else 0
+    mask = len(machine.row_slots) - 1
+    slot = (hash_words(found, 0, count) ^ (fallback + 1) * np.int64(0x5851F42D) ^ kind) & mask
+    while machine.row_slots[slot] >= 0:
+        row = np.int64(machine.row_slots[slot])
+        begin = machine.kernel_begin[row]
+        if (
+            machine.kernel_begin[row + 1] - begin == count
+            and machine.row_fallback[row] == fallback
+            and machine.row_flags[row] & ROW_MIDDLE == kind
+        ):
+            same = True
+            for k in range(count):
+                if machine.kernel_items[begin + k] != found[k]:
+                    same = False
+                    break
+            if same:
+                return OK, row
+        slot = (slot + 1) & mask
+    row, used = meta[M_ROWS], meta[M_KERNEL]
+    if count > meta[M_MAX_ITEMS]:
+        return NEEDS_ITEMS, np.int64(-1)
+    if (
+        row + 1 >= len(machine.row_flags)
+        or 2 * row + 2 >= len(machine.row_slots)
+        or used + count > len(machine.kernel_items)
+    ):
+        return NEEDS_ROWS, np.int64(-1)
+    for k in range(count):
+        machine.kernel_items[used + k] = found[k]
+    machine.kernel_begin[row + 1] = used + count
+    machine.row_flags[row], machine.row_fallback[row] = kind, fallback
+    machine.live_end[row], machine.row_ended[row] = OPEN, NOT_ASKED
+    machine.transitions[row * 256 : row * 256 + 256] = UNKNOWN
+    machine.row_slots[slot] = row
+    meta[M_ROWS], meta[M_KERNEL] = row + 1, used + count
+    return OK, row
+
+
+@kernel
+def rehash_rows_kernel(slots, kernel_items, kernel_begin, row_flags, row_fallback, count):  # type: ignore[no-untyped-def]
+    """Enter the first `count` rows into an empty hash table."""
+    mask = len(slots) - 1
+    for row in range(count):
+        value = hash_words(kernel_items, kernel_begin[row], kernel_begin[row + 1])
+        kind = np.int64(row_flags[row] & ROW_MIDDLE)
+        slot = (value ^ (np.int64(row_fallback[row]) + 1) * np.int64(0x5851F42D) ^ kind) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = row
+
+
+@kernel
+def intern_kernel(count, machine):  # type: ignore[no-untyped-def]
+    """`intern_row` of a border for Python code, from found[:count]: the row, or -10 - status."""
+    status, row = intern_row(np.int64(count), False, np.int64(-1), machine)
+    return row if status == OK else -10 - np.int64(status)
+
+
+@kernel
+def add_found_kernel(place, stack, count, machine):  # type: ignore[no-untyped-def]
+    """`add_found` for Python code."""
+    return add_found(np.int64(place), np.int64(0), np.int64(stack), np.int64(count), machine)

@@ -1,0 +1,376 @@
+"""Return stacks: what is still to be read after the current frame, shared by all rows.
+
+A *stack* is a set of *entries* (place to return to, rest of the stack); stacks with the same entries are one number.
+It is a set because one frame may have been called from several places at once (ambiguity), and calls that happen at the
+same point of the text are merged: what the frame reads does not depend on who called it. So a stack is a node of what
+is known from generalised LR parsing as a graph-structured stack; here nodes are interned by content, hence equal
+wherever they occur. Stack 0 is that of the whole text.
+
+*Tail calls.* A call with nothing after it takes the entries of its caller's stack in place of one that would return
+there only to return again. So right recursion does not grow the stack.
+
+*Left recursion.* With ``e: e "+" t | t`` the frame e calls itself before anything was read: its stack contains an
+entry whose rest is that same stack. Frames that call each other so form a *group*; the group is interned as a whole,
+with the stacks inside it named by their places in it, members in order of their frames.
+
+During a closure (`tokdfa.pushdown.rows`) a frame that is called has no stack yet, since more callers may turn up. Items
+refer to it by its complement ``~frame``; when the closure is done, `resolve_frame_kernel` makes the stacks that are
+needed, innermost first (Tarjan's algorithm finds the groups).
+
+Sources: Tomita 1985; Scott and Johnstone 2010 (calls merged by frame and position). Interning by content is ours.
+Cost: a hash look-up for each frame called; most have one caller.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.jit import kernel
+from tokdfa.pushdown.arrays import (
+    M_CONTENT,
+    M_ENTRIES,
+    M_GROUPS,
+    M_STACKS,
+    NEEDS_SCRATCH,
+    NEEDS_STACKS,
+    OK,
+    STACK_MASK,
+    hash_words,
+)
+from tokdfa.pushdown.form import OPERATION, RETURN, RETURN_PLACE
+
+#: Columns of `frame_state`: the closure that called the frame last; its latest caller; whether it has returned without
+#: reading; its stack, -1 if not made; Tarjan's index and low link (index 0: not met); its place in its group, -1 if it
+#: is in no group being made; the round that met it last; whether it is on Tarjan's stack.
+F_STAMP, F_CALLER, F_RETURNED, F_STACK, F_INDEX, F_LOW, F_MEMBER, F_ROUND, F_OPEN = range(9)
+FRAME_COLUMNS = 9
+#: Columns of `callers`: the place to return to; the caller's stack, or ~frame; the next caller of the same frame.
+C_PLACE, C_STACK, C_NEXT = range(3)
+#: Columns of `todo`: a frame on the way and its next caller to look at; frames met and not in a group yet; where the
+#: entries of a group's member begin in `pairs`.
+T_FRAME, T_CALLER, T_MET, T_BEGIN = range(4)
+#: The stack of the whole text.
+ROOT = 0
+#: The place of an entry that goes on in a row, whose number is the rest (for skipped text).
+ROW_PLACE = -1
+
+
+@kernel
+def pack_entry(place, rest):  # type: ignore[no-untyped-def]
+    """An entry as one number; `rest` may be negative."""
+    return np.int64(place) << 32 | (np.int64(rest) & np.int64(0xFFFFFFFF))
+
+
+@kernel
+def _sort_distinct(values, begin, end):  # type: ignore[no-untyped-def]
+    """Sort values[begin:end] and drop repetitions; the new end."""
+    if end - begin > 24:
+        values[begin:end] = np.sort(values[begin:end])
+    else:
+        for k in range(begin + 1, end):
+            value = values[k]
+            place = k
+            while place > begin and values[place - 1] > value:
+                values[place] = values[place - 1]
+                place -= 1
+            values[place] = value
+    kept = begin
+    for k in range(begin, end):
+        if kept == begin or values[k] != values[kept - 1]:
+            values[kept] = values[k]
+            kept += 1
+    return kept
+
+
+@kernel
+def intern_stack(begin, end, machine):  # type: ignore[no-untyped-def]
+    """(status, the stack with entries pairs[begin:end], sorted and distinct)."""
+    pairs = machine.pairs
+    if end - begin == 1 and pairs[begin] == pack_entry(RETURN_PLACE, ROOT):
+        return OK, np.int64(ROOT)
+    mask = len(machine.stack_slots) - 1
+    slot = hash_words(pairs, begin, end) & mask
+    while machine.stack_slots[slot] >= 0:
+        stack = np.int64(machine.stack_slots[slot])
+        first = machine.stack_begin[stack]
+        if machine.stack_begin[stack + 1] - first == end - begin:
+            same = True
+            for k in range(end - begin):
+                if pack_entry(machine.entry_place[first + k], machine.entry_rest[first + k]) != pairs[begin + k]:
+                    same = False
+                    break
+            if same:
+                return OK, stack
+        slot = (slot + 1) & mask
+    status, stack = _add_stack(begin, end, np.int64(-1), machine)
+    if status == OK:
+        machine.stack_slots[slot] = stack
+    return status, stack
+
+
+@kernel
+def _add_stack(begin, end, base, machine):  # type: ignore[no-untyped-def]
+    """(status, a new stack); rests that are negative are members of the group whose first stack is `base`."""
+    stack, used = machine.meta[M_STACKS], machine.meta[M_ENTRIES]
+    if (
+        2 * stack + 2 >= len(machine.stack_slots)
+        or stack + 2 >= len(machine.stack_begin)
+        or used + end - begin > len(machine.entry_place)
+        or stack >= STACK_MASK
+    ):
+        return NEEDS_STACKS, np.int64(-1)
+    for k in range(begin, end):
+        rest = np.int64(np.int32(machine.pairs[k] & np.int64(0xFFFFFFFF)))
+        machine.entry_place[used] = machine.pairs[k] >> 32
+        machine.entry_rest[used] = rest if rest >= 0 else base - 1 - rest
+        used += 1
+    machine.stack_begin[stack + 1] = used
+    machine.meta[M_STACKS], machine.meta[M_ENTRIES] = stack + 1, used
+    return OK, stack
+
+
+@kernel
+def _put_entries(stack, end, machine):  # type: ignore[no-untyped-def]
+    """Append the entries of a stack to `pairs`; the new end, or -1: no room."""
+    pairs = machine.pairs
+    if stack == ROOT:
+        if end >= len(pairs):
+            return np.int64(-1)
+        pairs[end] = pack_entry(RETURN_PLACE, ROOT)
+        return end + 1
+    first, past = np.int64(machine.stack_begin[stack]), np.int64(machine.stack_begin[stack + 1])
+    if end + past - first > len(pairs):
+        return np.int64(-1)
+    for k in range(first, past):
+        pairs[end] = pack_entry(machine.entry_place[k], machine.entry_rest[k])
+        end += 1
+    return end
+
+
+@kernel
+def _put_callers(frame, end, machine):  # type: ignore[no-untyped-def]
+    """Append the entries that a frame's callers make to `pairs`, but for tail calls within its group; end, or -1."""
+    frames, callers = machine.frame_state, machine.callers
+    caller = np.int64(frames[frame, F_CALLER])
+    while caller >= 0:
+        place, rest = np.int64(callers[caller, C_PLACE]), np.int64(callers[caller, C_STACK])
+        member = np.int64(-1)
+        if rest < 0:
+            member = np.int64(frames[~rest, F_MEMBER])
+            rest = np.int64(frames[~rest, F_STACK])
+        is_tail = machine.code[place, OPERATION] == RETURN
+        if not is_tail:
+            if end >= len(machine.pairs):
+                return np.int64(-1)
+            machine.pairs[end] = pack_entry(place, -1 - member if member >= 0 else rest)
+            end += 1
+        elif member < 0 and rest >= 0:
+            end = _put_entries(rest, end, machine)
+            if end < 0:
+                return end
+        caller = np.int64(callers[caller, C_NEXT])
+    return end
+
+
+@kernel
+def _is_recursive(frame, machine):  # type: ignore[no-untyped-def]
+    """Whether a frame calls itself with something to do afterwards, before anything was read."""
+    caller = np.int64(machine.frame_state[frame, F_CALLER])
+    while caller >= 0:
+        is_tail = machine.code[machine.callers[caller, C_PLACE], OPERATION] == RETURN
+        if machine.callers[caller, C_STACK] == ~frame and not is_tail:
+            return True
+        caller = np.int64(machine.callers[caller, C_NEXT])
+    return False
+
+
+@kernel
+def resolve_frame_kernel(root, machine):  # type: ignore[no-untyped-def]
+    """Give a frame that the present closure has called its stack, and first those that it refers to. A status."""
+    frames, callers, todo = machine.frame_state, machine.callers, machine.todo
+    if frames[root, F_STACK] >= 0:
+        return OK
+    depth, met, index = np.int64(0), np.int64(0), np.int64(0)
+    entering = np.int64(root)
+    while True:
+        if entering >= 0:
+            index += 1
+            frames[entering, F_INDEX] = frames[entering, F_LOW] = index
+            frames[entering, F_OPEN] = 1
+            todo[depth, T_FRAME], todo[depth, T_CALLER] = entering, frames[entering, F_CALLER]
+            todo[met, T_MET] = entering
+            depth, met, entering = depth + 1, met + 1, np.int64(-1)
+        frame, caller = np.int64(todo[depth - 1, T_FRAME]), np.int64(todo[depth - 1, T_CALLER])
+        if caller >= 0:
+            todo[depth - 1, T_CALLER] = callers[caller, C_NEXT]
+            reference = np.int64(callers[caller, C_STACK])
+            if reference < 0 and frames[~reference, F_STACK] < 0:
+                if frames[~reference, F_INDEX] == 0:
+                    entering = ~reference
+                elif frames[~reference, F_OPEN]:
+                    frames[frame, F_LOW] = min(frames[frame, F_LOW], frames[~reference, F_INDEX])
+            continue
+        depth -= 1
+        if frames[frame, F_LOW] == frames[frame, F_INDEX]:
+            first = met - 1
+            while todo[first, T_MET] != frame:
+                first -= 1
+            if met - first == 1 and not _is_recursive(frame, machine):
+                status = _resolve_single(frame, machine)
+            else:
+                status = _resolve_group(first, met, depth, machine)
+            if status != OK:
+                return status
+            met = first
+        if depth == 0:
+            return OK
+        above = todo[depth - 1, T_FRAME]
+        frames[above, F_LOW] = min(frames[above, F_LOW], frames[frame, F_LOW])
+
+
+@kernel
+def _resolve_single(frame, machine):  # type: ignore[no-untyped-def]
+    """Give a frame its stack if all stacks that it refers to are made. A status."""
+    frames = machine.frame_state
+    frames[frame, F_OPEN] = 0
+    frames[frame, F_STACK] = -1
+    end = _put_callers(frame, np.int64(0), machine)
+    if end < 0:
+        return NEEDS_SCRATCH
+    status, stack = intern_stack(np.int64(0), _sort_distinct(machine.pairs, 0, end), machine)
+    if status == OK:
+        frames[frame, F_STACK] = stack
+    return status
+
+
+@kernel
+def _resolve_group(first, past, free, machine):  # type: ignore[no-untyped-def]
+    """Give the frames todo[first:past, T_MET], which refer to each other, their stacks. A status.
+
+    The rows of `todo` from `free` on may be used in the columns T_FRAME and T_CALLER.
+    """
+    frames, todo, pairs, callers = machine.frame_state, machine.todo, machine.pairs, machine.callers
+    for k in range(first + 1, past):  # by frame
+        frame = todo[k, T_MET]
+        place = k
+        while place > first and todo[place - 1, T_MET] > frame:
+            todo[place, T_MET] = todo[place - 1, T_MET]
+            place -= 1
+        todo[place, T_MET] = frame
+    size = past - first
+    for k in range(first, past):
+        frames[todo[k, T_MET], F_MEMBER] = k - first
+        frames[todo[k, T_MET], F_ROUND] = -1
+    header = 1 + 2 * size
+    end = np.int64(header)
+    if end > len(pairs):
+        return NEEDS_SCRATCH
+    for k in range(first, past):
+        begin = end
+        todo[k, T_BEGIN] = begin
+        # the member's own callers, and those of members that it is a tail call of
+        waiting = free + 1
+        if waiting + size >= len(todo):
+            return NEEDS_SCRATCH
+        todo[free, T_FRAME] = todo[k, T_MET]
+        frames[todo[k, T_MET], F_ROUND] = k
+        taken = free
+        while taken < waiting:
+            frame = np.int64(todo[taken, T_FRAME])
+            taken += 1
+            end = _put_callers(frame, end, machine)
+            if end < 0:
+                return NEEDS_SCRATCH
+            caller = np.int64(frames[frame, F_CALLER])
+            while caller >= 0:
+                reference = np.int64(callers[caller, C_STACK])
+                is_new = reference < 0 and frames[~reference, F_MEMBER] >= 0 and frames[~reference, F_ROUND] != k
+                if is_new and machine.code[callers[caller, C_PLACE], OPERATION] == RETURN:
+                    frames[~reference, F_ROUND] = k
+                    todo[waiting, T_FRAME] = ~reference
+                    waiting += 1
+                caller = np.int64(callers[caller, C_NEXT])
+        end = _sort_distinct(pairs, begin, end)
+    pairs[0] = size
+    for k in range(size):
+        pairs[1 + k] = todo[first + k, T_MET]
+        pairs[1 + size + k] = todo[first + k, T_BEGIN]
+    status, base = _intern_group(size, end, machine)
+    if status != OK:
+        return status
+    for k in range(first, past):
+        frame = todo[k, T_MET]
+        frames[frame, F_STACK], frames[frame, F_MEMBER], frames[frame, F_OPEN] = base + k - first, -1, 0
+    return OK
+
+
+@kernel
+def _intern_group(size, end, machine):  # type: ignore[no-untyped-def]
+    """(status, the first stack of the group that pairs[:end] describes)."""
+    pairs, meta = machine.pairs, machine.meta
+    mask = len(machine.group_slots) - 1
+    slot = hash_words(pairs, 0, end) & mask
+    while machine.group_slots[slot] >= 0:
+        group = machine.group_slots[slot]
+        begin = machine.group_begin[group]
+        if machine.group_begin[group + 1] - begin == end:
+            same = True
+            for k in range(end):
+                if machine.group_content[begin + k] != pairs[k]:
+                    same = False
+                    break
+            if same:
+                return OK, np.int64(machine.group_stack[group])
+        slot = (slot + 1) & mask
+    group, used, base = meta[M_GROUPS], meta[M_CONTENT], meta[M_STACKS]
+    header = 1 + 2 * size
+    if (
+        2 * group + 2 >= len(machine.group_slots)
+        or group + 2 >= len(machine.group_begin)
+        or used + end > len(machine.group_content)
+        or base + size + 2 >= len(machine.stack_begin)
+        or 2 * (base + size) + 2 >= len(machine.stack_slots)
+        or meta[M_ENTRIES] + end - header > len(machine.entry_place)
+    ):
+        return NEEDS_STACKS, np.int64(-1)
+    for k in range(size):
+        past = pairs[2 + size + k] if k + 1 < size else end
+        status, _ = _add_stack(pairs[1 + size + k], past, base, machine)
+        if status != OK:
+            return status, np.int64(-1)
+    for k in range(end):
+        machine.group_content[used + k] = pairs[k]
+    machine.group_stack[group] = base
+    machine.group_begin[group + 1] = used + end
+    machine.group_slots[slot] = group
+    meta[M_GROUPS], meta[M_CONTENT] = group + 1, used + end
+    return OK, base
+
+
+@kernel
+def fill_slots_kernel(slots, pool, begin, count):  # type: ignore[no-untyped-def]
+    """Enter the first `count` entries of a pool of words into an empty hash table (by `hash_words`)."""
+    mask = len(slots) - 1
+    for entry in range(count):
+        slot = hash_words(pool, begin[entry], begin[entry + 1]) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = entry
+
+
+@kernel
+def rehash_stacks_kernel(slots, place, rest, begin, count):  # type: ignore[no-untyped-def]
+    """Enter the stacks from 1 to `count` - 1 into an empty hash table; those of groups do no harm there."""
+    mask = len(slots) - 1
+    longest = 1
+    for stack in range(1, count):
+        longest = max(longest, begin[stack + 1] - begin[stack])
+    words = np.empty(longest, dtype=np.int64)
+    for stack in range(1, count):
+        size = begin[stack + 1] - begin[stack]
+        for k in range(size):
+            words[k] = pack_entry(place[begin[stack] + k], rest[begin[stack] + k])
+        slot = hash_words(words, 0, size) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = stack

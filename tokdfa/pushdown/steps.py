@@ -1,0 +1,106 @@
+"""Steps: the row after a byte, and after the bytes of a token."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.jit import kernel
+from tokdfa.pushdown.arrays import (
+    M_LONGEST,
+    M_STATE,
+    NEEDS_POOL,
+    NEEDS_SCRATCH,
+    OK,
+    PLACE_SHIFT,
+    STACK_BITS,
+    STACK_MASK,
+    STATE_MASK,
+)
+from tokdfa.pushdown.closure import (
+    close_row,
+)
+from tokdfa.pushdown.form import (
+    SECOND,
+)
+from tokdfa.pushdown.longest import (
+    step_longest,
+)
+from tokdfa.pushdown.rows import (
+    ENDS,
+    add_found,
+    intern_row,
+)
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+
+
+@kernel
+def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the row after a byte, or DEAD)."""
+    target = np.int64(machine.transitions[row * 256 + byte])
+    if target != UNKNOWN:
+        return OK, target
+    if machine.meta[M_LONGEST]:
+        return step_longest(row, byte, machine, pool)
+    status = close_row(row, machine, pool)
+    if status != OK:
+        return status, target
+    count = np.int64(0)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        item = machine.live_items[k]
+        before = (item >> STACK_BITS) & STATE_MASK
+        if before == 0:
+            continue  # it takes special tokens
+        state = np.int64(pool.transitions[before * 256 + byte])
+        if state == UNKNOWN:
+            machine.meta[M_STATE] = before
+            return NEEDS_POOL, target
+        if state >= 0:
+            place = item >> PLACE_SHIFT
+            if pool.flags[state] & ENDS:
+                count = add_found(np.int64(machine.code[place, SECOND]), np.int64(0), item & STACK_MASK, count, machine)
+            else:
+                count = add_found(place, state, item & STACK_MASK, count, machine)
+            if count < 0:
+                return NEEDS_SCRATCH, target
+    if count == 0:
+        target = np.int64(DEAD)
+    else:
+        status, target = intern_row(count, False, np.int64(-1), machine)
+        if status != OK:
+            return status, target
+    machine.transitions[row * 256 + byte] = target
+    return OK, target
+
+
+@kernel
+def run_bytes(row, data, begin, end, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the row after data[begin:end], or DEAD)."""
+    for position in range(begin, end):
+        status, row = step_row(row, np.int64(data[position]), machine, pool)
+        if status != OK or row < 0:
+            return status, row
+    return OK, row
+
+
+@kernel
+def run_known_kernel(row, token, transitions, byte_data, offsets):  # type: ignore[no-untyped-def]
+    """The row after a token by transitions that are known: DEAD if it is refused, UNKNOWN if one is missing.
+
+    UNKNOWN, too, for a token without bytes.
+    """
+    begin, end = offsets[token], offsets[token + 1]
+    if begin == end:
+        return np.int64(UNKNOWN)
+    following = np.int64(row)
+    for position in range(begin, end):
+        following = np.int64(transitions[following * 256 + byte_data[position]])
+        if following < 0:
+            break
+    return following
+
+
+@kernel
+def run_kernel(row, data, begin, end, machine, pool):  # type: ignore[no-untyped-def]
+    """The row after data[begin:end]: DEAD if refused, or -10 - status where something is lacking."""
+    status, row = run_bytes(row, data, begin, end, machine, pool)
+    return row if status == OK else -10 - np.int64(status)
