@@ -9,6 +9,7 @@ import tokdfa
 
 LAYERS = (
     "errors",
+    "archive",
     "jit",
     "mask",
     "constraint",

@@ -203,6 +203,27 @@ def _print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int) -> None:
     console.print(table)
 
 
+@app.command("show")
+def show_form(
+    regex: Annotated[str | None, typer.Option("--regex", "-r", help="The constraint: a regular expression.")] = None,
+    choice: Annotated[list[str] | None, typer.Option("--choice", "-c", help="The constraint: a text; repeat.")] = None,
+    grammar: Annotated[
+        Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
+    ] = None,
+    search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
+    lexer: Annotated[
+        str, typer.Option("--lexer", help="For a grammar: longest, or any way to cut the text.")
+    ] = "longest",
+) -> None:
+    """Print the program that `pushdown_trie` makes of a constraint."""
+    from tokdfa.pushdown.lower import lower_constraint_to_form
+
+    if lexer not in ("longest", "any"):
+        raise OptionError(f"--lexer is longest or any, not {lexer!r}")
+    form = lower_constraint_to_form(_constraint(regex, search, choice, grammar), longest=lexer == "longest")
+    console.print(_plain(str(form)), highlight=False, soft_wrap=True)
+
+
 @app.command("proper")
 def show_proper(
     tokenizer: Annotated[str, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")],

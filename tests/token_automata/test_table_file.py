@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.backends.test_tokens_dfa import LETTERS, WORDS, compiled, mask_of, tables_are_equal
 from tests.vocabulary.vocabularies import ODD
+from tokdfa.archive import digest_arrays
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa
 from tokdfa.constraint import Choice, Constraint, Regex
 from tokdfa.errors import SavedIndexError
-from tokdfa.token_automata.table_file import _digest, write_table
+from tokdfa.token_automata.table_file import write_table
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -90,7 +91,7 @@ def saved() -> bytes:
     header = {
         "format": "tokdfa tokens_dfa", "version": 1, "constraint": {"kind": "regex", "pattern": "(ab|b-)*é?"},
         "vocabulary": "letters", "fingerprint": LETTERS.fingerprint, "settings": {}, "sizes": {},
-        "sha256": _digest(made.table),
+        "sha256": digest_arrays(made.table._asdict()),
     }  # fmt: skip
     np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
     return file.getvalue()

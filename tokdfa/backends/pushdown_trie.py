@@ -31,10 +31,11 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.batch import FINISHED, BatchMasks
 from tokdfa.backends.live_search import LiveSearch
-from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
+from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter, all_texts
-from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
+from tokdfa.errors import LimitExceeded, TokdfaError, VocabularyCannotSpell
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
 from tokdfa.pushdown.machine import Machine, MachineFull
 from tokdfa.pushdown.pool import Pool, pool_of
@@ -43,6 +44,9 @@ from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
 
     from tokdfa.backends.base import Matcher, Support
     from tokdfa.constraint import Constraint
@@ -118,7 +122,7 @@ class Epoch:
 
     def __init__(self, compiled: CompiledPushdown, machine: Machine) -> None:
         self.machine = machine
-        self.masks = MaskCache(compiled.mask_limit)
+        self.masks = BatchMasks(compiled.mask_limit, masks.mask_words(compiled.vocab.size))
         self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
 
 
@@ -171,6 +175,23 @@ class CompiledPushdown(CompiledConstraint):
             "bytes": machine.nbytes,
         }
 
+    def save(self, path: str | Path) -> None:
+        """Write the form and the constraint to a file. Raises UnsupportedConstraint for automata too large to save."""
+        from tokdfa.pushdown.store import write_form
+
+        write_form(path, self.form, self.constraint, self.settings)
+
+    @classmethod
+    def load(cls, path: str | Path, vocab: Vocabulary) -> CompiledPushdown:
+        """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file."""
+        from tokdfa.pushdown.store import read_form
+
+        phases = Phases()
+        with phases.measure("load"):
+            form, constraint, settings = read_form(path)
+            settings = PushdownTrie(vocab, **settings).settings
+        return cls(constraint, vocab, form, settings, phases)
+
     def renew(self, full: Epoch) -> None:
         """Begin new tables in place of full ones; matchers that have those keep them until they move."""
         with self.lock:
@@ -214,9 +235,7 @@ class CompiledPushdown(CompiledConstraint):
             machine.run(row, vocab.byte_data, int(vocab.offsets[token]), int(vocab.offsets[token + 1]))
             for token in tokens
         ]
-        for token, sets in self._token_sets.items():
-            del token
-            found.append(machine.take(row, sets))
+        found += [machine.take(row, sets) for sets in self._token_sets.values()]
         return [target for target in dict.fromkeys(found) if target >= 0]
 
     def fill(self, epoch: Epoch, row: int, out: Mask) -> None:
@@ -290,6 +309,19 @@ class PushdownMatcher(StateMatcher[int]):
         twin._tokens = self._tokens.copy()
         return twin
 
+    def list_tokens(self) -> npt.NDArray[np.int32] | None:
+        """The tokens of a narrow mask (at most `mask_cache.NARROW`), int32, read-only; None if the mask is wide.
+
+        Spares writing 16 kB where the caller can use a list. With memo=False always None.
+        """
+        if self.state is self._FINISHED:
+            return np.zeros(0, dtype=np.int32)
+        tokens = self._narrow.get(self.state)
+        if tokens is None and self.state not in self._wide:
+            self.fill_mask(masks.allocate_mask(self.vocab.size))
+            tokens = self._narrow.get(self.state)
+        return tokens
+
     def _retry(self, do: Callable[[], ResultT]) -> ResultT:
         """What `do` returns; if the tables are full, move to new ones and do it again."""
         try:
@@ -345,6 +377,38 @@ class PushdownMatcher(StateMatcher[int]):
         return twin
 
 
+def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads: int = 1) -> None:
+    """Write the mask of each matcher into a row of `out`: int32, C-contiguous, shape (matchers, words).
+
+    Kept masks of matchers of one compiled constraint are written by one kernel call, on `threads` threads; all others
+    one after another as by `fill_mask`. Raises TokdfaError if `out` does not fit.
+    """
+    words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
+    if out.dtype != np.int32 or out.shape != (len(matchers), words) or not out.flags.carray:
+        raise TokdfaError(
+            f"out is {out.dtype} of shape {out.shape}; int32 of shape {(len(matchers), words)}, C-contiguous, is needed"
+        )
+    groups: dict[int, list[int]] = {}
+    for k, matcher in enumerate(matchers):
+        if isinstance(matcher, PushdownMatcher):
+            groups.setdefault(id(matcher._epoch), []).append(k)
+        else:
+            matcher.fill_mask(out[k])
+    for members in groups.values():
+        whole = len(members) == len(matchers)
+        batch = [matchers[k] for k in members]
+        rows = np.array(
+            [FINISHED if m.state is m._FINISHED else m.state for m in batch],  # type: ignore[attr-defined]
+            dtype=np.int64,
+        )
+        target = out if whole else np.empty((len(members), words), dtype=np.int32)
+        missing = batch[0]._epoch.masks.fill_known(rows, target, threads)  # type: ignore[attr-defined]
+        if not whole:
+            out[members] = target
+        for k in missing.tolist():
+            batch[k].fill_mask(out[members[k]])
+
+
 class ProperPushdown(CompiledConstraint):
     """The machine of a constraint, and the automaton of proper sequences beside it."""
 
@@ -358,3 +422,24 @@ class ProperPushdown(CompiledConstraint):
         proper = self.proper.start(context)
         assert isinstance(proper, StateMatcher)
         return ProperFilter(self.plain.start(), proper, self.lookahead)
+
+
+def _warm_up() -> None:
+    """Run every kernel of this backend and of `tokdfa.pushdown` once; the brackets make every table grow."""
+    from tokdfa.constraint import Grammar
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
+    text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'
+    out = np.zeros((2, masks.mask_words(vocab.size)), dtype=np.int32)
+    for lexer in ("longest", "any"):
+        for partition in (True, False):
+            backend = PushdownTrie(vocab, lexer=lexer, partition=partition, shared=False)
+            compiled = backend.compile(Grammar(text + '%ignore " "\n'))
+            for word in (b"(" * 100, b"x" * 90, b'"a', b'"" -  ""'):
+                matcher = compiled.start()
+                for byte in word:
+                    matcher.advance(byte)
+                fill_masks([matcher, matcher], out)
+                fill_masks([matcher, matcher], out)
+                matcher.can_end()

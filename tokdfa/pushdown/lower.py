@@ -37,6 +37,17 @@ if TYPE_CHECKING:
 EXPLICIT_STATES = 2_000
 
 
+def lower_constraint_to_form(constraint: Constraint, *, longest: bool) -> Form:
+    """The form of a Regex, a Choice or a Grammar, read first. Raises what reading raises."""
+    from tokdfa.constraint import Grammar
+
+    if not isinstance(constraint, Grammar):
+        return lower_regular(constraint)
+    from tokdfa.grammar.lark_reader import read_lark
+
+    return lower_grammar(read_lark(constraint.text, constraint.start), longest=longest)
+
+
 def lower_regular(constraint: Constraint) -> Form:
     """The form of a Regex or a Choice: one text. O(1); errors in the pattern are found when the text is made."""
     key = hashlib.blake2b(repr(constraint).encode(errors="surrogatepass"), digest_size=16).digest()

@@ -20,7 +20,7 @@ Here it is exact, and no split is chosen in advance. Cost: one walk of the autom
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,25 @@ class Partitions:
         self._keep(place, state, words, rest[:kept])
         return -1
 
+    def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over the checked arrays of a file (`tokdfa.pushdown.store`); no partition may have been made."""
+        self.count, self.dense_count, self.id_count = (
+            len(arrays["part_dense"]),
+            len(arrays["dense"]),
+            len(arrays["ids"]),
+        )
+        room = 1 << max(6, self.count.bit_length())
+        self.part_keys = np.full(4 * room, -1, dtype=np.int64)
+        self.part_slots = np.full(4 * room, -1, dtype=np.int32)
+        for key, number in zip(arrays["keys"].tolist(), arrays["numbers"].tolist(), strict=True):
+            _enter_kernel(self.part_keys, self.part_slots, key, number)
+        self.part_dense = _padded(arrays["part_dense"], room)
+        self.part_ids, self.part_nodes = _padded(arrays["part_ids"], room), _padded(arrays["part_nodes"], room)
+        self.dense = _padded(arrays["dense"], self.dense_count + 4)
+        self.ids = _padded(arrays["ids"], self.id_count + 4096)
+        self.node_count = len(self.trie.nodes) + len(arrays["rests"])
+        self.nodes = np.concatenate([self.trie.nodes, arrays["rests"], np.zeros(4096, dtype=np.uint64)])
+
     def _keep(self, place: int, state: int, words: npt.NDArray[np.uint32], rest: npt.NDArray[np.uint64]) -> None:
         self._make_room(len(rest))
         number = self.count
@@ -140,6 +159,11 @@ class Partitions:
             self.part_slots = np.full(2 * len(slots), -1, dtype=np.int32)
             for key, number in zip(keys[keys >= 0].tolist(), slots[keys >= 0].tolist(), strict=True):
                 _enter_kernel(self.part_keys, self.part_slots, key, number)
+
+
+def _padded(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    """`array` and zeros, `room` rows in all."""
+    return np.concatenate([array, np.zeros((room - len(array), *array.shape[1:]), dtype=array.dtype)])
 
 
 @kernel

@@ -65,12 +65,16 @@ class Pool:
         room = 64
         self.transitions: Int32 = np.full(room * 256, UNKNOWN, dtype=np.int32)
         self.flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
+        self.transitions[:256] = DEAD
         self.state_count = 1
         #: bool, shape (256,): the bytes that are tokens by themselves.
         self._available = vocab.single_byte_tokens
-        self._starts: dict[tuple[bytes, bool], int] = {}
-        self._spelled: dict[int, bool] = {}
-        self._lazy_of: dict[int, tuple[LazyDfa, int, bool]] = {}  # state -> (its automaton, state there, shortest)
+        #: (key, whether its texts are the shortest) -> the state in which an automaton starts.
+        self.starts: dict[tuple[bytes, bool], int] = {}
+        #: Start -> whether every state from there can reach an end by bytes that are tokens by themselves.
+        self.spelled: dict[int, bool] = {}
+        #: State of a lazy automaton -> (the automaton, the state there, whether its texts are the shortest).
+        self.lazy_states: dict[int, tuple[LazyDfa, int, bool]] = {}
         self._lazy_numbers: dict[tuple[int, int, bool], int] = {}  # (id of the automaton, state there, shortest)
         self.partitions = Partitions(vocab.trie)
         self._arrays: Any = None
@@ -90,6 +94,18 @@ class Pool:
             parts = self.partitions
             self._arrays = make_pool(self.transitions, self.flags, *(getattr(parts, name) for name in POOL_FIELDS[2:]))
         return self._arrays
+
+    def adopt(
+        self, arrays: dict[str, npt.NDArray[Any]], starts: dict[tuple[bytes, bool], int], spelled: dict[int, bool]
+    ) -> None:
+        """Take over the checked arrays of a file (`tokdfa.pushdown.store`); the pool must be new."""
+        self._make_room(len(arrays["flags"]))
+        self.state_count = len(arrays["flags"])
+        self.transitions[: self.state_count * 256] = arrays["transitions"]
+        self.flags[: self.state_count] = arrays["flags"]
+        self.starts, self.spelled = starts, spelled
+        self.partitions.adopt(arrays)
+        self._arrays = None
 
     def divide(self, place: int, state: int) -> None:
         """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs."""
@@ -112,20 +128,20 @@ class Pool:
         code = form.code.copy()
         reads = code[:, OPERATION] == TEXT
         code[reads, FIRST] = starts[code[reads, FIRST]]
-        return code, all(self._spelled[start] for start in starts.tolist())
+        return code, all(self.spelled[start] for start in starts.tolist())
 
     def start_of(self, text: Text) -> int:
         """The state in which a text begins; its automaton is made if no equal text was linked before."""
         key = text.key, text.lazy
-        found = self._starts.get(key)
+        found = self.starts.get(key)
         if found is None:
             automaton = text.make()
             if isinstance(automaton, Dfa):
                 found = self._add(automaton, text.lazy)
             else:
                 found = self._number(automaton, 0, text.lazy)
-                self._spelled[found] = not (automaton.bytes_read & ~self._available).any()
-            self._starts[key] = found
+                self.spelled[found] = not (automaton.bytes_read & ~self._available).any()
+            self.starts[key] = found
         return found
 
     def _add(self, automaton: Dfa, shortest: bool) -> int:
@@ -140,7 +156,7 @@ class Pool:
         self.transitions[first * 256 : (first + count) * 256] = np.where(live, columns + first, DEAD).ravel()
         self.flags[first : first + count] = _flags(automaton.accepting, live) | (SHORTEST if shortest else 0)
         self.state_count += count
-        self._spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
+        self.spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
         return first + automaton.start
 
     def _spells(self, columns: Int32, accepting: npt.NDArray[np.bool_]) -> bool:
@@ -163,7 +179,7 @@ class Pool:
             found = self._lazy_numbers[key] = self.state_count
             self._make_room(found + 1)
             self.state_count += 1
-            self._lazy_of[found] = automaton, state, shortest
+            self.lazy_states[found] = automaton, state, shortest
             self.flags[found] = (ACCEPTS if automaton.accepting[state] else 0) | (SHORTEST if shortest else 0)
             if shortest and automaton.accepting[state]:
                 self.transitions[found * 256 : found * 256 + 256] = DEAD
@@ -172,7 +188,7 @@ class Pool:
 
     def fill_row(self, state: int) -> None:
         """Make the transitions of a state of a lazy automaton. Raises LimitExceeded."""
-        automaton, there, shortest = self._lazy_of[state]
+        automaton, there, shortest = self.lazy_states[state]
         row = there * automaton.class_count
         automaton.fill_row(row)
         targets = automaton.transitions[row : row + automaton.class_count].tolist()

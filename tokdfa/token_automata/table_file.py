@@ -8,30 +8,26 @@ range. So no file, however it came about, makes a kernel read outside its arrays
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import tempfile
-import zipfile
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.archive import read_archive, write_archive
 from tokdfa.constraint import Choice, Constraint, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.token_automata.reduced_table import ReducedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import numpy.typing as npt
 
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 FORMAT = "tokdfa tokens_dfa"
-VERSION = 1
+VERSION = 2
 #: dtype of each array that is not as narrow as its values allow.
 _FIXED = {
     "offsets": np.int32,
@@ -52,41 +48,22 @@ def write_table(
 ) -> None:
     """Write a table and what it was made of. The file appears whole or not at all."""
     header = {
-        "format": FORMAT,
-        "version": VERSION,
         "constraint": _describe(constraint),
         "vocabulary": vocab.name,
         "fingerprint": vocab.fingerprint,
         "settings": dict(settings),
         "sizes": dict(sizes),
-        "sha256": _digest(table),
     }
-    path = Path(path)
-    encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, header=encoded, **table._asdict())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_archive(path, FORMAT, VERSION, header, table._asdict())
 
 
 def read_table(path: str | Path, vocab: Vocabulary) -> tuple[ReducedTable, Constraint, dict[str, Any], dict[str, int]]:
     """(table, constraint, options, sizes) from a file of `write_table`. Raises SavedIndexError."""
+    header, arrays = read_archive(path, FORMAT, VERSION)
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            header = json.loads(archive["header"].tobytes())
-            table = ReducedTable(*(archive[name] for name in ReducedTable._fields))
-    except FileNotFoundError:
-        raise SavedIndexError(f"there is no file {path}") from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError) as error:
+        table = ReducedTable(*(arrays[name] for name in ReducedTable._fields))
+    except KeyError as error:
         raise SavedIndexError(f"{path} is no saved index, or damaged ({error}); compile and save it again") from None
-    if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
-        raise SavedIndexError(f"{path} is not in version {VERSION} of the format; compile and save it again")
-    if header.get("sha256") != _digest(table):
-        raise SavedIndexError(f"{path} is damaged: its content does not match its digest; compile and save it again")
     if header.get("fingerprint") != vocab.fingerprint:
         raise SavedIndexError(
             f"{path} was compiled for the vocabulary {header.get('vocabulary')!r} with fingerprint "
@@ -100,13 +77,6 @@ def read_table(path: str | Path, vocab: Vocabulary) -> tuple[ReducedTable, Const
         return table, constraint, dict(header["settings"]), {k: int(v) for k, v in header["sizes"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SavedIndexError(f"{path} has an incomplete header ({error}); compile and save it again") from None
-
-
-def _digest(table: ReducedTable) -> str:
-    digest = hashlib.sha256()
-    for name, array in table._asdict().items():
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 def _describe(constraint: Constraint) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""Arrays in a file with a header and a digest: what compiled constraints and tables are kept in.
+
+The file is a numpy archive (.npz) without pickled objects. The header is JSON and holds the format's name and version,
+whatever the writer adds, and a SHA-256 of all arrays. Who reads still has to check that the arrays mean something.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa.errors import SavedIndexError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def write_archive(path: str | Path, kind: str, version: int, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a file; it appears whole or not at all. `kind`: the format's name."""
+    path = Path(path)
+    full = {"format": kind, "version": version, **header, "sha256": digest_arrays(arrays)}
+    encoded = np.frombuffer(json.dumps(full).encode(), dtype=np.uint8)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, header=encoded, **dict(arrays))  # type: ignore[arg-type]
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_archive(path: str | Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """(header, arrays) of a file of `write_archive`. Raises SavedIndexError for any other."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+            header = json.loads(arrays.pop("header").tobytes())
+    except FileNotFoundError:
+        raise SavedIndexError(f"there is no file {path}") from None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise SavedIndexError(f"{path} is no saved index, or damaged ({error}); compile and save it again") from None
+    if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (kind, version):
+        raise SavedIndexError(f"{path} is not in version {version} of the format; compile and save it again")
+    if header.get("sha256") != digest_arrays(arrays):
+        raise SavedIndexError(f"{path} is damaged: its content does not match its digest; compile and save it again")
+    return header, arrays
+
+
+def digest_arrays(arrays: Arrays) -> str:
+    """SHA-256 of names, types, shapes and contents, whatever their order."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
