@@ -8,13 +8,19 @@ import random
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, mask_of, run
+from tests.grammar.lexed_cfgs import cfgs_over, compile_cfg, lexed_cfgs, make_cfg, mask_of, run, short_texts
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
+from tokdfa.backends.earley_trie import EarleyTrie
+from tokdfa.constraint import Grammar
+from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.grammar.machine import Machine
-from tokdfa.grammar.partition import GROUP_SET, PAST, divide
+from tokdfa.grammar.partition import GROUP_SET, MAX_PARTS, PAST, StateNames, divide
+from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 LETTERS = [b"a", b"b", b"c"]
@@ -34,42 +40,78 @@ def tokens_one_by_one(compiled, situation):
 
 
 def check_masks(cfg, vocab, depth, rng, **options):
-    """Along random walks: by partition, by walk, by slices of the trie, and token by token."""
-    ways = [{"mask": "partition", "shared_partitions": False}, {"mask": "partition"}, {"mask": "walk"}]
+    """Along random walks: by walk, by partition, by slices, and token by token. How many masks had a fallback."""
+    ways = [
+        {"mask": "walk", "first_byte": False},
+        {"mask": "walk"},
+        {"mask": "partition", "shared_partitions": False},
+        {"mask": "partition"},
+        {"mask": "partition", "clip_counters": False},
+        {"mask": "partition", "first_byte": False},
+        {"mask": "slices"},
+    ]
     compiled = [compile_cfg(cfg, vocab, memo=False, **way, **options) for way in ways]
     twin = LexedEarley(
         cfg, options.get("lexer", "longest") == "longest", options.get("ignore", "anywhere") == "anywhere"
     )
     matchers = [one.start() for one in compiled]
-    text = b""
+    text, fallbacks = b"", 0
     for _ in range(depth):
         found = [mask_of(matcher) for matcher in matchers]
-        assert found[0] == found[1] == found[2], text
+        for way, other in zip(ways[1:], found[1:], strict=True):
+            assert found[0] == other, (text, way)
+        fallbacks += compiled[0].machine.view(matchers[0].state)[2] >= 0
         assert found[0] == tokens_one_by_one(compiled[0], matchers[0].state), text
         named = [token for token in rng.sample(range(vocab.size), 3) if vocab.token_bytes(token)]
         for token in named:
             assert (token in found[0]) == twin.goes_on(text + vocab.token_bytes(token)), (text, token)
         open_ones = [token for token in found[0] if token not in vocab.end_tokens]
         if not open_ones:
-            return
+            break
         token = rng.choice(open_ones)
         text += vocab.token_bytes(token)
         for matcher in matchers:
             matcher.advance(token)
+    return fallbacks
 
 
 @pytest.mark.parametrize("lexer", ["longest", "one_byte"])
 @pytest.mark.parametrize("ignore", ["anywhere", "between"])
 def test_masks_agree(lexer, ignore):
-    @settings(max_examples=40)
+    fallbacks = 0
+
+    @settings(max_examples=25)
     @given(lexed_cfgs())
     def check(cfg):
-        check_masks(cfg, DENSE, 4, random.Random(0), lexer=lexer, ignore=ignore)
+        nonlocal fallbacks
+        fallbacks += check_masks(cfg, DENSE, 4, random.Random(0), lexer=lexer, ignore=ignore)
+
+    check()
+    assert (fallbacks > 0) == (lexer == "longest")
+
+
+#: Lexemes that count beyond the four letters of `DENSE`, also in ways that overlap, and under intersections.
+BOUNDED = (
+    *("[ab]{0,9}c", "(ab){1,7}", "(a|ab){2,6}", "a{3,8}b?", "(a{1,3}b){0,7}c", "c{6}", "([ab]c?){0,8}a", "a{7,}b"),
+    *("a{6}b{6}|a{7}b{5}", "(?:a?b){5,9}", "b{2,20}"),
+)
+
+
+@pytest.mark.parametrize("explicit_states", [2_000, 2])
+@pytest.mark.parametrize("lexer", ["longest", "one_byte"])
+def test_masks_agree_with_counters(monkeypatch, lexer, explicit_states):
+    """Of explicit automata, and of such as stay lazy."""
+    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", explicit_states)
+
+    @settings(max_examples=15)
+    @given(st.lists(st.sampled_from(BOUNDED), min_size=2, max_size=3, unique=True).flatmap(cfgs_over))
+    def check(cfg):
+        check_masks(cfg, DENSE, 6, random.Random(3), lexer=lexer)
 
     check()
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(lexed_cfgs(), vocabularies(b"abc", 20))
 def test_masks_agree_on_small_vocabularies(cfg, drawn):
     """Letters alone, so that nothing is a dead end, and tokens as they come, duplicates and long ones."""
@@ -127,3 +169,118 @@ def test_many_exits():
     assert len(partition.exits) > 500
     assert len(partition.again) > 3000
     check_masks(cfg, vocab, 3, random.Random(2))
+
+
+# Names of lexer states.
+
+DEPTH = 4
+TEXTS = short_texts(b"abc", DEPTH)
+
+
+def machine_of(pattern, lazy=False):
+    return Machine(make_cfg((pattern,), {"s": [(pattern,)]}, lazy=[0] if lazy else []))
+
+
+def behaviour(machine, state):
+    """What a lexer state says of all texts of up to DEPTH letters: is it alive; of shorter ones: is it a lexeme."""
+    found = []
+    for text in TEXTS:
+        here = state
+        for byte in text:
+            here = machine.lexer.step(here, byte) if here >= 0 else -1
+        found.append((here >= 0, here >= 0 and len(text) < DEPTH and machine.lexer.accepting[here] >= 0))
+    return tuple(found)
+
+
+def states_of(machine):
+    """Lexer states but the start, in the order in which they are found."""
+    found = [machine.start_state(0)]
+    for state in found:
+        targets = [machine.lexer.step(state, byte) for byte in b"abc"]
+        found += [target for target in dict.fromkeys(targets) if target >= 0 and target not in found]
+    return found[1:]
+
+
+@pytest.mark.parametrize("explicit_states", [2_000, 2])
+def test_names_are_what_short_texts_tell_apart(monkeypatch, explicit_states):
+    """All states of all these patterns together. Names of explicit automata are exact, those of lazy ones safe."""
+    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", explicit_states)
+    by_name, by_behaviour, states = {}, {}, 0
+    for pattern in (*BOUNDED, "[ab]{0,20}c", "(ab){1,30}", "b{5,}", "a{300}|b{2}", "[ab]*c"):
+        machine = machine_of(pattern)
+        names = StateNames(machine, DEPTH)
+        for state in states_of(machine):
+            name, lexemes = names.describe(state)
+            assert (len(name), lexemes) == (64, (0,))
+            by_name.setdefault(name, set()).add(behaviour(machine, state))
+            by_behaviour.setdefault(behaviour(machine, state), set()).add(name)
+            states += 1
+    assert all(len(found) == 1 for found in by_name.values())
+    assert states > 400
+    if explicit_states > 2:
+        assert all(len(found) == 1 for found in by_behaviour.values())
+    else:
+        assert len(by_name) < 2 * len(by_behaviour)
+
+
+def test_names_without_clipping_tell_every_state_apart(monkeypatch):
+    for explicit_states in (2_000, 2):
+        monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", explicit_states)
+        machine = machine_of("(a|b){0,50}c")
+        states = states_of(machine)
+        assert len({StateNames(machine, None).describe(state)[0] for state in states}) == len(states) == 51
+        assert len({StateNames(machine, DEPTH).describe(state)[0] for state in states}) == DEPTH + 2
+
+
+def test_a_lazy_lexeme_has_another_name():
+    """It ends where it matches, which `behaviour` does not see of the text read so far."""
+    greedy, lazy = machine_of("a{1,9}"), machine_of("a{1,9}", lazy=True)
+    described = [StateNames(machine, DEPTH).describe(machine.start_state(0))[0] for machine in (greedy, lazy)]
+    assert described[0] != described[1]
+
+
+def test_intersections_are_not_clipped(monkeypatch):
+    """After a and after b, but for what counters lose in clipping, the same is to come; but then one of them is empty.
+
+    Of a[bc]a{9}b & a(b|ca)a{8}b nothing is left after "ab", of a[bc]a{9}b & a(b|ca)a{9}b nothing after "ac".
+    """
+    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", 2)
+    parts = ("/aa[bc]a{9}b/ & /aa(b|ca)a{8}b/", "/ba[bc]a{9}b/ & /ba(b|ca)a{9}b/")
+    machine = Machine(read_lark(f"start: T\nT: ({parts[0]}) | ({parts[1]})\n", "start"))
+    assert isinstance(machine.lexer._automata[0], LazyDfa)
+    names, start = StateNames(machine, DEPTH), machine.start_state(0)
+    after = [machine.lexer.step(start, byte) for byte in b"ab"]
+    assert behaviour(machine, after[0]) != behaviour(machine, after[1])
+    assert names.describe(after[0])[0] != names.describe(after[1])[0]
+
+
+def test_large_expressions_have_no_name(monkeypatch):
+    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", 2)
+    words = "|".join(f"{chr(97 + k % 3)}{{{k + 2}}}{chr(97 + (k + 1) % 3)}" for k in range(MAX_PARTS))
+    machine = machine_of(f"(?:{words})c")
+    assert StateNames(machine, DEPTH).describe(machine.start_state(0)) == ("", ())
+    vocab = Vocabulary([*LETTERS, b"ab", b""], end_tokens=[4])
+    assert mask_of(compile_cfg(machine.cfg, vocab).start()) == [0, 1, 2]
+
+
+def test_long_counters_share_partitions():
+    """A string of up to 500 characters on a real vocabulary: as many partitions as its longest token has bytes.
+
+    They are: of the start, of room for at least so many characters, and for each number below.
+    """
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    longest = int(vocab.lengths.max())
+    letter, quote = (vocab.trie.token(vocab.trie.find(byte)) for byte in (b"x", b'"'))
+    made, found = {}, {}
+    for clip in (True, False):
+        backend = EarleyTrie(vocab, shared_partitions=False, clip_counters=clip, memo=False)
+        compiled = backend.compile(Grammar('start: /"[^"]{0,500}"/\n'))
+        matcher = compiled.start()
+        found[clip] = [masks.allocate_mask(vocab.size) for _ in range(502)]
+        for token, mask in zip([quote, *[letter] * 500, quote], found[clip], strict=True):
+            matcher.fill_mask(mask)
+            matcher.advance(token)
+        made[clip] = compiled.partitions.divided
+        assert len(compiled.partitions) == 502
+    assert np.array_equal(found[True], found[False])
+    assert made == {True: longest + 2, False: 502}

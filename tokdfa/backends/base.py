@@ -12,11 +12,14 @@ empty, and `advance` raises. `tokdfa.backends.contract` states these laws as fun
 
 from __future__ import annotations
 
+import heapq
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.errors import OptionError, TokdfaError, TokenRefused, UnknownNameError, UnsupportedConstraint
@@ -218,6 +221,55 @@ class Matcher(ABC):
             forced.append(int(masks.mask_to_ids(mask)[0]))
             ahead.advance(forced[-1])
         return forced
+
+    def forced_bytes(self, limit: int = 256) -> bytes:
+        """The bytes with which every text that tokens can still spell goes on, up to `limit`; b"" where it may end.
+
+        From masks alone: every way of cutting those bytes into tokens is followed from token to token, and the answer
+        is what all ways have in common. Ways that meet in one state are one. At most `limit` masks are made; if more
+        ways than that turn up, which happens to matchers that do not know their states, only what is proved by then is
+        returned. Where nothing is forced, that is one mask.
+        """
+        trie, mask = self.vocab.trie, masks.allocate_mask(self.vocab.size)
+        text, bound, made = b"", limit, 0
+        ways: list[tuple[int, int, Matcher]] = [(0, 0, self.fork())]  # bytes that it has spelled, a number, where it is
+        seen: set[tuple[int, Hashable]] = set()
+        while ways and ways[0][0] < bound:
+            begin, _, here = heapq.heappop(ways)
+            if made == limit:
+                bound = begin
+                break
+            made += 1
+            here.fill_mask(mask)
+            ranks = np.sort(trie.rank_of[masks.mask_to_ids(mask)])
+            if len(ranks) and ranks[0] < 0:
+                bound = begin  # a token that spells nothing: the end of the text, or a special token
+                break
+            last = self.vocab.token_bytes(int(trie.order[ranks[-1]])) if len(ranks) else b""
+            for token in map(int, trie.order[ranks]):  # in the order of their bytes: what is left begins alike
+                first = self.vocab.token_bytes(token)
+                shared = first[: _count_shared(first, last)]
+                agreed = _count_shared(shared, text[begin:])
+                if agreed < min(len(shared), len(text) - begin):
+                    bound = min(bound, begin + agreed)
+                text = max(text, text[:begin] + shared, key=len)
+                if shared != first:
+                    bound = min(bound, begin + len(shared))
+                if begin + len(first) >= bound:
+                    break
+                following = here.fork()
+                following.advance(token)
+                key = begin + len(first), following.state if isinstance(following, StateMatcher) else following
+                if key not in seen:
+                    seen.add(key)
+                    heapq.heappush(ways, (key[0], len(seen), following))
+        return text[:bound]
+
+
+def _count_shared(one: bytes, other: bytes) -> int:
+    """How many bytes `one` and `other` begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 StateT = TypeVar("StateT", bound="Hashable")

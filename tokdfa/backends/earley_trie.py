@@ -11,11 +11,17 @@ Options:
   what is left (`tokdfa.grammar.partition`); ``slices`` ORs the masks of vocabulary slices that are proved to stay
   inside (000; `tokdfa.grammar.slices`); ``walk`` walks the whole trie.
 - ``slices``: with ``mask=slices``, which ones: ``json``, ``general``, or regexes of one's own, one a line.
+- ``clip_counters``: lexer states that no token tells apart share a partition, so that a string with room for 200 more
+  characters is one with room for 300. ``shared_partitions``: those of other grammars, too; ``disk_partitions``: and of
+  other processes (`tokdfa.grammar.shared_partitions`). All three with ``mask=partition``.
+- ``first_byte``: pass over what is left by its next byte, where no lexeme begins with it (`tokdfa.grammar.walk`).
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
 - ``lexer``: ``longest`` is maximal munch, as Lark means it; ``one_byte`` is llguidance's rule
   (`tokdfa.grammar.machine`).
 - ``ignore``: ``anywhere`` lets %ignore match before the first and after the last lexeme, too, as Lark does;
   ``between`` only between two lexemes, as llguidance does.
+- ``forcing``: where the next bytes are forced, offer the one token that llguidance would, and no other spelling of
+  them. Its masks are then not complete.
 - ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`: exact for regular constraints;
   for grammars with a look-ahead of ``lookahead`` tokens.
 
@@ -31,16 +37,17 @@ Threads: a compiled constraint holds a lock while it makes something new; masks 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter, all_texts
-from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
+from tokdfa.errors import OptionError, VocabularyCannotSpell
+from tokdfa.grammar.forced import forced_bytes, forced_mask_tokens
 from tokdfa.grammar.machine import S_ENDS, S_NODES, S_SCANS, Machine
 from tokdfa.grammar.partition_masks import PartitionMasks
 from tokdfa.grammar.shared_partitions import shared_partitions
@@ -50,7 +57,7 @@ from tokdfa.grammar.walk import Walker
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokdfa.backends.base import Matcher, Support
+    from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
     from tokdfa.mask import Mask
@@ -71,12 +78,16 @@ class EarleyTrie(Backend):
     options: ClassVar[tuple[Option, ...]] = (
         Option("mask", str, "partition", "how a new mask is made", choices=("partition", "slices", "walk")),
         Option("shared_partitions", bool, True, "share partitions between grammars of one vocabulary (mask=partition)"),
+        Option("clip_counters", bool, True, "share partitions of states that no token tells apart (mask=partition)"),
+        Option("disk_partitions", bool, False, "keep shared partitions in the user's cache folder (mask=partition)"),
+        Option("first_byte", bool, True, "pass over exits whose next byte no lexeme begins with (mask=partition)"),
         Option("slices", str, "json", "slices of the vocabulary: json, general, or regexes, one a line"),
         Option("slice_budget", int, 1_000, "limit on the pairs that a slice's proof meets", minimum=1, maximum=100_000),
         Option("memo", bool, True, "keep the mask of a situation once made"),
         Option("memo_steps", bool, True, "keep where each token led from each situation"),
         Option("lexer", str, "longest", "where a lexeme ends", choices=("longest", "one_byte")),
         Option("ignore", str, "anywhere", "where ignored text may stand", choices=("anywhere", "between")),
+        Option("forcing", bool, False, "where bytes are forced, offer one token only, as llguidance does"),
         Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
         Option("lookahead", int, 1, "tokens looked ahead with proper grammars", minimum=1, maximum=8),
         Option("max_rows", int, 1_000_000, "limit on parser rows", minimum=16),
@@ -86,13 +97,20 @@ class EarleyTrie(Backend):
         Option("mask_mb", int, 256, "limit on kept masks and partitions, in MB each", minimum=1),
     )
 
+    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
+        super().__init__(vocab, **options)
+        if self.settings["disk_partitions"] and not self.settings["shared_partitions"]:
+            raise OptionError("disk_partitions keeps shared partitions on disk; leave shared_partitions on")
+
     @property
     def token_language(self) -> Literal["all", "proper"]:
         return "proper" if self.settings["proper"] else "all"
 
     def supports(self, constraint: Constraint) -> Support:
-        if self.settings["proper"] and self.vocab.tokenizer is None:
+        if (self.settings["proper"] or self.settings["forcing"]) and self.vocab.tokenizer is None:
             return NO_TOKENIZER
+        if self.settings["proper"] and self.settings["forcing"]:
+            return Support(False, "forcing offers tokens that may be improper; take one of proper and forcing")
         return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -138,7 +156,7 @@ class CompiledEarley(CompiledConstraint):
                 max_row_items=int(settings["max_row_items"]),  # type: ignore[call-overload]
                 max_lexer_states=int(settings["max_lexer_states"]),  # type: ignore[call-overload]
             )
-            self.walker = Walker(self.machine, vocab.trie)
+            self.walker = Walker(self.machine, vocab.trie, bool(settings["first_byte"]))
         self.slicer: Slicer | None = None
         if settings["mask"] == "slices":
             with phases.measure("slices"):
@@ -148,10 +166,15 @@ class CompiledEarley(CompiledConstraint):
         self.masks = MaskCache(self.limit)
         self.steps: dict[tuple[int, int], int] = {}
         shared = shared_partitions(vocab) if settings["shared_partitions"] else None
-        self.partitions = PartitionMasks(self.machine, vocab.trie, self.limit, shared)
+        if shared is not None and settings["disk_partitions"] and settings["mask"] == "partition":
+            shared.use_disk()
+        clip = bool(settings["clip_counters"])
+        self.partitions = PartitionMasks(self.machine, vocab.trie, self.limit, shared, clip)
         self._specials = special_lexemes(cfg, vocab)
         self.complete = self.machine.lexer.ends_by(vocab.single_byte_tokens)
-        self._live: dict[int, bool] = {}
+        limit = int(settings["max_search"])  # type: ignore[call-overload]
+        self._live = LiveSearch(self._targets, self.machine.can_end, limit)
+        self._offers: dict[tuple[int, int], int] = {}
         self.sizes = self._sizes()
         if not self.complete and not self.is_live(self.machine.start):
             raise VocabularyCannotSpell(
@@ -172,11 +195,30 @@ class CompiledEarley(CompiledConstraint):
         """Totals of the work done on masks, by name."""
         counts = (("nodes_visited", S_NODES), ("lexeme_ends", S_ENDS), ("rows_scanned", S_SCANS))
         walked = {name: self.machine.counter(which) for name, which in counts}
+        walked["partitions_made"] = self.partitions.divided
         return walked if self.slicer is None else {**walked, **self.slicer.counters}
 
-    def start(self, context: Sequence[int] = ()) -> EarleyMatcher:
+    def start(self, context: Sequence[int] = ()) -> EarleyMatcher | ForcingMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
-        return EarleyMatcher(self)
+        return ForcingMatcher(self) if self.settings["forcing"] else EarleyMatcher(self)
+
+    def forced_bytes(self, situation: int, limit: int) -> bytes:
+        """The bytes that must come next, up to `limit`."""
+        with self.lock:
+            return forced_bytes(self.machine, situation, limit)
+
+    def offered(self, situation: int, last: int) -> int:
+        """The only token that llguidance would offer after token `last` (-1: none yet), -1 if it would offer all."""
+        found = self._offers.get((situation, last))
+        if found is None:
+            with self.lock:
+                assert self.vocab.tokenizer is not None
+                tokens = forced_mask_tokens(self.machine, situation, self.vocab.tokenizer, None if last < 0 else last)
+                found = tokens[0] if tokens and self.step(situation, tokens[0]) >= 0 else -1
+                if len(self._offers) >= KEPT_STEPS:
+                    self._offers.clear()
+                self._offers[situation, last] = found
+        return found
 
     def step(self, situation: int, token: int) -> int:
         """The situation after a token, -1 if it is not allowed."""
@@ -228,16 +270,13 @@ class CompiledEarley(CompiledConstraint):
         walker, machine = self.walker, self.machine
         _, _, fallback = machine.view(situation)
         walker.words[:] = 0
-        if self.settings["mask"] == "walk" or fallback >= 0:
-            walker.walk_all(situation)
-            out[:] = walker.words[: len(out)].view(np.int32)
-        elif self.settings["mask"] == "partition":
+        if self.settings["mask"] == "partition":
             self.partitions.fill(situation, walker)
-            out[:] = walker.words[: len(out)].view(np.int32)
+        elif self.slicer is None or fallback >= 0:
+            walker.walk_all(situation)
         else:
-            assert self.slicer is not None
             self.slicer.fill(situation, walker)
-            out[:] = walker.words[: len(out)].view(np.int32)
+        out[:] = walker.words[: len(out)].view(np.int32)
         if self.vocab.size & 31:
             out[-1] &= np.int32((1 << (self.vocab.size & 31)) - 1)  # the spare bit
         if self._specials:
@@ -249,38 +288,14 @@ class CompiledEarley(CompiledConstraint):
 
     def is_live(self, situation: int) -> bool:
         """Whether tokens lead from a situation to an end: a search. Raises LimitExceeded past ``max_search``."""
-        known = self._live.get(situation)
-        if known is not None:
-            return known
-        came_from = {situation: situation}
-        agenda = deque([situation])
+        return self._live.is_live(situation)
+
+    def _targets(self, situation: int) -> list[int]:
+        """The situations that tokens lead to, dead ends among them."""
         mask = masks.allocate_mask(self.vocab.size)
-        limit = int(self.settings["max_search"])  # type: ignore[call-overload]
-        while agenda:
-            here = agenda.popleft()
-            if self._live.get(here) or self.machine.can_end(here):
-                while here != situation:
-                    self._live[here] = True
-                    here = came_from[here]
-                self._live[situation] = True
-                return True
-            self._fill_raw(here, mask)
-            for token in masks.mask_to_ids(mask).tolist():
-                target = self._step(here, token)
-                if target >= 0 and target not in came_from and self._live.get(target) is not False:
-                    came_from[target] = here
-                    (agenda.appendleft if self._live.get(target) or self.machine.can_end(target) else agenda.append)(
-                        target
-                    )
-            if len(came_from) > limit:
-                raise LimitExceeded(
-                    f"the vocabulary lacks some bytes as tokens, and no way to an end was found among {limit}"
-                    " situations; raise max_search, or use a vocabulary that has every byte",
-                    limit="max_search",
-                    value=limit,
-                )
-        self._live.update(dict.fromkeys(came_from, False))
-        return False
+        self._fill_raw(situation, mask)
+        found = (self._step(situation, token) for token in masks.mask_to_ids(mask).tolist())
+        return [target for target in dict.fromkeys(found) if target >= 0]
 
 
 class EarleyMatcher(StateMatcher[int]):
@@ -319,8 +334,43 @@ class EarleyMatcher(StateMatcher[int]):
             self.counters[name] = self.counters.get(name, 0) + total - before[name]
         self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
 
+    def forced_bytes(self, limit: int = 256) -> bytes:
+        return b"" if self.state is self._FINISHED else self._compiled.forced_bytes(self.state, limit)
+
     def _fork_empty(self) -> EarleyMatcher:
         return EarleyMatcher(self._compiled)
+
+
+class ForcingMatcher(StateMatcher[tuple[int, int]]):
+    """A matcher whose state is a situation and the last token, with llguidance's forced tokens.
+
+    Its masks are not complete, on purpose: where bytes are forced, they hold the one token that llguidance offers.
+    """
+
+    def __init__(self, compiled: CompiledEarley) -> None:
+        super().__init__(compiled.vocab, (compiled.machine.start, -1))
+        self._compiled, self._plain = compiled, EarleyMatcher(compiled)
+
+    def _step(self, state: tuple[int, int], token: int) -> tuple[int, int] | None:
+        if 0 <= self._compiled.offered(*state) != token:
+            return None
+        target = self._compiled.step(state[0], token)
+        return None if target < 0 else (target, token)
+
+    def _accepts(self, state: tuple[int, int]) -> bool:
+        return self._compiled.can_end(state[0])
+
+    def _fill(self, state: tuple[int, int], out: Mask) -> None:
+        offered = self._compiled.offered(*state)
+        if offered >= 0:
+            out.fill(0)
+            masks.set_token(out, offered)
+        else:
+            self._plain.state = state[0]
+            self._plain.fill_mask(out)
+
+    def _fork_empty(self) -> ForcingMatcher:
+        return ForcingMatcher(self._compiled)
 
 
 class ProperEarley(CompiledConstraint):
@@ -352,18 +402,21 @@ def special_lexemes(cfg: Cfg, vocab: Vocabulary) -> dict[int, tuple[int, ...]]:
 
 
 def _warm_up() -> None:
-    """Run every kernel of this backend and of `tokdfa.grammar` once; a hundred brackets make every table grow."""
+    """Run every kernel of this backend and of `tokdfa.grammar` once; a hundred brackets make every table grow, and "li"
+    has a fallback.
+    """
     from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
-    grammar = Grammar('start: "(" start? ")" | TEXT | /x{1,90}y?/\nTEXT: /"[^"]*"/\n%ignore " "\n')
+    grammar = Grammar('start: "(" start? ")" | TEXT | /x{1,90}y?/ | /l(ist)?/ "i"\nTEXT: /"[^"]*"/\n%ignore " "\n')
     mask = masks.allocate_mask(vocab.size)
     for way in ("partition", "slices", "walk"):
         compiled = EarleyTrie(vocab, mask=way, shared_partitions=False).compile(grammar)
-        for text in (b"(" * 100, b"x" * 90, b'"a'):
+        for text in (b"(" * 100, b"x" * 90, b"li", b'"a'):
             matcher = compiled.start()
             for byte in text:
                 matcher.advance(byte)
+            matcher.forced_bytes()
             for _ in range(2):  # a new mask, and a kept one
                 matcher.fill_mask(mask)

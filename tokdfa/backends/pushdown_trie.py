@@ -268,6 +268,8 @@ class PushdownMatcher(StateMatcher[int]):
         self._tokens: list[int] = []
         self._shape = (masks.mask_words(compiled.vocab.size),)
         self._offsets, self._data = compiled.vocab.offsets, compiled.vocab.byte_data
+        self._size = compiled.vocab.size
+        #: No token that spells something needs more than its bytes to be judged.
         self._simple = compiled.complete
         self._use(compiled.epoch)
 
@@ -289,6 +291,15 @@ class PushdownMatcher(StateMatcher[int]):
         self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
 
     def advance(self, token: int) -> None:
+        # transitions that are known, with as little Python as possible; everything else goes the usual way
+        state = self.state
+        if self._simple and state is not self._FINISHED and 0 <= token < self._size:
+            known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
+            if known >= 0:
+                self._history.append(state)
+                self._tokens.append(token)
+                self.state = known
+                return
         self._retry(lambda: super(PushdownMatcher, self).advance(token))
         self._tokens.append(token)
 
@@ -353,7 +364,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._tokens = tokens
 
     def _step(self, state: int, token: int) -> int | None:
-        if self._simple:
+        if self._simple:  # `allows` comes here without `advance`
             known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
             if known != UNKNOWN:
                 return None if known < 0 else known

@@ -12,13 +12,29 @@ The walk that makes a partition goes over the whole trie once for a lexer state;
 Exits lie in order of (accepting set, next byte): the row after a set is looked up once for all of its exits, and those
 whose next byte the row's lexemes cannot begin with are passed over together.
 
+Names. Two lexer states that agree on all strings as long as a token have one partition, whatever they do later: a
+string with room for 200 more characters and one with room for 300, if no token has more than 128 bytes. `StateNames`
+gives states a *name*, and equal names mean that they agree so far. A name says nothing of numbers, so states of
+different grammars have it too. Let L be the bytes of the longest token. A name is made of those of the components:
+
+- In an explicit automaton: a hash of the tree of all strings of up to L bytes, which are alive and which match, made by
+  L rounds over the states. In round k+1 a state's hash is made of whether it accepts and of the hashes of round k of
+  its targets by runs of bytes, so it depends on nothing but the tree of k+1 bytes. Hashes have 128 bits.
+- In a lazy one: a hash of its expression with *clipped* counters: in e{m,n}, m becomes min(m, L), and n without end
+  if n >= L. Each round reads a byte, or may be left out, so a string of fewer than L bytes matches as before, and one
+  of L bytes can be continued to a match as before (no part of an expression is empty). That last does not hold under
+  intersection and complement, as of a{300} & a{301}; what has such parts is hashed as it is, and states with
+  assertions, which depend on more than the expression, have no name.
+
 Source: 000 asks the same of *slices* of the vocabulary, by proving that a regex is contained in what may follow
 (`tokdfa.grammar.slices`); a partition is exact for every state and needs no proof.
-Cost: one walk over the lexer alone, 1.6 to 3 ns a node visited, and 16 kB (V/8 bytes) for wide partitions.
+Cost: one walk over the lexer alone, 1.6 to 3 ns a node visited, and 16 kB (V/8 bytes) for wide partitions. A name: L
+rounds of 2 ns a state and run of bytes, once for a lexeme; 3 us for each new expression.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +43,8 @@ import numpy.typing as npt
 
 from tokdfa.grammar.machine import OK, S_LONGEST, find_target
 from tokdfa.jit import kernel
+from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.regex.nodes import INFINITE, K_BYTES, K_COMPLEMENT, K_CONCAT, K_INTERSECTION, K_REPEAT, K_UNION, KIND_NAMES
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -37,8 +55,8 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 
 #: Columns of an exit and of a group, and what `progress` counts.
-FIRST, PAST, SET, _BYTE, DEPTH, BEGIN = range(6)
-GROUP_SET = 0
+FIRST, PAST, SET, BYTE, DEPTH, BEGIN = range(6)
+GROUP_SET, GROUP_BYTE = range(2)
 _POSITION, _EXITS, _AGAIN, _VISITED = range(4)
 #: Status of `_divide_kernel`: an array of exits is too short.
 NEEDS_EXITS = 20
@@ -46,6 +64,8 @@ NEEDS_EXITS = 20
 #: lexeme begins (-1 if several may: the lexeme ended with the byte before the first node); the depth at which it
 #: begins; and where the bytes between that depth and the first node's begin in `again`.
 EXIT_COLUMNS = 6
+#: Parts of an expression that are hashed for one name, 3 us each; a lexeme that has more goes without names.
+MAX_PARTS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +111,7 @@ def divide(machine: Machine, trie: TokenTrie, state: int) -> Partition:
             machine.supply(status)
     words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)
     exits = exits[: progress[_EXITS]]
-    exits = np.ascontiguousarray(exits[np.lexsort((exits[:, _BYTE], exits[:, SET]))])
+    exits = np.ascontiguousarray(exits[np.lexsort((exits[:, BYTE], exits[:, SET]))])
     inside = words[: (trie.size + 31) // 32].view(np.int32)
     read_again = again[: progress[_AGAIN]].copy()
     return Partition(inside, exits, _group(exits), read_again, int(progress[_VISITED]))
@@ -102,11 +122,158 @@ def _group(exits: Int32) -> Int32:
     if not len(exits):
         return np.empty((0, 4), dtype=np.int32)
     fresh = np.ones(len(exits), dtype=np.bool_)
-    key = exits[:, [SET, _BYTE]]
+    key = exits[:, [SET, BYTE]]
     fresh[1:] = (key[1:] != key[:-1]).any(axis=1)
     begins = np.flatnonzero(fresh).astype(np.int32)
     ends = np.append(begins[1:], len(exits)).astype(np.int32)
     return np.ascontiguousarray(np.stack([key[begins, 0], key[begins, 1], begins, ends], axis=1), dtype=np.int32)
+
+
+class StateNames:
+    """Names of the lexer states of a machine, see the module's page: states of one name have one partition.
+
+    `depth`: bytes of the longest token of the vocabulary; None for names that clip no counter and see everything.
+    """
+
+    def __init__(self, machine: Machine, depth: int | None) -> None:
+        self._machine, self._depth = machine, None if depth is None else max(depth, 1)
+        self._of_component: dict[int, str] = {}
+        self._of_lexeme: dict[int, npt.NDArray[np.uint64]] = {}
+        self._large: set[int] = set()  # lexemes whose expressions have too many parts
+        self._clipped: dict[int, bytes] = {}  # expression -> hash
+        self._exact: dict[int, bytes] = {}
+
+    def describe(self, state: int) -> tuple[str, tuple[int, ...]]:
+        """(the name of a lexer state, 64 hex digits; its lexemes in an order that the name implies).
+
+        ("", ()) for a state without a name. Lexemes that are named alike behave alike, so their order does not matter.
+        """
+        lexer = self._machine.lexer
+        parts = []
+        for component in lexer.components(state):
+            name = self._of_component.get(component)
+            if name is None:
+                name = self._of_component[component] = self._name(component)
+            if not name:
+                return "", ()
+            parts.append((name, int(lexer.component_lexeme[component])))
+        parts.sort()
+        rule = f"depth={self._depth} longest={int(self._machine.meta[S_LONGEST])} start={lexer.is_start(state)}"
+        text = "|".join([rule, *(name for name, _ in parts)])
+        return hashlib.sha256(text.encode()).hexdigest(), tuple(lexeme for _, lexeme in parts)
+
+    def _name(self, component: int) -> str:
+        """What a component is, whatever its number; "" for one without a name."""
+        lexer = self._machine.lexer
+        symbol, explicit = int(lexer.component_lexeme[component]), lexer._first_lazy
+        if component >= explicit:
+            automaton = lexer._automata[symbol]
+            assert isinstance(automaton, LazyDfa)
+            described = self._describe(symbol, automaton.expression(lexer._places[component - explicit][1]))
+            return f"{described} {bool(lexer.is_lazy[symbol])}" if described else ""
+        if self._depth is None:
+            return lexer.content_of(component)
+        first, past = np.searchsorted(lexer.component_lexeme[:explicit], [symbol, symbol + 1]).tolist()
+        if symbol not in self._of_lexeme:
+            rows = lexer.component_table.reshape(-1, lexer.class_count)[first:past]
+            accepting = lexer.component_accepts[first:past]
+            self._of_lexeme[symbol] = name_states(rows, accepting, lexer.byte_class, self._depth, first)
+        return f"{self._of_lexeme[symbol][component - first].tobytes().hex()} {bool(lexer.is_lazy[symbol])}"
+
+    def _describe(self, symbol: int, root: int) -> str:
+        """A hash of an expression, "" for one that depends on what came before, or is too large."""
+        store = self._machine.cfg.store
+        if store.has_assertions(root) or symbol in self._large:
+            return ""
+        limit = None if store.is_boolean(root) else self._depth
+        known = self._exact if limit is None else self._clipped
+        room, pending = len(known) + MAX_PARTS, [root]
+        while pending:
+            expression = pending[-1]
+            if expression in known:
+                pending.pop()
+                continue
+            kind, (_, a, b, c) = store.kind(expression), store.nodes[expression].tolist()
+            parts: list[int] = []
+            if kind in (K_UNION, K_INTERSECTION):
+                parts = store.arguments[a : a + b].tolist()
+            elif kind in (K_COMPLEMENT, K_CONCAT, K_REPEAT):
+                parts = [a, b] if kind == K_CONCAT else [a]
+            missing = [part for part in parts if part not in known]
+            if len(known) + len(missing) > room:
+                self._large.add(symbol)
+                return ""
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            content = [known[part] for part in parts]
+            if kind in (K_UNION, K_INTERSECTION):
+                content = sorted(set(content))  # numbers, and so the order, are of one store only
+                if len(content) == 1:
+                    known[expression] = content[0]
+                    continue
+            elif kind == K_BYTES:
+                content = [store.arguments[a : a + b].tobytes()]
+            elif kind == K_REPEAT:
+                if limit is not None:
+                    b, c = min(b, limit), INFINITE if c >= limit else c
+                content.append(f"{b},{c}".encode())
+            text = b" ".join([KIND_NAMES[kind].encode(), *content])
+            known[expression] = hashlib.blake2b(text, digest_size=16).digest()
+        return known[root].hex()
+
+
+def name_states(
+    transitions: Int32,
+    accepting: npt.NDArray[np.bool_],
+    byte_class: npt.NDArray[np.uint8],
+    depth: int,
+    first: int = 0,
+) -> npt.NDArray[np.uint64]:
+    """Hashes of the states of an automaton in which every state is alive: uint64, shape (states, 2).
+
+    `transitions`: shape (states, classes), where state s has the number ``first + s``. Equal for states, of whatever
+    automata, that agree on which strings of up to `depth` bytes are alive and which of fewer bytes are accepted; else
+    different but for accidents of 128 bits. O(depth x states x runs of byte classes); less if no loop can be reached.
+    """
+    last = np.flatnonzero(np.append(byte_class[1:] != byte_class[:-1], True))
+    names = np.ones((len(transitions), 2), dtype=np.uint64)
+    _name_states_kernel(transitions, accepting, byte_class[last], last, depth, first, names)
+    return names
+
+
+@kernel
+def _name_states_kernel(transitions, accepting, run_class, run_last, depth, first, names):  # type: ignore[no-untyped-def]
+    """Make the names of strings one byte longer, `depth` times or until none changes; `names` come in all alike."""
+    before = names.copy()
+    for _ in range(depth):
+        changed = False
+        for state in range(len(transitions)):
+            a = np.uint64(0x9E3779B97F4A7C15) + np.uint64(accepting[state])
+            b = np.uint64(0xD1B54A32D192ED03) - np.uint64(accepting[state])
+            led_a, led_b = np.uint64(0), np.uint64(0)
+            for k in range(len(run_class) + 1):
+                to_a, to_b = np.uint64(0), np.uint64(0)  # the name of what is dead
+                if k < len(run_class):
+                    target = transitions[state, run_class[k]]
+                    if target >= 0:
+                        to_a, to_b = before[target - first, 0], before[target - first, 1]
+                    if k == 0 or (to_a == led_a and to_b == led_b):  # one run of bytes, whatever the classes are
+                        led_a, led_b = to_a, to_b
+                        continue
+                past = np.uint64(run_last[k - 1] + 1)
+                a = (a ^ (led_a + past * np.uint64(0xA0761D6478BD642F))) * np.uint64(0xE7037ED1A0B428DB)
+                b = (b ^ (led_b + past * np.uint64(0x8EBC6AF09C88C6E3))) * np.uint64(0x589965CC75374CC3)
+                a, b = a ^ (a >> np.uint64(32)), b ^ (b >> np.uint64(29))
+                led_a, led_b = to_a, to_b
+            a = (a ^ (a >> np.uint64(29))) * np.uint64(0xC2B2AE3D27D4EB4F)
+            b = (b ^ (b >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
+            names[state, 0], names[state, 1] = a ^ (a >> np.uint64(31)), b ^ (b >> np.uint64(30))
+            changed |= names[state, 0] != before[state, 0] or names[state, 1] != before[state, 1]
+        before[:] = names
+        if not changed:
+            break
 
 
 @kernel
@@ -141,7 +308,7 @@ def _divide_kernel(nodes, stack, path, words, exits, again, progress, lexer, met
                 exits[count, FIRST] = here
                 exits[count, PAST] = following
                 exits[count, SET] = accepted
-                exits[count, _BYTE] = path[begin]
+                exits[count, BYTE] = path[begin]
                 exits[count, DEPTH] = begin
                 exits[count, BEGIN] = used
                 count += 1
@@ -158,7 +325,7 @@ def _divide_kernel(nodes, stack, path, words, exits, again, progress, lexer, met
             exits[count, FIRST] = here + one
             exits[count, PAST] = following
             exits[count, SET] = lexer.completes[target]
-            exits[count, _BYTE] = -1
+            exits[count, BYTE] = -1
             exits[count, DEPTH] = depth + 1
             exits[count, BEGIN] = used
             count += 1

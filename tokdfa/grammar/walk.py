@@ -1,11 +1,17 @@
 """The walk of lexer and parser over the token trie, or over the parts of it that a partition leaves open.
 
 What is walked is given as *exits* (see `tokdfa.grammar.partition`): ranges of nodes, each with the lexeme that ended
-before it. The whole trie is one exit with no lexeme, read from the situation as it is.
+before it. The whole trie is one exit with no lexeme, read from the situation as it is. Exits stand in groups of one
+byte, and a group whose byte the next row's lexemes cannot begin with is passed over (`first_byte`). That saves a tenth
+to a fifth of a mask; to pass over the first bytes of the whole trie likewise saved nothing, as a node that is refused
+costs no more than the question.
 
 The loop looks up right where it is what is known already: the lexer's next state, the row after a lexeme, the state in
 which that row's lexemes begin. Only what is not known, and what has a fallback, goes through
 `tokdfa.grammar.machine.step_kernel`, a call of which costs as much as a hundred nodes (it takes some forty arrays).
+
+`S_ENDS` counts the nodes at which the lexer alone does not decide: a lexeme ends, or a fallback has to be stepped
+along.
 
 Source: 000 (lexer states and rows pushed and popped along the walk). Here both lie in a stack indexed by depth, as in
 `tokdfa.vocabulary.walk`, so nothing is popped. Cost: 3 to 5 ns a node, 20 ns a node at which a lexeme ends.
@@ -19,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.grammar.earley import find_row
-from tokdfa.grammar.machine import DEAD, OK, S_ENDS, S_LONGEST, S_NODES, end_lexeme, step_kernel
+from tokdfa.grammar.machine import DEAD, OK, S_ENDS, S_LONGEST, S_NODES, end_lexeme, find_target, step_kernel
 from tokdfa.grammar.partition import BEGIN, DEPTH, EXIT_COLUMNS, FIRST, PAST
 from tokdfa.jit import kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -34,10 +40,13 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Walker:
-    """Walks a machine over a trie. Holds the scratch arrays of the walk, so not thread-safe."""
+    """Walks a machine over a trie. Holds the scratch arrays of the walk, so not thread-safe.
 
-    def __init__(self, machine: Machine, trie: TokenTrie) -> None:
-        self.machine, self.trie = machine, trie
+    `first_byte`: whether exits are passed over by their first byte, which changes no mask.
+    """
+
+    def __init__(self, machine: Machine, trie: TokenTrie, first_byte: bool = True) -> None:
+        self.machine, self.trie, self.first_byte = machine, trie, first_byte
         self.stack = np.full((trie.depth_limit + 2, 3), -1, dtype=np.int32)
         #: uint32, V + 1 bits: what the last walk allowed; the spare bit V means nothing.
         self.words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
@@ -60,6 +69,10 @@ class Walker:
         """OR the tokens that go on through the exits of a partition into `words`."""
         self._walk((row, -1, -1), self.trie, partition.exits, partition.groups, partition.again)
 
+    def clear_exits(self, partition: Partition) -> None:
+        """Clear the tokens behind the exits of a partition in `words`. 1 ns a node."""
+        _clear_exits_kernel(self.trie.nodes, partition.exits, self.words)
+
     def _walk(
         self,
         begin: tuple[int, int, int],
@@ -74,7 +87,7 @@ class Walker:
         self._progress[_POSITION] = -1
         while True:
             status = _walk_kernel(
-                *(trie.nodes, exits, groups, again, row, state, fallback),
+                *(trie.nodes, exits, groups, again, row, state, fallback, self.first_byte),
                 *(self.stack, self.words, self._progress),
                 *(machine.lexer.arrays, machine.rows.arrays, machine.arrays),
             )
@@ -85,6 +98,15 @@ class Walker:
 
 #: What `progress` holds: group, exit, and the node at which the exit's walk goes on, -1 at its beginning.
 _GROUP, _EXIT, _POSITION = range(3)
+
+
+@kernel
+def _clear_exits_kernel(nodes, exits, words):  # type: ignore[no-untyped-def]
+    five, low_five = np.uint64(5), np.uint64(31)
+    for k in range(len(exits)):
+        for here in range(exits[k, FIRST], exits[k, PAST]):
+            token = nodes[here] >> np.uint64(TOKEN_SHIFT)
+            words[token >> five] &= ~(np.uint32(1) << np.uint32(token & low_five))
 
 
 @kernel
@@ -99,7 +121,7 @@ def _peek_start(row, accepting_set, memo_keys, memo_rows, start_state):  # type:
 
 @kernel
 def _walk_kernel(  # type: ignore[no-untyped-def]
-    nodes, exits, groups, again, row, state, fallback, stack, words, progress, lexer, rows, machine
+    nodes, exits, groups, again, row, state, fallback, first_byte, stack, words, progress, lexer, rows, machine
 ):
     """Walk all exits, setting bits in `words`. Returns a status; `progress` says where to go on."""
     one, five, low_five = np.uint64(1), np.uint64(5), np.uint64(31)
@@ -126,14 +148,13 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
                 if status > DEAD:
                     break
                 first_row, first_state = np.int32(made), np.int32(begun)
-            if first_row < 0 or (
-                byte >= 0 and transitions[np.int64(first_state) * class_count + byte_class[byte]] == -1
-            ):
-                status = OK
-                group += 1
-                progress[_EXIT], progress[_POSITION] = 0, -1
-                continue
         status = OK
+        if first_row < 0 or (
+            first_byte and byte >= 0 and transitions[np.int64(first_state) * class_count + byte_class[byte]] == -1
+        ):
+            group += 1
+            progress[_EXIT], progress[_POSITION] = 0, -1
+            continue
         k = max(progress[_EXIT], np.int64(groups[group, 2]))
         while k < groups[group, 3]:
             first, stop = np.uint64(exits[k, FIRST]), np.uint64(exits[k, PAST])
@@ -169,12 +190,17 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
                 column = np.int64(byte_class[node & np.uint64(0xFF)])
                 here_row, here_state, here_fallback = stack[depth, 0], stack[depth, 1], stack[depth, 2]
                 target = transitions[np.int64(here_state) * class_count + column]
-                alive, known = True, here_fallback < 0 and target != UNKNOWN
+                if target == UNKNOWN:
+                    status, made = find_target(np.int64(here_state), column, lexer)
+                    if status != OK:
+                        break
+                    target = np.int32(made)
+                alive, known, parsed = True, here_fallback < 0, here_fallback >= 0
                 next_row, next_state, next_fallback = here_row, target, np.int32(-1)
                 if known:
                     accepted = accepting[here_state]
                     if target >= 0 and completes[target] >= 0:
-                        ended += 1
+                        parsed = True
                         next_row, next_state = _peek_start(
                             here_row, completes[target], memo_keys, memo_rows, start_state
                         )
@@ -182,7 +208,7 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
                     elif target < 0 and accepted < 0:
                         alive = False
                     elif target < 0 or (longest and accepted >= 0 and accepting[target] < 0):
-                        ended += 1
+                        parsed = True
                         after, start = _peek_start(here_row, accepted, memo_keys, memo_rows, start_state)
                         if after == UNKNOWN:
                             known = False
@@ -204,6 +230,7 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
                     next_row, next_state = np.int32(new_row), np.int32(new_state)
                     next_fallback = np.int32(new_fallback)
                 visited += 1
+                ended += parsed
                 if alive:
                     stack[depth + one, 0] = next_row
                     stack[depth + one, 1] = next_state

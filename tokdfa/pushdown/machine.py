@@ -30,6 +30,7 @@ from tokdfa.pushdown.rows import (
 )
 from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, fill_slots_kernel, rehash_stacks_kernel
 from tokdfa.pushdown.steps import run_kernel
+from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.pushdown.form import Form
@@ -91,7 +92,7 @@ class Machine:
         self.row_flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
         self.row_fallback: Int32 = np.zeros(room, dtype=np.int32)
         self.row_ended: Int32 = np.zeros(room, dtype=np.int32)
-        self.transitions: Int32 = np.empty(room * 256, dtype=np.int32)
+        self.transitions: Int32 = np.full(room * 256, UNKNOWN, dtype=np.int32)
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
         self.frame_state: Int32 = np.zeros((len(form.entries), FRAME_COLUMNS), dtype=np.int32)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
@@ -280,7 +281,7 @@ class Machine:
         if 2 * rows + 4 > len(self.row_flags):
             for name in ("kernel_begin", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended"):
                 setattr(self, name, _grown(getattr(self, name), 2 * rows + 4))
-            transitions = np.empty(len(self.row_flags) * 256, dtype=np.int32)
+            transitions = np.full(len(self.row_flags) * 256, UNKNOWN, dtype=np.int32)
             transitions[: rows * 256] = self.transitions[: rows * 256]
             self.transitions = transitions
         if kernel + widest > len(self.kernel_items):
