@@ -409,7 +409,7 @@ def _ensure_warm() -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console.print(
-        f"compiling kernels, once (under a minute; kept in {jit.kernel_folder()})", highlight=False, soft_wrap=True
+        f"compiling kernels, once (a minute or two; kept in {jit.kernel_folder()})", highlight=False, soft_wrap=True
     )
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

@@ -31,12 +31,12 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher
-from tokdfa.backends.batch import FINISHED, BatchMasks
+from tokdfa.backends.batch import FINISHED, RowMasks
 from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter, all_texts
 from tokdfa.errors import LimitExceeded, TokdfaError, VocabularyCannotSpell
-from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
+from tokdfa.pushdown.arrays import M_CLOSED, M_NODES, M_ROWS
 from tokdfa.pushdown.machine import Machine, MachineFull
 from tokdfa.pushdown.pool import Pool, pool_of
 from tokdfa.pushdown.steps import run_known_kernel
@@ -122,7 +122,8 @@ class Epoch:
 
     def __init__(self, compiled: CompiledPushdown, machine: Machine) -> None:
         self.machine = machine
-        self.masks = BatchMasks(compiled.mask_limit, masks.mask_words(compiled.vocab.size))
+        vocab = compiled.vocab
+        self.masks = RowMasks(compiled.mask_limit, masks.mask_words(vocab.size), vocab.end_tokens)
         self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
 
 
@@ -242,21 +243,19 @@ class CompiledPushdown(CompiledConstraint):
         """Write the mask of a row, and keep it. Raises MachineFull."""
         machine = epoch.machine
         with self.lock:
-            out[:] = self.filler.fill(machine, row)
+            words = self.filler.fill(machine, row)
             if not self.complete:
-                for token in masks.mask_to_ids(out).tolist():
+                words = words.copy()  # searches fill other masks
+                for token in masks.mask_to_ids(words).tolist():
                     if self.step(epoch, row, token) < 0:
-                        masks.clear_token(out, token)
+                        masks.clear_token(words, token)
             if self._token_sets:
+                words = words.copy()
                 allowed = machine.token_sets(row)
                 for token, sets in self._token_sets.items():
                     if not sets.isdisjoint(allowed) and self.step(epoch, row, token) >= 0:
-                        masks.set_token(out, token)
-            if machine.can_end(row):
-                for token in self.vocab.end_tokens:
-                    masks.set_token(out, token)
-            if self.keeps_masks:
-                epoch.masks.keep(row, out)
+                        masks.set_token(words, token)
+            epoch.masks.take(row, words, machine.can_end(row), out, self.keeps_masks)
 
 
 class PushdownMatcher(StateMatcher[int]):
@@ -376,11 +375,12 @@ class PushdownMatcher(StateMatcher[int]):
             return self._machine.can_end(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        before = self._compiled.work()
+        meta, counters = self._machine.meta, self.counters
+        nodes, rows = int(meta[M_NODES]), int(meta[M_ROWS])
         self._compiled.fill(self._epoch, state, out)
-        for name, total in self._compiled.work().items():
-            self.counters[name] = self.counters.get(name, 0) + total - before[name]
-        self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
+        counters["nodes_visited"] = counters.get("nodes_visited", 0) + int(meta[M_NODES]) - nodes
+        counters["rows_made"] = counters.get("rows_made", 0) + int(meta[M_ROWS]) - rows
+        counters["masks_made"] = counters.get("masks_made", 0) + 1
 
     def _fork_empty(self) -> PushdownMatcher:
         twin = PushdownMatcher(self._compiled)

@@ -65,7 +65,8 @@ class MachineType(StructType):
 
 # fmt: off
 POOL_FIELDS = (
-    "transitions", "flags", "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
+    "transitions", "flags", "alike", "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids",
+    "nodes",
 )
 # fmt: on
 
@@ -101,10 +102,12 @@ def _make_machine(  # type: ignore[no-untyped-def]
 
 @kernel
 def make_pool(  # type: ignore[no-untyped-def]
-    transitions, flags, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
+    transitions, flags, alike, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
 ):
     """The struct of a pool's arrays."""
-    return PoolArrays(transitions, flags, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes)
+    return PoolArrays(
+        transitions, flags, alike, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
+    )
 
 
 @kernel

@@ -96,10 +96,13 @@ def _begin_place(place, row, words, machine, pool):  # type: ignore[no-untyped-d
     last = np.int64(-1)
     for k in range(machine.live_begin[row], machine.live_end[row]):
         state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
-        if state == last or not pool.flags[state] & WIDE:
+        if not pool.flags[state] & WIDE:
             continue
-        last = state
-        part = find_partition(place, state, pool)
+        known = np.int64(pool.alike[state])
+        if known >= 0 and known == last:
+            continue
+        last = known
+        part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = place, state
             return NEEDS_PARTITION, best

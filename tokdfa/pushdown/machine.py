@@ -163,10 +163,11 @@ class Machine:
 
     def can_end(self, row: int) -> bool:
         """Whether the text so far is complete."""
-        border = self.border(row)
+        border = self.border(row) if self.form.longest else row
         if border < 0:
             return False
-        self.close(border)
+        if self.live_end[border] == OPEN:
+            self.close(border)
         return bool(self.row_flags[border] & ROW_ACCEPTS)
 
     def close(self, row: int) -> None:

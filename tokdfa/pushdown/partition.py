@@ -102,6 +102,10 @@ class Partitions:
         self._keep(place, state, words, rest[:kept])
         return -1
 
+    def has(self, place: int, state: int) -> bool:
+        """Whether the partition of a place by a state is made."""
+        return bool(_look_up_kernel(self.part_keys, self.part_slots, place << 21 | state) >= 0)
+
     def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over the checked arrays of a file (`tokdfa.pushdown.store`); no partition may have been made."""
         self.count, self.dense_count, self.id_count = (
@@ -182,16 +186,21 @@ def _enter_kernel(keys, slots, key, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
+def _look_up_kernel(keys, slots, key):  # type: ignore[no-untyped-def]
     """The number of a partition, or -1."""
-    key = np.int64(place) << 21 | np.int64(state)
-    mask = len(pool.part_keys) - 1
+    mask = len(keys) - 1
     slot = _hash_key(key) & mask
-    while pool.part_keys[slot] >= 0:
-        if pool.part_keys[slot] == key:
-            return np.int64(pool.part_slots[slot])
+    while keys[slot] >= 0:
+        if keys[slot] == key:
+            return np.int64(slots[slot])
         slot = (slot + 1) & mask
     return np.int64(-1)
+
+
+@kernel
+def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
+    """The number of a partition, or -1."""
+    return _look_up_kernel(pool.part_keys, pool.part_slots, np.int64(place) << 21 | np.int64(state))
 
 
 @kernel

@@ -6,8 +6,14 @@ partitions of their states (`tokdfa.pushdown.partition`), too. Small automata ar
 (counters up to 100,000) are lazy: their states get numbers when they are met and rows when they are read.
 
 Layout: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8, by state: may end
-(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST). A full table of 256 columns
-costs 1 kB a state and saves the look-up of a byte class at each step.
+(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST); ``alike`` int32, by state:
+a state with the same partitions, -1 if that was not asked yet. A full table of 256 columns costs 1 kB a state and saves
+the look-up of a byte class at each step.
+
+States are *alike* if they agree on the strings that are no longer than the longest token: then no token tells them
+apart. The inside of a string is alike in all automata that have strings; so are the states of a counter that leave room
+for more than a token. Names for that are hashes (`tokdfa.grammar.partition.name_states`), made when a partition of an
+automaton is first needed.
 
 Threads: `lock` is held by whoever makes something new, in the pool or in a machine that reads from it.
 """
@@ -15,6 +21,7 @@ Threads: `lock` is held by whoever makes something new, in the pool or in a mach
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +30,7 @@ import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded
+from tokdfa.grammar.partition import name_states
 from tokdfa.pushdown.arrays import POOL_FIELDS, make_pool
 from tokdfa.pushdown.fill import Filler
 from tokdfa.pushdown.form import FIRST, OPERATION, TEXT
@@ -41,6 +49,8 @@ Int32 = npt.NDArray[np.int32]
 WIDE_BYTES = 32
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
+#: Bytes of the name of what states are alike: a hash, and whether texts are the shortest.
+NAME_BYTES = 17
 #: Past so many bytes of automata and partitions a vocabulary gets a new pool for constraints to come.
 POOL_LIMIT = 256 << 20
 
@@ -66,6 +76,10 @@ class Pool:
         self.transitions: Int32 = np.full(room * 256, UNKNOWN, dtype=np.int32)
         self.flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
         self.transitions[:256] = DEAD
+        self.alike: Int32 = np.full(room, -1, dtype=np.int32)
+        self._named: dict[bytes, int] = {}  # name -> the first state that has it
+        self._explicit: list[tuple[int, Dfa, bool]] = []  # first state, automaton, whether its texts are the shortest
+        self._depth = vocab.trie.depth_limit
         self.state_count = 1
         #: bool, shape (256,): the bytes that are tokens by themselves.
         self._available = vocab.single_byte_tokens
@@ -92,7 +106,8 @@ class Pool:
         """What kernels take; made again after every change."""
         if self._arrays is None:
             parts = self.partitions
-            self._arrays = make_pool(self.transitions, self.flags, *(getattr(parts, name) for name in POOL_FIELDS[2:]))
+            own = self.transitions, self.flags, self.alike
+            self._arrays = make_pool(*own, *(getattr(parts, name) for name in POOL_FIELDS[len(own) :]))
         return self._arrays
 
     def adopt(
@@ -103,12 +118,19 @@ class Pool:
         self.state_count = len(arrays["flags"])
         self.transitions[: self.state_count * 256] = arrays["transitions"]
         self.flags[: self.state_count] = arrays["flags"]
+        self.alike[: self.state_count] = arrays["alike"]
+        self._named = {name.tobytes(): int(state) for name, state in zip(arrays["names"], arrays["named"], strict=True)}
         self.starts, self.spelled = starts, spelled
         self.partitions.adopt(arrays)
         self._arrays = None
 
     def divide(self, place: int, state: int) -> None:
         """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs."""
+        if self.alike[state] < 0:
+            self._name(state)
+        state = int(self.alike[state])
+        if self.partitions.has(place, state):
+            return
         while (lacking := self.partitions.divide(place, state, self.transitions)) >= 0:
             self.fill_row(lacking)
         self._arrays = None
@@ -156,8 +178,33 @@ class Pool:
         self.transitions[first * 256 : (first + count) * 256] = np.where(live, columns + first, DEAD).ravel()
         self.flags[first : first + count] = _flags(automaton.accepting, live) | (SHORTEST if shortest else 0)
         self.state_count += count
+        self._explicit.append((first, automaton, shortest))
         self.spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
         return first + automaton.start
+
+    def name_all(self) -> tuple[npt.NDArray[np.uint8], Int32]:
+        """Find out which states of all explicit automata are alike; (names, the first state of each)."""
+        for first, _, _ in self._explicit:
+            if self.alike[first] < 0:
+                self._name(first)
+        names = np.frombuffer(b"".join(self._named), dtype=np.uint8).reshape(-1, NAME_BYTES)
+        return names, np.fromiter(self._named.values(), dtype=np.int32)
+
+    def _name(self, state: int) -> None:
+        """Find out which states of an automaton are alike to others. A state of a lazy one is like itself only."""
+        if state in self.lazy_states:
+            self.alike[state] = state
+            return
+        place = bisect_right(self._explicit, state, key=lambda entry: entry[0]) - 1
+        first, automaton, shortest = self._explicit[place]
+        table, accepting = automaton.transitions, automaton.accepting
+        if shortest:
+            table = np.where(accepting[:, None], DEAD, table).astype(np.int32)
+        numbered = np.where(table >= 0, table + first, DEAD).astype(np.int32)
+        names = name_states(numbered, accepting, automaton.byte_class, self._depth, first)
+        for number, name in enumerate(names):
+            key = name.tobytes() + bytes([shortest])
+            self.alike[first + number] = self._named.setdefault(key, first + number)
 
     def _spells(self, columns: Int32, accepting: npt.NDArray[np.bool_]) -> bool:
         """Whether every state can reach an end by bytes that are tokens by themselves."""
@@ -213,6 +260,7 @@ class Pool:
             more = max(states, 2 * room) - room
             self.transitions = np.concatenate([self.transitions, np.full(more * 256, UNKNOWN, dtype=np.int32)])
             self.flags = np.concatenate([self.flags, np.zeros(more, dtype=np.uint8)])
+            self.alike = np.concatenate([self.alike, np.full(more, -1, dtype=np.int32)])
 
 
 def _flags(accepting: npt.NDArray[np.bool_], live: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

@@ -29,6 +29,7 @@ from tokdfa.constraint import Choice, Constraint, Grammar, Regex
 from tokdfa.errors import AutomatonError, SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.pushdown.form import ANY, CALL, OPERATION, SECOND, TEXT, TOKEN, Form, Text
+from tokdfa.pushdown.pool import NAME_BYTES
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import DEAD
 
@@ -173,6 +174,7 @@ def pool_path(vocab: Vocabulary, folder: Path | None = None) -> Path:
 def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
     """Write the pool's explicit automata and the partitions of their states."""
     with pool.lock:
+        names, named = pool.name_all()
         parts, states = pool.partitions, pool.state_count
         lazy = np.zeros(states, dtype=np.bool_)
         lazy[list(pool.lazy_states)] = True
@@ -185,6 +187,9 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
         arrays = {
             "transitions": transitions,
             "flags": pool.flags[:states],
+            "alike": pool.alike[:states],
+            "names": names,
+            "named": named,
             "keys": keys[kept],
             "numbers": numbers[kept],
             "part_dense": parts.part_dense[: parts.count],
@@ -224,15 +229,23 @@ def read_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
 def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> str:
     """What is wrong with the arrays of a pool, or nothing."""
     dtypes = {
-        "transitions": np.int32, "flags": np.uint8, "keys": np.int64, "numbers": np.int32, "part_dense": np.int32,
+        "transitions": np.int32, "flags": np.uint8, "alike": np.int32, "names": np.uint8,
+        "named": np.int32, "keys": np.int64, "numbers": np.int32, "part_dense": np.int32,
         "part_ids": np.int32, "part_nodes": np.int32, "dense": np.uint32, "ids": np.int32, "rests": np.uint64,
     }  # fmt: skip
     for name, dtype in dtypes.items():
-        if arrays[name].dtype != dtype or arrays[name].ndim != 1 + (name in ("part_ids", "part_nodes", "dense")):
+        if arrays[name].dtype != dtype or arrays[name].ndim != 1 + (
+            name in ("part_ids", "part_nodes", "dense", "names")
+        ):
             return f"{name} is {arrays[name].dtype} of {arrays[name].ndim} dimensions"
     states, count, nodes = len(arrays["flags"]), len(arrays["part_dense"]), len(vocab.trie.nodes) + len(arrays["rests"])
     if len(arrays["transitions"]) != states * 256 or not _within(arrays["transitions"], -1, states):
         return "transitions lead out of range"
+    alike = arrays["alike"]
+    if len(alike) != states or not _within(alike, -1, states) or not _within(arrays["named"], 0, states):
+        return "states are alike to none"
+    if arrays["names"].shape != (len(arrays["named"]), NAME_BYTES):
+        return "names do not fit"
     if arrays["dense"].shape[1] != vocab.size // 32 + 1 or not _within(arrays["ids"], 0, vocab.size):
         return "masks do not fit the vocabulary"
     if arrays["part_ids"].shape != (count, 2) or arrays["part_nodes"].shape != (count, 2):
