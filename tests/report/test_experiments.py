@@ -36,9 +36,9 @@ def texts():
 
 def test_every_question_has_its_file():
     assert NAMES == [
-        "canonicity", "cost_vs_skew", "earley_ablation", "grammar_speed", "improper_mass", "intoxication",
-        "literal_muting", "proper_scaling", "proper_table2", "quickstart", "regex_speed", "regex_states",
-        "saved_calls", "saved_calls_lm", "scaling", "seen_masks", "skew_choices", "skew_regex",
+        "batch", "canonicity", "cost_vs_skew", "earley_ablation", "grammar_speed", "improper_mass", "intoxication",
+        "literal_muting", "proper_scaling", "proper_table2", "pushdown_ablation", "quickstart", "regex_speed",
+        "regex_states", "saved_calls", "saved_calls_lm", "scaling", "seen_masks", "skew_choices", "skew_regex",
         "skew_theodore", "slices", "smoke",
         "tokens_dfa_ablation", "trie_walk", "vegas",
     ]  # fmt: skip

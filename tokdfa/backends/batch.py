@@ -221,4 +221,5 @@ def _fill_known_kernel(rows, place_of, slab, tokens, list_begin, out, missing): 
                 token = tokens[index]
                 out[k, token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
         else:
-            out[k, :] = slab[place >> 1]
+            for word in range(out.shape[1]):  # an assignment of rows takes four times as long
+                out[k, word] = slab[place >> 1, word]

@@ -11,7 +11,7 @@ or a peer's dialect). An engine that refuses a token or gives another mask has t
 has its failure, and the others go on.
 
 Counters are those of the engines' matchers, as they grow from mask to mask (none for a peer), and what a compiled
-constraint of ``earley_trie`` holds in the end.
+constraint of ``earley_trie`` or ``pushdown_trie`` holds in the end.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie import CompiledEarley
+from tokdfa.backends.pushdown_trie import CompiledPushdown
 from tokdfa.backends.registry import create_backend
 from tokdfa.bench.clock import collector_off, time_call
 from tokdfa.bench.limits import OK, Failure, failure_of
@@ -271,11 +272,17 @@ def _compare(one: Replay, expected: list[masks.Mask], mask: masks.Mask, fresh: b
 
 
 def _held(compiled: CompiledConstraint) -> dict[str, int]:
-    """What a machine has made, counted at the end of a round.
+    """What a machine has made, counted at the end of a round: ``rows``, and return ``stacks`` or ``lexer_states``.
 
-    ``rows_scanned``: pairs of a row and a set of lexemes that the parser was asked for the first time; of these
-    ``rows_refused`` led nowhere, ``rows_found`` to a row that was there already, ``rows`` (less the first) to new ones.
+    Of ``earley_trie`` also ``rows_scanned``: pairs of a row and a set of lexemes that the parser was asked for the
+    first time; of these ``rows_refused`` led nowhere, ``rows_found`` to a row that was there already, ``rows`` (less
+    the first) to new ones. Of ``pushdown_trie`` also ``bytes``, of all its tables but those that constraints share, and
+    ``partitions``, those of the pool that it shares, or of its own.
     """
+    if isinstance(compiled, CompiledPushdown):
+        pushdown = compiled.epoch.machine
+        tables = {"rows": pushdown.row_count, "stacks": pushdown.stack_count, "bytes": pushdown.nbytes}
+        return {**tables, "partitions": compiled.pool.partitions.count}
     if not isinstance(compiled, CompiledEarley):
         return {}
     machine = compiled.machine

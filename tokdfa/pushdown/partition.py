@@ -90,16 +90,17 @@ class Partitions:
             self._clear()
             if place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
                 return -1
-        words = np.zeros(self.words, dtype=np.uint32)
+        inside = np.empty(size, dtype=np.int32)
         rest = np.empty(size, dtype=np.uint64)
         stack = np.zeros(self.trie.depth_limit + 2, dtype=np.int32)
         path = np.zeros((self.trie.depth_limit + 2, 2), dtype=np.int64)
-        kept, lacking = _divide_kernel(
-            self.nodes, begin, end, state, transitions, self.trie.size, words, rest, stack, path
+        counts = np.zeros(2, dtype=np.int64)
+        lacking = _divide_kernel(
+            self.nodes, begin, end, state, transitions, self.trie.size, inside, rest, stack, path, counts
         )
         if lacking >= 0:
             return int(lacking)
-        self._keep(place, state, words, rest[:kept])
+        self._keep(place, state, inside[: counts[0]], rest[: counts[1]])
         return -1
 
     def has(self, place: int, state: int) -> bool:
@@ -125,17 +126,15 @@ class Partitions:
         self.node_count = len(self.trie.nodes) + len(arrays["rests"])
         self.nodes = np.concatenate([self.trie.nodes, arrays["rests"], np.zeros(4096, dtype=np.uint64)])
 
-    def _keep(self, place: int, state: int, words: npt.NDArray[np.uint32], rest: npt.NDArray[np.uint64]) -> None:
+    def _keep(self, place: int, state: int, tokens: npt.NDArray[np.int32], rest: npt.NDArray[np.uint64]) -> None:
         self._make_room(len(rest))
         number = self.count
-        inside = np.unpackbits(words.view(np.uint8), bitorder="little")
-        if int(inside.sum()) > DENSE:
-            self.dense[self.dense_count] = words
+        if len(tokens) > DENSE:
+            _set_tokens_kernel(tokens, self.dense[self.dense_count])
             self.part_dense[number] = self.dense_count
             self.part_ids[number] = 0
             self.dense_count += 1
         else:
-            tokens = np.flatnonzero(inside).astype(np.int32)
             self.part_dense[number] = -1
             self.part_ids[number] = self.id_count, self.id_count + len(tokens)
             self.ids[self.id_count : self.id_count + len(tokens)] = tokens
@@ -204,17 +203,27 @@ def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _divide_kernel(nodes, begin, end, state, transitions, spare, words, rest, stack, path):  # type: ignore[no-untyped-def]
-    """(nodes written to `rest`, the state whose row is lacking or -1). `words` get the tokens that stay inside.
+def _set_tokens_kernel(tokens, words):  # type: ignore[no-untyped-def]
+    """Make `words` the mask that holds exactly `tokens`."""
+    words[:] = 0
+    for token in tokens:
+        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@kernel
+def _divide_kernel(  # type: ignore[no-untyped-def]
+    nodes, begin, end, state, transitions, spare, inside, rest, stack, path, counts
+):
+    """The state whose row is lacking, or -1. `inside` gets the tokens that stay inside; `counts`: how many, and nodes.
 
     `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. `path`: by
     depth, the node on the way and its number in `rest`, -1 if it is not written yet.
     """
     low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
-    kept = np.int64(0)
+    kept, staying = np.int64(0), np.int64(0)
     stack[0] = state
     if begin >= end:
-        return kept, np.int64(-1)
+        return np.int64(-1)
     base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
     open_depth = np.int64(0)  # path[:open_depth] are the nodes above
     for here in range(begin, end):
@@ -230,13 +239,14 @@ def _divide_kernel(nodes, begin, end, state, transitions, spare, words, rest, st
         if before >= 0:
             target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
             if target == UNKNOWN:
-                return kept, before
+                return before
         stack[depth + 1] = target
         token = np.int64(node >> np.uint64(TOKEN_SHIFT))
         if token == spare:
             continue
         if target >= 0:
-            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            inside[staying] = token
+            staying += 1
             continue
         for level in range(depth + 1):
             if path[level, 1] < 0:
@@ -250,4 +260,5 @@ def _divide_kernel(nodes, begin, end, state, transitions, spare, words, rest, st
     for level in range(open_depth):
         if path[level, 1] >= 0:
             rest[path[level, 1]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
-    return kept, np.int64(-1)
+    counts[0], counts[1] = staying, kept
+    return np.int64(-1)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 
 #: A state that reads at least so many different bytes is wide: its partition pays.
-WIDE_BYTES = 32
+WIDE_BYTES = 24
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
 #: Bytes of the name of what states are alike: a hash, and whether texts are the shortest.

@@ -1,6 +1,7 @@
 """Return stacks: what is still to be read after the current frame, shared by all rows.
 
-A *stack* is a set of *entries* (place to return to, rest of the stack); stacks with the same entries are one number.
+A *stack* is a set of *entries* (place to return to, rest of the stack); stacks with the same entries are one number
+(but for groups, below, whose members may equal a stack that was made alone).
 It is a set because one frame may have been called from several places at once (ambiguity), and calls that happen at the
 same point of the text are merged: what the frame reads does not depend on who called it. So a stack is a node of what
 is known from generalised LR parsing as a graph-structured stack; here nodes are interned by content, hence equal

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tokdfa.report import (
+    batch,
     canonicity,
     cost_vs_skew,
-    earley_ablation,
+    engine_ablation,
     headlines,
     improper_mass,
     intoxication,
@@ -45,8 +46,9 @@ _SPECIAL = {
     "proper_table2": proper_table2,
     "proper_scaling": proper_scaling,
     "vegas": vegas,
-    "earley_ablation": earley_ablation,
+    "engine_ablation": engine_ablation,
     "slices": slices,
+    "batch": batch,
     "skew_regex": skew_regex,
     "cost_vs_skew": cost_vs_skew,
     "skew": skew,

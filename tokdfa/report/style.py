@@ -34,9 +34,13 @@ COLOURS: dict[str, int] = {
     "glrmask": 3,
     "brute_force": 4,
     "tokens_dfa": 5,
+    "pushdown_trie": 6,
+    "earley_trie": 7,
+    "direct_merge": 8,
+    "cartesian_merge": 9,
 }
 
-#: (on light pages, on dark pages); the first six belong to the names above, the others to names by hash.
+#: (on light pages, on dark pages); the first ten belong to the names above, the others to names by hash.
 PALETTE: tuple[tuple[str, str], ...] = (
     ("#0072b2", "#3d9bff"),
     ("#e06000", "#ff7f2a"),
@@ -44,6 +48,10 @@ PALETTE: tuple[tuple[str, str], ...] = (
     ("#aa3377", "#e377c2"),
     ("#444444", "#e0e0e0"),
     ("#332288", "#f0d060"),
+    ("#6622ff", "#8844ff"),
+    ("#660000", "#ee4444"),
+    ("#aa66ff", "#aaffaa"),
+    ("#440044", "#666666"),
     ("#8c6d00", "#a99bff"),
     ("#2e8fb8", "#88ccee"),
     ("#882255", "#e0709a"),

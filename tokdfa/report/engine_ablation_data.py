@@ -1,4 +1,4 @@
-"""What a run of kind ``earley_ablation`` measured, case by case, and what 000 says of it.
+"""What a run of kind ``engine_ablation`` measured, case by case, and what 000 says of it.
 
 A *case* is a tokenizer, a constraint and a path. Variants are compared within a case; a factor is the mean mask time of
 one variant over that of another, and of the cases the median is told, with the range.
@@ -19,22 +19,33 @@ CASE = ["tokenizer", "constraint", "path"]
 DEFAULT, WALK, SHARES = "all on", "walk", "one_byte walk"
 #: 000: the parser is needed at fewer than this share of the nodes.
 CLAIMED_SHARE = 0.005
-#: What a part is judged by: its name, the variant without it, the variant with it, and whether it is about masks or
-#: about advances.
+#: What a part is judged by: its name, the variant without it, the variant with it, and whether it is about masks,
+#: about advances or about compiles. A run has the variants of one engine; parts without theirs are left out.
 SWITCHES = (
     ("partitions, against the walk", WALK, "partition", "mask"),
     ("slices, against the walk", WALK, "slices", "mask"),
     ("partitions, against slices", "slices", "partition", "mask"),
+    ("exits passed over by first bytes", "no first byte", "partition", "mask"),
+    ("partitions of subtrees, too", "partition", "subtrees", "mask"),
     ("masks remembered", "no mask memo", DEFAULT, "mask"),
     ("steps remembered", "no step memo", DEFAULT, "advance"),
     ("partitions shared between grammars", "cold partitions", DEFAULT, "mask"),
+    ("partitions shared by clipped counters", "no clipping", "cold partitions", "mask"),
+    ("automata and partitions shared", "not shared", DEFAULT, "mask"),
+    ("automata shared", "not shared", DEFAULT, "compile"),
     ("longest match, against one_byte", "one_byte", DEFAULT, "mask"),
+    ("longest match, against any", "any", DEFAULT, "mask"),
+    ("partitions, masks remembered", "no partition", DEFAULT, "mask"),
+    ("partitions of subtrees, masks remembered", "no subtrees", DEFAULT, "mask"),
     ("all of it, against the walk", WALK, DEFAULT, "mask"),
+    ("all of it, against earley_trie", "earley_trie", DEFAULT, "mask"),
+    ("all of it, against llguidance", "llguidance", DEFAULT, "mask"),
 )
 #: The numbers of both sorts of rows.
 _NUMBERS = (
     *("vocab_size", "rounds", "masks", "compile_s", "masks_made", "nodes_visited", "lexeme_ends", "mask_scans"),
-    *("situations", "rows", "rows_scanned", "rows_refused", "rows_found", "lexer_states"),
+    *("partitions", "situations", "rows", "rows_scanned", "rows_refused", "rows_found", "lexer_states"),
+    *("stacks", "bytes"),
     *(f"{what}_ns_{which}" for what in ("mask", "advance") for which in ("p50", "mean", "p99")),
     *("allowed", "ns"),
 )
@@ -75,9 +86,12 @@ def ends(ratios: pd.Series[Any]) -> tuple[str, str]:
 
 
 def reach(data: RunData) -> pd.DataFrame:
-    """The rows of the walks: with the shares of nodes at which a lexeme ends, and at which the parser does new work."""
+    """The rows of the walks: with the shares of nodes at which a lexeme ends, and at which the parser does new work.
+
+    None of an engine that has no parser of its own beside the lexer, and so does not count where lexemes end.
+    """
     rows = measured(data)
-    rows = rows[rows["variant"].isin([WALK, SHARES]) & (rows["nodes_visited"] > 0)]
+    rows = rows[rows["variant"].isin([WALK, SHARES]) & (rows["nodes_visited"] > 0) & rows["lexeme_ends"].notna()]
     nodes = rows["nodes_visited"]
     return rows.assign(
         end_share=rows["lexeme_ends"] / nodes,
@@ -87,7 +101,7 @@ def reach(data: RunData) -> pd.DataFrame:
 
 
 def reuse(data: RunData) -> pd.DataFrame:
-    """The rows of the default, with three rates. All are about what is found again within a path.
+    """The rows of the default, with three rates (NaN if unknown). All are about what is found again within a path.
 
     ``mask_hits``: of the masks, those of a situation met before. ``row_hits``: of the lexemes that ended in the walk
     over the whole trie, those after which the row was looked up. ``equal_rows``: of the pairs of row and lexemes that

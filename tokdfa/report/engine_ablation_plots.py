@@ -1,4 +1,4 @@
-"""The plots of runs of kind ``earley_ablation``: time against density, variants, nodes of the parser, hit rates.
+"""The plots of runs of kind ``engine_ablation``: time against density, variants, nodes of the parser, hit rates.
 
 Time against density is the figure of 000: without slices or partitions a mask costs in proportion to what it allows.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.report import style
-from tokdfa.report.earley_ablation_data import (
+from tokdfa.report.engine_ablation_data import (
     CASE,
     CLAIMED_SHARE,
     DEFAULT,
@@ -54,6 +54,12 @@ HIT_RATE = Metric(
 )
 #: Column of `reuse` -> its name in the plot.
 RATES = {"mask_hits": "masks", "row_hits": "rows after a lexeme", "equal_rows": "new rows"}
+#: Column of `reuse` -> what a caption says of it.
+RATES_MEAN = {
+    "mask_hits": "Masks: of situations met before.",
+    "row_hits": "Rows after a lexeme: looked up, of all lexemes that end in walks over the whole trie.",
+    "equal_rows": "New rows: of those made, the ones that were there already.",
+}
 #: Column of `reach` -> its name in the plot.
 NODES = {"end_share": "a lexeme ends", "scan_share": "new to the parser"}
 #: Points are drawn below this many a variant, so that the plot stays small.
@@ -63,9 +69,10 @@ MAX_POINTS = 1_500
 def build_plots(data: RunData) -> list[Plot]:
     """Mask time against density, how much faster than the walk, shares of nodes, and rates."""
     if data.results.empty:
-        return [left_out("earley_ablation", "Parts of the Earley engine", "the run has no results yet")]
+        return [left_out("engine_ablation", "Parts of a grammar engine", "the run has no results yet")]
     with style.drawing():
-        return [density(data), speeds(data), shares(data), rates(data)]
+        of_parser = [shares(data)] if measured(data)["lexeme_ends"].notna().any() else []
+        return [density(data), speeds(data), *of_parser, rates(data)]
 
 
 def density(data: RunData) -> Plot:
@@ -143,13 +150,11 @@ def rates(data: RunData) -> Plot:
     found = reuse(data).head(MAX_GROUPS)
     if found.empty:
         return left_out(name, title, f"the variant {DEFAULT!r} has no result")
-    figure, axes = _bars(found[[*CASE, *RATES]].rename(columns=RATES), list(RATES.values()))
+    known = {column: what for column, what in RATES.items() if found[column].notna().any()}
+    figure, axes = _bars(found[[*CASE, *known]].rename(columns=known), list(known.values()))
     axes.set_xlim(0, 1.02)
     style.set_axis(axes, "x", HIT_RATE)
-    caption = (
-        "From a cold start. Masks: of situations met before. Rows after a lexeme: looked up, of all lexemes that end "
-        "in walks over the whole trie. New rows: of those made, the ones that were there already."
-    )
+    caption = " ".join(["From a cold start.", *(RATES_MEAN[column] for column in known)])
     return Plot(name, title, caption, figure)
 
 

@@ -1,7 +1,7 @@
-"""Reports on runs of kind ``earley_ablation``: what each part of the Earley engine buys, and what 000 says of it.
+"""Reports on runs of kind ``engine_ablation``: what each part of a grammar engine buys, and what 000 says of it.
 
-Variants are compared within a case (a tokenizer, a constraint and a path: `tokdfa.report.earley_ablation_data`). Here
-are the tables and the sentences; `tokdfa.report.earley_ablation_plots` has the plots.
+Variants are compared within a case (a tokenizer, a constraint and a path: `tokdfa.report.engine_ablation_data`). Here
+are the tables and the sentences; `tokdfa.report.engine_ablation_plots` has the plots.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, share_cell, text_cell
-from tokdfa.report.earley_ablation_data import (
+from tokdfa.report.engine_ablation_data import (
     CASE,
     CLAIMED_SHARE,
     DEFAULT,
@@ -24,7 +24,7 @@ from tokdfa.report.earley_ablation_data import (
     reuse,
     times,
 )
-from tokdfa.report.earley_ablation_plots import build_plots
+from tokdfa.report.engine_ablation_plots import build_plots
 from tokdfa.report.metrics import METRICS, format_seconds, format_share, short_factor, spread
 from tokdfa.report.tables import failure_counts
 
@@ -38,28 +38,54 @@ __all__ = ["build_plots", "build_tables", "headlines"]
 #: Columns of mask times that are compared.
 _TIMES = {"median": "mask_ns_p50", "mean": "mask_ns_mean", "p99": "mask_ns_p99"}
 #: What a part is about -> (in words, its column).
-_ABOUT = {"mask": ("the mean mask is made", "mask_ns_mean"), "advance": ("the mean advance is", "advance_ns_mean")}
+_ABOUT = {
+    "mask": ("the mean mask is made", "mask_ns_mean"),
+    "advance": ("the mean advance is", "advance_ns_mean"),
+    "compile": ("a compile is", "compile_s"),
+}
+#: Columns of `reuse` that are counts, and that are shares -> their heads; what the second mean.
+_COUNTS = {
+    **{name: name for name in ("masks", "situations", "rows", "stacks")},
+    "partitions": "partitions of the vocabulary",
+    "lexer_states": "lexer states",
+}
+_RATES = {
+    "mask_hits": "masks remembered",
+    "row_hits": "rows looked up",
+    "equal_rows": "new rows that were there",
+}
+_MEANT = {
+    "row_hits": "Rows looked up: of the lexemes that end in walks over the whole trie.",
+    "equal_rows": "New rows that were there: of the rows that the parser made, those equal to an older one.",
+}
 
 
 def build_tables(data: RunData) -> list[Table]:
-    """What each part buys; times by variant and by case; work of the walks; what is found again; and what failed."""
+    """What each part buys; times by variant and by case; work of the walks; what is found again; and what failed.
+
+    The work of the walks is that of an engine with a parser beside its lexer; other engines have no such table.
+    """
     return [switches(data), variants(data), by_case(data), nodes(data), rates(data), broken(data)]
 
 
 def switches(data: RunData) -> Table:
-    """One row per entry of `SWITCHES`: factors of the mask times and of the mean advance."""
-    tables = {column: times(data, column) for column in (*_TIMES.values(), "advance_ns_mean")}
+    """One row per entry of `SWITCHES` but those of compiles: factors of mask times, mean advance and compile."""
+    tables = {column: times(data, column) for column in (*_TIMES.values(), "advance_ns_mean", "compile_s")}
     rows = []
     for title, without, value, about in SWITCHES:
         found = {column: factors(table, without, value) for column, table in tables.items()}
         judged = found[_ABOUT[about][1]]
-        if len(judged):
+        if len(judged) and about != "compile":  # of those the table has a column
             cells = (*map(_factor_cell, found.values()), *map(text_cell, ends(judged)))
             rows.append((text_cell(title), count_cell(len(judged)), *cells))
-    columns = ("part", "cases", *(f"{name} mask time" for name in _TIMES), "mean advance", "most for", "least for")
+    columns = (
+        *("part", "cases", *(f"{name} mask time" for name in _TIMES), "mean advance", "compile"),
+        *("most for", "least for"),
+    )
     note = (
         "Factors: without the part over with it, so above 1 it pays; median over the cases, and their range. Most and "
-        "least: by the mean mask time (of steps remembered: by the advance). The first three remember nothing."
+        "least: by the mean mask time (of steps remembered: by the advance). Those above masks remembered compare ways "
+        "to make a mask, and remember nothing."
     )
     return Table("switches", "What each part buys", note, columns, tuple(rows), columns[:5])
 
@@ -78,10 +104,17 @@ def variants(data: RunData) -> Table:
     for (path, variant), group in measured(data).groupby(["path", "variant"], sort=False):
         cells = [number_cell(METRICS["mask_p50"], group[column].median() * 1e-9) for column in columns.values()]
         compile_cell = number_cell(METRICS["compile"], group["compile_s"].median())
-        made = share_cell(float(group["masks_made"].sum() / group["masks"].sum()))
-        rows.append((text_cell(path), text_cell(variant), count_cell(len(group)), *cells, made, compile_cell))
-    heads = ("path", "variant", "cases", "mask, median", "mask, mean", "mask, p99", "advance", "masks made", "compile")
-    note = "Of each case the number; of these the median over the cases. Masks made: the share that was not remembered."
+        made = _share(float(group["masks_made"].sum(min_count=1) / group["masks"].sum()))
+        left = count_cell(float((group["nodes_visited"] / group["masks"]).median()))
+        rows.append((text_cell(path), text_cell(variant), count_cell(len(group)), *cells, made, left, compile_cell))
+    heads = (
+        *("path", "variant", "cases", "mask, median", "mask, mean", "mask, p99", "advance"),
+        *("masks made", "nodes a mask", "compile"),
+    )
+    note = (
+        "Of each case the number; of these the median over the cases. Masks made: the share that was not remembered. "
+        "Nodes a mask: those visited over all masks, remembered ones included."
+    )
     return Table("variants", "Variants side by side", note, heads, tuple(rows), heads[:6])
 
 
@@ -121,21 +154,22 @@ def nodes(data: RunData) -> Table:
 
 
 def rates(data: RunData) -> Table:
-    """One row per case: what is found again, of masks and of rows."""
+    """One row per case: what is held in the end, and what is found again, of masks and of rows, as far as known."""
+    found = reuse(data)
+    counts, shares = (
+        {column: head for column, head in heads.items() if found[column].notna().any()} for heads in (_COUNTS, _RATES)
+    )
     rows = []
-    for _, one in reuse(data).iterrows():
-        counts = [count_cell(one[name]) for name in ("masks", "situations", "rows", "lexer_states")]
-        shares = [_share(one[name]) for name in ("mask_hits", "row_hits", "equal_rows")]
-        rows.append((*(text_cell(one[name]) for name in CASE), *counts, *shares))
-    columns = (
-        *(*CASE, "masks", "situations", "rows", "lexer states"),
-        *("masks remembered", "rows looked up", "new rows that were there"),
+    for _, one in found.iterrows():
+        cells = [number_cell(METRICS["memory_retained"], one["bytes"])] if found["bytes"].notna().any() else []
+        cells = [*(count_cell(one[name]) for name in counts), *cells, *(_share(one[name]) for name in shares)]
+        rows.append((*(text_cell(one[name]) for name in CASE), *cells))
+    size = ("tables",) if found["bytes"].notna().any() else ()
+    note = " ".join(
+        [f"Variant {DEFAULT}, from a cold start.", *(_MEANT[column] for column in shares if column in _MEANT)]
     )
-    note = (
-        f"Variant {DEFAULT}, from a cold start. Rows looked up: of the lexemes that end in walks over the whole trie. "
-        "New rows that were there: of the rows that the parser made, those equal to an older one."
-    )
-    return Table("rates", "What is found again", note, columns, tuple(rows))
+    columns = (*CASE, *counts.values(), *size, *shares.values())
+    return Table("rates", "What is held, and what is found again", note, columns, tuple(rows))
 
 
 def _share(value: float) -> Cell:
