@@ -23,6 +23,15 @@ from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder, Text
 from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.regex.nodes import (
+    K_BYTES,
+    K_COMPLEMENT,
+    K_CONCAT,
+    K_INTERSECTION,
+    K_LOOK_AHEAD,
+    K_REPEAT,
+    K_UNION,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,49 +189,28 @@ class ExpressionKeys:
 
     def __init__(self, store: ExpressionStore) -> None:
         self.store = store
-        self._keys: dict[int, bytes] = {}
+        self._keys: list[bytes] = []  # by expression
 
     def of(self, expression: int) -> bytes:
-        """The key of an expression. O(nodes not met before), no recursion."""
-        if expression not in self._keys:
-            pending, found = [expression], {expression}
-            while pending:
-                for part in self._parts(pending.pop()):
-                    if part not in found and part not in self._keys:
-                        found.add(part)
-                        pending.append(part)
-            for part in sorted(found):  # parts have smaller numbers than what they are part of
-                self._keys[part] = self._key(part)
+        """The key of an expression. O(expressions of the store not met before): parts have smaller numbers."""
+        if expression >= len(self._keys):
+            self._extend(expression + 1)
         return self._keys[expression]
 
-    def _parts(self, expression: int) -> list[int]:
-        match self.store.view(expression):
-            case ("union" | "intersection", members):
-                return list(members)
-            case ("concat", head, tail):
-                return [head, tail]
-            case ("repeat", body, _, _) | ("look_ahead", body, _) | ("complement", body):
-                return [body]
-        return []
-
-    def _key(self, expression: int) -> bytes:
-        view = self.store.view(expression)
-        name, keys = view[0], self._keys
-        match view:
-            case ("bytes", members):
-                content = members.tobytes()
-            case ("union" | "intersection", members):
-                content = b"".join(sorted(keys[member] for member in members))
-            case ("concat", head, tail):
-                content = keys[head] + keys[tail]
-            case ("repeat", body, low, high):
-                content = keys[body] + f"{low} {high}".encode()
-            case ("look_ahead", body, negative):
-                content = keys[body] + bytes([negative])
-            case ("complement", body):
-                content = keys[body]
-            case ("assertion", which):
-                content = which.encode()
-            case _:
-                content = b""
-        return hashlib.blake2b(name.encode() + content, digest_size=16).digest()
+    def _extend(self, count: int) -> None:
+        first, keys = len(self._keys), self._keys
+        rows = self.store.nodes[first:count].tolist()
+        arguments = self.store.arguments
+        for word, a, b, c in rows:
+            kind = word & 0xFF
+            if kind in (K_UNION, K_INTERSECTION):
+                content = b"".join(sorted(keys[member] for member in arguments[a : a + b].tolist()))
+            elif kind == K_CONCAT:
+                content = keys[a] + keys[b]
+            elif kind == K_BYTES:
+                content = arguments[a : a + b].tobytes()
+            elif kind in (K_REPEAT, K_COMPLEMENT, K_LOOK_AHEAD):
+                content = keys[a] + b"%d %d" % (b, c)
+            else:
+                content = b"%d" % a
+            keys.append(hashlib.blake2b(bytes([kind]) + content, digest_size=16).digest())
