@@ -308,6 +308,15 @@ class PushdownMatcher(StateMatcher[int]):
     def can_end(self) -> bool:
         return self._retry(lambda: super(PushdownMatcher, self).can_end())
 
+    def forced_bytes(self, limit: int = 256) -> bytes:
+        return self._retry(lambda: self._forced_bytes(limit))
+
+    def _forced_bytes(self, limit: int) -> bytes:
+        if self.state is self._FINISHED:
+            return b""
+        with self._compiled.lock:
+            return self._machine.forced_bytes(self.state, limit)
+
     def rollback(self, count: int) -> None:
         super().rollback(count)
         if count:
@@ -454,3 +463,4 @@ def _warm_up() -> None:
                 fill_masks([matcher, matcher], out)
                 fill_masks([matcher, matcher], out)
                 matcher.can_end()
+                matcher.forced_bytes()

@@ -29,7 +29,7 @@ from tokdfa.pushdown.rows import (
     rehash_rows_kernel,
 )
 from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, fill_slots_kernel, rehash_stacks_kernel
-from tokdfa.pushdown.steps import run_kernel
+from tokdfa.pushdown.steps import only_byte_kernel, run_kernel
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
@@ -148,6 +148,20 @@ class Machine:
     def run_text(self, text: bytes, row: int = 0) -> int:
         """The row after a text, or -1."""
         return self.run(row, np.frombuffer(text, dtype=np.uint8), 0, len(text))
+
+    def forced_bytes(self, row: int, limit: int) -> bytes:
+        """The bytes with which every completion goes on, up to `limit`: none where the text may end. O(256 x bytes)."""
+        forced = bytearray()
+        while len(forced) < limit and not self.can_end(row):
+            byte = int(only_byte_kernel(row, self.arrays, self.pool.arrays))
+            if byte <= -10:
+                self.supply(-10 - byte)
+                continue
+            if byte < 0 or self.token_sets(row):
+                break
+            forced.append(byte)
+            row = self.step(row, byte)
+        return bytes(forced)
 
     def border(self, row: int) -> int:
         """The row in which the next lexeme may begin: `row` itself, or with longest match what follows it; or -1."""

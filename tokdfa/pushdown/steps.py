@@ -104,3 +104,18 @@ def run_kernel(row, data, begin, end, machine, pool):  # type: ignore[no-untyped
     """The row after data[begin:end]: DEAD if refused, or -10 - status where something is lacking."""
     status, row = run_bytes(row, data, begin, end, machine, pool)
     return row if status == OK else -10 - np.int64(status)
+
+
+@kernel
+def only_byte_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
+    """The byte that must come next if it goes on at all: -1 if there are several or none, or -10 - status."""
+    found = np.int64(-1)
+    for byte in range(256):
+        status, target = step_row(row, np.int64(byte), machine, pool)
+        if status != OK:
+            return -10 - np.int64(status)
+        if target >= 0:
+            if found >= 0:
+                return np.int64(-1)
+            found = np.int64(byte)
+    return found
