@@ -141,16 +141,19 @@ class CompiledPushdown(CompiledConstraint):
         self.lock = self.pool.lock
         with phases.measure("tables"):
             self.filler = self.pool.filler(settings["partition"], settings["subtrees"])
-            self.epoch = self._new_epoch()
+            self.epoch = self.begin_epoch()
         self._token_sets = self._special_tokens()
         self.complete = self.epoch.machine.is_spelled
         self.sizes = self._sizes()
-        if not self.complete and not self.epoch.live.is_live(0):
+        with self.lock:
+            is_live = self.complete or self.epoch.live.is_live(0)
+        if not is_live:
             raise VocabularyCannotSpell(
                 f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
             )
 
-    def _new_epoch(self) -> Epoch:
+    def begin_epoch(self) -> Epoch:
+        """New tables, which nobody has yet."""
         machine = Machine(self.form, self.pool, self.settings["max_row_items"], self.settings["table_mb"] << 20)
         return Epoch(self, machine)
 
@@ -197,7 +200,7 @@ class CompiledPushdown(CompiledConstraint):
         """Begin new tables in place of full ones; matchers that have those keep them until they move."""
         with self.lock:
             if self.epoch is full:
-                self.epoch = self._new_epoch()
+                self.epoch = self.begin_epoch()
 
     def work(self) -> dict[str, int]:
         """Totals of the work done, by name, since the tables were begun."""
@@ -342,34 +345,38 @@ class PushdownMatcher(StateMatcher[int]):
         return tokens
 
     def _retry(self, do: Callable[[], ResultT]) -> ResultT:
-        """What `do` returns; if the tables are full, move to new ones and do it again."""
+        """What `do` returns; if the tables are full, move to new ones and do it again.
+
+        The newest tables may be full of what others have read. Then others get new ones, and this matcher its own.
+        """
+        compiled = self._compiled
         try:
             return do()
         except MachineFull:
-            self._move()
+            compiled.renew(self._epoch)
+        newest = compiled.epoch
         try:
+            self._move(newest)
+            return do()
+        except MachineFull:
+            compiled.renew(newest)
+        try:
+            self._move(compiled.begin_epoch())
             return do()
         except MachineFull as full:
             raise LimitExceeded(
                 "one text fills the tables of the constraint by itself; raise table_mb", limit="table_mb",
-                value=self._compiled.settings["table_mb"],
+                value=compiled.settings["table_mb"],
             ) from full  # fmt: skip
 
-    def _move(self) -> None:
-        """Read all tokens again in the newest tables."""
-        self._compiled.renew(self._epoch)
-        self._use(self._compiled.epoch)
-        tokens = self._tokens
-        self.state, self._history, self._tokens = 0, [], []
-        try:
-            for token in tokens:
-                super().advance(token)
-        except MachineFull as full:
-            raise LimitExceeded(
-                "one text fills the tables of the constraint by itself; raise table_mb", limit="table_mb",
-                value=self._compiled.settings["table_mb"],
-            ) from full  # fmt: skip
-        self._tokens = tokens
+    def _move(self, epoch: Epoch) -> None:
+        """Read all tokens again in other tables. Raises MachineFull, and then nothing has changed."""
+        twin = PushdownMatcher(self._compiled)
+        twin._use(epoch)
+        for token in self._tokens:
+            StateMatcher.advance(twin, token)
+        self._use(epoch)
+        self.state, self._history = twin.state, twin._history
 
     def _step(self, state: int, token: int) -> int | None:
         if self._simple:  # `allows` comes here without `advance`

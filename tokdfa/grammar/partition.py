@@ -50,6 +50,7 @@ from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.grammar.machine import Machine
+    from tokdfa.regex.expression import ExpressionStore
     from tokdfa.vocabulary.trie import TokenTrie
 
 Int32 = npt.NDArray[np.int32]
@@ -129,6 +130,65 @@ def _group(exits: Int32) -> Int32:
     return np.ascontiguousarray(np.stack([key[begins, 0], key[begins, 1], begins, ends], axis=1), dtype=np.int32)
 
 
+class ExpressionNames:
+    """Names of expressions by which no string of up to `depth` bytes tells them apart: repeat bounds are clipped.
+
+    `depth`: None for names that clip nothing. Parts under ``&`` and ``~`` are not clipped.
+    """
+
+    def __init__(self, store: ExpressionStore, depth: int | None) -> None:
+        self._store, self._depth = store, depth
+        self._large: set[int] = set()  # groups whose expressions have too many parts
+        self._clipped: dict[int, bytes] = {}  # expression -> hash
+        self._exact: dict[int, bytes] = {}
+
+    def describe(self, root: int, group: int = 0) -> str:
+        """A hash of an expression, "" for one that depends on what came before, or is too large.
+
+        `group`: expressions of one group grow alike; once one was too large, the others are not tried.
+        """
+        store = self._store
+        if store.has_assertions(root) or group in self._large:
+            return ""
+        limit = None if store.is_boolean(root) else self._depth
+        known = self._exact if limit is None else self._clipped
+        room, pending = len(known) + MAX_PARTS, [root]
+        while pending:
+            expression = pending[-1]
+            if expression in known:
+                pending.pop()
+                continue
+            kind, (_, a, b, c) = store.kind(expression), store.nodes[expression].tolist()
+            parts: list[int] = []
+            if kind in (K_UNION, K_INTERSECTION):
+                parts = store.arguments[a : a + b].tolist()
+            elif kind in (K_COMPLEMENT, K_CONCAT, K_REPEAT):
+                parts = [a, b] if kind == K_CONCAT else [a]
+            missing = [part for part in parts if part not in known]
+            if len(known) + len(missing) > room:
+                self._large.add(group)
+                return ""
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            content = [known[part] for part in parts]
+            if kind in (K_UNION, K_INTERSECTION):
+                content = sorted(set(content))  # numbers, and so the order, are of one store only
+                if len(content) == 1:
+                    known[expression] = content[0]
+                    continue
+            elif kind == K_BYTES:
+                content = [store.arguments[a : a + b].tobytes()]
+            elif kind == K_REPEAT:
+                if limit is not None:
+                    b, c = min(b, limit), INFINITE if c >= limit else c
+                content.append(f"{b},{c}".encode())
+            text = b" ".join([KIND_NAMES[kind].encode(), *content])
+            known[expression] = hashlib.blake2b(text, digest_size=16).digest()
+        return known[root].hex()
+
+
 class StateNames:
     """Names of the lexer states of a machine, see the module's page: states of one name have one partition.
 
@@ -139,9 +199,7 @@ class StateNames:
         self._machine, self._depth = machine, None if depth is None else max(depth, 1)
         self._of_component: dict[int, str] = {}
         self._of_lexeme: dict[int, npt.NDArray[np.uint64]] = {}
-        self._large: set[int] = set()  # lexemes whose expressions have too many parts
-        self._clipped: dict[int, bytes] = {}  # expression -> hash
-        self._exact: dict[int, bytes] = {}
+        self._expressions = ExpressionNames(machine.cfg.store, self._depth)
 
     def describe(self, state: int) -> tuple[str, tuple[int, ...]]:
         """(the name of a lexer state, 64 hex digits; its lexemes in an order that the name implies).
@@ -169,7 +227,8 @@ class StateNames:
         if component >= explicit:
             automaton = lexer._automata[symbol]
             assert isinstance(automaton, LazyDfa)
-            described = self._describe(symbol, automaton.expression(lexer._places[component - explicit][1]))
+            expression = automaton.expression(lexer._places[component - explicit][1])
+            described = self._expressions.describe(expression, symbol)
             return f"{described} {bool(lexer.is_lazy[symbol])}" if described else ""
         if self._depth is None:
             return lexer.content_of(component)
@@ -179,49 +238,6 @@ class StateNames:
             accepting = lexer.component_accepts[first:past]
             self._of_lexeme[symbol] = name_states(rows, accepting, lexer.byte_class, self._depth, first)
         return f"{self._of_lexeme[symbol][component - first].tobytes().hex()} {bool(lexer.is_lazy[symbol])}"
-
-    def _describe(self, symbol: int, root: int) -> str:
-        """A hash of an expression, "" for one that depends on what came before, or is too large."""
-        store = self._machine.cfg.store
-        if store.has_assertions(root) or symbol in self._large:
-            return ""
-        limit = None if store.is_boolean(root) else self._depth
-        known = self._exact if limit is None else self._clipped
-        room, pending = len(known) + MAX_PARTS, [root]
-        while pending:
-            expression = pending[-1]
-            if expression in known:
-                pending.pop()
-                continue
-            kind, (_, a, b, c) = store.kind(expression), store.nodes[expression].tolist()
-            parts: list[int] = []
-            if kind in (K_UNION, K_INTERSECTION):
-                parts = store.arguments[a : a + b].tolist()
-            elif kind in (K_COMPLEMENT, K_CONCAT, K_REPEAT):
-                parts = [a, b] if kind == K_CONCAT else [a]
-            missing = [part for part in parts if part not in known]
-            if len(known) + len(missing) > room:
-                self._large.add(symbol)
-                return ""
-            if missing:
-                pending += missing
-                continue
-            pending.pop()
-            content = [known[part] for part in parts]
-            if kind in (K_UNION, K_INTERSECTION):
-                content = sorted(set(content))  # numbers, and so the order, are of one store only
-                if len(content) == 1:
-                    known[expression] = content[0]
-                    continue
-            elif kind == K_BYTES:
-                content = [store.arguments[a : a + b].tobytes()]
-            elif kind == K_REPEAT:
-                if limit is not None:
-                    b, c = min(b, limit), INFINITE if c >= limit else c
-                content.append(f"{b},{c}".encode())
-            text = b" ".join([KIND_NAMES[kind].encode(), *content])
-            known[expression] = hashlib.blake2b(text, digest_size=16).digest()
-        return known[root].hex()
 
 
 def name_states(

@@ -12,7 +12,9 @@ from tokdfa.pushdown.arrays import (
     M_MAX_ITEMS,
     M_SKIP,
     M_STAMP,
+    M_STATE,
     NEEDS_ITEMS,
+    NEEDS_POOL,
     NEEDS_ROWS,
     NEEDS_SCRATCH,
     OK,
@@ -60,6 +62,7 @@ from tokdfa.pushdown.stacks import (
     pack_entry,
     resolve_frame_kernel,
 )
+from tokdfa.vocabulary.walk import UNKNOWN
 
 #: Columns of `work`: an item of a closure; its stack may be ~frame.
 W_PLACE, W_STATE, W_STACK = range(3)
@@ -178,6 +181,9 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
         place, state, stack = np.int64(work[k, W_PLACE]), np.int64(work[k, W_STATE]), np.int64(work[k, W_STACK])
         operation = code[place, OPERATION]
         if operation == TEXT:
+            if pool.transitions[state * 256] == UNKNOWN:  # of a lazy automaton: its flags are not known yet
+                meta[M_STATE] = state
+                return NEEDS_POOL
             if pool.flags[state] & ENDS:
                 continue
             seen |= pool.flags[state]
@@ -221,7 +227,11 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
     end = begin
     seen = 0
     for k in range(machine.kernel_begin[row], machine.kernel_begin[row + 1]):
-        flags = pool.flags[(machine.kernel_items[k] >> STACK_BITS) & STATE_MASK]
+        state = (machine.kernel_items[k] >> STACK_BITS) & STATE_MASK
+        if pool.transitions[state * 256] == UNKNOWN:
+            machine.meta[M_STATE] = state
+            return NEEDS_POOL
+        flags = pool.flags[state]
         if flags & ENDS:
             continue
         if end >= len(machine.live_items):

@@ -34,6 +34,7 @@ from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.pushdown.machine import Machine
+    from tokdfa.pushdown.partition import TrieParts
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: A node with more descendants than this is worth a partition of its own.
@@ -43,7 +44,7 @@ SUBTREE = 400
 class Filler:
     """Fills masks for machines over one vocabulary. Not thread-safe: the pool's lock is held."""
 
-    def __init__(self, trie: TokenTrie, use_partitions: bool = True, use_subtrees: bool = True) -> None:
+    def __init__(self, trie: TokenTrie | TrieParts, use_partitions: bool = True, use_subtrees: bool = True) -> None:
         self.trie = trie
         self.subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
         self.use_partitions = use_partitions
@@ -54,9 +55,13 @@ class Filler:
 
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
         """The tokens that may be read from a row: int32 words, valid until the next call; no end or special tokens."""
+        partitions = machine.pool.partitions
+        drops = partitions.drops
         while True:
+            # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
+            use = self.use_partitions and partitions.drops < drops + 2
             status = _fill_kernel(
-                row, self.use_partitions, self.subtree, len(self.trie.nodes), self.words, self._rows, self._later,
+                row, use, self.subtree if use else MAX_NODES, len(self.trie.nodes), self.words, self._rows, self._later,
                 machine.arrays, machine.pool.arrays,
             )  # fmt: skip
             if status == OK:

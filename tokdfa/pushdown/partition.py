@@ -20,7 +20,7 @@ Here it is exact, and no split is chosen in advance. Cost: one walk of the autom
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +39,23 @@ DENSE = 1_024
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
 
 
+class TrieParts(NamedTuple):
+    """What is needed of a token trie, without its vocabulary, which would keep itself alive through its pool."""
+
+    nodes: npt.NDArray[np.uint64]
+    size: int
+    depth_limit: int
+
+
 class Partitions:
     """The partitions made so far, in arrays that kernels read. Not thread-safe: the pool's lock is held."""
 
-    def __init__(self, trie: TokenTrie) -> None:
+    def __init__(self, trie: TokenTrie | TrieParts) -> None:
         self.trie = trie
         self.words = trie.size // 32 + 1
         self._clear()
-        #: Partitions made, those dropped included.
-        self.made = 0
+        #: Partitions made, those dropped included; how often all were dropped.
+        self.made = self.drops = 0
 
     def _clear(self) -> None:
         self.count = self.dense_count = self.id_count = 0
@@ -88,6 +96,7 @@ class Partitions:
         size = end - begin
         if self.node_count + size > len(self.trie.nodes) + MAX_REST_NODES or self.dense_count > MAX_DENSE:
             self._clear()
+            self.drops += 1
             if place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
                 return -1
         inside = np.empty(size, dtype=np.int32)

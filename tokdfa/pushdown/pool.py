@@ -30,11 +30,11 @@ import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.partition import name_states
+from tokdfa.grammar.partition import ExpressionNames, name_states
 from tokdfa.pushdown.arrays import POOL_FIELDS, make_pool
 from tokdfa.pushdown.fill import Filler
 from tokdfa.pushdown.form import FIRST, OPERATION, TEXT
-from tokdfa.pushdown.partition import Partitions
+from tokdfa.pushdown.partition import Partitions, TrieParts
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -79,6 +79,7 @@ class Pool:
         self.alike: Int32 = np.full(room, -1, dtype=np.int32)
         self._named: dict[bytes, int] = {}  # name -> the first state that has it
         self._explicit: list[tuple[int, Dfa, bool]] = []  # first state, automaton, whether its texts are the shortest
+        self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
         self._depth = vocab.trie.depth_limit
         self.state_count = 1
         #: bool, shape (256,): the bytes that are tokens by themselves.
@@ -90,7 +91,8 @@ class Pool:
         #: State of a lazy automaton -> (the automaton, the state there, whether its texts are the shortest).
         self.lazy_states: dict[int, tuple[LazyDfa, int, bool]] = {}
         self._lazy_numbers: dict[tuple[int, int, bool], int] = {}  # (id of the automaton, state there, shortest)
-        self.partitions = Partitions(vocab.trie)
+        trie = vocab.trie
+        self.partitions = Partitions(TrieParts(trie.nodes, trie.size, trie.depth_limit))
         self._arrays: Any = None
         self._fillers: dict[tuple[bool, bool], Filler] = {}
 
@@ -187,13 +189,21 @@ class Pool:
         for first, _, _ in self._explicit:
             if self.alike[first] < 0:
                 self._name(first)
-        names = np.frombuffer(b"".join(self._named), dtype=np.uint8).reshape(-1, NAME_BYTES)
-        return names, np.fromiter(self._named.values(), dtype=np.int32)
+        kept = {name: state for name, state in self._named.items() if state not in self.lazy_states}
+        names = np.frombuffer(b"".join(kept), dtype=np.uint8).reshape(-1, NAME_BYTES)
+        return names, np.fromiter(kept.values(), dtype=np.int32)
 
     def _name(self, state: int) -> None:
-        """Find out which states of an automaton are alike to others. A state of a lazy one is like itself only."""
+        """Find out which states are alike to this one: all of its automaton at once, if that is explicit.
+
+        States of a lazy automaton are named by their expressions, and are alike to others of lazy automata only.
+        """
         if state in self.lazy_states:
-            self.alike[state] = state
+            lazy, there, shortest = self.lazy_states[state]
+            namer = self._lazy_names.setdefault(id(lazy), ExpressionNames(lazy.store, self._depth))
+            described = namer.describe(lazy.expression(there)) if self._depth else ""
+            key = bytes.fromhex(described) + bytes([2 + shortest])
+            self.alike[state] = self._named.setdefault(key, state) if described else state
             return
         place = bisect_right(self._explicit, state, key=lambda entry: entry[0]) - 1
         first, automaton, shortest = self._explicit[place]
@@ -223,8 +233,9 @@ class Pool:
         key = id(automaton), state, shortest
         found = self._lazy_numbers.get(key)
         if found is None:
-            found = self._lazy_numbers[key] = self.state_count
+            found = self.state_count
             self._make_room(found + 1)
+            self._lazy_numbers[key] = found
             self.state_count += 1
             self.lazy_states[found] = automaton, state, shortest
             self.flags[found] = (ACCEPTS if automaton.accepting[state] else 0) | (SHORTEST if shortest else 0)

@@ -1,0 +1,177 @@
+"""The table of states against the automata that it was made from, and what it shares."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import re
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.grammar.small_regexes import small_regexes
+from tests.pushdown import BYTES, machine_of
+from tokdfa.constraint import Regex
+from tokdfa.errors import LimitExceeded
+from tokdfa.pushdown import lower, pool
+from tokdfa.pushdown.form import OPERATION, TEXT, Text
+from tokdfa.pushdown.lower import lower_regular
+from tokdfa.pushdown.pool import Pool, pool_of
+from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
+from tokdfa.vocabulary.vocabulary import Vocabulary
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+
+TEXTS = [bytes(letters) for size in range(7) for letters in itertools.product(b"ab", repeat=size)]
+
+
+def text_of(pattern, lazy=False):
+    (text,) = lower_regular(Regex(pattern)).texts
+    return Text(text.label, text.key, text.make, lazy)
+
+
+def run(states, state, text):
+    """The state after a text, rows of lazy automata being made on the way; DEAD if there is none."""
+    for byte in text:
+        if states.transitions[state * 256] == UNKNOWN:
+            states.fill_row(state)
+        state = int(states.transitions[state * 256 + byte])
+        if state < 0:
+            assert state == DEAD
+            return DEAD
+    return state
+
+
+@pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
+def test_states_read_what_the_regex_matches(explicit, monkeypatch):
+    """All texts of up to six letters, for automata of both kinds side by side in one pool."""
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    states = Pool(BYTES)
+
+    @settings(max_examples=60)
+    @given(small_regexes())
+    def check(pattern):
+        start, matches = states.start_of(text_of(pattern)), re.compile(pattern).fullmatch
+        for text in TEXTS:
+            state = run(states, start, text)
+            assert (state > 0 and bool(states.flags[state] & ACCEPTS)) == bool(matches(text.decode())), text
+
+    check()
+    assert bool(states.lazy_states) == (explicit == 0)
+
+
+@pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
+def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    states = Pool(BYTES)
+    start = states.start_of(text_of("[ab]*ab", lazy=True))
+    assert start != states.start_of(text_of("[ab]*ab"))
+    end = run(states, start, b"bbab")
+    assert states.flags[end] & (ACCEPTS | SHORTEST | ENDS) == ACCEPTS | SHORTEST | ENDS
+    assert run(states, start, b"bbabb") == DEAD
+    assert run(states, states.start_of(text_of("[ab]*ab")), b"bbabb") > 0
+
+
+@pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
+def test_flags(explicit, monkeypatch):
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    states = Pool(BYTES)
+    start = states.start_of(text_of('"[^"]*"'))
+    inside, end = run(states, start, b'"a'), run(states, start, b'"a"')
+    run(states, inside, b"a")
+    run(states, end, b"a")
+    assert [int(states.flags[state]) for state in (start, inside, end)] == [0, WIDE, ACCEPTS | ENDS]
+    assert states.flags[0] == 0
+
+
+def test_equal_texts_are_made_once():
+    """The second constraint builds nothing, and begins where the first one does."""
+    states, made = Pool(BYTES), []
+    text = text_of("[a-z]+")
+
+    def make():
+        made.append(1)
+        return text.make()
+
+    starts = [states.start_of(Text("any", text.key, make)) for _ in range(3)]
+    assert len(set(starts)) == len(made) == 1
+    count = states.state_count
+    states.start_of(text_of("[a-y]+"))
+    assert states.state_count == count + 2
+
+
+def test_linking_puts_states_for_texts():
+    states = Pool(BYTES)
+    first = machine_of('start: "a" start | "b"\n').form
+    code, is_spelled = states.link(first)
+    reads = first.code[:, OPERATION] == TEXT
+    assert is_spelled
+    assert sorted(code[reads, 1].tolist()) == sorted(states.start_of(text) for text in first.texts)
+    assert (code[~reads] == first.code[~reads]).all()
+    assert first.code[reads, 1].max() < len(first.texts), "the form itself is left alone"
+
+
+def test_what_the_vocabulary_spells():
+    some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
+    for pattern, spelled in (("a|c", True), ("(a|b)*c", True), ("ab", False), ("a|b", True), ("cab?", True)):
+        assert Pool(some).link(lower_regular(Regex(pattern)))[1] == spelled, pattern
+        assert Pool(BYTES).link(lower_regular(Regex(pattern)))[1]
+
+
+def test_lazy_automata_are_spelled_only_if_every_byte_is(monkeypatch):
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
+    some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
+    assert Pool(some).link(lower_regular(Regex("[ac]*")))[1]
+    assert not Pool(some).link(lower_regular(Regex("[abc]*")))[1]
+
+
+def test_rows_of_lazy_automata_are_made_when_they_are_read():
+    states = Pool(BYTES)
+    start = states.start_of(text_of("x{0,100000}y"))
+    assert states.state_count == 2
+    assert states.transitions[start * 256] == UNKNOWN
+    run(states, start, b"x" * 1000)
+    assert states.state_count < 1010
+    before = states.transitions.copy()
+    run(states, start, b"x" * 1000)
+    assert np.array_equal(before, states.transitions)
+
+
+def test_one_pool_for_a_vocabulary():
+    one, other = (Vocabulary([b"a", b""], end_tokens=[1]) for _ in range(2))
+    assert pool_of(one) is pool_of(one)
+    assert pool_of(one) is not pool_of(other)
+
+
+def test_a_full_pool_is_left_to_those_who_have_it(monkeypatch):
+    vocab = Vocabulary([b"a", b""], end_tokens=[1])
+    full = pool_of(vocab)
+    monkeypatch.setattr(pool, "POOL_LIMIT", full.nbytes - 1)
+    following = pool_of(vocab)
+    assert following is not full
+    assert full.start_of(text_of("a")) == 1
+
+
+def test_pools_go_with_their_vocabulary():
+    vocab = Vocabulary([b"a", b""], end_tokens=[1])
+    kept = weakref.ref(pool_of(vocab))
+    assert kept() is not None
+    del vocab
+    gc.collect()
+    assert kept() is None
+
+
+def test_too_many_states(monkeypatch):
+    monkeypatch.setattr(pool, "MAX_STATES", 20)
+    states = Pool(BYTES)
+    short = states.start_of(text_of("ab"))
+    long, counter = text_of("(ab|cd){10}"), states.start_of(text_of("x{0,100000}y"))
+    for _ in range(2):
+        with pytest.raises(LimitExceeded, match="more than 20 states") as caught:
+            states.start_of(long)
+        assert (caught.value.limit, caught.value.value) == ("max_states", 20)
+        with pytest.raises(LimitExceeded):
+            run(states, counter, b"x" * 100)
+        assert states.flags[run(states, short, b"ab")] & ACCEPTS
+        assert states.flags[run(states, counter, b"xxxxy")] & ACCEPTS
