@@ -37,15 +37,19 @@ Threads: a compiled constraint holds a lock while it makes something new; masks 
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
-from tokdfa.backends.proper_filter import ProperFilter, all_texts
+from tokdfa.backends.proper_filter import ProperFilter, proper_texts
+from tokdfa.backends.proper_liveness import ProperLiveness
+from tokdfa.backends.text_situations import EarleyTexts
 from tokdfa.errors import OptionError, VocabularyCannotSpell
 from tokdfa.grammar.forced import forced_bytes, forced_mask_tokens
 from tokdfa.grammar.machine import S_ENDS, S_NODES, S_SCANS, Machine
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
     from tokdfa.mask import Mask
+    from tokdfa.token_automata.proper_states import ProperStates
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
@@ -89,7 +94,7 @@ class EarleyTrie(Backend):
         Option("ignore", str, "anywhere", "where ignored text may stand", choices=("anywhere", "between")),
         Option("forcing", bool, False, "where bytes are forced, offer one token only, as llguidance does"),
         Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
-        Option("lookahead", int, 1, "tokens looked ahead with proper grammars", minimum=1, maximum=8),
+        Option("lookahead", int, 8, "tokens looked ahead with proper grammars", minimum=1, maximum=64),
         Option("max_rows", int, 1_000_000, "limit on parser rows", minimum=16),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_lexer_states", int, 250_000, "limit on lexer states", minimum=16),
@@ -128,13 +133,9 @@ class EarleyTrie(Backend):
         compiled = CompiledEarley(constraint, self.vocab, cfg, dict(self.settings), phases)
         if not self.settings["proper"]:
             return compiled
-        from tokdfa.backends.cartesian_merge import CartesianMerge
-
         regular = not isinstance(constraint, Grammar)
         with phases.measure("proper"):
-            assert self.vocab.tokenizer is not None
-            inner = constraint if regular else all_texts(self.vocab.tokenizer)
-            proper = CartesianMerge(self.vocab).compile(inner)
+            proper = CartesianMerge(self.vocab).compile(constraint) if regular else proper_texts(self.vocab)
         return ProperEarley(compiled, proper, 0 if regular else self.settings["lookahead"])
 
 
@@ -380,12 +381,17 @@ class ProperEarley(CompiledConstraint):
         super().__init__(plain.constraint, plain.vocab, EarleyTrie.name)
         self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
+        self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)
 
     def start(self, context: Sequence[int] = ()) -> Matcher:
-        """A matcher before the first token; `context` says where the first piece began."""
+        """A matcher after the tokens `context`, which the first token must not merge with."""
         proper = self.proper.start(context)
-        assert isinstance(proper, StateMatcher)
-        return ProperFilter(self.plain.start(), proper, self.lookahead)
+        assert isinstance(proper, CartesianMergeMatcher)
+        liveness = self._liveness(proper._states) if self.lookahead else None
+        return ProperFilter(self.plain.start(), proper, self.lookahead, liveness)
+
+    def _make_liveness(self, states: ProperStates) -> ProperLiveness:
+        return ProperLiveness(EarleyTexts(self.plain), states, self.lookahead, self.plain.limit)
 
 
 def special_lexemes(cfg: Cfg, vocab: Vocabulary) -> dict[int, tuple[int, ...]]:

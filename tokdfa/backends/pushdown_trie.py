@@ -25,6 +25,7 @@ Threads: what is made is made under the lock of the vocabulary's pool; kept mask
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -32,9 +33,12 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.batch import FINISHED, RowMasks
+from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.mask_cache import _write_tokens_kernel
-from tokdfa.backends.proper_filter import ProperFilter, all_texts
+from tokdfa.backends.proper_filter import ProperFilter, proper_texts
+from tokdfa.backends.proper_liveness import ProperLiveness
+from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.errors import LimitExceeded, TokdfaError, VocabularyCannotSpell
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES, M_ROWS
 from tokdfa.pushdown.machine import Machine, MachineFull
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.pushdown.form import Form
+    from tokdfa.token_automata.proper_states import ProperStates
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
@@ -73,7 +78,7 @@ class PushdownTrie(Backend):
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
         Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
-        Option("lookahead", int, 1, "tokens looked ahead with proper grammars", minimum=1, maximum=8),
+        Option("lookahead", int, 8, "tokens looked ahead with proper grammars", minimum=1, maximum=64),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_search", int, 20_000, "limit on rows searched for a way to an end", minimum=1),
         Option("table_mb", int, 64, "rows and stacks kept, in MB", minimum=1),
@@ -107,13 +112,9 @@ class PushdownTrie(Backend):
         compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases)
         if not self.settings["proper"]:
             return compiled
-        from tokdfa.backends.cartesian_merge import CartesianMerge
-
         regular = not isinstance(constraint, Grammar)
         with phases.measure("proper"):
-            assert self.vocab.tokenizer is not None
-            inner = constraint if regular else all_texts(self.vocab.tokenizer)
-            proper = CartesianMerge(self.vocab).compile(inner)
+            proper = CartesianMerge(self.vocab).compile(constraint) if regular else proper_texts(self.vocab)
         return ProperPushdown(compiled, proper, 0 if regular else self.settings["lookahead"])
 
 
@@ -443,12 +444,19 @@ class ProperPushdown(CompiledConstraint):
         super().__init__(plain.constraint, plain.vocab, PushdownTrie.name)
         self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
+        self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)
 
     def start(self, context: Sequence[int] = ()) -> Matcher:
-        """A matcher before the first token; `context` says where the first piece began."""
-        proper = self.proper.start(context)
-        assert isinstance(proper, StateMatcher)
-        return ProperFilter(self.plain.start(), proper, self.lookahead)
+        """A matcher after the tokens `context`, which the first token must not merge with."""
+        proper, text = self.proper.start(context), self.plain.start()
+        assert isinstance(proper, CartesianMergeMatcher)
+        liveness = self._liveness(proper._states, text._epoch) if self.lookahead else None
+        return ProperFilter(text, proper, self.lookahead, liveness)
+
+    def _make_liveness(self, states: ProperStates, epoch: Epoch) -> ProperLiveness:
+        text = self.plain.start()
+        text._use(epoch)
+        return ProperLiveness(MatcherTexts(text), states, self.lookahead)
 
 
 def _warm_up() -> None:
@@ -463,6 +471,7 @@ def _warm_up() -> None:
         for partition in (True, False):
             backend = PushdownTrie(vocab, lexer=lexer, partition=partition, shared=False)
             compiled = backend.compile(Grammar(text + '%ignore " "\n'))
+            compiled.start().can_end()
             for word in (b"(" * 100, b"x" * 90, b'"a', b'"" -  ""'):
                 matcher = compiled.start()
                 for byte in word:

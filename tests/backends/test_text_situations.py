@@ -1,0 +1,67 @@
+"""Targets by a walk against single steps, and the two kinds of texts against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tokdfa import mask as masks
+from tokdfa.backends.earley_trie import CompiledEarley, EarleyTrie
+from tokdfa.backends.text_situations import EarleyTexts, MatcherTexts
+from tokdfa.constraint import Grammar
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        'start: ("list" | "listen") "ed" "ab"*\n',
+        'start: /a+b?/ NAME | <|x|> "a"\nNAME: /[a-c]+/\n%ignore /[ \\n]+/\n',
+        'start: "{" start? "}" | /"[^"]*"/\n',
+    ],
+)
+@pytest.mark.parametrize("lacking", [b"", b"bd{"])
+@pytest.mark.parametrize("lexer", ["longest", "one_byte"])
+def test_targets_are_steps(grammar: str, lacking: bytes, lexer: str) -> None:
+    """Fallbacks, special tokens, several tokens of one spelling, and a vocabulary that lacks bytes."""
+    texts = [bytes([byte]) for byte in range(256) if byte not in lacking]
+    texts += [
+        b"liste",
+        b"isten",
+        b"ned",
+        b"aab",
+        b"aab",
+        b'{"',
+        b"}}",
+        b"a c",
+        b" a",
+        b"ed",
+        b'"}',
+        b"listed",
+        b"",
+        b"",
+    ]
+    special, end = len(texts) - 2, len(texts) - 1
+    vocabulary = Vocabulary(texts, end_tokens=[end], special_tokens={special: "<|x|>", end: "<end>"})
+    compiled = EarleyTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
+    assert isinstance(compiled, CompiledEarley)
+    bulk, single = EarleyTexts(compiled), MatcherTexts(compiled.start())
+    situations = [compiled.machine.start]
+    mask = masks.allocate_mask(vocabulary.size)
+    for situation in situations:  # grows on the way
+        targets = bulk.targets(situation)
+        assert targets.tolist() == [
+            compiled.step(situation, token) if texts[token] else -1 for token in range(vocabulary.size)
+        ]
+        number = single.number(situation)
+        assert [single._states[found] for found in single.targets(number) if found >= 0] == [
+            found for token in range(end) if (found := compiled.step(situation, token)) >= 0
+        ]
+        bulk.fill(situation, mask)
+        twin = masks.allocate_mask(vocabulary.size)
+        single.fill(number, twin)
+        assert np.array_equal(mask, twin)
+        assert bulk.can_end(situation) == single.can_end(number) == masks.contains(mask, end)
+        new = dict.fromkeys(targets[targets >= 0].tolist())
+        situations += [found for found in new if found not in situations][: 40 - len(situations)]
+    assert len(situations) > 4
