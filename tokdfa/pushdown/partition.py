@@ -271,3 +271,8 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
             rest[path[level, 1]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
     counts[0], counts[1] = staying, kept
     return np.int64(-1)
+
+
+def _warm_up() -> None:
+    """Compile what small vocabularies never need."""
+    _set_tokens_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.uint32))
