@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from tokdfa import mask as masks
+from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie import CompiledEarley, EarleyTrie
-from tokdfa.backends.text_situations import EarleyTexts, MatcherTexts
+from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
+from tokdfa.backends.text_situations import EarleyTexts, MatcherTexts, PushdownTexts, Texts
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -21,8 +23,8 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
     ],
 )
 @pytest.mark.parametrize("lacking", [b"", b"bd{"])
-@pytest.mark.parametrize("lexer", ["longest", "one_byte"])
-def test_targets_are_steps(grammar: str, lacking: bytes, lexer: str) -> None:
+@pytest.mark.parametrize("engine", ["earley longest", "earley one_byte", "pushdown longest", "pushdown any"])
+def test_targets_are_steps(grammar: str, lacking: bytes, engine: str) -> None:
     """Fallbacks, special tokens, several tokens of one spelling, and a vocabulary that lacks bytes."""
     texts = [bytes([byte]) for byte in range(256) if byte not in lacking]
     texts += [
@@ -43,19 +45,29 @@ def test_targets_are_steps(grammar: str, lacking: bytes, lexer: str) -> None:
     ]
     special, end = len(texts) - 2, len(texts) - 1
     vocabulary = Vocabulary(texts, end_tokens=[end], special_tokens={special: "<|x|>", end: "<end>"})
-    compiled = EarleyTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
-    assert isinstance(compiled, CompiledEarley)
-    bulk, single = EarleyTexts(compiled), MatcherTexts(compiled.start())
-    situations = [compiled.machine.start]
+    name, lexer = engine.split()
+    if name == "earley":
+        compiled = EarleyTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
+        assert isinstance(compiled, CompiledEarley)
+        bulk: Texts = EarleyTexts(compiled)
+        situations = [compiled.machine.start]
+    else:
+        compiled = PushdownTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
+        assert isinstance(compiled, CompiledPushdown)
+        bulk = PushdownTexts(compiled, compiled.epoch)
+        situations = [0]
+    matcher = compiled.start()
+    assert isinstance(matcher, StateMatcher)
+    single = MatcherTexts(matcher)
     mask = masks.allocate_mask(vocabulary.size)
     for situation in situations:  # grows on the way
         targets = bulk.targets(situation)
         assert targets.tolist() == [
-            compiled.step(situation, token) if texts[token] else -1 for token in range(vocabulary.size)
+            bulk.step(situation, token) if texts[token] else -1 for token in range(vocabulary.size)
         ]
         number = single.number(situation)
         assert [single._states[found] for found in single.targets(number) if found >= 0] == [
-            found for token in range(end) if (found := compiled.step(situation, token)) >= 0
+            found for token in range(end) if (found := bulk.step(situation, token)) >= 0
         ]
         bulk.fill(situation, mask)
         twin = masks.allocate_mask(vocabulary.size)

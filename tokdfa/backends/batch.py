@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.jit import kernel
 from tokdfa.token_automata.ready_masks import NARROW
 
@@ -60,6 +61,15 @@ class RowMasks:
 
     def __len__(self) -> int:
         return len(self.narrow) + len(self.wide)
+
+    def fill(self, row: int, out: Mask) -> bool:
+        """Write the mask of `row` into `out` (checked by the caller); False if it is not kept."""
+        tokens, mask = self.narrow.get(row), self.wide.get(row)
+        if tokens is not None:
+            _write_tokens_kernel(tokens, out)
+        elif mask is not None:
+            np.copyto(out, mask)
+        return tokens is not None or mask is not None
 
     def take(self, row: int, words: npt.NDArray[np.int32], can_end: bool, out: Mask, keep: bool) -> None:
         """Write `words`, and the end tokens if the text `can_end`, into `out`; remember the mask if `keep`."""

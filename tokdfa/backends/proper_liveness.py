@@ -357,12 +357,14 @@ def _group_tokens_kernel(tokens, keys, targets):  # type: ignore[no-untyped-def]
 def _warm_up() -> None:
     """Run every kernel of this page once: a grammar whose pieces end nowhere but at its full stops."""
     from tokdfa.backends.earley_trie import EarleyTrie
+    from tokdfa.backends.pushdown_trie import PushdownTrie
     from tokdfa.bpe.toy_tokenizers import toy_with_pieces
     from tokdfa.constraint import Grammar
 
     vocab = toy_with_pieces().vocabulary
-    matcher = EarleyTrie(vocab, proper=True).compile(Grammar('start: (/[ab]+/ ".")+')).start()
     mask = masks.allocate_mask(vocab.size)
-    for _ in range(3):
-        matcher.fill_mask(mask)
-        matcher.advance(int(masks.mask_to_ids(mask)[0]))
+    for engine in (EarleyTrie, PushdownTrie):
+        matcher = engine(vocab, proper=True).compile(Grammar('start: (/[ab]+/ ".")+')).start()
+        for _ in range(3):
+            matcher.fill_mask(mask)
+            matcher.advance(int(masks.mask_to_ids(mask)[0]))

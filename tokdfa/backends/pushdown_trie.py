@@ -38,7 +38,7 @@ from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
-from tokdfa.backends.text_situations import MatcherTexts
+from tokdfa.backends.text_situations import PushdownTexts
 from tokdfa.errors import LimitExceeded, TokdfaError, VocabularyCannotSpell
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES, M_ROWS
 from tokdfa.pushdown.machine import Machine, MachineFull
@@ -454,9 +454,7 @@ class ProperPushdown(CompiledConstraint):
         return ProperFilter(text, proper, self.lookahead, liveness)
 
     def _make_liveness(self, states: ProperStates, epoch: Epoch) -> ProperLiveness:
-        text = self.plain.start()
-        text._use(epoch)
-        return ProperLiveness(MatcherTexts(text), states, self.lookahead)
+        return ProperLiveness(PushdownTexts(self.plain, epoch), states, self.lookahead)
 
 
 def _warm_up() -> None:

@@ -2,8 +2,8 @@
 
 Words. A *situation* is such a state, as a number; the *targets* of a situation are the situations after each token.
 What `tokdfa.backends.proper_liveness` asks of the strategy is `Texts`. `MatcherTexts` answers for any matcher, a token
-at a time; `EarleyTexts` for a grammar, by one walk over the token trie that is like `tokdfa.grammar.walk`, but writes
-down where it is at each token.
+at a time; `EarleyTexts` and `PushdownTexts` for the grammar engines, by one walk over the token trie that is like
+`tokdfa.grammar.walk` and `tokdfa.pushdown.fill`, but writes down where it is at each token.
 
 Cost of a grammar's targets: 5 ns a node visited, 0.4 us where a lexeme ends, and 20 ns for each change of the situation
 from one token to the next. From inside a JSON string that is 2 ms for Llama 3.
@@ -18,6 +18,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.grammar.machine import DEAD, NEEDS_SITUATIONS, OK, S_LONGEST, _intern_situation, step_kernel
 from tokdfa.jit import kernel
+from tokdfa.pushdown.steps import step_row
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import StateMatcher
     from tokdfa.backends.earley_trie import CompiledEarley
+    from tokdfa.backends.pushdown_trie import CompiledPushdown, Epoch
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
@@ -128,6 +130,74 @@ class EarleyTexts:
                 self.fill(situation, allowed)
                 found[:-1][~masks.mask_to_bool(allowed, trie.size)] = -1
         return found[:-1]
+
+
+class PushdownTexts:
+    """The rows of a compiled constraint (`tokdfa.backends.pushdown_trie`) in one epoch, each its own number."""
+
+    def __init__(self, compiled: CompiledPushdown, epoch: Epoch) -> None:
+        self._compiled, self._epoch = compiled, epoch
+        self._rows = np.empty(compiled.vocab.trie.depth_limit + 2, dtype=np.int32)
+
+    def number(self, state: int) -> int:
+        """The state itself."""
+        return state
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        return self._compiled.step(self._epoch, situation, token)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        with self._compiled.lock:
+            return self._epoch.machine.can_end(situation)
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+        if not self._epoch.masks.fill(situation, out):
+            self._compiled.fill(self._epoch, situation, out)
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.
+
+        int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
+        """
+        compiled, machine, trie = self._compiled, self._epoch.machine, self._compiled.vocab.trie
+        found = np.full(trie.size + 1, -1, dtype=np.int32)
+        with compiled.lock:
+            while True:
+                status = _walk_rows_kernel(
+                    trie.nodes, situation, self._rows, found, machine.arrays, machine.pool.arrays
+                )
+                if status == OK:
+                    break
+                machine.supply(status)
+            if not compiled.complete:
+                allowed = masks.allocate_mask(trie.size)
+                self.fill(situation, allowed)
+                found[:-1][~masks.mask_to_bool(allowed, trie.size)] = -1
+        return found[:-1]
+
+
+@kernel
+def _walk_rows_kernel(nodes, start, rows, targets, machine, pool):  # type: ignore[no-untyped-def]
+    """Write the row after each token, walking the trie from row `start`. A status; calling again begins anew."""
+    one, depth_mask = np.uint64(1), np.uint64((1 << DEPTH_BITS) - 1)
+    rows[0] = start
+    here, stop = np.uint64(0), np.uint64(len(nodes))
+    while here < stop:
+        node = nodes[here]
+        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
+        status, target = step_row(np.int64(rows[depth]), np.int64(node & np.uint64(0xFF)), machine, pool)
+        if status != OK:
+            return status
+        if target < 0:
+            here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+            continue
+        targets[node >> np.uint64(TOKEN_SHIFT)] = target  # the spare id, too, whose entry means nothing
+        rows[depth + 1] = target
+        here += one
+    return OK
 
 
 @kernel
