@@ -12,6 +12,8 @@ Options:
   trie is walked.
 - ``memo``: keep the mask of a row once made.
 - ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
+- ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
+  `tokdfa.pushdown.pool.save_pool` wrote.
 - ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`; ``lookahead`` as there.
 
 Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
@@ -77,6 +79,7 @@ class PushdownTrie(Backend):
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
+        Option("disk", bool, False, "begin with the automata and partitions that `save_pool` wrote for the vocabulary"),
         Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
         Option("lookahead", int, 8, "tokens looked ahead with proper grammars", minimum=1, maximum=64),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
@@ -138,7 +141,7 @@ class CompiledPushdown(CompiledConstraint):
         self.form, self.settings, self.phases = form, settings, phases
         self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
         self.keeps_masks: bool = settings["memo"]
-        self.pool = pool_of(vocab) if settings["shared"] else Pool(vocab)
+        self.pool = pool_of(vocab, settings["disk"]) if settings["shared"] else Pool(vocab)
         self.lock = self.pool.lock
         with phases.measure("tables"):
             self.filler = self.pool.filler(settings["partition"], settings["subtrees"])

@@ -21,6 +21,7 @@ Threads: `lock` is held by whoever makes something new, in the pool or in a mach
 from __future__ import annotations
 
 import threading
+import warnings
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -29,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.errors import LimitExceeded
+from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
 from tokdfa.pushdown.arrays import POOL_FIELDS, make_pool
 from tokdfa.pushdown.fill import Filler
@@ -39,6 +40,8 @@ from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tokdfa.pushdown.form import Form, Text
     from tokdfa.regex.lazy_dfa import LazyDfa
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -58,13 +61,42 @@ _pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()
 _pools_lock = threading.Lock()
 
 
-def pool_of(vocab: Vocabulary) -> Pool:
-    """The pool that new constraints of a vocabulary share. A full one is left to the constraints that have it."""
+def pool_of(vocab: Vocabulary, from_disk: bool = False) -> Pool:
+    """The pool that new constraints of a vocabulary share. A full one is left to the constraints that have it.
+
+    `from_disk`: a new pool begins with what `save_pool` wrote, if there is a file; a damaged one is ignored with a
+    warning.
+    """
     with _pools_lock:
         pool = _pools.get(vocab)
         if pool is None or pool.nbytes > POOL_LIMIT:
             pool = _pools[vocab] = Pool(vocab)
+            if from_disk:
+                _read_from_disk(pool, vocab)
         return pool
+
+
+def save_pool(vocab: Vocabulary) -> Path:
+    """Write the automata and partitions that constraints of a vocabulary share to disk; the file's path.
+
+    In ``tokdfa/pools`` in the user's cache folder. Raises OSError if it cannot be written.
+    """
+    from tokdfa.pushdown.store import pool_path, write_pool
+
+    path = pool_path(vocab)
+    write_pool(path, pool_of(vocab), vocab)
+    return path
+
+
+def _read_from_disk(pool: Pool, vocab: Vocabulary) -> None:
+    from tokdfa.pushdown.store import pool_path, read_pool
+
+    path = pool_path(vocab)
+    if path.exists():
+        try:
+            read_pool(path, pool, vocab)
+        except SavedIndexError as error:
+            warnings.warn(f"{error}; save_pool writes it again", stacklevel=4)
 
 
 class Pool:

@@ -1,0 +1,132 @@
+"""Batches of masks and lists of tokens against masks filled one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tokdfa import mask as masks
+from tokdfa.backends.batch import RowMasks
+from tokdfa.backends.earley_trie import EarleyTrie
+from tokdfa.backends.mask_cache import NARROW
+from tokdfa.backends.pushdown_trie import PushdownMatcher, PushdownTrie, fill_masks
+from tokdfa.constraint import Grammar, Regex
+from tokdfa.errors import TokdfaError
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Matcher
+
+TEXTS = Grammar('start: "[" [item ("," item)*] "]"\nitem: start | NAME\nNAME: /"[^"]*"|[0-9]+/\n')
+
+
+def walked(compiled, count: int, seed: int = 0) -> list[Matcher]:
+    """Matchers after 0 to count - 1 random tokens; the last is finished."""
+    rng = np.random.default_rng(seed)
+    vocabulary = compiled.vocab
+    mask, found = masks.allocate_mask(vocabulary.size), []
+    for length in range(count):
+        matcher = compiled.start()
+        for _ in range(length % 9):
+            matcher.fill_mask(mask)
+            tokens = [t for t in masks.mask_to_ids(mask).tolist() if t not in vocabulary.end_token_set]
+            if not tokens:
+                break
+            matcher.advance(int(rng.choice(tokens)))
+        found.append(matcher)
+    return found
+
+
+def one_by_one(matchers: list[Matcher]) -> np.ndarray:
+    out = np.empty((len(matchers), masks.mask_words(matchers[0].vocab.size)), dtype=np.int32)
+    for matcher, row in zip(matchers, out, strict=True):
+        matcher.fill_mask(row)
+    return out
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("memo", [True, False])
+def test_a_batch_is_masks_one_by_one(threads: int, memo: bool) -> None:
+    """Kept and new masks, wide and narrow, of two constraints and another engine, one of them finished."""
+    vocabulary = load_tokenizer("mistral-v1").vocabulary
+    numbers = PushdownTrie(vocabulary, memo=memo).compile(Regex("[0-9]{3}"))
+    finished = numbers.start()
+    for byte in b"123":
+        finished.advance(vocabulary.trie.prefixes_of(bytes([byte]))[0])
+    finished.advance(vocabulary.end_tokens[0])
+    matchers = walked(PushdownTrie(vocabulary, memo=memo).compile(TEXTS), 40)
+    matchers += [*walked(numbers, 5), *walked(EarleyTrie(vocabulary).compile(TEXTS), 5), finished]
+    expected = one_by_one([matcher.fork() for matcher in matchers])
+    for chosen in (list(range(len(matchers))), [3, 1, 3, 50, 45], list(range(40)), [50]):
+        out = np.full((len(chosen), expected.shape[1]), -1, dtype=np.int32)
+        for _ in range(2):
+            fill_masks([matchers[k] for k in chosen], out, threads)
+            assert np.array_equal(out, expected[chosen])
+    fill_masks([], np.empty((0, 0), dtype=np.int32))
+
+
+def test_batches_survive_masks_that_are_dropped() -> None:
+    vocabulary = load_tokenizer("mistral-v1").vocabulary
+    compiled = PushdownTrie(vocabulary).compile(TEXTS)
+    matchers = walked(compiled, 30)
+    expected = one_by_one(matchers)
+    out = np.empty_like(expected)
+    fill_masks(matchers, out)
+    kept = compiled.epoch.masks  # type: ignore[attr-defined]
+    kept.limit = 0  # from now on every new mask drops the others
+    for _ in range(3):
+        for matcher in walked(compiled, 5, seed=7):
+            matcher.fill_mask(out[0])
+        fill_masks(matchers, out)
+        assert np.array_equal(out, expected)
+
+
+def test_out_that_does_not_fit_is_refused() -> None:
+    vocabulary = load_tokenizer("mistral-v1").vocabulary
+    matchers = [PushdownTrie(vocabulary).compile(TEXTS).start()] * 2
+    words = masks.mask_words(vocabulary.size)
+    for out in (
+        np.zeros((2, words), dtype=np.int64),
+        np.zeros((1, words), dtype=np.int32),
+        np.zeros((2, words + 1), dtype=np.int32),
+        np.zeros((words, 2), dtype=np.int32).T,
+        np.zeros((2, 2 * words), dtype=np.int32)[:, ::2],
+    ):
+        with pytest.raises(TokdfaError, match="is needed"):
+            fill_masks(matchers, out)
+
+
+@pytest.mark.parametrize("memo", [True, False])
+def test_lists_are_the_narrow_masks(memo: bool) -> None:
+    vocabulary = load_tokenizer("mistral-v1").vocabulary
+    for matcher in walked(PushdownTrie(vocabulary, memo=memo).compile(TEXTS), 25):
+        assert isinstance(matcher, PushdownMatcher)
+        mask = masks.allocate_mask(vocabulary.size)
+        matcher.fill_mask(mask)
+        tokens = matcher.list_tokens()
+        if memo and masks.count(mask) <= NARROW:
+            assert tokens is not None
+            assert tokens.tolist() == masks.mask_to_ids(mask).tolist()
+        else:
+            assert tokens is None
+
+
+def test_what_is_taken_is_listed_exactly() -> None:
+    """Masks of all densities, with and without end tokens, against `mask_to_ids`."""
+    rng = np.random.default_rng(5)
+    for size in (1, 31, 32, 33, 1_000, 40_000):
+        kept = RowMasks(1 << 20, masks.mask_words(size), (size - 1,))
+        for row, share in enumerate((0.0, 0.001, 0.01, 0.5, 1.0)):
+            flags = rng.random(size) < share
+            flags[size - 1] = False
+            words = masks.mask_from_ids(np.flatnonzero(flags), size)
+            out = masks.allocate_mask(size)
+            kept.take(row, words, row % 2 == 1, out, True)
+            flags[size - 1] = row % 2 == 1
+            assert masks.mask_to_ids(out).tolist() == np.flatnonzero(flags).tolist()
+            assert (row in kept.narrow) == (int(flags.sum()) <= NARROW)
+            again = masks.allocate_mask(size)
+            assert kept.fill(row, again)
+            assert np.array_equal(again, out)
