@@ -1,0 +1,211 @@
+"""Matchers of `tokdfa.backends.pushdown_trie`, one by one and in batches.
+
+A matcher is the number of a row. What is known, a kept mask or a step whose transitions were made before, takes as
+little Python as possible; everything else goes the usual way, under the lock of the vocabulary's pool. If the tables
+of the constraint are full, the matcher moves to new ones by reading its tokens again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import StateMatcher
+from tokdfa.backends.batch import FINISHED
+from tokdfa.backends.mask_cache import _write_tokens_kernel
+from tokdfa.errors import LimitExceeded, TokdfaError
+from tokdfa.pushdown.arrays import M_NODES, M_ROWS
+from tokdfa.pushdown.machine import MachineFull
+from tokdfa.pushdown.steps import run_known_kernel
+from tokdfa.vocabulary.walk import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from tokdfa.backends.base import Matcher
+    from tokdfa.backends.pushdown_trie import CompiledPushdown, Epoch
+    from tokdfa.mask import Mask
+
+#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
+INT32 = np.dtype(np.int32)
+
+ResultT = TypeVar("ResultT")
+
+
+class PushdownMatcher(StateMatcher[int]):
+    """A matcher whose state is the number of a row; its tokens are kept in case the tables are begun anew."""
+
+    def __init__(self, compiled: CompiledPushdown) -> None:
+        super().__init__(compiled.vocab, 0)
+        self._compiled = compiled
+        self._tokens: list[int] = []
+        self._shape = (masks.mask_words(compiled.vocab.size),)
+        self._offsets, self._data = compiled.vocab.offsets, compiled.vocab.byte_data
+        self._size = compiled.vocab.size
+        #: No token that spells something needs more than its bytes to be judged.
+        self._simple = compiled.complete
+        self._use(compiled.epoch)
+
+    def _use(self, epoch: Epoch) -> None:
+        self._epoch, self._machine = epoch, epoch.machine
+        self._narrow, self._wide = epoch.masks.narrow, epoch.masks.wide
+
+    def fill_mask(self, out: Mask) -> None:
+        # kept masks, with as little Python as possible; everything else goes the usual way
+        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
+            tokens = self._narrow.get(self.state)
+            if tokens is not None:
+                _write_tokens_kernel(tokens, out)
+                return
+            packed = self._wide.get(self.state)
+            if packed is not None:
+                np.copyto(out, packed)
+                return
+        self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
+
+    def advance(self, token: int) -> None:
+        # transitions that are known, with as little Python as possible; everything else goes the usual way
+        state = self.state
+        if self._simple and state is not self._FINISHED and 0 <= token < self._size:
+            known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
+            if known >= 0:
+                self._history.append(state)
+                self._tokens.append(token)
+                self.state = known
+                return
+        self._retry(lambda: super(PushdownMatcher, self).advance(token))
+        self._tokens.append(token)
+
+    def allows(self, token: int) -> bool:
+        return self._retry(lambda: super(PushdownMatcher, self).allows(token))
+
+    def can_end(self) -> bool:
+        return self._retry(lambda: super(PushdownMatcher, self).can_end())
+
+    def forced_bytes(self, limit: int = 256) -> bytes:
+        return self._retry(lambda: self._forced_bytes(limit))
+
+    def _forced_bytes(self, limit: int) -> bytes:
+        if self.state is self._FINISHED:
+            return b""
+        with self._compiled.lock:
+            return self._machine.forced_bytes(self.state, limit)
+
+    def rollback(self, count: int) -> None:
+        super().rollback(count)
+        if count:
+            del self._tokens[-count:]
+
+    def fork(self) -> PushdownMatcher:
+        twin = super().fork()
+        assert isinstance(twin, PushdownMatcher)
+        twin._tokens = self._tokens.copy()
+        return twin
+
+    def list_tokens(self) -> npt.NDArray[np.int32] | None:
+        """The tokens of a narrow mask (at most `mask_cache.NARROW`), int32, read-only; None if the mask is wide.
+
+        Spares writing 16 kB where the caller can use a list. With memo=False always None.
+        """
+        if self.state is self._FINISHED:
+            return np.zeros(0, dtype=np.int32)
+        tokens = self._narrow.get(self.state)
+        if tokens is None and self.state not in self._wide:
+            self.fill_mask(masks.allocate_mask(self.vocab.size))
+            tokens = self._narrow.get(self.state)
+        return tokens
+
+    def _retry(self, do: Callable[[], ResultT]) -> ResultT:
+        """What `do` returns; if the tables are full, move to new ones and do it again.
+
+        The newest tables may be full of what others have read. Then others get new ones, and this matcher its own.
+        """
+        compiled = self._compiled
+        try:
+            return do()
+        except MachineFull:
+            compiled.renew(self._epoch)
+        newest = compiled.epoch
+        try:
+            self._move(newest)
+            return do()
+        except MachineFull:
+            compiled.renew(newest)
+        try:
+            self._move(compiled.begin_epoch())
+            return do()
+        except MachineFull as full:
+            raise LimitExceeded(
+                "one text fills the tables of the constraint by itself; raise table_mb", limit="table_mb",
+                value=compiled.settings["table_mb"],
+            ) from full  # fmt: skip
+
+    def _move(self, epoch: Epoch) -> None:
+        """Read all tokens again in other tables. Raises MachineFull, and then nothing has changed."""
+        twin = PushdownMatcher(self._compiled)
+        twin._use(epoch)
+        for token in self._tokens:
+            StateMatcher.advance(twin, token)
+        self._use(epoch)
+        self.state, self._history = twin.state, twin._history
+
+    def _step(self, state: int, token: int) -> int | None:
+        if self._simple:  # `allows` comes here without `advance`
+            known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
+            if known != UNKNOWN:
+                return None if known < 0 else known
+        target = self._compiled.step(self._epoch, state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        with self._compiled.lock:
+            return self._machine.can_end(state)
+
+    def _fill(self, state: int, out: Mask) -> None:
+        meta, counters = self._machine.meta, self.counters
+        nodes, rows = int(meta[M_NODES]), int(meta[M_ROWS])
+        self._compiled.fill(self._epoch, state, out)
+        counters["nodes_visited"] = counters.get("nodes_visited", 0) + int(meta[M_NODES]) - nodes
+        counters["rows_made"] = counters.get("rows_made", 0) + int(meta[M_ROWS]) - rows
+        counters["masks_made"] = counters.get("masks_made", 0) + 1
+
+    def _fork_empty(self) -> PushdownMatcher:
+        twin = PushdownMatcher(self._compiled)
+        twin._use(self._epoch)
+        return twin
+
+
+def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads: int = 1) -> None:
+    """Write the mask of each matcher into a row of `out`: int32, C-contiguous, shape (matchers, words).
+
+    Kept masks of matchers of one compiled constraint are written by one kernel call, on `threads` threads; all others
+    one after another as by `fill_mask`. Raises TokdfaError if `out` does not fit.
+    """
+    words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
+    if out.dtype != np.int32 or out.shape != (len(matchers), words) or not out.flags.carray:
+        raise TokdfaError(
+            f"out is {out.dtype} of shape {out.shape}; int32 of shape {(len(matchers), words)}, C-contiguous, is needed"
+        )
+    groups: dict[int, list[int]] = {}
+    for k, matcher in enumerate(matchers):
+        if isinstance(matcher, PushdownMatcher):
+            groups.setdefault(id(matcher._epoch), []).append(k)
+        else:
+            matcher.fill_mask(out[k])
+    for members in groups.values():
+        whole = len(members) == len(matchers)
+        batch = [matchers[k] for k in members]
+        rows = np.array(
+            [FINISHED if m.state is m._FINISHED else m.state for m in batch],  # type: ignore[attr-defined]
+            dtype=np.int64,
+        )
+        target = out if whole else np.empty((len(members), words), dtype=np.int32)
+        missing = batch[0]._epoch.masks.fill_known(rows, target, threads)  # type: ignore[attr-defined]
+        if not whole:
+            out[members] = target
+        for k in missing.tolist():
+            batch[k].fill_mask(out[members[k]])
