@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.grammar.small_regexes import small_regexes
 from tokdfa.constraint import Regex
 from tokdfa.grammar.containment import GIVEN_UP, INSIDE, OUTSIDE, Containment
-from tokdfa.grammar.lexer import EXPLICIT_STATES, Lexer
+from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
+from tokdfa.grammar.lexer import Lexer
 from tokdfa.grammar.regular import regular_cfg
 from tokdfa.regex.compile import compile_dfa
 

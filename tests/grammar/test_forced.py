@@ -25,7 +25,7 @@ from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
 from tokdfa.grammar.cfg import Cfg, SpecialTokens
 from tokdfa.grammar.forced import begins_longer_token, encode_bytes, forced_bytes, forced_mask_tokens
-from tokdfa.grammar.lexer import EXPLICIT_STATES
+from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
 from tokdfa.grammar.machine import Machine
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer

@@ -13,9 +13,10 @@ from tests.grammar.lexed_cfgs import MORE_PATTERNS, PATTERNS, lexed_cfgs, make_c
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.automata.minimize import minimize
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
-from tokdfa.grammar import lexer as lexer_module
+from tokdfa.grammar import lexeme_automata
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
-from tokdfa.grammar.lexer import EXPLICIT_STATES, LEXER_FIELDS, Lexer
+from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
+from tokdfa.grammar.lexer import LEXER_FIELDS, Lexer
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -209,7 +210,7 @@ def matching(lexer, state, text):
 def lexer_without_chains(cfg):
     """The lexer whose lexemes are all derived and minimised."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lexer_module, "_read_chain_kernel", lambda *_: -1)
+        patch.setattr(lexeme_automata, "_read_chain_kernel", lambda *_: -1)
         lexer = Lexer(cfg)
     assert not lexer._automata.chains
     return lexer

@@ -101,7 +101,7 @@ BOUNDED = (
 @pytest.mark.parametrize("lexer", ["longest", "one_byte"])
 def test_masks_agree_with_counters(monkeypatch, lexer, explicit_states):
     """Of explicit automata, and of such as stay lazy."""
-    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", explicit_states)
+    monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", explicit_states)
 
     @settings(max_examples=15)
     @given(st.lists(st.sampled_from(BOUNDED), min_size=2, max_size=3, unique=True).flatmap(cfgs_over))
@@ -204,7 +204,7 @@ def states_of(machine):
 @pytest.mark.parametrize("explicit_states", [2_000, 2])
 def test_names_are_what_short_texts_tell_apart(monkeypatch, explicit_states):
     """All states of all these patterns together. Names of explicit automata are exact, those of lazy ones safe."""
-    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", explicit_states)
+    monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", explicit_states)
     by_name, by_behaviour, states = {}, {}, 0
     for pattern in (*BOUNDED, "[ab]{0,20}c", "(ab){1,30}", "b{5,}", "a{300}|b{2}", "[ab]*c"):
         machine = machine_of(pattern)
@@ -225,7 +225,7 @@ def test_names_are_what_short_texts_tell_apart(monkeypatch, explicit_states):
 
 def test_names_without_clipping_tell_every_state_apart(monkeypatch):
     for explicit_states in (2_000, 2):
-        monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", explicit_states)
+        monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", explicit_states)
         machine = machine_of("(a|b){0,50}c")
         states = states_of(machine)
         assert len({StateNames(machine, None).describe(state)[0] for state in states}) == len(states) == 51
@@ -244,7 +244,7 @@ def test_intersections_are_not_clipped(monkeypatch):
 
     Of a[bc]a{9}b & a(b|ca)a{8}b nothing is left after "ab", of a[bc]a{9}b & a(b|ca)a{9}b nothing after "ac".
     """
-    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", 2)
+    monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", 2)
     parts = ("/aa[bc]a{9}b/ & /aa(b|ca)a{8}b/", "/ba[bc]a{9}b/ & /ba(b|ca)a{9}b/")
     machine = Machine(read_lark(f"start: T\nT: ({parts[0]}) | ({parts[1]})\n", "start"))
     assert isinstance(machine.lexer._automata[0], LazyDfa)
@@ -255,7 +255,7 @@ def test_intersections_are_not_clipped(monkeypatch):
 
 
 def test_large_expressions_have_no_name(monkeypatch):
-    monkeypatch.setattr("tokdfa.grammar.lexer.EXPLICIT_STATES", 2)
+    monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", 2)
     words = "|".join(f"{chr(97 + k % 3)}{{{k + 2}}}{chr(97 + (k + 1) % 3)}" for k in range(MAX_PARTS))
     machine = machine_of(f"(?:{words})c")
     assert StateNames(machine, DEPTH).describe(machine.start_state(0)) == ("", ())

@@ -33,26 +33,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.automata.dfa import Dfa
-from tokdfa.automata.minimize import minimize
-from tokdfa.errors import EmptyLanguageError, LimitExceeded
-from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.errors import LimitExceeded
+from tokdfa.grammar.lexeme_automata import byte_sets, read_automata
 from tokdfa.jit import Struct, StructType, kernel, register_struct
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.regex.nodes import K_BYTES, K_CONCAT
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.grammar.cfg import Cfg
-    from tokdfa.regex.expression import ExpressionStore
 
 Int32 = npt.NDArray[np.int32]
 
-#: An automaton of more states than this stays lazy.
-EXPLICIT_STATES = 2_000
 #: Indices into `meta`: states, components in the pool, accepting sets, lexemes in their pool; what a kernel asks for;
 #: the limit on states.
 L_STATES, L_POOL, L_SETS, L_SET_POOL, L_WANTED, L_MAX_STATES = range(6)
@@ -108,9 +102,8 @@ class Lexer:
         self._numbers: dict[tuple[int, int], int] = {}  # (lexeme, state of its lazy automaton) -> component
         self._contents: dict[int, tuple[str, int]] = {}  # lexeme -> (what it is, its first component)
         self._places: list[tuple[int, int]] = []  # the inverse, from component `_first_lazy` on
-        self._automata = Automata(cfg)
-        self._read_lexemes()
-        self.byte_class, self.representatives = _common_classes(self._automata)
+        self._automata = read_automata(cfg, max_states)
+        self.byte_class, self.representatives = self._automata.common_classes()
         self.class_count = len(self.representatives)
         #: int32, shape (lexemes,): the component in which each lexeme starts, -1 for special tokens.
         self.start_component = np.full(len(cfg.lexemes), -1, dtype=np.int32)
@@ -245,26 +238,6 @@ class Lexer:
         if 2 * set_pool + 2 * len(self.start_component) >= len(self.set_pool):
             self.set_pool = _doubled(self.set_pool, 0)
 
-    def _read_lexemes(self) -> None:
-        """Find the chains, and make the automata of the other lexemes: explicit if they have few states, or lazy."""
-        store = self.cfg.store
-        room = np.empty(EXPLICIT_STATES - 2, dtype=np.int32)
-        for symbol, lexeme in enumerate(self.cfg.lexemes):
-            if isinstance(lexeme, SpecialTokens):
-                self._automata[symbol] = None
-                continue
-            size = _read_chain_kernel(store.nodes, lexeme.expression, room)
-            if size >= 0:
-                self._automata.chains[symbol] = room[:size].copy()
-                continue
-            lazy = LazyDfa(store, lexeme.expression, self.max_states)
-            if lazy.is_empty:
-                raise EmptyLanguageError(f"no text matches the terminal {lexeme.name} (line {lexeme.line})")
-            try:
-                self._automata[symbol] = minimize(lazy.to_dfa(EXPLICIT_STATES))
-            except LimitExceeded:  # a new one: the states made in vain would count against its limit
-                self._automata[symbol] = LazyDfa(store, lexeme.expression, self.max_states)
-
     def _build_components(self) -> None:
         automata, chains = self._automata, self._automata.chains
         sizes = np.zeros(len(self.cfg.lexemes), dtype=np.int32)
@@ -363,41 +336,6 @@ class Lexer:
         self.meta[L_MAX_STATES] = self.max_states
 
 
-class Automata(dict[int, Dfa | LazyDfa | None]):
-    """The automata of a grammar's lexemes by symbol: minimal, or lazy, or None for special tokens.
-
-    `chains`: the byte sets of each chain, by symbol: int32, expressions of the store. The automaton of a chain is made
-    when it is asked for; iterating passes over those that were not.
-    """
-
-    def __init__(self, cfg: Cfg) -> None:
-        super().__init__()
-        self.store, self.chains = cfg.store, dict[int, Int32]()
-
-    def __missing__(self, symbol: int) -> Dfa:
-        sets = byte_sets(self.store, self.chains[symbol])
-        byte_class, representatives = byte_classes(sets)
-        table = np.full((len(sets) + 1, len(representatives)), DEAD, dtype=np.int32)
-        table[:-1] = np.where(sets[:, representatives], np.arange(1, len(table))[:, None], DEAD)
-        made = self[symbol] = Dfa(table, byte_class, np.arange(len(table)) == len(sets), 0)
-        return made
-
-
-def _common_classes(automata: Automata) -> tuple[npt.NDArray[np.uint8], Int32]:
-    """(byte -> class, a byte of each class): the coarsest classes that no automaton divides."""
-    distinct = np.unique(np.concatenate([np.empty(0, dtype=np.int32), *automata.chains.values()]))
-    divisions = [byte_sets(automata.store, distinct)]
-    divisions += [automaton.byte_class[None] for automaton in automata.values() if automaton is not None]
-    classes, representatives = byte_classes(np.concatenate(divisions))
-    return classes, representatives.astype(np.int32)
-
-
-def byte_sets(store: ExpressionStore, expressions: Int32) -> npt.NDArray[np.uint8]:
-    """The members of byte sets: uint8, 0 or 1, shape (expressions, 256)."""
-    words = store.arguments[store.nodes[expressions, 1][:, None] + np.arange(8)]
-    return np.unpackbits(words.astype("<i4").view(np.uint8).reshape(-1, 32), axis=1, bitorder="little")
-
-
 def _doubled(array: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
     grown = np.full(2 * len(array), fill, dtype=array.dtype)
     grown[: len(array)] = array
@@ -452,23 +390,6 @@ def _make_lexer(  # type: ignore[no-untyped-def]
         is_lazy,
         meta,
     )
-
-
-@kernel
-def _read_chain_kernel(nodes, expression, chain):  # type: ignore[no-untyped-def]
-    """Write the byte sets that `expression` is a sequence of to `chain`; how many, or -1: it is none, or too long."""
-    size = 0
-    while size < len(chain):
-        is_concat = nodes[expression, 0] & 0xFF == K_CONCAT
-        head = nodes[expression, 1] if is_concat else expression
-        if nodes[head, 0] & 0xFF != K_BYTES:
-            break
-        chain[size] = head
-        size += 1
-        if not is_concat:
-            return size
-        expression = nodes[expression, 2]
-    return -1
 
 
 @kernel

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES, chain_automaton, read_chain
 from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder, Text
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import (
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from tokdfa.grammar.cfg import Cfg, Lexeme
     from tokdfa.pushdown.form import Form
     from tokdfa.regex.expression import ExpressionStore
-
-#: An automaton of more states than this stays lazy.
-EXPLICIT_STATES = 2_000
 
 
 def lower_constraint_to_form(constraint: Constraint, *, longest: bool) -> Form:
@@ -175,6 +173,9 @@ def automaton_of(store: ExpressionStore, expression: int, where: str) -> Dfa | L
     """
     from tokdfa.automata.minimize import minimize
 
+    chain = read_chain(store, expression, EXPLICIT_STATES - 2)
+    if chain is not None and len(chain):
+        return chain_automaton(store, chain)
     lazy = LazyDfa(store, expression)
     if lazy.is_empty:
         raise EmptyLanguageError(f"no text matches {where}; nothing could be generated")
