@@ -13,8 +13,10 @@ from hypothesis import given, settings
 
 from tests.grammar.small_regexes import small_regexes
 from tests.pushdown import BYTES, machine_of
+from tokdfa.backends.pushdown_trie import PushdownTrie
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
+from tokdfa.mask import allocate_mask
 from tokdfa.pushdown import lower, pool
 from tokdfa.pushdown.form import OPERATION, TEXT, Text
 from tokdfa.pushdown.lower import lower_regular
@@ -175,3 +177,25 @@ def test_too_many_states(monkeypatch):
             run(states, counter, b"x" * 100)
         assert states.flags[run(states, short, b"ab")] & ACCEPTS
         assert states.flags[run(states, counter, b"xxxxy")] & ACCEPTS
+
+
+def test_automata_built_anew_mean_the_same() -> None:
+    """Without `shared_automata` nothing is found by its key, and masks are those of the shared ones."""
+    vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b'a"', b"ab", b""], end_tokens=[258])
+    pattern = Regex('"[a-z]{0,30}"')
+    shared = PushdownTrie(vocabulary).compile(pattern)
+    states = pool_of(vocabulary).state_count
+    again = PushdownTrie(vocabulary).compile(pattern)
+    assert pool_of(vocabulary).state_count == states
+    anew = PushdownTrie(vocabulary, shared_automata=False).compile(pattern)
+    assert pool_of(vocabulary).state_count > states
+    masks_of = []
+    for compiled in (shared, again, anew):
+        matcher, mask = compiled.start(), allocate_mask(vocabulary.size)
+        filled = []
+        for token in (ord('"'), 257, ord("c"), 256):
+            matcher.fill_mask(mask)
+            filled.append(mask.tolist())
+            matcher.advance(token)
+        masks_of.append(filled)
+    assert masks_of[0] == masks_of[1] == masks_of[2]

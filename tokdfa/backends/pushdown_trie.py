@@ -12,6 +12,8 @@ Options:
   trie is walked.
 - ``memo``: keep the mask of a row once made.
 - ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
+  ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
+  constraint costs whose texts nobody has had before.
 - ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
   `tokdfa.pushdown.pool.save_pool` wrote.
 - ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`; ``lookahead`` as there.
@@ -72,6 +74,7 @@ class PushdownTrie(Backend):
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
+        Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
         Option("disk", bool, False, "begin with the automata and partitions that `save_pool` wrote for the vocabulary"),
         Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
         Option("lookahead", int, 8, "tokens looked ahead with proper grammars", minimum=1, maximum=64),
@@ -137,6 +140,8 @@ class CompiledPushdown(CompiledConstraint):
         self.pool = pool_of(vocab, settings["disk"]) if settings["shared"] else Pool(vocab)
         self.lock = self.pool.lock
         with phases.measure("tables"):
+            with self.lock:
+                self._linked = self.pool.link(form, anew=not settings["shared_automata"])
             self.filler = self.pool.filler(settings["partition"], settings["subtrees"])
             self.epoch = self.begin_epoch()
         self._token_sets = self._special_tokens()
@@ -151,7 +156,10 @@ class CompiledPushdown(CompiledConstraint):
 
     def begin_epoch(self) -> Epoch:
         """New tables, which nobody has yet."""
-        machine = Machine(self.form, self.pool, self.settings["max_row_items"], self.settings["table_mb"] << 20)
+        settings = self.settings
+        machine = Machine(
+            self.form, self.pool, settings["max_row_items"], settings["table_mb"] << 20, linked=self._linked
+        )
         return Epoch(self, machine)
 
     def _special_tokens(self) -> dict[int, set[int]]:

@@ -57,9 +57,19 @@ class MachineFull(LimitExceeded):
 
 
 class Machine:
-    """See the module's docstring. `max_items` bounds the items of one row, `max_bytes` all tables together."""
+    """See the module's docstring. `max_items` bounds the items of one row, `max_bytes` all tables together.
 
-    def __init__(self, form: Form, pool: Pool, max_items: int = 200_000, max_bytes: int = 64 << 20) -> None:
+    `linked`: what `Pool.link` gave for the form, if that was asked already.
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        pool: Pool,
+        max_items: int = 200_000,
+        max_bytes: int = 64 << 20,
+        linked: tuple[Int32, bool] | None = None,
+    ) -> None:
         self.form, self.pool, self.max_items, self.max_bytes = form, pool, max_items, max_bytes
         if len(form.code) > MAX_PLACES or len(form.entries) > MAX_PLACES:
             raise LimitExceeded(
@@ -69,7 +79,7 @@ class Machine:
                 value=MAX_PLACES,
             )
         with pool.lock:
-            self.code, self.is_spelled = pool.link(form)
+            self.code, self.is_spelled = linked or pool.link(form)
             self._allocate()
             self._start()
 

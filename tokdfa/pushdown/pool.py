@@ -174,22 +174,23 @@ class Pool:
         """Memory of the tables in bytes."""
         return self.transitions.nbytes + self.flags.nbytes + self.partitions.nbytes
 
-    def link(self, form: Form) -> tuple[Int32, bool]:
+    def link(self, form: Form, anew: bool = False) -> tuple[Int32, bool]:
         """The form's code with states of this pool in place of text numbers, and whether the vocabulary spells it all.
 
+        `anew`: build all automata, as if no constraint had had them before (to measure what that takes).
         int32, shape (instructions, 3). The second: every state can reach an end by bytes that are tokens themselves.
         Raises what making an automaton raises, and LimitExceeded.
         """
-        starts = np.array([self.start_of(text) for text in form.texts], dtype=np.int32)
+        starts = np.array([self.start_of(text, anew) for text in form.texts], dtype=np.int32)
         code = form.code.copy()
         reads = code[:, OPERATION] == TEXT
         code[reads, FIRST] = starts[code[reads, FIRST]]
         return code, all(self.spelled[start] for start in starts.tolist())
 
-    def start_of(self, text: Text) -> int:
-        """The state in which a text begins; its automaton is made if no equal text was linked before."""
+    def start_of(self, text: Text, anew: bool = False) -> int:
+        """The state in which a text begins; its automaton is made if no equal text was linked before, or `anew`."""
         key = text.key, text.lazy
-        found = self.starts.get(key)
+        found = None if anew else self.starts.get(key)
         if found is None:
             automaton = text.make()
             if isinstance(automaton, Dfa):
