@@ -79,8 +79,9 @@ class MaskCache:
 
 @kernel
 def _write_tokens_kernel(tokens, out):  # type: ignore[no-untyped-def]
-    """Overwrite `out` with exactly `tokens`."""
+    """Overwrite `out` with exactly `tokens`; what does not fit is left out, so that no buffer is overrun."""
     out[:] = 0
     for k in range(len(tokens)):
         token = tokens[k]
-        out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+        if token >> 5 < len(out):
+            out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))

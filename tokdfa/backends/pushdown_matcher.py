@@ -43,6 +43,7 @@ class PushdownMatcher(StateMatcher[int]):
         super().__init__(compiled.vocab, 0)
         self._compiled = compiled
         self._tokens: list[int] = []
+        self._fitting: Mask | None = None
         self._shape = (masks.mask_words(compiled.vocab.size),)
         self._offsets, self._data = compiled.vocab.offsets, compiled.vocab.byte_data
         self._size = compiled.vocab.size
@@ -55,8 +56,9 @@ class PushdownMatcher(StateMatcher[int]):
         self._narrow, self._wide = epoch.masks.narrow, epoch.masks.wide
 
     def fill_mask(self, out: Mask) -> None:
-        # kept masks, with as little Python as possible; everything else goes the usual way
-        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
+        # kept masks, with as little Python as possible; everything else goes the usual way. A buffer that fitted once
+        # still does: nobody can resize it while it is referred to here
+        if out is self._fitting or self._fits(out):
             tokens = self._narrow.get(self.state)
             if tokens is not None:
                 _write_tokens_kernel(tokens, out)
@@ -66,6 +68,12 @@ class PushdownMatcher(StateMatcher[int]):
                 np.copyto(out, packed)
                 return
         self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
+
+    def _fits(self, out: Mask) -> bool:
+        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray:
+            self._fitting = out
+            return True
+        return False
 
     def advance(self, token: int) -> None:
         # transitions that are known, with as little Python as possible; everything else goes the usual way
