@@ -172,6 +172,7 @@ def test_texts_of_the_grammars(name):
 
 SWITCHES = [
     {"partition": False, "subtrees": False, "memo": False, "shared": False},
+    {"first_bytes": False, "shared_automata": False},
     {"partition": True, "subtrees": False, "memo": False},
     {"partition": True, "subtrees": True, "memo": True},
     {"partition": True, "subtrees": True, "memo": True, "shared": False, "mask_mb": 1},
@@ -233,7 +234,7 @@ def test_a_long_generation_moves_to_new_tables(lexer):
     """Down and back again by ever other brackets: masks, rollback and fork are those of a run in large tables."""
     small, large = (bytes_start(NESTED, lexer=lexer, table_mb=size) for size in (1, 64))
     rng, moves = random.Random(4), 0
-    for _ in range(12):
+    for _ in range(24):
         text = nested_text(rng)
         for place, byte in enumerate(text):
             if place % 17 == 0:
@@ -332,7 +333,7 @@ def test_tables_that_others_have_filled_are_no_limit():
     compiled = compile_with(Grammar(NESTED), tokenizer_of("bytes").vocabulary, table_mb=1)
     _, most, _ = deepest(compiled)
     rng = random.Random(0)
-    texts = [bytes(rng.choices(b"([", k=most * 2 // 3)) for _ in range(5)]
+    texts = [bytes(rng.choices(b"([", k=most * 2 // 5)) for _ in range(5)]  # down and up again
     matchers = [compiled.start() for _ in texts]
     for place in range(len(texts[0])):
         for matcher, text in zip(matchers, texts, strict=True):

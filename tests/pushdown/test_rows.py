@@ -7,7 +7,7 @@ import pytest
 from tests.grammar.lexed_cfgs import make_cfg
 from tests.pushdown import LEXERS, accepts, machine_of
 from tokdfa.pushdown.arrays import M_CLOSED
-from tokdfa.pushdown.rows import OPEN, ROW_ACCEPTS, ROW_MIDDLE, ROW_TOKENS
+from tokdfa.pushdown.rows import BIAS, OPEN, ROW_ACCEPTS, ROW_MIDDLE, ROW_TOKENS
 from tokdfa.vocabulary.walk import UNKNOWN
 
 
@@ -106,12 +106,25 @@ def test_rows_are_closed_once():
     assert machine.meta[M_CLOSED] == closed
 
 
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_bytes_that_nothing_reads_are_marked_when_a_row_is_closed(lexer):
+    marked = machine_of('start: "a" ("b" | /[x-z]/ | start)\n', lexer)
+    for text in (b"", b"a", b"aa"):
+        row = marked.run_text(text)
+        marked.close(row)
+        targets = marked.transitions[row * 256 : row * 256 + 256] - BIAS
+        live = set(b"a") if not text else set(b"abxyz")
+        assert {byte for byte in range(256) if targets[byte] != -1} == live
+    assert accepts(marked, b"aay")
+    assert not accepts(marked, b"ac")
+
+
 def test_transitions_are_unknown_then_known():
-    machine = machine_of('start: "a" "b"\n')
-    assert (machine.transitions[:256] == UNKNOWN).all()
+    machine = machine_of('start: "a" "b"\n', first_bytes=False)
+    assert (machine.transitions[:256] == UNKNOWN + BIAS).all()
     assert machine.run_text(b"a") == 1
     assert machine.run_text(b"b") == -1
-    assert [int(machine.transitions[ord(letter)]) for letter in "abc"] == [1, -1, UNKNOWN]
+    assert [int(machine.transitions[ord(letter)]) - BIAS for letter in "abc"] == [1, -1, UNKNOWN]
 
 
 @pytest.mark.parametrize("lexer", LEXERS)

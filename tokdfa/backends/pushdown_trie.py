@@ -10,6 +10,8 @@ Options:
   lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
 - ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
   trie is walked.
+- ``first_bytes``: when the items of a row are found, mark the bytes that none of them reads; otherwise each byte is
+  tried on each item when a walk comes to it.
 - ``memo``: keep the mask of a row once made.
 - ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
   ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
@@ -72,6 +74,7 @@ class PushdownTrie(Backend):
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
         Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
+        Option("first_bytes", bool, True, "mark all bytes that a row refuses when its items are found"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
         Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
@@ -158,7 +161,12 @@ class CompiledPushdown(CompiledConstraint):
         """New tables, which nobody has yet."""
         settings = self.settings
         machine = Machine(
-            self.form, self.pool, settings["max_row_items"], settings["table_mb"] << 20, linked=self._linked
+            self.form,
+            self.pool,
+            settings["max_row_items"],
+            settings["table_mb"] << 20,
+            linked=self._linked,
+            first_bytes=settings["first_bytes"],
         )
         return Epoch(self, machine)
 

@@ -108,6 +108,7 @@ FAMILIES: dict[str, Family] = {
                     "no mask memo": {"memo": False},
                     "no subtrees": {"subtrees": False},
                     "no partition": {"partition": False},
+                    "no first bytes": {"first_bytes": False},
                     "subtrees": {**_PUSHDOWN_BARE},
                     "partition": {**_PUSHDOWN_BARE, "subtrees": False},
                     "walk": {**_PUSHDOWN_BARE, "partition": False},

@@ -29,11 +29,11 @@ OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PART
 #: Indices into `meta`: stacks, entries, groups, their content, rows, kernel items, live items made so far; the stamp of
 #: the last closure; whether the longest match rules; the text that is skipped or -1; what NEEDS_POOL and
 #: NEEDS_PARTITION ask for (a state; a place of the trie); limit on the items of a row; counters: nodes visited by
-#: walks, rows closed.
+#: walks, rows closed; whether bytes that no live item reads are marked when a row is closed.
 # fmt: off
 (
     M_STACKS, M_ENTRIES, M_GROUPS, M_CONTENT, M_ROWS, M_KERNEL, M_LIVE, M_STAMP, M_LONGEST, M_SKIP, M_STATE, M_PLACE,
-    M_MAX_ITEMS, M_NODES, M_CLOSED, M_USED,
+    M_MAX_ITEMS, M_NODES, M_CLOSED, M_PRUNES,
 ) = range(16)
 # fmt: on
 
@@ -65,8 +65,8 @@ class MachineType(StructType):
 
 # fmt: off
 POOL_FIELDS = (
-    "transitions", "flags", "alike", "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids",
-    "nodes",
+    "transitions", "flags", "alike", "reads", "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes",
+    "dense", "ids", "nodes",
 )
 # fmt: on
 
@@ -102,11 +102,11 @@ def _make_machine(  # type: ignore[no-untyped-def]
 
 @kernel
 def make_pool(  # type: ignore[no-untyped-def]
-    transitions, flags, alike, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
+    transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
 ):
     """The struct of a pool's arrays."""
     return PoolArrays(
-        transitions, flags, alike, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
+        transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
     )
 
 

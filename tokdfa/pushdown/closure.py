@@ -10,6 +10,7 @@ from tokdfa.pushdown.arrays import (
     M_LIVE,
     M_LONGEST,
     M_MAX_ITEMS,
+    M_PRUNES,
     M_SKIP,
     M_STAMP,
     M_STATE,
@@ -36,6 +37,7 @@ from tokdfa.pushdown.form import (
 )
 from tokdfa.pushdown.rows import (
     ACCEPTS,
+    BIAS,
     ENDS,
     OPEN,
     ROW_ACCEPTS,
@@ -62,7 +64,7 @@ from tokdfa.pushdown.stacks import (
     pack_entry,
     resolve_frame_kernel,
 )
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 #: Columns of `work`: an item of a closure; its stack may be ~frame.
 W_PLACE, W_STATE, W_STACK = range(3)
@@ -217,7 +219,27 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
     machine.live_begin[row], machine.live_end[row] = begin, end
     meta[M_LIVE] = end
     meta[M_CLOSED] += 1
+    if meta[M_PRUNES]:
+        _mark_dead(row, machine, pool)
     return OK
+
+
+@kernel
+def _mark_dead(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Write DEAD for all bytes that no live item reads: then nobody has to step each item to find out."""
+    first, second, third, fourth = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
+        first |= pool.reads[state, 0]
+        second |= pool.reads[state, 1]
+        third |= pool.reads[state, 2]
+        fourth |= pool.reads[state, 3]
+    begin = row * 256
+    for quarter in range(4):
+        word = first if quarter == 0 else (second if quarter == 1 else (third if quarter == 2 else fourth))
+        for bit in range(64):
+            if not (word >> np.uint64(bit)) & np.uint64(1):
+                machine.transitions[begin + 64 * quarter + bit] = DEAD + BIAS
 
 
 @kernel
@@ -225,13 +247,14 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
     """The live items of a row in the middle of a lexeme: its kernel, but for texts that cannot go on. A status."""
     begin = machine.meta[M_LIVE]
     end = begin
-    seen = 0
+    seen, may_end = 0, False
     for k in range(machine.kernel_begin[row], machine.kernel_begin[row + 1]):
         state = (machine.kernel_items[k] >> STACK_BITS) & STATE_MASK
         if pool.transitions[state * 256] == UNKNOWN:
             machine.meta[M_STATE] = state
             return NEEDS_POOL
         flags = pool.flags[state]
+        may_end = may_end or flags & ACCEPTS != 0
         if flags & ENDS:
             continue
         if end >= len(machine.live_items):
@@ -242,6 +265,8 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
     machine.row_flags[row] |= _wide_flag(seen, end - begin, machine.meta)
     machine.live_begin[row], machine.live_end[row] = begin, end
     machine.meta[M_LIVE] = end
+    if machine.meta[M_PRUNES] and not may_end and machine.row_fallback[row] < 0:
+        _mark_dead(row, machine, pool)
     return OK
 
 

@@ -27,7 +27,7 @@ from tokdfa.pushdown.arrays import (
 )
 from tokdfa.pushdown.closure import close_row
 from tokdfa.pushdown.partition import find_partition
-from tokdfa.pushdown.rows import ROW_WIDE, WIDE
+from tokdfa.pushdown.rows import BIAS, ROW_WIDE, WIDE
 from tokdfa.pushdown.steps import step_row
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -148,7 +148,7 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
             depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
             before = np.int64(rows[depth])
             byte = np.int64(node & np.uint64(0xFF))
-            target = np.int64(machine.transitions[before * 256 + byte])
+            target = np.int64(machine.transitions[before * 256 + byte]) - BIAS
             visited += 1
             if target == UNKNOWN:
                 status, target = step_row(before, byte, machine, pool)

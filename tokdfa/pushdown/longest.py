@@ -26,6 +26,7 @@ from tokdfa.pushdown.form import (
 )
 from tokdfa.pushdown.rows import (
     ACCEPTS,
+    BIAS,
     ENDS,
     NOT_ASKED,
     ROW_MIDDLE,
@@ -45,7 +46,7 @@ def step_longest(row, byte, machine, pool):  # type: ignore[no-untyped-def]
     result = np.int64(DEAD)
     here = np.int64(row)
     while here >= 0:
-        known = np.int64(machine.transitions[here * 256 + byte])
+        known = np.int64(machine.transitions[here * 256 + byte]) - BIAS
         if known != UNKNOWN:
             result = known
             break
@@ -85,7 +86,7 @@ def step_longest(row, byte, machine, pool):  # type: ignore[no-untyped-def]
                 status, result = _intern_middle(count, fallback, machine)
             if status != OK:
                 return status, unknown
-        machine.transitions[here * 256 + byte] = result
+        machine.transitions[here * 256 + byte] = result + BIAS
     return OK, result
 
 

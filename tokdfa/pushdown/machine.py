@@ -30,7 +30,6 @@ from tokdfa.pushdown.rows import (
 )
 from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, fill_slots_kernel, rehash_stacks_kernel
 from tokdfa.pushdown.steps import only_byte_kernel, run_kernel
-from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.pushdown.form import Form
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
+#: Bytes of the transitions of a row.
+ROW_BYTES = 1024
 #: Items have 20 bits for a place.
 MAX_PLACES = (1 << a.PLACE_BITS) - 1
 #: Links of a chain of fallbacks at most.
@@ -57,9 +58,11 @@ class MachineFull(LimitExceeded):
 
 
 class Machine:
-    """See the module's docstring. `max_items` bounds the items of one row, `max_bytes` all tables together.
+    """See the module's docstring. `max_items` bounds the items of one row, `max_bytes` the transitions of
+    all rows, and again all other tables.
 
-    `linked`: what `Pool.link` gave for the form, if that was asked already.
+    `linked`: what `Pool.link` gave for the form, if that was asked already. `first_bytes`: mark the bytes that nothing
+    in a row reads when it is closed.
     """
 
     def __init__(
@@ -69,8 +72,10 @@ class Machine:
         max_items: int = 200_000,
         max_bytes: int = 64 << 20,
         linked: tuple[Int32, bool] | None = None,
+        first_bytes: bool = True,
     ) -> None:
         self.form, self.pool, self.max_items, self.max_bytes = form, pool, max_items, max_bytes
+        self._first_bytes = first_bytes
         if len(form.code) > MAX_PLACES or len(form.entries) > MAX_PLACES:
             raise LimitExceeded(
                 f"the constraint needs {len(form.code)} instructions; at most {MAX_PLACES} fit. Split it, or write long"
@@ -102,12 +107,15 @@ class Machine:
         self.row_flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
         self.row_fallback: Int32 = np.zeros(room, dtype=np.int32)
         self.row_ended: Int32 = np.zeros(room, dtype=np.int32)
-        self.transitions: Int32 = np.full(room * 256, UNKNOWN, dtype=np.int32)
+        #: For as many rows as there may be; the pages that no row uses are never touched.
+        self.max_rows = max(2 * room, self.max_bytes // ROW_BYTES)
+        self.transitions: Int32 = np.zeros(self.max_rows * 256, dtype=np.int32)
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
         self.frame_state: Int32 = np.zeros((len(form.entries), FRAME_COLUMNS), dtype=np.int32)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
         self.meta[a.M_STACKS] = 1
         self.meta[[a.M_LONGEST, a.M_SKIP, a.M_MAX_ITEMS]] = form.longest, form.skip, self.max_items
+        self.meta[a.M_PRUNES] = self._first_bytes
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
         self._allocate_scratch(64)
         self.arrays = gather_machine(self)
@@ -141,7 +149,8 @@ class Machine:
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes, but for those of the pool."""
-        return sum(getattr(self, name).nbytes for name in a.MACHINE_FIELDS)
+        kept = sum(getattr(self, name).nbytes for name in a.MACHINE_FIELDS if name != "transitions")
+        return kept + self.row_count * ROW_BYTES
 
     def run(self, row: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The row after the bytes ``data[begin:end]``, or -1. O(bytes) where they were read before."""
@@ -275,7 +284,7 @@ class Machine:
                     value=MAX_CHAIN,
                 )
             self.chain = np.zeros(2 * len(self.chain), dtype=np.int32)
-        elif self.nbytes > self.max_bytes:
+        elif self.nbytes - self.row_count * ROW_BYTES > self.max_bytes:
             raise MachineFull(self.max_bytes)
         elif status == a.NEEDS_STACKS:
             self._grow_stacks()
@@ -303,12 +312,12 @@ class Machine:
     def _grow_rows(self) -> None:
         rows, kernel, live = (int(self.meta[which]) for which in (a.M_ROWS, a.M_KERNEL, a.M_LIVE))
         widest = len(self.found)
-        if 2 * rows + 4 > len(self.row_flags):
+        if rows + 2 > self.max_rows:
+            raise MachineFull(self.max_bytes)
+        room = min(2 * rows + 4, self.max_rows)
+        if room > len(self.row_flags):
             for name in ("kernel_begin", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended"):
-                setattr(self, name, _grown(getattr(self, name), 2 * rows + 4))
-            transitions = np.full(len(self.row_flags) * 256, UNKNOWN, dtype=np.int32)
-            transitions[: rows * 256] = self.transitions[: rows * 256]
-            self.transitions = transitions
+                setattr(self, name, _lengthened(getattr(self, name), room))
         if kernel + widest > len(self.kernel_items):
             self.kernel_items = _grown(self.kernel_items, kernel + widest)
         if live + widest > len(self.live_items):
@@ -324,6 +333,13 @@ def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
     if room <= len(array) // 2:
         return array
     grown = np.zeros(max(room, 2 * len(array)), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _lengthened(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    """`array` with exactly `room` places."""
+    grown = np.zeros(room, dtype=array.dtype)
     grown[: len(array)] = array
     return grown
 

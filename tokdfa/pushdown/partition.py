@@ -65,15 +65,18 @@ class Partitions:
         self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
         self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
         self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
-        self.dense: npt.NDArray[np.uint32] = np.zeros((4, self.words), dtype=np.uint32)
+        self.dense: npt.NDArray[np.uint32] = np.zeros((MAX_DENSE + 1, self.words), dtype=np.uint32)
         self.ids: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
-        self.nodes: npt.NDArray[np.uint64] = np.concatenate([self.trie.nodes, np.zeros(4096, dtype=np.uint64)])
+        # reserved at once, here and for `dense`: pages are taken when they are used, and nothing is copied
+        self.nodes: npt.NDArray[np.uint64] = np.zeros(2 * self.node_count + MAX_REST_NODES, dtype=np.uint64)
+        self.nodes[: self.node_count] = self.trie.nodes
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
-        kept = (self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes)
-        return sum(array.nbytes for array in (*kept, self.dense, self.ids, self.nodes))
+        kept = (self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes, self.ids)
+        reserved = 4 * self.words * self.dense_count + 8 * self.node_count
+        return sum(array.nbytes for array in kept) + reserved
 
     def extent(self, place: int) -> tuple[int, int]:
         """The nodes below a place of the trie, as a range of ``nodes``."""
@@ -94,7 +97,7 @@ class Partitions:
         """Make the partition of a place by a state; -1, or the state whose row in `transitions` is lacking."""
         begin, end = self.extent(place)
         size = end - begin
-        if self.node_count + size > len(self.trie.nodes) + MAX_REST_NODES or self.dense_count > MAX_DENSE:
+        if self.node_count + size > len(self.trie.nodes) + MAX_REST_NODES or self.dense_count >= MAX_DENSE:
             self._clear()
             self.drops += 1
             if place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
@@ -130,13 +133,13 @@ class Partitions:
             _enter_kernel(self.part_keys, self.part_slots, key, number)
         self.part_dense = _padded(arrays["part_dense"], room)
         self.part_ids, self.part_nodes = _padded(arrays["part_ids"], room), _padded(arrays["part_nodes"], room)
-        self.dense = _padded(arrays["dense"], self.dense_count + 4)
+        self.dense[: self.dense_count] = arrays["dense"]
         self.ids = _padded(arrays["ids"], self.id_count + 4096)
         self.node_count = len(self.trie.nodes) + len(arrays["rests"])
-        self.nodes = np.concatenate([self.trie.nodes, arrays["rests"], np.zeros(4096, dtype=np.uint64)])
+        self.nodes[len(self.trie.nodes) : self.node_count] = arrays["rests"]
 
     def _keep(self, place: int, state: int, tokens: npt.NDArray[np.int32], rest: npt.NDArray[np.uint64]) -> None:
-        self._make_room(len(rest))
+        self._make_room()
         number = self.count
         if len(tokens) > DENSE:
             _set_tokens_kernel(tokens, self.dense[self.dense_count])
@@ -155,13 +158,9 @@ class Partitions:
         self.made += 1
         _enter_kernel(self.part_keys, self.part_slots, place << 21 | state, number)
 
-    def _make_room(self, nodes: int) -> None:
-        if self.node_count + nodes > len(self.nodes):
-            self.nodes = np.concatenate([self.nodes, np.zeros(max(nodes, len(self.nodes) // 2), dtype=np.uint64)])
+    def _make_room(self) -> None:
         if self.id_count + DENSE > len(self.ids):
             self.ids = np.concatenate([self.ids, np.zeros(len(self.ids) + DENSE, dtype=np.int32)])
-        if self.dense_count == len(self.dense):
-            self.dense = np.concatenate([self.dense, np.zeros_like(self.dense)])
         if self.count == len(self.part_dense):
             self.part_dense = np.concatenate([self.part_dense, np.zeros_like(self.part_dense)])
             self.part_ids = np.concatenate([self.part_ids, np.zeros_like(self.part_ids)])

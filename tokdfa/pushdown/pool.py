@@ -6,9 +6,9 @@ partitions of their states (`tokdfa.pushdown.partition`), too. Small automata ar
 (counters up to 100,000) are lazy: their states get numbers when they are met and rows when they are read.
 
 Layout: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8, by state: may end
-(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST); ``alike`` int32, by state:
-a state with the same partitions, -1 if that was not asked yet. A full table of 256 columns costs 1 kB a state and saves
-the look-up of a byte class at each step.
+(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST); ``reads`` uint64, by state
+and word of 64: the bytes that lead on; ``alike`` int32, by state: a state with the same partitions, -1 if that was not
+asked yet. A full table of 256 columns costs 1 kB a state and saves the look-up of a byte class at each step.
 
 States are *alike* if they agree on the strings that are no longer than the longest token: then no token tells them
 apart. The inside of a string is alike in all automata that have strings; so are the states of a counter that leave room
@@ -52,6 +52,8 @@ Int32 = npt.NDArray[np.int32]
 WIDE_BYTES = 24
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
+#: States that a new pool has room for.
+FIRST_ROOM = 8_192
 #: Bytes of the name of what states are alike: a hash, and whether texts are the shortest.
 NAME_BYTES = 17
 #: Past so many bytes of automata and partitions a vocabulary gets a new pool for constraints to come.
@@ -104,11 +106,13 @@ class Pool:
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.lock = threading.RLock()
-        room = 64
-        self.transitions: Int32 = np.full(room * 256, UNKNOWN, dtype=np.int32)
+        room = FIRST_ROOM
+        #: Rows of states that there are not yet hold anything; pages that no state uses are never touched.
+        self.transitions: Int32 = np.empty(room * 256, dtype=np.int32)
         self.flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
         self.transitions[:256] = DEAD
         self.alike: Int32 = np.full(room, -1, dtype=np.int32)
+        self.reads: npt.NDArray[np.uint64] = np.zeros((room, 4), dtype=np.uint64)
         self._named: dict[bytes, int] = {}  # name -> the first state that has it
         self._explicit: list[tuple[int, Dfa, bool]] = []  # first state, automaton, whether its texts are the shortest
         self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
@@ -140,7 +144,7 @@ class Pool:
         """What kernels take; made again after every change."""
         if self._arrays is None:
             parts = self.partitions
-            own = self.transitions, self.flags, self.alike
+            own = self.transitions, self.flags, self.alike, self.reads
             self._arrays = make_pool(*own, *(getattr(parts, name) for name in POOL_FIELDS[len(own) :]))
         return self._arrays
 
@@ -152,6 +156,7 @@ class Pool:
         self.state_count = len(arrays["flags"])
         self.transitions[: self.state_count * 256] = arrays["transitions"]
         self.flags[: self.state_count] = arrays["flags"]
+        self.reads[: self.state_count] = _pack_bytes(arrays["transitions"].reshape(-1, 256) >= 0)
         self.alike[: self.state_count] = arrays["alike"]
         self._named = {name.tobytes(): int(state) for name, state in zip(arrays["names"], arrays["named"], strict=True)}
         self.starts, self.spelled = starts, spelled
@@ -172,7 +177,7 @@ class Pool:
     @property
     def nbytes(self) -> int:
         """Memory of the tables in bytes."""
-        return self.transitions.nbytes + self.flags.nbytes + self.partitions.nbytes
+        return 1024 * self.state_count + self.flags.nbytes + self.partitions.nbytes
 
     def link(self, form: Form, anew: bool = False) -> tuple[Int32, bool]:
         """The form's code with states of this pool in place of text numbers, and whether the vocabulary spells it all.
@@ -212,6 +217,7 @@ class Pool:
         live = columns >= 0
         self.transitions[first * 256 : (first + count) * 256] = np.where(live, columns + first, DEAD).ravel()
         self.flags[first : first + count] = _flags(automaton.accepting, live) | (SHORTEST if shortest else 0)
+        self.reads[first : first + count] = _pack_bytes(live)
         self.state_count += count
         self._explicit.append((first, automaton, shortest))
         self.spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
@@ -271,6 +277,7 @@ class Pool:
             self._lazy_numbers[key] = found
             self.state_count += 1
             self.lazy_states[found] = automaton, state, shortest
+            self.transitions[found * 256 : found * 256 + 256] = UNKNOWN
             self.flags[found] = (ACCEPTS if automaton.accepting[state] else 0) | (SHORTEST if shortest else 0)
             if shortest and automaton.accepting[state]:
                 self.transitions[found * 256 : found * 256 + 256] = DEAD
@@ -289,6 +296,7 @@ class Pool:
         ]
         columns = np.array(numbers, dtype=np.int32)[automaton.byte_class]
         self.transitions[state * 256 : state * 256 + 256] = columns
+        self.reads[state] = _pack_bytes(columns[None] >= 0)[0]
         self.flags[state] |= _flags(np.zeros(1, dtype=np.bool_), columns[None] >= 0)[0]
 
     def _make_room(self, states: int) -> None:
@@ -302,9 +310,15 @@ class Pool:
         if states > room:
             self._arrays = None
             more = max(states, 2 * room) - room
-            self.transitions = np.concatenate([self.transitions, np.full(more * 256, UNKNOWN, dtype=np.int32)])
+            self.transitions = np.concatenate([self.transitions, np.empty(more * 256, dtype=np.int32)])
             self.flags = np.concatenate([self.flags, np.zeros(more, dtype=np.uint8)])
+            self.reads = np.concatenate([self.reads, np.zeros((more, 4), dtype=np.uint64)])
             self.alike = np.concatenate([self.alike, np.full(more, -1, dtype=np.int32)])
+
+
+def _pack_bytes(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """uint64, shape (states, 4): bit b of the 256 is set where a transition by byte b leads on."""
+    return np.ascontiguousarray(np.packbits(live, axis=1, bitorder="little")).view(np.uint64)
 
 
 def _flags(accepting: npt.NDArray[np.bool_], live: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

@@ -26,6 +26,7 @@ from tokdfa.pushdown.longest import (
     step_longest,
 )
 from tokdfa.pushdown.rows import (
+    BIAS,
     ENDS,
     add_found,
     intern_row,
@@ -36,7 +37,7 @@ from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 @kernel
 def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the row after a byte, or DEAD)."""
-    target = np.int64(machine.transitions[row * 256 + byte])
+    target = np.int64(machine.transitions[row * 256 + byte]) - BIAS
     if target != UNKNOWN:
         return OK, target
     if machine.meta[M_LONGEST]:
@@ -68,7 +69,7 @@ def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
         status, target = intern_row(count, False, np.int64(-1), machine)
         if status != OK:
             return status, target
-    machine.transitions[row * 256 + byte] = target
+    machine.transitions[row * 256 + byte] = target + BIAS
     return OK, target
 
 
@@ -93,7 +94,7 @@ def run_known_kernel(row, token, transitions, byte_data, offsets):  # type: igno
         return np.int64(UNKNOWN)
     following = np.int64(row)
     for position in range(begin, end):
-        following = np.int64(transitions[following * 256 + byte_data[position]])
+        following = np.int64(transitions[following * 256 + byte_data[position]]) - BIAS
         if following < 0:
             break
     return following

@@ -29,6 +29,7 @@ from tokdfa.constraint import Choice, Constraint, Grammar, Regex
 from tokdfa.errors import AutomatonError, SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.pushdown.form import ANY, CALL, OPERATION, SECOND, TEXT, TOKEN, Form, Text
+from tokdfa.pushdown.partition import MAX_DENSE, MAX_REST_NODES
 from tokdfa.pushdown.pool import NAME_BYTES
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import DEAD
@@ -238,6 +239,8 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
             name in ("part_ids", "part_nodes", "dense", "names")
         ):
             return f"{name} is {arrays[name].dtype} of {arrays[name].ndim} dimensions"
+    if len(arrays["rests"]) > MAX_REST_NODES or len(arrays["dense"]) > MAX_DENSE:
+        return "there are too many partitions"
     states, count, nodes = len(arrays["flags"]), len(arrays["part_dense"]), len(vocab.trie.nodes) + len(arrays["rests"])
     if len(arrays["transitions"]) != states * 256 or not _within(arrays["transitions"], -1, states):
         return "transitions lead out of range"
