@@ -3,7 +3,8 @@
 The walk keeps the row at each depth of the trie in a stack, so going back costs nothing; a byte is one look-up where it
 was read before. A node with more than `SUBTREE` descendants whose row has a wide state is put off: its partition is
 taken, and the rest of what is below it is walked on its own. Where several items are wide, the smallest rest is walked:
-a token outside of it is inside one of them.
+a token outside of it is inside one of them. Nodes of a rest at which the item that the rest is of goes on are not put
+off for its sake: no token below them stays inside it, or it would not be in the rest.
 
 With `use_partitions` false the whole trie is walked: the plain version, for comparison.
 """
@@ -51,7 +52,8 @@ class Filler:
         #: uint32: the mask, and a word for the spare token.
         self.words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
         self._rows: npt.NDArray[np.int32] = np.zeros(trie.depth_limit + 2, dtype=np.int32)
-        self._later: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self._path: npt.NDArray[np.uint8] = np.zeros(trie.depth_limit + 2, dtype=np.uint8)
+        self._later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
 
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
         """The tokens that may be read from a row: int32 words, valid until the next call; no end or special tokens."""
@@ -61,13 +63,13 @@ class Filler:
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
             use = self.use_partitions and partitions.drops < drops + 2
             status = _fill_kernel(
-                row, use, self.subtree if use else MAX_NODES, len(self.trie.nodes), self.words, self._rows, self._later,
-                machine.arrays, machine.pool.arrays,
+                row, use, self.subtree if use else MAX_NODES, len(self.trie.nodes), self.words, self._rows, self._path,
+                self._later, machine.arrays, machine.pool.arrays,
             )  # fmt: skip
             if status == OK:
                 break
             if status == NEEDS_LATER:
-                self._later = np.zeros((2 * len(self._later), 2), dtype=np.int32)
+                self._later = np.zeros((2 * len(self._later), 3), dtype=np.int32)
             else:
                 machine.supply(status)
         size = self.trie.size
@@ -95,13 +97,16 @@ def _take_inside(part, words, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _begin_place(place, row, words, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the partition whose rest is to be walked from a wide row at a place), once what is inside is set."""
-    best, least = np.int64(-1), np.int64(1) << 40
+def _begin_place(place, row, passed, words, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the partition whose rest is to be walked, the state it is of) in a wide row at a place.
+
+    What is inside of the row's wide states is set, but for the state `passed`, inside of which nothing is.
+    """
+    best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
     last = np.int64(-1)
     for k in range(machine.live_begin[row], machine.live_end[row]):
         state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
-        if not pool.flags[state] & WIDE:
+        if not pool.flags[state] & WIDE or state == passed:
             continue
         known = np.int64(pool.alike[state])
         if known >= 0 and known == last:
@@ -110,23 +115,33 @@ def _begin_place(place, row, words, machine, pool):  # type: ignore[no-untyped-d
         part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = place, state
-            return NEEDS_PARTITION, best
+            return NEEDS_PARTITION, best, chosen
         _take_inside(part, words, pool)
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
         if size < least:
-            best, least = part, size
-    return OK, best
+            best, least, chosen = part, size, state
+    return OK, best, chosen
+
+
+@kernel
+def _has_other_wide(row, passed, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a row has a wide state besides `passed`."""
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
+        if pool.flags[state] & WIDE and state != passed:
+            return True
+    return False
 
 
 @kernel
 def _fill_kernel(  # type: ignore[no-untyped-def]
-    start, use_partitions, subtree, node_count, words, rows, later, machine, pool
+    start, use_partitions, subtree, node_count, words, rows, path, later, machine, pool
 ):
     """Write the mask of row `start`. A status; whatever it is, calling again begins anew."""
     one, depth_mask = np.uint64(1), np.uint64((1 << DEPTH_BITS) - 1)
     nodes = pool.nodes
     words[:] = 0
-    later[0, 0], later[0, 1] = 0, start
+    later[0, 0], later[0, 1], later[0, 2] = 0, start, -1
     waiting = 1
     visited = np.int64(0)
     while waiting > 0:
@@ -136,8 +151,9 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
         if status != OK:
             return status
         here, stop, base = np.uint64(0), np.uint64(node_count), np.uint64(0)
+        of_state = np.int64(-1)
         if use_partitions and machine.row_flags[row] & ROW_WIDE:
-            status, part = _begin_place(place, row, words, machine, pool)
+            status, part, of_state = _begin_place(place, row, np.int64(later[waiting, 2]), words, machine, pool)
             if status != OK:
                 return status
             here, stop = np.uint64(pool.part_nodes[part, 0]), np.uint64(pool.part_nodes[part, 1])
@@ -150,6 +166,7 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
             byte = np.int64(node & np.uint64(0xFF))
             target = np.int64(machine.transitions[before * 256 + byte]) - BIAS
             visited += 1
+            path[depth] = byte
             if target == UNKNOWN:
                 status, target = step_row(before, byte, machine, pool)
                 if status != OK:
@@ -164,10 +181,14 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
                 status = close_row(target, machine, pool)
                 if status != OK:
                     return status
-                if machine.row_flags[target] & ROW_WIDE:
+                passed = of_state
+                for k in range(depth + 1):
+                    if passed >= 0:
+                        passed = np.int64(pool.transitions[passed * 256 + path[k]])
+                if machine.row_flags[target] & ROW_WIDE and _has_other_wide(target, passed, machine, pool):
                     if waiting >= len(later):
                         return NEEDS_LATER
-                    later[waiting, 0], later[waiting, 1] = here + one, target
+                    later[waiting, 0], later[waiting, 1], later[waiting, 2] = here + one, target, passed
                     waiting += 1
                     here = following
                     continue
