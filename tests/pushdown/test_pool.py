@@ -20,6 +20,7 @@ from tokdfa.mask import allocate_mask
 from tokdfa.pushdown import lower, pool
 from tokdfa.pushdown.form import OPERATION, TEXT, Text
 from tokdfa.pushdown.lower import lower_regular
+from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool, pool_of
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -199,3 +200,22 @@ def test_automata_built_anew_mean_the_same() -> None:
             matcher.advance(token)
         masks_of.append(filled)
     assert masks_of[0] == masks_of[1] == masks_of[2]
+
+
+def test_tables_of_machines_that_are_gone_are_used_again() -> None:
+    """And nothing of what was in them is left."""
+    vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
+    shared = Pool(vocabulary)
+    first = Machine(lower_regular(Regex("(ab|ba){3,9}")), shared)
+    table = first.transitions
+    assert first.run_text(b"abbaab") >= 0
+    alive = Machine(lower_regular(Regex("a*")), shared)
+    assert alive.transitions is not table
+    del first
+    gc.collect()
+    second = Machine(lower_regular(Regex("[x-z]{2}")), shared)
+    assert second.transitions is table
+    assert not table[second.row_count * 256 :].any()
+    assert second.run_text(b"a") == second.run_text(b"xyz") == -1
+    assert second.can_end(second.run_text(b"xy"))
+    assert alive.can_end(alive.run_text(b"aaa"))

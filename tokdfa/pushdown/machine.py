@@ -8,6 +8,7 @@ Not thread-safe: every method that may make something holds the lock of the pool
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,8 @@ from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, fill_slots_kernel, rehas
 from tokdfa.pushdown.steps import only_byte_kernel, run_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.pushdown.form import Form
     from tokdfa.pushdown.pool import Pool
 
@@ -109,11 +112,12 @@ class Machine:
         self.row_ended: Int32 = np.zeros(room, dtype=np.int32)
         #: For as many rows as there may be; the pages that no row uses are never touched.
         self.max_rows = max(2 * room, self.max_bytes // ROW_BYTES)
-        self.transitions: Int32 = np.zeros(self.max_rows * 256, dtype=np.int32)
+        self.transitions, give_back = self.pool.take_table(self.max_rows)
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
         self.frame_state: Int32 = np.zeros((len(form.entries), FRAME_COLUMNS), dtype=np.int32)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
         self.meta[a.M_STACKS] = 1
+        weakref.finalize(self, _give_back, give_back, self.meta).atexit = False
         self.meta[[a.M_LONGEST, a.M_SKIP, a.M_MAX_ITEMS]] = form.longest, form.skip, self.max_items
         self.meta[a.M_PRUNES] = self._first_bytes
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
@@ -326,6 +330,11 @@ class Machine:
         rehash_rows_kernel(
             self.row_slots, self.kernel_items, self.kernel_begin, self.row_flags, self.row_fallback, rows
         )
+
+
+def _give_back(give_back: Callable[[int], None], meta: Int64) -> None:
+    """Return the transitions of a machine that is gone."""
+    give_back(int(meta[a.M_ROWS]))
 
 
 def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:

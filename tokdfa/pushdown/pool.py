@@ -40,6 +40,7 @@ from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tokdfa.pushdown.form import Form, Text
@@ -52,6 +53,9 @@ Int32 = npt.NDArray[np.int32]
 WIDE_BYTES = 24
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
+#: Of machines that are gone so many transitions are kept for those to come, if no more rows of them were used, each of
+#: which takes 1 kB.
+SPARE_TABLES, SPARE_ROWS = 4, 16_384
 #: States that a new pool has room for.
 FIRST_ROOM = 8_192
 #: Bytes of the name of what states are alike: a hash, and whether texts are the shortest.
@@ -130,6 +134,7 @@ class Pool:
         trie = vocab.trie
         self.partitions = Partitions(TrieParts(trie.nodes, trie.size, trie.depth_limit))
         self._arrays: Any = None
+        self._tables: list[tuple[Int32, int]] = []  # of machines that are gone, with the rows used
         self._fillers: dict[tuple[bool, bool], Filler] = {}
 
     def filler(self, use_partitions: bool, use_subtrees: bool) -> Filler:
@@ -147,6 +152,28 @@ class Pool:
             own = self.transitions, self.flags, self.alike, self.reads
             self._arrays = make_pool(*own, *(getattr(parts, name) for name in POOL_FIELDS[len(own) :]))
         return self._arrays
+
+    def take_table(self, rows: int) -> tuple[Int32, Callable[[int], None]]:
+        """Zeroed transitions for so many rows, and what to call with the number of rows used when nobody needs them.
+
+        The memory of machines that are gone is used again: a page that was touched before costs a tenth of a new one.
+        """
+        table = None
+        for place, (kept, used) in enumerate(self._tables):
+            if len(kept) == rows * 256:
+                del self._tables[place]
+                kept[: used * 256] = 0
+                table = kept
+                break
+        if table is None:
+            table = np.zeros(rows * 256, dtype=np.int32)
+        tables, taken = self._tables, table
+
+        def give_back(used: int) -> None:
+            if len(tables) < SPARE_TABLES and used <= SPARE_ROWS:
+                tables.append((taken, used))
+
+        return table, give_back
 
     def adopt(
         self, arrays: dict[str, npt.NDArray[Any]], starts: dict[tuple[bytes, bool], int], spelled: dict[int, bool]
