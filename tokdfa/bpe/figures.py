@@ -81,7 +81,7 @@ def collect_figures(tokenizer: Tokenizer) -> Figures:
         intervals=len(lists.starts),
         largest_count=int(canonicity.forbidden_counts[largest]),
         largest_after=tuple(np.flatnonzero(lists.state_of == largest).tolist()),
-        memory_bytes=sum(array.nbytes for part in parts for array in vars(part).values()),
+        memory_bytes=sum(getattr(part, name).nbytes for part in parts for name in part.__dataclass_fields__),
         marked_states=None if marked is None else marked.state_count,
         marked_bytes=None if marked is None else marked.nbytes,
         build_seconds=built - begin,
