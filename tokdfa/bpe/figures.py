@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def collect_figures(tokenizer: Tokenizer) -> Figures:
     loaded = time.perf_counter()
     marked = load_marked_dfa(tokenizer)
     derivations, lists, fallback = canonicity.derivations, canonicity.lists, canonicity.fallback
-    parts = [canonicity.rules, derivations, canonicity.forest, lists, *filter(None, [fallback])]
+    parts: list[Any] = [canonicity.rules, derivations, canonicity.forest, lists, *filter(None, [fallback])]
     largest = int(canonicity.forbidden_counts.argmax())
     return Figures(
         tokens=canonicity.size,
