@@ -49,7 +49,7 @@ def tokdfa(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 def test_help_names_every_command(tokdfa) -> None:  # type: ignore[no-untyped-def]
     status, text = tokdfa("--help")
     assert status == 0
-    for command in ("run", "report", "mask", "backends", "tokenizers", "check", "warmup"):
+    for command in ("run", "report", "mask", "show", "backends", "tokenizers", "check", "warmup"):
         assert command in text
 
 
@@ -91,6 +91,25 @@ def test_mask_of_a_grammar(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-u
     status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-p", "[12] ", "-o", "ignore=between")
     assert status == 1
     assert "after b'[12]', token 32 (b' ') is not allowed" in text
+
+
+def test_show_prints_the_program(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "pairs.lark"
+    path.write_text('start: "a" start "b" | "c"\n%ignore " "\n')
+    printed = {}
+    for lexer in ("longest", "any"):
+        status, printed[lexer] = tokdfa("show", "--grammar", str(path), "--lexer", lexer)
+        assert status == 0
+        assert "call start" in printed[lexer]
+        assert 'text "a"' in printed[lexer]
+    assert "longest match" in printed["longest"]
+    assert "between lexemes:" in printed["longest"]
+    assert "every way to cut the text" in printed["any"]
+    assert "text (%ignore)*" in printed["any"]
+    assert "text a+" in tokdfa("show", "--regex", "a+")[1]
+    status, text = tokdfa("show", "--regex", "a", "--lexer", "short")
+    assert status == 1
+    assert "longest or any" in text
 
 
 def test_a_backend_that_takes_no_grammars_says_so(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -9,10 +9,10 @@ import tokdfa
 
 LAYERS = (
     "errors",
-    "archive",
     "jit",
     "mask",
     "constraint",
+    "archive",
     "vocabulary",
     "automata",
     "regex",

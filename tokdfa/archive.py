@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.errors import SavedIndexError
+from tokdfa.constraint import Choice, Constraint, Grammar, Regex
+from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,3 +65,27 @@ def digest_arrays(arrays: Arrays) -> str:
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def describe_constraint(constraint: Constraint) -> dict[str, Any]:
+    """A Regex, Choice or Grammar as JSON can hold it. Raises UnsupportedConstraint for others."""
+    if isinstance(constraint, Grammar):
+        return {"kind": "grammar", "text": constraint.text, "start": constraint.start, "label": constraint.label}
+    if isinstance(constraint, Regex):
+        return {"kind": "regex", **{name: getattr(constraint, name) for name in constraint.__dataclass_fields__}}
+    if isinstance(constraint, Choice):
+        texts = [text if isinstance(text, str) else {"hex": text.hex()} for text in constraint.choices]
+        return {"kind": "choice", "choices": texts, "label": constraint.label}
+    raise UnsupportedConstraint(f"a {constraint.kind} cannot be saved")
+
+
+def rebuild_constraint(described: dict[str, Any]) -> Constraint:
+    """What `describe_constraint` described. Raises KeyError, TypeError or ValueError for anything else."""
+    given = dict(described)
+    kind = given.pop("kind")
+    if kind == "grammar":
+        return Grammar(**given)
+    if kind == "regex":
+        return Regex(**given)
+    texts = [text if isinstance(text, str) else bytes.fromhex(text["hex"]) for text in given["choices"]]
+    return Choice(texts, label=given["label"])

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.archive import read_archive, write_archive
+from tokdfa.archive import describe_constraint, read_archive, rebuild_constraint, write_archive
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
-from tokdfa.constraint import Choice, Constraint, Grammar, Regex
 from tokdfa.errors import AutomatonError, SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.pushdown.form import ANY, CALL, OPERATION, SECOND, TEXT, TOKEN, Form, Text
@@ -37,6 +36,7 @@ from tokdfa.vocabulary.walk import DEAD
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tokdfa.constraint import Constraint
     from tokdfa.pushdown.pool import Pool
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -59,7 +59,7 @@ def write_form(path: str | Path, form: Form, constraint: Constraint, settings: d
         arrays[f"{number}.accepting"] = automaton.accepting
         arrays[f"{number}.start"] = np.array([automaton.start], dtype=np.int32)
     header = {
-        "constraint": _describe(constraint),
+        "constraint": describe_constraint(constraint),
         "settings": settings,
         "frame_names": form.frame_names,
         "texts": [[text.label, text.lazy] for text in form.texts],
@@ -96,7 +96,7 @@ def read_form(path: str | Path) -> tuple[Form, Constraint, dict[str, Any]]:
         problem = _find_problem(form)
         if problem:
             raise SavedIndexError(f"{path} holds no valid form: {problem}; compile and save it again")
-        return form, _rebuild(header["constraint"]), dict(header["settings"])
+        return form, rebuild_constraint(header["constraint"]), dict(header["settings"])
     except (KeyError, TypeError, ValueError, AttributeError, AutomatonError, IndexError) as error:
         raise SavedIndexError(f"{path} has incomplete content ({error}); compile and save it again") from None
 
@@ -141,29 +141,6 @@ def _find_problem(form: Form) -> str:
     if form.skip >= 0 and (code[form.skip, OPERATION] != TEXT or code[form.skip, SECOND] != 0):
         return "what is skipped is no text"
     return ""
-
-
-def _describe(constraint: Constraint) -> dict[str, Any]:
-    """The constraint in JSON."""
-    if isinstance(constraint, Grammar):
-        return {"kind": "grammar", "text": constraint.text, "start": constraint.start, "label": constraint.label}
-    if isinstance(constraint, Regex):
-        return {"kind": "regex", **{name: getattr(constraint, name) for name in constraint.__dataclass_fields__}}
-    if isinstance(constraint, Choice):
-        texts = [text if isinstance(text, str) else {"hex": text.hex()} for text in constraint.choices]
-        return {"kind": "choice", "choices": texts, "label": constraint.label}
-    raise UnsupportedConstraint(f"a {constraint.kind} cannot be saved")
-
-
-def _rebuild(described: dict[str, Any]) -> Constraint:
-    given = dict(described)
-    kind = given.pop("kind")
-    if kind == "grammar":
-        return Grammar(**given)
-    if kind == "regex":
-        return Regex(**given)
-    texts = [text if isinstance(text, str) else bytes.fromhex(text["hex"]) for text in given["choices"]]
-    return Choice(texts, label=given["label"])
 
 
 def pool_path(vocab: Vocabulary, folder: Path | None = None) -> Path:

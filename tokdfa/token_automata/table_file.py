@@ -8,14 +8,12 @@ range. So no file, however it came about, makes a kernel read outside its arrays
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.archive import read_archive, write_archive
-from tokdfa.constraint import Choice, Constraint, Regex
-from tokdfa.errors import SavedIndexError, UnsupportedConstraint
+from tokdfa.archive import describe_constraint, read_archive, rebuild_constraint, write_archive
+from tokdfa.errors import SavedIndexError
 from tokdfa.token_automata.reduced_table import ReducedTable
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 FORMAT = "tokdfa tokens_dfa"
@@ -48,7 +47,7 @@ def write_table(
 ) -> None:
     """Write a table and what it was made of. The file appears whole or not at all."""
     header = {
-        "constraint": _describe(constraint),
+        "constraint": describe_constraint(constraint),
         "vocabulary": vocab.name,
         "fingerprint": vocab.fingerprint,
         "settings": dict(settings),
@@ -73,28 +72,10 @@ def read_table(path: str | Path, vocab: Vocabulary) -> tuple[ReducedTable, Const
     if problem:
         raise SavedIndexError(f"{path} holds no valid table: {problem}; compile and save it again")
     try:
-        constraint = _rebuild(header["constraint"])
+        constraint = rebuild_constraint(header["constraint"])
         return table, constraint, dict(header["settings"]), {k: int(v) for k, v in header["sizes"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SavedIndexError(f"{path} has an incomplete header ({error}); compile and save it again") from None
-
-
-def _describe(constraint: Constraint) -> dict[str, Any]:
-    """The constraint in JSON."""
-    if isinstance(constraint, Regex):
-        return {"kind": "regex", **asdict(constraint)}
-    if isinstance(constraint, Choice):
-        texts = [text if isinstance(text, str) else {"hex": text.hex()} for text in constraint.choices]
-        return {"kind": "choice", "choices": texts, "label": constraint.label}
-    raise UnsupportedConstraint(f"a {constraint.kind} cannot be saved; a regex or a choice can")
-
-
-def _rebuild(described: dict[str, Any]) -> Constraint:
-    given = dict(described)
-    if given.pop("kind") == "regex":
-        return Regex(**given)
-    texts = [text if isinstance(text, str) else bytes.fromhex(text["hex"]) for text in given["choices"]]
-    return Choice(texts, label=given["label"])
 
 
 def _find_problem(table: ReducedTable, vocab: Vocabulary) -> str:
