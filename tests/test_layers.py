@@ -20,6 +20,7 @@ LAYERS = (
     "token_automata",
     "grammar",
     "pushdown",
+    "json_schema",
     "backends",
     "models",
     "decoding",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.constraint import Choice, Constraint, Grammar, Regex
+from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def digest_arrays(arrays: Arrays) -> str:
 
 
 def describe_constraint(constraint: Constraint) -> dict[str, Any]:
-    """A Regex, Choice or Grammar as JSON can hold it. Raises UnsupportedConstraint for others."""
+    """A constraint as JSON can hold it. Raises UnsupportedConstraint for a kind that is none of ours."""
     if isinstance(constraint, Grammar):
         return {"kind": "grammar", "text": constraint.text, "start": constraint.start, "label": constraint.label}
     if isinstance(constraint, Regex):
@@ -76,6 +76,8 @@ def describe_constraint(constraint: Constraint) -> dict[str, Any]:
     if isinstance(constraint, Choice):
         texts = [text if isinstance(text, str) else {"hex": text.hex()} for text in constraint.choices]
         return {"kind": "choice", "choices": texts, "label": constraint.label}
+    if isinstance(constraint, JsonSchema):
+        return {"kind": "json_schema", **{name: getattr(constraint, name) for name in constraint.__dataclass_fields__}}
     raise UnsupportedConstraint(f"a {constraint.kind} cannot be saved")
 
 
@@ -87,5 +89,7 @@ def rebuild_constraint(described: dict[str, Any]) -> Constraint:
         return Grammar(**given)
     if kind == "regex":
         return Regex(**given)
+    if kind == "json_schema":
+        return JsonSchema(given.pop("text"), **given)
     texts = [text if isinstance(text, str) else bytes.fromhex(text["hex"]) for text in given["choices"]]
     return Choice(texts, label=given["label"])

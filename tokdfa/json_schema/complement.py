@@ -1,0 +1,140 @@
+"""Complements: the shape of all values that a shape does not hold.
+
+De Morgan, one level deep: the complement of alternatives is the intersection of their complements, and that of a clause
+has one alternative for each of its demands. A demand on a part of the value becomes the demand that some part breaks
+it: an object's member (`Demand`), an array's item (`Count`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.json_schema.clauses import (
+    ANY_ARRAY,
+    ANY_NUMBER,
+    ANY_OBJECT,
+    ANY_STRING,
+    EVERYTHING,
+    FALSE,
+    NEVER,
+    NOTHING,
+    NULL,
+    TRUE,
+    ArrayClause,
+    Count,
+    Demand,
+    ObjectClause,
+    Scope,
+    Shape,
+    State,
+    intersect,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class NotOneState(Exception):
+    """The negation of several demands at once is not one state."""
+
+
+def complement(shape: Shape, check: Callable[[Shape], None]) -> Shape:
+    """All values that `shape` does not hold. `check` is called with what came out so far, and may refuse it."""
+    result = Shape(
+        (NULL | TRUE | FALSE) & ~shape.constants, (ANY_NUMBER,), (ANY_STRING,), (ANY_ARRAY,), (ANY_OBJECT,)
+    )
+    for numbers in shape.numbers:
+        result = intersect(result, _only(numbers=tuple(numbers.complement())))
+    for strings in shape.strings:
+        result = intersect(result, _only(strings=tuple(strings.complement())))
+        check(result)
+    for array in shape.arrays:
+        result = intersect(result, _only(arrays=tuple(complement_array(array))))
+        check(result)
+    for members in shape.objects:
+        result = intersect(result, _only(objects=tuple(complement_object(members))))
+        check(result)
+    return result
+
+
+def _only(**clauses) -> Shape:  # type: ignore[no-untyped-def]
+    """A shape that restricts one type and allows the others."""
+    everything = {
+        "numbers": (ANY_NUMBER,),
+        "strings": (ANY_STRING,),
+        "arrays": (ANY_ARRAY,),
+        "objects": (ANY_OBJECT,),
+    }
+    return Shape(NULL | TRUE | FALSE, **{**everything, **clauses})
+
+
+def negations(state: State) -> Iterator[State]:
+    """States whose union is all values that are not in `state`."""
+    for literal in sorted(state):
+        yield EVERYTHING if literal == NEVER else frozenset([literal ^ 1])
+
+
+def _negation(state: State) -> State:
+    """The values that are not in `state`, as one state. Raises NotOneState."""
+    if not state:
+        return NOTHING
+    if len(state) > 1:
+        raise NotOneState
+    return next(negations(state))
+
+
+def complement_object(clause: ObjectClause) -> Iterator[ObjectClause]:
+    """Clauses that hold for exactly the objects for which `clause` does not. Raises NotOneState."""
+    for name in clause.required:
+        yield ObjectClause(scopes=(Scope({name: NOTHING}, (), EVERYTHING),))
+    if clause.least > 0:
+        yield ObjectClause(most=clause.least - 1)
+    if clause.most is not None:
+        yield ObjectClause(least=clause.most + 1)
+    for scope in clause.scopes:
+        for name, state in scope.properties.items():
+            for broken in negations(state):
+                yield ObjectClause(scopes=(Scope({name: broken}, (), EVERYTHING),), required=(name,))
+        for pattern, state in scope.patterns:
+            for broken in negations(state):
+                yield ObjectClause(demands=(Demand(pattern, EVERYTHING, None, broken),))
+        for broken in negations(scope.additional):
+            yield ObjectClause(demands=(Demand(None, EVERYTHING, scope, broken),))
+    for broken in negations(clause.names):
+        yield ObjectClause(demands=(Demand(None, broken, None, EVERYTHING),))
+    for demand in clause.demands:
+        yield _no_member(demand)
+
+
+def _no_member(demand: Demand) -> ObjectClause:
+    """No member meets a demand."""
+    kept = _negation(demand.value)
+    if demand.pattern is not None:
+        return ObjectClause(scopes=(Scope({}, ((demand.pattern, kept),), EVERYTHING),))
+    if demand.scope is not None:
+        properties = dict.fromkeys(demand.scope.properties, EVERYTHING)
+        patterns = tuple((pattern, EVERYTHING) for pattern, _ in demand.scope.patterns)
+        return ObjectClause(scopes=(Scope(properties, patterns, kept),))
+    return ObjectClause(names=_negation(demand.names))
+
+
+def complement_array(clause: ArrayClause) -> Iterator[ArrayClause]:
+    """Clauses that hold for exactly the arrays for which `clause` does not."""
+    if clause.least > 0:
+        yield ArrayClause(most=clause.least - 1)
+    if clause.most is not None:
+        yield ArrayClause(least=clause.most + 1)
+    for place, state in enumerate(clause.prefix):
+        for broken in negations(state):
+            yield ArrayClause(prefix=(*(EVERYTHING,) * place, broken), least=place + 1)
+    for broken in negations(clause.rest):
+        yield ArrayClause(counts=(Count(len(clause.prefix), broken, 1, None),))
+    for first, value, least, most in clause.counts:
+        if least > 0:
+            yield ArrayClause(counts=(Count(first, value, 0, least - 1),))
+        if most is not None:
+            yield ArrayClause(counts=(Count(first, value, most + 1, None),))
+    if clause.unique:
+        yield ArrayClause(repeated=True)
+    if clause.repeated:
+        yield ArrayClause(unique=True)

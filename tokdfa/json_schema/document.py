@@ -1,0 +1,182 @@
+"""The document: a schema's text, its draft, and where its references lead.
+
+Words. A *node* is a schema inside the document (an object or a boolean), with the JSON pointer of its place. Nodes are
+made when they are first met; equal places are one node. ``$ref`` to a pointer of the document itself is followed here;
+everything else (``$id``, anchors, the metaschemas of the drafts, which are bundled) is left to the library
+`referencing`. Nothing is ever fetched: a reference to another document is refused by name.
+
+Numbers are read exactly: integers of any size as int, all others as Decimal.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from tokdfa.errors import SchemaError, SchemaUnsupported
+
+#: The drafts, oldest first.
+DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020 = range(5)
+#: ``$schema`` without a last ``#`` -> draft.
+DRAFTS = {
+    "http://json-schema.org/draft-04/schema": DRAFT_4,
+    "http://json-schema.org/draft-06/schema": DRAFT_6,
+    "http://json-schema.org/draft-07/schema": DRAFT_7,
+    "https://json-schema.org/draft/2019-09/schema": DRAFT_2019,
+    "https://json-schema.org/draft/2020-12/schema": DRAFT_2020,
+}
+DRAFT_3 = "http://json-schema.org/draft-03/schema"
+#: References followed one after another at most.
+MAX_REFERENCES = 1_000
+
+
+class Node:
+    """A schema inside the document. `number`: its place in `Document.nodes`; `resolver`: None where plain pointers do.
+
+    `parent` and `key` say where it stands: in the node `parent` under the keys `key`; None for the root, and for
+    targets of references, whose pointer is `key` itself.
+    """
+
+    __slots__ = ("key", "number", "parent", "resolver", "schema")
+
+    def __init__(self, schema: Any, number: int, parent: Node | None, key: str, resolver: Any) -> None:
+        self.schema, self.number, self.parent, self.key, self.resolver = schema, number, parent, key, resolver
+
+    @property
+    def pointer(self) -> str:
+        """The JSON pointer of the node, without a leading ``#``."""
+        node: Node | None = self
+        parts: list[str] = []
+        while node is not None:
+            parts.append(node.key)
+            node = node.parent
+        return "".join(reversed(parts))
+
+
+def escape_key(key: str | int) -> str:
+    """A key as a part of a JSON pointer."""
+    return "/" + str(key).replace("~", "~0").replace("/", "~1")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A keyword that is not enforced, where it stands, and why."""
+
+    pointer: str
+    keyword: str
+    reason: str
+
+
+class Document:
+    """A schema's text, read. Raises SchemaError if it is no schema, SchemaUnsupported for drafts before 4."""
+
+    def __init__(self, text: str) -> None:
+        root = json.loads(text, parse_float=Decimal)
+        self.draft = _draft(root)
+        self.nodes: list[Node] = []
+        self._by_identity: dict[int, Node] = {}
+        self._id = "id" if self.draft == DRAFT_4 else "$id"
+        self._registry: Any = None
+        self._root_schema = root
+        self._has_ids = f'"{self._id}"' in text
+        self.root = self._add(root, None, "", None)
+
+    def _add(self, schema: Any, parent: Node | None, key: str, resolver: Any) -> Node:
+        if not isinstance(schema, dict | bool):
+            place = (parent.pointer if parent else "") + key
+            raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
+        node = Node(schema, len(self.nodes), parent, key, resolver)
+        self.nodes.append(node)
+        if isinstance(schema, dict):
+            self._by_identity[id(schema)] = node
+            if self._has_ids and parent is not None and isinstance(schema.get(self._id), str):
+                node.resolver = self._subresolver(node, resolver)
+        return node
+
+    def child(self, parent: Node, schema: Any, key: str) -> Node:
+        """The node of a schema inside another one, at the keys `key` (a part of a JSON pointer)."""
+        known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
+        return known or self._add(schema, parent, key, parent.resolver)
+
+    def target(self, node: Node, keyword: str, reference: str) -> Node:
+        """The node that a reference in `node` leads to. Raises SchemaError or SchemaUnsupported."""
+        if not isinstance(reference, str):
+            raise SchemaError(f"a reference is a string, not {_shorten(reference)}", node.pointer, keyword)
+        if reference == "#" and node.resolver is None:
+            return self.root
+        if reference.startswith("#/") and node.resolver is None:
+            schema = self._follow(reference, node, keyword)
+            known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
+            return known or self._add(schema, None, unquote(reference[1:]), None)
+        return self._resolve(node, keyword, reference)
+
+    def _follow(self, reference: str, node: Node, keyword: str) -> Any:
+        """What a JSON pointer of the document leads to."""
+        here = self._root_schema
+        for part in unquote(reference[2:]).split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(here, dict) and name in here:
+                here = here[name]
+                if self._has_ids and isinstance(here, dict) and isinstance(here.get(self._id), str):
+                    # what is inside has a base of its own
+                    return self._resolve(node, keyword, reference).schema
+            elif isinstance(here, list) and name.isdigit() and int(name) < len(here):
+                here = here[int(name)]
+            else:
+                raise SchemaError(f"{reference!r} leads nowhere: there is no {name!r}", node.pointer, keyword)
+        return here
+
+    def _resolve(self, node: Node, keyword: str, reference: str) -> Node:
+        """Any other reference, by the library."""
+        from referencing.exceptions import Unresolvable, Unretrievable
+
+        resolver = node.resolver or self._root_resolver()
+        try:
+            found = resolver.lookup(reference)
+        except (Unresolvable, Unretrievable, ValueError) as error:
+            is_local = reference.startswith("#")
+            kind: Any = SchemaError if is_local else SchemaUnsupported
+            advice = "leads nowhere" if is_local else "leads to another document; put that into $defs"
+            raise kind(f"{reference!r} {advice}", node.pointer, keyword) from error
+        schema = found.contents
+        known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
+        return known or self._add(schema, None, f"({reference})", found.resolver)
+
+    def _root_resolver(self) -> Any:
+        """The library's resolver of the document's root."""
+        if self._registry is None:
+            from jsonschema_specifications import REGISTRY
+            from referencing import Resource
+            from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
+
+            specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
+            resource = Resource(contents=self._root_schema, specification=specification)
+            self._registry = REGISTRY.with_resource("", resource).resolver_with_root(resource)
+        return self._registry
+
+    def _subresolver(self, node: Node, resolver: Any) -> Any:
+        """The resolver inside a schema that has an id of its own."""
+        from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
+
+        specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
+        outer = resolver or self._root_resolver()
+        return outer.in_subresource(specification.create_resource(node.schema))
+
+
+def _draft(root: Any) -> int:
+    """The draft that a schema declares; 2020-12 if it declares none that is known."""
+    declared = root.get("$schema") if isinstance(root, dict) else None
+    if not isinstance(declared, str):
+        return DRAFT_2020
+    name = declared.rstrip("#")
+    if name == DRAFT_3:
+        raise SchemaUnsupported("draft 3 is not read; drafts 4, 6, 7, 2019-09 and 2020-12 are", "", "$schema")
+    return DRAFTS.get(name, DRAFT_2020)
+
+
+def _shorten(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,109 @@
+"""Whether a state has a value at all: the least fixed point over states, each looked at once.
+
+A value of a state needs values of its required parts only, so optional parts are not looked at, and most schemas are
+answered by a look at their `required` chain. While a state is being asked it counts as empty; an answer "empty" that
+rests on this is not kept unless it is the first question's. What can be decided only with effort (strings with
+patterns, automata of numbers) is asked of the clauses, which remember.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.json_schema.clauses import ANY_ARRAY, ANY_OBJECT, NEVER, ArrayClause, ObjectClause, Shape, State, both
+
+if TYPE_CHECKING:
+    from tokdfa.json_schema.expand import Expander
+
+
+class Inhabited:
+    """Answers for the states and shapes of one document.
+
+    While shapes are being made (`Expander.is_active`) an answer may be True that should be False: some alternative is
+    then not left out early.
+    """
+
+    def __init__(self, expander: Expander) -> None:
+        self.expander = expander
+        self._known: dict[State, bool] = {frozenset(): True, frozenset([NEVER]): False}
+        self._asked: dict[State, int] = {}
+        self._lowest = 1 << 30
+
+    def state(self, state: State) -> bool:
+        """Whether some value is in a state. Raises SchemaError or SchemaUnsupported."""
+        known = self._known.get(state)
+        if known is not None:
+            return known
+        if NEVER in state:
+            return False
+        if state in self._asked:
+            self._lowest = min(self._lowest, self._asked[state])
+            return False
+        if self.expander.is_active:
+            return self._ask_meanwhile(state)
+        depth = len(self._asked)
+        self._asked[state] = depth
+        before, self._lowest = self._lowest, 1 << 30
+        try:
+            found = self.shape(self.expander.shape(state))
+        finally:
+            del self._asked[state]
+        if found or self._lowest >= depth:
+            self._known[state] = found
+            self._lowest = before
+        else:
+            self._lowest = min(before, self._lowest)
+        return found
+
+    def _ask_meanwhile(self, state: State) -> bool:
+        """`state` while shapes are being made; True if it depends on these."""
+        from tokdfa.json_schema.expand import InProgress
+
+        asked, lowest = self._asked, self._lowest
+        self._asked, self._lowest = {}, 1 << 30
+        try:
+            with self.expander.suspended():
+                return self.state(state)
+        except InProgress:
+            return True
+        finally:
+            self._asked, self._lowest = asked, lowest
+
+    def shape(self, shape: Shape) -> bool:
+        """Whether some value has this shape."""
+        if shape.constants or any(not numbers.is_empty() for numbers in shape.numbers):
+            return True
+        if any(not self.expander.is_empty(strings) for strings in shape.strings):
+            return True
+        return any(map(self.array, shape.arrays)) or any(map(self.object, shape.objects))
+
+    def array(self, clause: ArrayClause) -> bool:
+        """Whether some array meets a clause."""
+        if clause is ANY_ARRAY:
+            return True
+        if clause.counts or clause.unique or clause.repeated:
+            from tokdfa.json_schema.array_states import ArrayStates
+
+            return ArrayStates(self.expander, clause).is_inhabited()
+        if clause.most is not None and clause.most < clause.least:
+            return False
+        distinct = dict.fromkeys(clause.at(k) for k in range(min(clause.least, len(clause.prefix) + 1)))
+        return all(self.state(state) for state in distinct)
+
+    def object(self, clause: ObjectClause) -> bool:
+        """Whether some object meets a clause."""
+        from tokdfa.json_schema.plans import value_state
+
+        if clause is ANY_OBJECT:
+            return True
+        if clause.most is not None and clause.most < max(clause.least, len(clause.required)):
+            return False
+        if not all(self.state(value_state(self.expander, clause, name)) for name in clause.required):
+            return False
+        if not clause.demands and clause.least <= len(clause.required):
+            return True
+        from tokdfa.json_schema.object_states import ObjectStates
+        from tokdfa.json_schema.plans import plan_object
+
+        plan = plan_object(self.expander, clause)
+        return plan is not None and ObjectStates(self.expander, clause, plan).is_inhabited()

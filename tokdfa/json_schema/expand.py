@@ -1,0 +1,379 @@
+"""Expanding: the shape of a literal, and of a state, with the keywords that apply schemas to the same value.
+
+allOf and ``$ref`` intersect, anyOf unites, not complements, ``if`` is (if and then) or (not if and else), oneOf is each
+branch and none of the others. A branch of oneOf is only joined with the complements of those that it may overlap with,
+which `emptiness` decides; mostly there are none.
+
+A literal that comes up again while its own shape is made is a loop in place. Where all on the way must hold at once, it
+adds nothing; where there is a choice or a complement on the way, the schema means nothing certain and is refused.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import SchemaError, SchemaUnsupported
+from tokdfa.json_schema.clauses import (
+    ANY_OBJECT,
+    ANYTHING,
+    EVERYTHING,
+    IMPOSSIBLE,
+    NEVER,
+    NOTHING,
+    ObjectClause,
+    Scope,
+    Shape,
+    State,
+    intersect,
+    unite,
+)
+from tokdfa.json_schema.complement import NotOneState, complement
+from tokdfa.json_schema.document import DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Node, escape_key
+from tokdfa.json_schema.keywords import local_shape
+from tokdfa.json_schema.string_set import StringSet
+from tokdfa.json_schema.unevaluated import UNEVALUATED, unevaluated_shape
+from tokdfa.json_schema.values import shape_of_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tokdfa.json_schema.document import Document
+    from tokdfa.json_schema.emptiness import Inhabited
+
+#: Clauses of one shape at most.
+MAX_CLAUSES = 3_000
+#: Schemas applied inside each other to one value at most.
+MAX_DEPTH = 150
+
+#: Keywords that apply schemas to the same value -> the first draft that has them, the last.
+APPLICATORS: dict[str, tuple[int, int]] = {
+    "enum": (0, 9),
+    "const": (DRAFT_6, 9),
+    "allOf": (0, 9),
+    "anyOf": (0, 9),
+    "oneOf": (0, 9),
+    "not": (0, 9),
+    "if": (DRAFT_7, 9),
+    "$ref": (0, 9),
+    "$recursiveRef": (DRAFT_2019, DRAFT_2019),
+    "$dynamicRef": (DRAFT_2020, 9),
+    "dependencies": (0, DRAFT_7),
+    "dependentRequired": (DRAFT_2019, 9),
+    "dependentSchemas": (DRAFT_2019, 9),
+    "unevaluatedProperties": (DRAFT_2019, 9),
+    "unevaluatedItems": (DRAFT_2019, 9),
+}
+
+
+class InProgress(Exception):
+    """A shape was asked for that somebody further out is making."""
+
+
+class Expander:
+    """Makes the shapes of a document's literals and states, each once.
+
+    `dropped`: (pointer, keyword) of keywords that are left out (`lenient`).
+    """
+
+    def __init__(self, document: Document, dropped: frozenset[tuple[str, str]] = frozenset()) -> None:
+        from tokdfa.json_schema.emptiness import Inhabited
+
+        self.document, self.dropped = document, dropped
+        self._shapes: dict[int, Shape] = {}
+        self._states: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE}
+        self._synthetic: dict[tuple[int, str], Node] = {}
+        #: Literals whose shapes are being made, with how many choices and complements enclosed them then.
+        self._active: dict[int, int] = {}
+        self._choices = 0
+        #: The outermost literal that a loop has come back to, as its position in `_active`.
+        self._loop = 1 << 30
+        #: Literals whose shapes somebody further out is making.
+        self._suspended: set[int] = set()
+        self._matches: dict[tuple[str, str], bool] = {}
+        self._empty: dict[StringSet, bool] = {}
+        self.inhabited: Inhabited = Inhabited(self)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a shape is being made."""
+        return bool(self._active)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Leave aside what is being made, to ask for other shapes. They may raise InProgress."""
+        active, choices, loop = self._active, self._choices, self._loop
+        added = active.keys() - self._suspended
+        self._suspended |= added
+        self._active, self._choices, self._loop = {}, 0, 1 << 30
+        try:
+            yield
+        finally:
+            self._active, self._choices, self._loop = active, choices, loop
+            self._suspended -= added
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Whether a name matches a pattern."""
+        key = pattern, name
+        if key not in self._matches:
+            self._matches[key] = StringSet(patterns=(pattern,)).holds(name)
+        return self._matches[key]
+
+    def is_empty(self, strings: StringSet) -> bool:
+        """Whether a clause of strings holds none."""
+        if strings.simple and strings.values is None:
+            return strings.max_length is not None and strings.max_length < strings.min_length
+        found = self._empty.get(strings)
+        if found is None:
+            found = self._empty[strings] = strings.is_empty()
+        return found
+
+    def state(self, node: Node) -> State:
+        """The state that a node alone demands."""
+        schema = node.schema
+        if schema is True or schema == {}:
+            return EVERYTHING
+        return NOTHING if schema is False else frozenset([2 * node.number])
+
+    def synthesize(self, node: Node, place: str, schema: Any) -> Node:
+        """A node for a schema that is not in the document, known by the place it comes from."""
+        key = node.number, place
+        found = self._synthetic.get(key)
+        if found is None:
+            found = self._synthetic[key] = self.document.child(node, schema, place)
+        return found
+
+    def shape(self, state: State) -> Shape:
+        """The shape of a state. Raises SchemaError or SchemaUnsupported."""
+        found = self._states.get(state)
+        if found is None:
+            if len(state) == 1:
+                (literal,) = state
+                found = self.literal(literal)
+            else:
+                found = ANYTHING
+                for literal in sorted(state):
+                    found = self.check(self._join(found, self.literal(literal)), self._node(literal), "allOf")
+            if not self._active:
+                self._states[state] = found
+        return found
+
+    def _node(self, literal: int) -> Node:
+        return self.document.nodes[literal >> 1]
+
+    def literal(self, literal: int) -> Shape:
+        """The shape of a literal."""
+        if literal == NEVER:
+            return IMPOSSIBLE
+        found = self._shapes.get(literal)
+        if found is not None:
+            return found
+        node = self._node(literal)
+        if literal in self._suspended:
+            raise InProgress
+        if literal in self._active:
+            if self._active[literal] != self._choices:
+                raise SchemaUnsupported("the schema refers to itself in place, under a choice", node.pointer, "$ref")
+            self._loop = min(self._loop, list(self._active).index(literal))
+            return ANYTHING
+        if len(self._active) > MAX_DEPTH:
+            raise SchemaUnsupported(f"more than {MAX_DEPTH} schemas apply to one value", node.pointer, "allOf")
+        position = len(self._active)
+        self._active[literal] = self._choices
+        try:
+            found = self._complement(node, literal) if literal & 1 else self._positive(node)
+        finally:
+            del self._active[literal]
+        if self._loop < position:
+            return found  # true only inside of the loop
+        self._loop = 1 << 30
+        self._shapes[literal] = found
+        return found
+
+    def _complement(self, node: Node, literal: int) -> Shape:
+        self._choices += 1
+        try:
+            return complement(self.literal(literal ^ 1), lambda shape: self.check(shape, node, "not") and None)
+        except NotOneState:
+            raise SchemaUnsupported("the negation is too involved", node.pointer, "not") from None
+        finally:
+            self._choices -= 1
+
+    def check(self, shape: Shape, node: Node, keyword: str) -> Shape:
+        """Refuse a shape of too many clauses."""
+        if shape.size > MAX_CLAUSES:
+            raise SchemaUnsupported(f"more than {MAX_CLAUSES} alternatives have to be told apart", node.pointer, keyword)
+        return shape
+
+    def _join(self, first: Shape, second: Shape) -> Shape:
+        """Both, without clauses that contradict themselves."""
+        joined = intersect(first, second)
+        if len(joined.objects) > 1 or (len(first.objects) and len(second.objects) > 1):
+            kept = tuple(clause for clause in joined.objects if not _contradicts(clause))
+            joined = Shape(joined.constants, joined.numbers, joined.strings, joined.arrays, kept)
+        return joined
+
+    def _positive(self, node: Node) -> Shape:
+        """The shape of a schema, its keywords applied in the order in which they stand."""
+        schema, draft = node.schema, self.document.draft
+        if not isinstance(schema, dict):
+            return ANYTHING if schema else IMPOSSIBLE
+        if draft <= DRAFT_7 and isinstance(schema.get("$ref"), str):
+            return self._reference(node, "$ref")
+        applied = [key for key in schema if key in APPLICATORS]
+        local = local_shape(self, node)
+        if not applied:
+            return local
+        keys = list(schema)
+        position = keys.index("properties") if "properties" in schema else -1
+        result, pending = ANYTHING, True
+        for keyword in applied:
+            first, last = APPLICATORS[keyword]
+            if not first <= draft <= last or (self.dropped and (node.pointer, keyword) in self.dropped):
+                continue
+            if pending and keys.index(keyword) > position:
+                result, pending = self._join(result, local), False
+            result = self.check(self._join(result, self._applied(node, keyword)), node, keyword)
+        return self._join(result, local) if pending else result
+
+    def _applied(self, node: Node, keyword: str) -> Shape:
+        """What one applicator demands."""
+        value = node.schema[keyword]
+        if keyword in ("enum", "const"):
+            if keyword == "enum" and not isinstance(value, list):
+                raise SchemaError("it must be a list of values", node.pointer, keyword)
+            return shape_of_values(self, node, keyword, value if keyword == "enum" else [value])
+        if keyword in ("allOf", "anyOf", "oneOf"):
+            if not isinstance(value, list) or not value:
+                raise SchemaError("it must be a list of at least one schema", node.pointer, keyword)
+            literals = [self.part(node, schema, keyword, place) for place, schema in enumerate(value)]
+            if keyword == "allOf":
+                shape = ANYTHING
+                for state in literals:
+                    shape = self.check(self._join(shape, self.shape(state)), node, keyword)
+                return shape
+            return self._choose(lambda: self._any_of(literals) if keyword == "anyOf" else self._one_of(node, literals))
+        if keyword == "not":
+            return self._choose(lambda: self.negated(self.part(node, value, keyword)))
+        if keyword == "if":
+            return self._choose(lambda: self._conditional(node))
+        if keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
+            return self._reference(node, keyword)
+        if keyword in UNEVALUATED:
+            return unevaluated_shape(self, node, keyword)
+        return self._choose(lambda: self._dependencies(node, keyword))
+
+    def part(self, node: Node, schema: Any, keyword: str, place: int | str | None = None) -> State:
+        """The state of a schema that a keyword applies."""
+        key = escape_key(keyword) + ("" if place is None else escape_key(place))
+        return self.state(self.document.child(node, schema, key))
+
+    def _choose(self, make: Callable[[], Shape]) -> Shape:
+        """What `make` makes, as one of several alternatives."""
+        self._choices += 1
+        try:
+            return make()
+        finally:
+            self._choices -= 1
+
+    def negated(self, state: State) -> Shape:
+        """The complement of a state of at most one literal."""
+        if not state:
+            return IMPOSSIBLE
+        (literal,) = state
+        return ANYTHING if literal == NEVER else self.literal(literal ^ 1)
+
+    def _any_of(self, states: list[State]) -> Shape:
+        return unite([self.shape(state) for state in states])
+
+    def _one_of(self, node: Node, states: list[State]) -> Shape:
+        shapes = [self.shape(state) for state in states]
+        if len(states) == 1:
+            return shapes[0]
+        found: list[Shape] = []
+        overlaps: dict[tuple[int, int], bool] = {}
+        for first in range(len(states)):
+            for second in range(first + 1, len(states)):
+                joined = self._join(shapes[first], shapes[second])
+                overlap = not joined.is_nothing and self.inhabited.shape(joined)
+                overlaps[first, second] = overlaps[second, first] = overlap
+        for first, shape in enumerate(shapes):
+            exact = shape
+            for second, state in enumerate(states):
+                if first != second and overlaps[first, second]:
+                    exact = self.check(self._join(exact, self.negated(state)), node, "oneOf")
+            found.append(exact)
+        return self.check(unite(found), node, "oneOf")
+
+    def _conditional(self, node: Node) -> Shape:
+        schema = node.schema
+        condition = self.part(node, schema["if"], "if")
+        accepted, refused = self.shape(condition), self.negated(condition)
+        if "then" in schema:
+            accepted = self._join(accepted, self.shape(self.part(node, schema["then"], "then")))
+        if "else" in schema:
+            refused = self._join(refused, self.shape(self.part(node, schema["else"], "else")))
+        return unite([accepted, refused])
+
+    def _dependencies(self, node: Node, keyword: str) -> Shape:
+        """If a name is there, others have to be, or a schema holds."""
+        value = node.schema[keyword]
+        if not isinstance(value, dict):
+            raise SchemaError("it must be an object", node.pointer, keyword)
+        result = ANYTHING
+        for name, demand in value.items():
+            absent = _objects(ObjectClause(scopes=(Scope({name: NOTHING}, (), EVERYTHING),)))
+            if isinstance(demand, list) and keyword != "dependentSchemas":
+                if not demand:
+                    continue
+                present = Shape(objects=(ObjectClause(required=(name, *demand)),))
+            elif keyword == "dependentRequired":
+                raise SchemaError("it must be an object of lists of names", node.pointer, keyword)
+            else:
+                shape = self.shape(self.part(node, demand, keyword, name))
+                present = self._join(Shape(objects=(ObjectClause(required=(name,)),)), shape)
+            result = self.check(self._join(result, unite([absent, present])), node, keyword)
+        return result
+
+    def _reference(self, node: Node, keyword: str) -> Shape:
+        reference = node.schema[keyword]
+        if keyword == "$dynamicRef" and isinstance(reference, str):
+            name = reference.rpartition("#")[2]
+            if _count_anchors(self.document.root.schema, name) > 1:
+                raise SchemaUnsupported("several schemas have this dynamic anchor", node.pointer, keyword)
+        if keyword == "$recursiveRef" and _has_key(self.document.root.schema, "$recursiveAnchor"):
+            raise SchemaUnsupported("$recursiveAnchor is not followed", node.pointer, keyword)
+        return self.shape(self.state(self.document.target(node, keyword, reference)))
+
+
+def _objects(clause: ObjectClause) -> Shape:
+    """All values, objects only if `clause` holds."""
+    return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, ANYTHING.arrays, (clause,))
+
+
+def _contradicts(clause: ObjectClause) -> bool:
+    """Whether a name is required that may not be there, seen at a glance."""
+    if clause is ANY_OBJECT:
+        return False
+    if clause.most is not None and (clause.most < clause.least or clause.most < len(clause.required)):
+        return True
+    for name in clause.required:
+        for scope in clause.scopes:
+            state = scope.properties.get(name)
+            if state is NOTHING or (state is None and scope.additional is NOTHING and not scope.patterns):
+                return True
+    return False
+
+
+def _has_key(schema: Any, key: str) -> bool:
+    if isinstance(schema, dict):
+        return key in schema or any(_has_key(value, key) for value in schema.values())
+    return isinstance(schema, list) and any(_has_key(value, key) for value in schema)
+
+
+def _count_anchors(schema: Any, name: str) -> int:
+    """How many schemas have a dynamic anchor of this name."""
+    if isinstance(schema, dict):
+        own = schema.get("$dynamicAnchor") == name
+        return own + sum(_count_anchors(value, name) for value in schema.values())
+    return sum(_count_anchors(value, name) for value in schema) if isinstance(schema, list) else 0

@@ -1,0 +1,150 @@
+r"""The formats of the drafts as patterns of ours, written from the grammars of their standards.
+
+Which names are asserted. A ``format`` that this table has is asserted, whatever the draft: the drafts leave it to the
+implementation, and common validators assert all they know. Other names (``int32``, ``phone``) are annotations.
+
+Which language. Each format is what its standard says *and* the checker of the Python package `jsonschema` (with its
+format extras) accepts, so nothing is in it that either refuses. ``outside`` is a language that contains all that the
+checker accepts; its complement is what ``not format`` means. Where the two are one language, it stands there once.
+
+=====================  =======================================================  ========================================
+format                 standard                                                 beside it, the checker
+=====================  =======================================================  ========================================
+date                   RFC 3339 full-date, years 0001..9999                     is equal
+time, date-time        RFC 3339, real dates; no leap seconds (checker)          allows a last newline
+duration               RFC 3339, appendix A                                     ISO 8601 with skipped units, fractions, ..
+email                  RFC 5321 Mailbox                                         asks for an @ only
+idn-email              RFC 6531, domains as in idn-hostname                     asks for an @ only
+hostname               RFC 1123, at most 253 characters                         allows a last dot or newline, more digits
+idn-hostname           RFC 5890: ASCII, or short labels of common scripts       has Punycode, NFC: not regular; no outside
+ipv4                   RFC 2673 dotted quad                                     is equal
+ipv6                   RFC 4291, no zone                                        is equal
+uri, uri-reference     RFC 3986                                                 allows ``[::01.2.3.4]``, a last newline
+iri, iri-reference     RFC 3987 up to U+FFFF; IPv6 with one group left out      is equal
+uuid                   RFC 4122 (8-4-4-4-12)                                    looks at four hyphens, strips braces, ..
+uri-template           RFC 6570, operators of levels 1 to 4                     allows any literals, defaults, ..
+json-pointer           RFC 6901                                                 is equal
+relative-json-pointer  draft, no digit behind a 0 (checker)                     allows digits of all scripts
+regex                  groups four deep, escapes and ranges known to all        tries it; not regular; no outside
+=====================  =======================================================  ========================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tokdfa.errors import UnknownNameError, UnsupportedConstraint
+from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020
+from tokdfa.json_schema.regex_format import VALID_REGEX
+from tokdfa.json_schema.uri_formats import (
+    ANY_URI,
+    ANY_URI_REFERENCE,
+    IPV4,
+    IPV6,
+    IRI,
+    IRI_REFERENCE,
+    URI,
+    URI_REFERENCE,
+    URI_TEMPLATE,
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format. `patterns`: all are found in its texts; `max_length`: in code points; `outside`: found in all texts
+    that the checker accepts, None if there is no such pattern."""
+
+    patterns: tuple[str, ...]
+    outside: str | None
+    max_length: int | None = None
+
+
+def _exact(pattern: str) -> Format:
+    return Format((pattern,), pattern)
+
+
+# RFC 3339, with the days that months have.
+_NOT_ZERO_YEAR = r"(?:\d{3}[1-9]|\d\d[1-9]0|\d[1-9]00|[1-9]000)"
+_LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
+_DAY = r"(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8])"
+DATE = rf"(?:{_NOT_ZERO_YEAR}-(?:{_DAY})|{_LEAP_YEAR}-02-29)"
+_HOUR_AND_MINUTE = r"(?:[01]\d|2[0-3]):[0-5]\d"
+TIME = rf"{_HOUR_AND_MINUTE}:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]{_HOUR_AND_MINUTE})"
+
+# RFC 3339, appendix A: units follow each other without a gap.
+_TIME_UNITS = r"T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)"
+_DATE_UNITS = r"(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)"
+_DURATION = rf"^P(?:\d+W|{_DATE_UNITS}(?:{_TIME_UNITS})?|{_TIME_UNITS})$"
+
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOSTNAME = rf"{_LABEL}(?:\.{_LABEL})*"
+#: The checker ignores case by Unicode's rules, and takes digits of all scripts; it counts code points otherwise.
+_ANY_HOSTNAME = r"^(?:[-A-Za-z0-9\u017f\u212a]|[^\x00-\x7f])[^\x00-,/:-@\[-`{-\x7f]*\n?$"
+
+# RFC 5891. A label of ASCII has no hyphens in both of its third and fourth places. Of other letters those are taken that
+# are valid and keep their form under NFC, whatever stands beside them; a label of up to 11 (8) of them stays within 63
+# octets of Punycode, which takes at most 5 (7) octets a letter when letters are below U+0700 (U+D800).
+_LDH_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]?[A-Za-z0-9]|[A-Za-z0-9-]{2}[A-Za-z0-9]|[A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,58}[A-Za-z0-9])?"
+_LOW_LETTER = r"[a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f]"
+_LETTER = r"[a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fef\uac00-\ud7a3]"
+#: Written from right to left; alone, so that no rule on direction applies beyond that.
+_RIGHT_TO_LEFT = r"[\u05d0-\u05ea\u0620-\u063a\u0641-\u064a]"
+_OTHER_LABEL = (
+    rf"{_LOW_LETTER}{{1,11}}|{_LOW_LETTER}(?:-?{_LOW_LETTER}){{0,5}}"
+    rf"|{_LETTER}{{1,8}}|{_LETTER}(?:-?{_LETTER}){{0,3}}|{_RIGHT_TO_LEFT}{{1,11}}"
+)
+_IDN_HOSTNAME = rf"(?:{_LDH_LABEL}|{_OTHER_LABEL})(?:\.(?:{_LDH_LABEL}|{_OTHER_LABEL}))*"
+_IDN_DOMAIN = rf"(?:{_LABEL}|{_OTHER_LABEL})(?:\.(?:{_LABEL}|{_OTHER_LABEL}))*"
+
+# RFC 5321, section 4.1.2; RFC 6531, section 3.3.
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_QUOTED = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
+_ADDRESS = rf"\[(?:{IPV4}|IPv6:{IPV6})\]"
+_IDN_ATOM = r"(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]|[^\x00-\x7f])+"
+_IDN_QUOTED = r'"(?:[ !#-\[\]-~]|[^\x00-\x7f]|\\[ -~])*"'
+
+_POINTER = r"(?:/(?:[^~/]|~[01])*)*"
+
+FORMATS: dict[str, Format] = {
+    "date": _exact(rf"^{DATE}$"),
+    "time": Format((rf"^{TIME}$",), rf"^{TIME}\n?$"),
+    "date-time": Format((rf"^{DATE}[Tt]{TIME}$",), rf"^{DATE}[Tt]{TIME}\n?$"),
+    "duration": Format((_DURATION,), r"^[+-]?P[^]*[DMYWHS]$"),
+    "email": Format((rf"^(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_HOSTNAME}|{_ADDRESS})$",), "@"),
+    "idn-email": Format(
+        (rf"^(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|{_IDN_QUOTED})@(?:{_IDN_DOMAIN}|{_ADDRESS})$",), "@"
+    ),
+    "hostname": Format((rf"^{_HOSTNAME}$",), _ANY_HOSTNAME, 253),
+    "idn-hostname": Format((rf"^{_IDN_HOSTNAME}$",), None, 64),
+    "ipv4": _exact(rf"^{IPV4}$"),
+    "ipv6": _exact(rf"^{IPV6}$"),
+    "uri": Format((rf"^{URI}$",), rf"^{ANY_URI}\n?$"),
+    "uri-reference": Format((rf"^{URI_REFERENCE}$",), rf"^{ANY_URI_REFERENCE}\n?$"),
+    "iri": _exact(rf"^{IRI}$"),
+    "iri-reference": _exact(rf"^{IRI_REFERENCE}$"),
+    "uuid": Format((r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",), r"^[^]{8}-[^]{4}-[^]{4}-[^]{4}-"),
+    "uri-template": Format((rf"^{URI_TEMPLATE}$",), r"^[^{}]*(?:\{[^}]*\}[^{}]*)*$"),
+    "json-pointer": _exact(rf"^{_POINTER}$"),
+    "relative-json-pointer": Format((rf"^(?:0|[1-9]+0?)(?:#|{_POINTER})$",), rf"^[^#/]+(?:#|{_POINTER})$"),
+    "regex": Format((rf"^{VALID_REGEX}$",), None),
+}  # fmt: skip
+
+#: By draft (`tokdfa.json_schema.document`) the names that are asserted.
+ASSERTED_FORMATS: dict[int, frozenset[str]] = dict.fromkeys(
+    (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020), frozenset(FORMATS)
+)
+
+
+def find_format(name: str) -> Format:
+    """The format of that name. Raises UnknownNameError."""
+    if name not in FORMATS:
+        raise UnknownNameError("asserted format", name, FORMATS)
+    return FORMATS[name]
+
+
+def outside_of(name: str) -> str:
+    """A pattern found in all texts that the checker accepts. Raises UnknownNameError or UnsupportedConstraint."""
+    outside = find_format(name).outside
+    if outside is None:
+        raise UnsupportedConstraint(f"the negation of format {name!r} is not supported: {name} is no regular language")
+    return outside

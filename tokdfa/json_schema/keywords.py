@@ -1,0 +1,273 @@
+"""The keywords that look at one type of value: from a node to a shape with at most one clause of each type.
+
+`type` chooses the types; the keywords of a type make its clause. A keyword binds only values of its type, so a node
+without `type` leaves all other values alone. Values that the drafts do not allow for a keyword are a SchemaError.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaError, SchemaUnsupported, UnsupportedConstraint
+from tokdfa.json_schema.clauses import (
+    ANY_ARRAY,
+    ANY_NUMBER,
+    ANY_OBJECT,
+    ANY_STRING,
+    ANYTHING,
+    EVERYTHING,
+    FALSE,
+    NULL,
+    TRUE,
+    ArrayClause,
+    Count,
+    ObjectClause,
+    Scope,
+    Shape,
+)
+from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_2019, DRAFT_2020, Node, escape_key
+from tokdfa.json_schema.formats import ASSERTED_FORMATS
+from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.patterns import parse_pattern
+from tokdfa.json_schema.string_set import StringSet
+
+if TYPE_CHECKING:
+    from tokdfa.json_schema.expand import Expander
+
+NUMBER_KEYWORDS = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
+STRING_KEYWORDS = frozenset(["minLength", "maxLength", "pattern", "format"])
+ARRAY_KEYWORDS = frozenset(
+    "items additionalItems prefixItems minItems maxItems contains minContains maxContains uniqueItems".split()
+)
+OBJECT_KEYWORDS = frozenset(
+    "properties patternProperties additionalProperties required minProperties maxProperties propertyNames".split()
+)
+TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+#: The first draft that has a keyword, and the last (None: still there), where that is not all of them.
+SPAN = {
+    "const": (DRAFT_6, None),
+    "contains": (DRAFT_6, None),
+    "propertyNames": (DRAFT_6, None),
+    "minContains": (DRAFT_2019, None),
+    "maxContains": (DRAFT_2019, None),
+    "prefixItems": (DRAFT_2020, None),
+    "additionalItems": (DRAFT_4, DRAFT_2019),
+}
+
+
+def local_shape(expander: Expander, node: Node) -> Shape:
+    """What `type` and the keywords of the types demand."""
+    reader = Keywords(expander, node)
+    schema = node.schema
+    given = schema.keys()
+    types = reader.types()
+    if types is None and not (given & (NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEYWORDS)):
+        return ANYTHING
+    constants = 0
+    if types is None or "null" in types:
+        constants |= NULL
+    if types is None or "boolean" in types:
+        constants |= TRUE | FALSE
+    numbers: tuple[NumberSet, ...] = ()
+    if types is None or "number" in types or "integer" in types:
+        numbers = (reader.numbers(types is not None and "number" not in types),)
+    strings: tuple[StringSet, ...] = ()
+    if types is None or "string" in types:
+        strings = (reader.strings() if given & STRING_KEYWORDS else ANY_STRING,)
+    arrays: tuple[ArrayClause, ...] = ()
+    if types is None or "array" in types:
+        arrays = (reader.arrays() if given & ARRAY_KEYWORDS else ANY_ARRAY,)
+    objects: tuple[ObjectClause, ...] = ()
+    if types is None or "object" in types:
+        objects = (reader.objects() if given & OBJECT_KEYWORDS else ANY_OBJECT,)
+    return Shape(constants, numbers, strings, arrays, objects)
+
+
+class Keywords:
+    """Reads the keywords of one node, checked."""
+
+    def __init__(self, expander: Expander, node: Node) -> None:
+        self.expander, self.node, self.schema = expander, node, node.schema
+        self.draft = expander.document.draft
+
+    def get(self, keyword: str) -> Any:
+        """The value of a keyword; None if it is not given, unknown to the draft, or dropped."""
+        value = self.schema.get(keyword)
+        if value is None and keyword not in self.schema:
+            return None
+        span = SPAN.get(keyword)
+        if span and (self.draft < span[0] or (span[1] is not None and self.draft > span[1])):
+            return None
+        if self.expander.dropped and (self.node.pointer, keyword) in self.expander.dropped:
+            return None
+        if value is None:
+            raise self.broken(keyword, "null is no value for it")
+        return value
+
+    def broken(self, keyword: str, message: str) -> SchemaError:
+        """The error for a value that the drafts do not allow."""
+        return SchemaError(message, self.node.pointer, keyword)
+
+    def types(self) -> list[str] | None:
+        """The types that `type` allows; None for all."""
+        value = self.get("type")
+        if value is None:
+            return None
+        types = value if isinstance(value, list) else [value]
+        for name in types:
+            if name not in TYPES:
+                raise self.broken("type", f"{name!r} is no type; known: {', '.join(TYPES)}")
+        return types
+
+    def count(self, keyword: str) -> int | None:
+        """The value of a keyword that takes a count."""
+        value = self.get(keyword)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or value != int(value) or value < 0:
+            raise self.broken(keyword, f"{value!r} is not a count (an integer, 0 or more)")
+        return int(value)
+
+    def number(self, keyword: str) -> int | Decimal | None:
+        """The value of a keyword that takes a number."""
+        value = self.get(keyword)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | Decimal)):
+            raise self.broken(keyword, f"{value!r} is not a number")
+        return value  # type: ignore[no-any-return]
+
+    def numbers(self, only_integers: bool) -> NumberSet:
+        """The clause of numbers."""
+        if not self.schema.keys() & NUMBER_KEYWORDS:
+            if not only_integers:
+                return ANY_NUMBER
+            return PLAIN_INTEGERS if self.draft == DRAFT_4 else INTEGERS
+        low, high = self.number("minimum"), self.number("maximum")
+        low_open = high_open = False
+        if self.draft == DRAFT_4:
+            low_open, high_open = bool(self.get("exclusiveMinimum")), bool(self.get("exclusiveMaximum"))
+        else:
+            above, below = self.number("exclusiveMinimum"), self.number("exclusiveMaximum")
+            if above is not None and (low is None or above >= low):
+                low, low_open = above, True
+            if below is not None and (high is None or below <= high):
+                high, high_open = below, True
+        factor = self.number("multipleOf")
+        if factor is not None and factor <= 0:
+            raise self.broken("multipleOf", f"{factor} is not above 0")
+        return self._number_set(
+            low=low,
+            low_open=low_open and low is not None,
+            high=high,
+            high_open=high_open and high is not None,
+            integer=True if only_integers and self.draft != DRAFT_4 else None,
+            plain=True if only_integers and self.draft == DRAFT_4 else None,
+            multiples=() if factor is None else (factor,),
+        )
+
+    def _number_set(self, **demands: Any) -> NumberSet:
+        try:
+            return NumberSet(**demands)
+        except LimitExceeded as error:
+            keyword = next(key for key in self.schema if key in NUMBER_KEYWORDS)
+            raise SchemaUnsupported(str(error), self.node.pointer, keyword) from None
+
+    def strings(self) -> StringSet:
+        """The clause of strings."""
+        pattern, name = self.get("pattern"), self.get("format")
+        if pattern is not None:
+            self._check_pattern("pattern", pattern)
+        is_asserted = isinstance(name, str) and name in ASSERTED_FORMATS[self.draft]
+        return StringSet(
+            patterns=() if pattern is None else (pattern,),
+            formats=(name,) if is_asserted else (),
+            min_length=self.count("minLength") or 0,
+            max_length=self.count("maxLength"),
+        )
+
+    def _check_pattern(self, keyword: str, pattern: Any) -> None:
+        """Refuse what is no pattern, or none that an automaton can follow."""
+        if not isinstance(pattern, str):
+            raise self.broken(keyword, f"{pattern!r} is not a string")
+        try:
+            parse_pattern(pattern)
+        except RegexSyntaxError as error:
+            raise self.broken(keyword, str(error)) from None
+        except (UnsupportedConstraint, LimitExceeded) as error:
+            raise SchemaUnsupported(str(error), self.node.pointer, keyword) from None
+
+    def state(self, keyword: str, schema: Any, key: str | int | None = None):  # type: ignore[no-untyped-def]
+        """The state of a schema at a keyword of this node, or at one of its keys."""
+        place = escape_key(keyword) if key is None else escape_key(keyword) + escape_key(key)
+        return self.expander.state(self.expander.document.child(self.node, schema, place))
+
+    def arrays(self) -> ArrayClause:
+        """The clause of arrays."""
+        prefix, rest = [], EVERYTHING
+        items = self.get("items")
+        tuple_keyword = "prefixItems" if self.draft >= DRAFT_2020 else "items"
+        listed = self.get("prefixItems") if self.draft >= DRAFT_2020 else items if isinstance(items, list) else None
+        if listed is not None:
+            if not isinstance(listed, list):
+                raise self.broken(tuple_keyword, "it must be a list of schemas")
+            prefix = [self.state(tuple_keyword, schema, k) for k, schema in enumerate(listed)]
+        if self.draft >= DRAFT_2020 or listed is None:
+            if items is not None:
+                rest = self.state("items", items)
+        elif (additional := self.get("additionalItems")) is not None:
+            rest = self.state("additionalItems", additional)
+        unique = self.get("uniqueItems")
+        if unique is not None and not isinstance(unique, bool):
+            raise self.broken("uniqueItems", f"{unique!r} is not a boolean")
+        counts: tuple[Count, ...] = ()
+        contains = self.get("contains")
+        if contains is not None:
+            least, most = self.count("minContains"), self.count("maxContains")
+            least = 1 if least is None else least
+            if least > 0 or most is not None:
+                counts = (Count(0, self.state("contains", contains), least, most),)
+        return ArrayClause(
+            tuple(prefix), rest, self.count("minItems") or 0, self.count("maxItems"), counts, bool(unique)
+        )
+
+    def objects(self) -> ObjectClause:
+        """The clause of objects."""
+        properties = self._schemas("properties")
+        patterns = self._schemas("patternProperties")
+        additional = self.get("additionalProperties")
+        for pattern in patterns:
+            self._check_pattern("patternProperties", pattern)
+        rest = EVERYTHING if additional is None else self.state("additionalProperties", additional)
+        scopes: tuple[Scope, ...] = ()
+        if properties or patterns or rest:
+            scopes = (Scope(properties, tuple(patterns.items()), rest),)
+        required = self.get("required")
+        names: tuple[str, ...] = ()
+        if required is not None:
+            if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+                raise self.broken("required", "it must be a list of names")
+            names = tuple(dict.fromkeys(required))
+        naming = self.get("propertyNames")
+        return ObjectClause(
+            scopes,
+            names,
+            self.count("minProperties") or 0,
+            self.count("maxProperties"),
+            EVERYTHING if naming is None else self.state("propertyNames", naming),
+        )
+
+    def _schemas(self, keyword: str):  # type: ignore[no-untyped-def]
+        """The states of a keyword whose value is an object of schemas."""
+        value = self.get(keyword)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.broken(keyword, "it must be an object whose values are schemas")
+        expander, document, node = self.expander, self.expander.document, self.node
+        found = {}
+        for name, schema in value.items():
+            found[name] = expander.state(document.child(node, schema, f"/{keyword}{escape_key(name)}"))
+        return found
+
+
+INTEGERS, PLAIN_INTEGERS = NumberSet(integer=True), NumberSet(plain=True)

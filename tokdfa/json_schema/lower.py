@@ -1,0 +1,193 @@
+"""Lowering: from a JSON schema to the intermediate form of `tokdfa.pushdown`.
+
+Each state (`tokdfa.json_schema`) that has arrays or objects is a frame; scalars are read where they stand. Texts are
+known by keys that say their language, so all schemas of a vocabulary share the automata of numbers, strings, formats
+and punctuation, and equal patterns are one automaton.
+
+Blanks belong to the punctuation before them: ``,`` and ``, `` lead to the same row.
+
+Cost: about 10 µs a property; automata are built only if no constraint of the vocabulary had them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
+from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State, both
+from tokdfa.json_schema.document import Document, Dropped, Node
+from tokdfa.json_schema.expand import Expander
+from tokdfa.json_schema.lower_array import ArrayLowering
+from tokdfa.json_schema.lower_object import ObjectLowering
+from tokdfa.json_schema.number_dfa import numbers_dfa
+from tokdfa.json_schema.string_set import strings_automaton
+from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder, Text
+from tokdfa.pushdown.json_text import string_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.constraint import JsonSchema
+    from tokdfa.json_schema.number_set import NumberSet
+    from tokdfa.json_schema.string_set import StringSet
+    from tokdfa.pushdown.form import Form
+
+#: Keywords that are dropped one after another at most, if `lenient`.
+MAX_DROPPED = 1_000
+
+
+def lower_schema(constraint: JsonSchema) -> tuple[Form, tuple[Dropped, ...]]:
+    """The form of a schema, and the keywords that it does not enforce (none unless `lenient`).
+
+    Raises SchemaError for a broken schema, SchemaUnsupported for what cannot be enforced exactly, and
+    EmptyLanguageError if no value is valid.
+    """
+    dropped: list[Dropped] = []
+    while True:
+        document = Document(constraint.text)
+        left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
+        try:
+            return SchemaLowering(constraint, document, left_out).lower(), tuple(dropped)
+        except SchemaUnsupported as error:
+            is_new = (error.pointer, error.keyword) not in left_out
+            if not constraint.lenient or not is_new or len(dropped) >= MAX_DROPPED:
+                raise
+            dropped.append(Dropped(error.pointer, error.keyword, error.reason))
+
+
+class SchemaLowering:
+    """One run of `lower_schema`. `builder` holds what is written so far."""
+
+    def __init__(self, constraint: JsonSchema, document: Document, dropped: frozenset[tuple[str, str]]) -> None:
+        self.constraint, self.escapes = constraint, constraint.escapes
+        self.expander = Expander(document, dropped)
+        self.builder = FormBuilder()
+        self.any_order = constraint.order == "any"
+        self._frames: dict[State, int] = {}
+        self._waiting: list[tuple[int, State]] = []
+        self._objects, self._arrays = ObjectLowering(self), ArrayLowering(self)
+        blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
+        self._blanks = f"(?:{blanks})" if blanks else ""
+        self.string = self.builder.text(string_text(self.escapes))
+
+    def lower(self) -> Form:
+        """The whole form."""
+        document, expander = self.expander.document, self.expander
+        root = expander.state(document.root)
+        if self.constraint.max_nesting is not None:
+            root = both(root, expander.state(_nested(expander, self.constraint.max_nesting)))
+        if not expander.inhabited.state(root):
+            raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
+        start = self.value(root, RETURN_PLACE)
+        self.write_waiting()
+        return self.builder.build(start)
+
+    def write_waiting(self) -> None:
+        """Write the frames that are called and not written yet."""
+        while self._waiting:
+            frame, state = self._waiting.pop()
+            self.builder.enter(frame, self._body(state))
+
+    def punctuation(self, sign: str) -> int:
+        """The number of the text of a sign, with the blanks that belong to it.
+
+        ``{`` and ``[`` have blanks after them, ``}`` and ``]`` before, ``,`` and ``:`` around; ``bare}`` has none.
+        """
+        constraint = self.constraint
+        blanks = self._blanks
+        if sign in "{[":
+            pattern = re.escape(sign) + blanks
+        elif sign in "}]":
+            pattern = blanks + re.escape(sign)
+        elif sign in ",:":
+            separator = constraint.item_separator if sign == "," else constraint.key_separator
+            pattern = blanks + re.escape(separator) + blanks
+        else:
+            pattern = re.escape(sign[-1])
+        return self.builder.text(Text(sign, b"json " + pattern.encode(), lambda: _compile(pattern)))
+
+    def value(self, state: State, following: int) -> int:
+        """The place at which a value of a state is read, before `following`."""
+        shape = self.expander.shape(state)
+        if not shape.arrays and not shape.objects:
+            return self.builder.any_of(self._scalars(shape, following))
+        frame = self._frames.get(state)
+        if frame is None:
+            frame = self._frames[state] = self.builder.frame(self._name(state))
+            self._waiting.append((frame, state))
+        return self.builder.call(frame, following)
+
+    def _name(self, state: State) -> str:
+        """The name of a state's frame: the pointers of its schemas."""
+        nodes = self.expander.document.nodes
+        named = [("not " if literal & 1 else "") + "#" + nodes[literal >> 1].pointer for literal in sorted(state)]
+        return " & ".join(named) or "any value"
+
+    def _body(self, state: State) -> int:
+        shape = self.expander.shape(state)
+        places = self._scalars(shape, RETURN_PLACE)
+        for clause in shape.arrays:
+            if self.expander.inhabited.array(clause):
+                places.append(self._arrays.lower(clause))
+        for members in shape.objects:
+            if self.expander.inhabited.object(members):
+                places.append(self._objects.lower(members))
+        return self.builder.any_of(places)
+
+    def _scalars(self, shape: Shape, following: int) -> list[int]:
+        """The places at which the scalars of a shape are read."""
+        builder = self.builder
+        places = []
+        if shape.constants:
+            words = [word for bit, word in ((NULL, "null"), (TRUE, "true"), (FALSE, "false")) if shape.constants & bit]
+            pattern = "|".join(words)
+            text = Text(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
+            places.append(builder.read(builder.text(text), following))
+        numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
+        if numbers:
+            places.append(builder.read(builder.text(_number_text(numbers)), following))
+        for strings in shape.strings:
+            if not self.expander.is_empty(strings):
+                places.append(self.read_string(strings, following))
+        return places
+
+    def read_string(self, strings: StringSet, following: int) -> int:
+        """The place at which one of a set of strings is read; the set is not empty."""
+        builder = self.builder
+        if strings is ANY_STRING or strings == ANY_STRING:
+            return builder.read(self.string, following)
+        if strings.values is not None:
+            values = tuple(sorted(text for text in strings.values if strings.holds(text)))
+            table = builder.name_table(values, self.escapes)
+            return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)
+        if strings.simple:
+            return builder.counted(strings.min_length, strings.max_length, following)
+        return builder.read(builder.text(self._string_text(strings)), following)
+
+    def _string_text(self, strings: StringSet) -> Text:
+        label = " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
+        key = b"json string " + self.escapes.encode() + strings.key
+        return Text(label, key, lambda: strings_automaton((strings,), self.escapes))
+
+
+def _nested(expander: Expander, depth: int) -> Node:
+    """The node of a schema for values of so many arrays and objects inside each other."""
+    schema: dict[str, Any] = {"type": ["null", "boolean", "number", "string"]}
+    for _ in range(depth):
+        schema = {"items": schema, "additionalProperties": schema}
+    return expander.synthesize(expander.document.root, "/(max_nesting)", schema)
+
+
+def _number_text(numbers: Sequence[NumberSet]) -> Text:
+    return Text("number", b"json number " + b" | ".join(each.key for each in numbers), lambda: numbers_dfa(numbers))
+
+
+def _compile(pattern: str) -> Dfa:
+    """The automaton of the pattern of some punctuation."""
+    from tokdfa.constraint import Regex
+    from tokdfa.regex.compile import compile_dfa
+
+    return compile_dfa(Regex(pattern))
+

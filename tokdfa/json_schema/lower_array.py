@@ -1,0 +1,140 @@
+"""Lowering of arrays: first items, then the rest in a loop; or, with counts and unique items, by states.
+
+Bounds on the number of items are a chain of places, one for each number of items; past the first few its code is
+written only when it is reached, so ``maxItems: 10000`` costs nothing before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.json_schema.array_states import ArrayStates, Items
+from tokdfa.pushdown.form import RETURN_PLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokdfa.json_schema.clauses import ArrayClause
+    from tokdfa.json_schema.lower import SchemaLowering
+
+#: Places of a chain that are written at once.
+AT_ONCE = 16
+
+
+class ArrayLowering:
+    """Writes the code of array clauses."""
+
+    def __init__(self, lowering: SchemaLowering) -> None:
+        self.lowering, self.builder = lowering, lowering.builder
+
+    def lower(self, clause: ArrayClause) -> int:
+        """The place at which an array of a clause that some array meets is read, before RETURN."""
+        if clause.counts or clause.unique or clause.repeated:
+            return _StateLowering(self.lowering, clause).lower()
+        return _Chain(self.lowering, clause).lower()
+
+
+class _Chain:
+    """The code of one array by the number of its items alone."""
+
+    def __init__(self, lowering: SchemaLowering, clause: ArrayClause) -> None:
+        self.lowering, self.builder, self.clause = lowering, lowering.builder, clause
+        inhabited = lowering.expander.inhabited
+        self.most = clause.most
+        for k in range(min(len(clause.prefix) + 1, 1 << 30 if self.most is None else self.most)):
+            if not inhabited.state(clause.at(k)):
+                self.most = k
+                break
+        self._close = self.builder.read(lowering.punctuation("]"), RETURN_PLACE)
+        self._comma = lowering.punctuation(",")
+        self._places: dict[int, int] = {}
+        #: The first number of items from which on all are alike.
+        self.tail = max(len(clause.prefix), clause.least)
+        self._loop = -1
+
+    def lower(self) -> int:
+        """The place at which the array is read."""
+        builder, starts = self.builder, []
+        if self.most is None or self.most > 0:
+            starts.append(self.lowering.value(self.clause.at(0), self._after(1, AT_ONCE)))
+        if self.clause.least == 0:
+            starts.append(builder.read(self.lowering.punctuation("bare]"), RETURN_PLACE))
+        return builder.read(self.lowering.punctuation("["), builder.any_of(starts))
+
+    def _after(self, count: int, at_once: int) -> int:
+        """The place after so many items."""
+        if self.most is None and count > self.tail:
+            count = max(self.tail, 1)
+        found = self._places.get(count)
+        if found is not None:
+            return found
+        builder = self.builder
+        if self.most is None and count >= self.tail:
+            frame = builder.frame("more items")
+            self._places[count] = place = builder.call(frame, RETURN_PLACE)
+            builder.enter(frame, self._next(count, at_once))
+            return place
+        if at_once == 0:
+            place = builder.later(self._writer(count))
+        else:
+            place = self._next(count, at_once - 1)
+        self._places[count] = place
+        return place
+
+    def _next(self, count: int, at_once: int) -> int:
+        builder, places = self.builder, []
+        if self.most is None or count < self.most:
+            value = self.lowering.value(self.clause.at(count), self._after(count + 1, at_once))
+            places.append(builder.read(self._comma, value))
+        if count >= self.clause.least:
+            places.append(self._close)
+        return builder.any_of(places)
+
+    def _writer(self, count: int) -> Callable[[], int]:
+        def write() -> int:
+            place = self._next(count, AT_ONCE)
+            self.lowering.write_waiting()
+            return place
+
+        return write
+
+
+class _StateLowering:
+    """The code of one array whose items are counted by what they are, or have to differ."""
+
+    def __init__(self, lowering: SchemaLowering, clause: ArrayClause) -> None:
+        self.lowering, self.builder = lowering, lowering.builder
+        self.states = ArrayStates(lowering.expander, clause)
+        self._frames: dict[Items, int] = {}
+        self._close = self.builder.read(lowering.punctuation("]"), RETURN_PLACE)
+        self._comma = lowering.punctuation(",")
+
+    def lower(self) -> int:
+        """The place at which the array is read."""
+        builder, start = self.builder, self.states.start
+        starts = self._values(start)
+        if self.states.can_close(start):
+            starts.append(builder.read(self.lowering.punctuation("bare]"), RETURN_PLACE))
+        return builder.read(self.lowering.punctuation("["), builder.any_of(starts))
+
+    def _values(self, state: Items) -> list[int]:
+        return [self.lowering.value(value, self._after(following)) for value, following in self.states.moves(state)]
+
+    def _after(self, state: Items) -> int:
+        """The place after an item: its code is written when it is first reached."""
+        frame = self._frames.get(state)
+        if frame is None:
+            frame = self._frames[state] = self.builder.frame(f"items {tuple(state)}")
+            self.builder.enter(frame, self.builder.later(self._writer(state)))
+        return self.builder.call(frame, RETURN_PLACE)
+
+    def _writer(self, state: Items) -> Callable[[], int]:
+        def write() -> int:
+            values = self._values(state)
+            places = [self.builder.read(self._comma, self.builder.any_of(values))] if values else []
+            if self.states.can_close(state):
+                places.append(self._close)
+            self.lowering.write_waiting()
+            return self.builder.any_of(places)
+
+        return write

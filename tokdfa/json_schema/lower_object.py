@@ -1,0 +1,169 @@
+"""Lowering of objects: members in the order of the schema, then others; or, with counts and demands, by states.
+
+The plain case, declared names that may or must be there and others of one kind or none, is a chain: before each member
+one NAMES instruction with the window up to the next required name. After the last required name the object may close,
+and other names may begin; what follows them is a loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.json_schema.clauses import ANY_STRING
+from tokdfa.json_schema.object_states import START, Members, ObjectStates
+from tokdfa.json_schema.plans import plan_object
+from tokdfa.pushdown.form import RETURN_PLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tokdfa.json_schema.clauses import ObjectClause
+    from tokdfa.json_schema.lower import SchemaLowering
+    from tokdfa.json_schema.plans import ObjectPlan
+
+#: The place after a name that is refused.
+REFUSED = -1
+
+
+class ObjectLowering:
+    """Writes the code of object clauses."""
+
+    def __init__(self, lowering: SchemaLowering) -> None:
+        self.lowering, self.builder = lowering, lowering.builder
+
+    def lower(self, clause: ObjectClause) -> int:
+        """The place at which an object of a clause that some object meets is read, before RETURN."""
+        plan = plan_object(self.lowering.expander, clause)
+        assert plan is not None
+        is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands
+        if is_plain and not self.lowering.any_order:
+            return self._chain(plan)
+        return _StateLowering(self, clause, plan).lower()
+
+    def table(self, plan: ObjectPlan) -> int:
+        """The table of the names that a plan speaks of; those that cannot be there come last. -1 if there are none."""
+        names = plan.names + plan.excluded
+        return self.builder.name_table(names, self.lowering.escapes) if names else -1
+
+    def member(self, plan: ObjectPlan, table: int, low: int, targets: Sequence[int], kinds: Sequence[int]) -> int:
+        """The place of a member's name: declared ones from `low` on, and kinds, by the places that follow each.
+
+        `kinds`: for each kind of the plan the place after its name, or REFUSED; or empty.
+        """
+        builder = self.builder
+        places, other = [], -1
+        for kind, place in zip(plan.kinds, kinds, strict=False):
+            if place == REFUSED:
+                continue
+            text = self.lowering.read_string(kind.names, place)
+            if kind.names is ANY_STRING and table >= 0 and other < 0:
+                other = text
+            else:
+                places.append(text)
+        if table >= 0 and (other >= 0 or any(target != REFUSED for target in targets)):
+            for begin, run in _runs(targets):
+                places.append(builder.names(table, low + begin, low + begin + len(run) - 1, run, other))
+                other = -1
+            if other >= 0:
+                places.append(builder.names(table, 0, -1, (), other))
+        return builder.any_of(places)
+
+    def _chain(self, plan: ObjectPlan) -> int:
+        lowering, builder = self.lowering, self.builder
+        opens, closes = lowering.punctuation("{"), lowering.punctuation("}")
+        comma, colon = lowering.punctuation(","), lowering.punctuation(":")
+        count = len(plan.names)
+        close = builder.read(closes, RETURN_PLACE)
+        table = self.table(plan)
+        after, kinds, more = close, [], -1
+        if plan.kinds:
+            loop = builder.frame("more members")
+            after = builder.call(loop, RETURN_PLACE)
+            kinds = [builder.read(colon, lowering.value(kind.value, after)) for kind in plan.kinds]
+            more = self.member(plan, table, 0, (), kinds)
+            builder.enter(loop, builder.any_of([builder.read(comma, more), close]))
+        values: list[int] = []  # backwards: after the names from the last one to the present one
+        key, done, reach = more, True, count - 1
+        for k in range(count - 1, -1, -1):
+            values.insert(0, builder.read(colon, lowering.value(plan.states[k], after)))
+            if plan.required[k]:
+                done, reach = False, k
+            window = values[: reach - k + 1]
+            key = self.member(plan, table, k, window, kinds if done else ())
+            after = builder.read(comma, key)
+            if done:
+                after = builder.any_of([after, close])
+        starts = [key] if key >= 0 else []
+        if done:
+            starts.append(builder.read(lowering.punctuation("bare}"), RETURN_PLACE))
+        return builder.read(opens, builder.any_of(starts))
+
+
+def _runs(targets: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
+    """The stretches of targets without a refused one: where each begins, and its targets."""
+    if REFUSED not in targets:
+        return [(0, targets)] if targets else []
+    found, begin = [], 0
+    for k in range(len(targets) + 1):
+        if k == len(targets) or targets[k] == REFUSED:
+            if k > begin:
+                found.append((begin, targets[begin:k]))
+            begin = k + 1
+    return found
+
+
+class _StateLowering:
+    """The code of one object whose members are counted, demanded, or come in any order."""
+
+    def __init__(self, objects: ObjectLowering, clause: ObjectClause, plan: ObjectPlan) -> None:
+        self.objects, self.plan = objects, plan
+        self.lowering, self.builder = objects.lowering, objects.builder
+        self.states = ObjectStates(self.lowering.expander, clause, plan, self.lowering.any_order)
+        self.table = objects.table(plan)
+        self._frames: dict[Members, int] = {}
+        self._close = self.builder.read(self.lowering.punctuation("}"), RETURN_PLACE)
+        self._comma, self._colon = self.lowering.punctuation(","), self.lowering.punctuation(":")
+
+    def lower(self) -> int:
+        """The place at which the object is read."""
+        lowering, builder = self.lowering, self.builder
+        starts = self._names(START)
+        if self.states.can_close(START):
+            starts.append(builder.read(lowering.punctuation("bare}"), RETURN_PLACE))
+        return builder.read(lowering.punctuation("{"), builder.any_of(starts))
+
+    def _names(self, state: Members) -> list[int]:
+        """The place of the next member, if there can be one."""
+        lowering, builder, plan = self.lowering, self.builder, self.plan
+        declared: dict[int, list[int]] = {}
+        kinds: list[list[int]] = [[] for _ in plan.kinds]
+        for member, value, following in self.states.moves(state):
+            place = builder.read(self._colon, lowering.value(value, self._after(following)))
+            if member >= 0:
+                declared.setdefault(member, []).append(place)
+            else:
+                kinds[~member].append(place)
+        if not declared and not any(kinds):
+            return []
+        low, high = (min(declared), max(declared)) if declared else (0, -1)
+        targets = [builder.any_of(declared[k]) if k in declared else REFUSED for k in range(low, high + 1)]
+        others = [builder.any_of(places) if places else REFUSED for places in kinds]
+        return [self.objects.member(plan, self.table, low, targets, others)]
+
+    def _after(self, state: Members) -> int:
+        """The place after a member's value: its code is written when it is first reached."""
+        frame = self._frames.get(state)
+        if frame is None:
+            frame = self._frames[state] = self.builder.frame(f"members {tuple(state)}")
+            self.builder.enter(frame, self.builder.later(self._writer(state)))
+        return self.builder.call(frame, RETURN_PLACE)
+
+    def _writer(self, state: Members) -> Callable[[], int]:
+        def write() -> int:
+            places = [self.builder.read(self._comma, place) for place in self._names(state)]
+            if self.states.can_close(state):
+                places.append(self._close)
+            self.lowering.write_waiting()
+            return self.builder.any_of(places)
+
+        return write

@@ -1,0 +1,152 @@
+"""Objects as automata over their members: for counts of members, demands that some member meets, and any order.
+
+A state knows which declared names may still come, how many members there were (as far as the bounds care), and which
+demands are met. By ``order="schema"`` the names come in their order, so a position is enough, and other names follow
+the declared ones; by ``order="any"`` the names that have been are remembered, and anything may come at any time.
+
+Whether a member meets a demand is guessed: a move that claims it reads a value that does, one that does not reads any
+value. Moves into states that cannot come to an end are left out.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.clauses import State, both
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tokdfa.json_schema.clauses import ObjectClause
+    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.plans import ObjectPlan
+
+#: States looked at to see whether one comes to an end, at most.
+MAX_STATES = 50_000
+
+
+class Members(NamedTuple):
+    """A state: the next declared name (or, in any order, the bits of those that were), members, demands met (bits)."""
+
+    position: int
+    count: int
+    met: int
+
+
+class Move(NamedTuple):
+    """A member: the index of its declared name or ~index of its kind, the state of its value, what follows."""
+
+    member: int
+    value: State
+    following: Members
+
+
+START = Members(0, 0, 0)
+
+
+class ObjectStates:
+    """The automaton of one plan. `any_order`: names come in any order."""
+
+    def __init__(self, expander: Expander, clause: ObjectClause, plan: ObjectPlan, any_order: bool = False) -> None:
+        self.expander, self.demands, self.plan, self.any_order = expander, clause.demands, plan, any_order
+        if len(clause.demands) > 6:
+            place = expander.document.root.pointer
+            raise SchemaUnsupported("more than 6 demands on some member of one object", place, "not")
+        self.all_met = (1 << len(clause.demands)) - 1
+        self.all_required = sum(1 << k for k, needed in enumerate(plan.required) if needed)
+        #: Members are counted up to here.
+        self.cap = plan.least if plan.most is None else plan.most
+        self._alive: dict[Members, bool] = {}
+        #: Position -> the last index of the window that begins there: the next required name.
+        self.window: list[int] = [len(plan.names) - 1] * (len(plan.names) + 1)
+        for k in range(len(plan.names) - 1, -1, -1):
+            self.window[k] = k if plan.required[k] else self.window[k + 1]
+
+    def names_done(self, position: int) -> bool:
+        """Whether all required names have been."""
+        if self.any_order:
+            return position & self.all_required == self.all_required
+        names = self.plan.names
+        return position == len(names) or not self.plan.required[self.window[position]]
+
+    def can_close(self, state: Members) -> bool:
+        """Whether the object may end."""
+        return self.names_done(state.position) and state.count >= self.plan.least and state.met == self.all_met
+
+    def _all_moves(self, state: Members) -> Iterator[Move]:
+        """The moves from a state, dead ends among them."""
+        plan = self.plan
+        if plan.most is not None and state.count >= plan.most:
+            return
+        if self.any_order:
+            free = [k for k in range(len(plan.names)) if not state.position >> k & 1]
+        else:
+            free = list(range(state.position, self.window[state.position] + 1)) if plan.names else []
+        for k in free:
+            position = state.position | 1 << k if self.any_order else k + 1
+            yield from self._members(k, plan.states[k], plan.demands[k], position, state)
+        if self.any_order or self.names_done(state.position):
+            position = state.position if self.any_order else len(plan.names)
+            for k, kind in enumerate(plan.kinds):
+                yield from self._members(~k, kind.value, kind.demands, position, state)
+
+    def _members(
+        self, member: int, value: State, demands: tuple[int, ...], position: int, state: Members
+    ) -> Iterator[Move]:
+        """The moves by one member: one for each set of open demands that it claims to meet."""
+        count = min(state.count + 1, self.cap)
+        open_demands = [k for k in demands if not state.met >> k & 1]
+        for size in range(len(open_demands) + 1):
+            for claimed in combinations(open_demands, size):
+                claim, met = value, state.met
+                for k in claimed:
+                    claim, met = both(claim, self.demands[k].value), met | 1 << k
+                if not claimed or self.expander.inhabited.state(claim):
+                    yield Move(member, claim, Members(position, count, met))
+
+    def moves(self, state: Members) -> list[Move]:
+        """The moves from which the object can come to an end. Raises SchemaUnsupported."""
+        return [move for move in self._all_moves(state) if self.alive(move.following)]
+
+    def is_inhabited(self) -> bool:
+        """Whether the object can come to an end at all."""
+        return self.alive(START)
+
+    def alive(self, state: Members) -> bool:
+        """Whether a state can come to an end."""
+        known = self._alive.get(state)
+        if known is not None:
+            return known
+        # depth first; a state that is on the way counts as dead, and is looked at again by whoever is not on the way
+        todo: list[tuple[Members, Iterator[Move]]] = [(state, self._all_moves(state))]
+        on_way = {state}
+        while todo:
+            here, moves = todo[-1]
+            found = self.can_close(here)
+            if not found:
+                for move in moves:
+                    following = move.following
+                    if self._alive.get(following):
+                        found = True
+                        break
+                    if following not in on_way and following not in self._alive:
+                        on_way.add(following)
+                        todo.append((following, self._all_moves(following)))
+                        break
+                else:
+                    todo.pop()
+                    continue
+            if found:
+                # all that are on the way lead here
+                for above, _ in todo:
+                    self._alive[above] = True
+                break
+            if len(on_way) > MAX_STATES:
+                place = self.expander.document.root.pointer
+                raise SchemaUnsupported("too many ways to count members", place, "minProperties")
+        if state not in self._alive:
+            for dead in on_way:
+                self._alive.setdefault(dead, False)
+        return self._alive[state]

@@ -1,0 +1,191 @@
+"""Plans: what an object or array clause comes to, in the words of the lowering.
+
+An *object plan* lists the declared names in order, each with the state of its value, and the *kinds* of other names:
+each a set of strings with one state. With patterns there is a kind for each combination of patterns that a name can
+match. Declared names are excluded from all kinds. An *array plan* is the clause itself with what can never be removed.
+
+Names whose value can be nothing are left out; a required one makes the clause empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, NEVER, State, both
+from tokdfa.json_schema.string_set import StringSet
+
+if TYPE_CHECKING:
+    from tokdfa.json_schema.clauses import Demand, ObjectClause
+    from tokdfa.json_schema.expand import Expander
+
+#: Kinds of names of one object at most.
+MAX_KINDS = 64
+
+
+class Kind(NamedTuple):
+    """Names that are not declared: the set they are from, the state of the value, the demands a member can meet."""
+
+    names: StringSet
+    value: State
+    demands: tuple[int, ...]
+
+
+class ObjectPlan(NamedTuple):
+    """`names`, `states`: the declared names in order; `excluded`: declared names that cannot be there.
+
+    `required`: for each name; `demands`: for each name which demands its member may meet; `kinds`: of other names.
+    """
+
+    names: tuple[str, ...]
+    states: tuple[State, ...]
+    required: tuple[bool, ...]
+    demands: tuple[tuple[int, ...], ...]
+    excluded: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    least: int
+    most: int | None
+
+
+def value_state(expander: Expander, clause: ObjectClause, name: str) -> State:
+    """The state of the value under a name."""
+    found = EVERYTHING
+    for scope in clause.scopes:
+        known = scope.properties.get(name)
+        if known is not None:
+            found = both(found, known)
+        matched = known is not None
+        for pattern, state in scope.patterns:
+            if expander.matches(pattern, name):
+                found, matched = both(found, state), True
+        if not matched:
+            found = both(found, scope.additional)
+    if clause.names and not any(strings.holds(name) for strings in expander.shape(clause.names).strings):
+        return frozenset([NEVER])
+    return found
+
+
+def may_meet(expander: Expander, demand: Demand, name: str) -> bool:
+    """Whether a member of this name can meet a demand, as far as its name goes."""
+    if demand.pattern is not None and not expander.matches(demand.pattern, name):
+        return False
+    if demand.names and not any(strings.holds(name) for strings in expander.shape(demand.names).strings):
+        return False
+    scope = demand.scope
+    if scope is None:
+        return True
+    return name not in scope.properties and not any(expander.matches(pattern, name) for pattern, _ in scope.patterns)
+
+
+def declared_names(clause: ObjectClause) -> list[str]:
+    """The names that a clause speaks of, in order: properties as they stand, then what is only required."""
+    found: dict[str, None] = {}
+    for scope in clause.scopes:
+        found.update(dict.fromkeys(scope.properties))
+    found.update(dict.fromkeys(clause.required))
+    for demand in clause.demands:
+        if demand.scope is not None:
+            found.update(dict.fromkeys(demand.scope.properties))
+    return list(found)
+
+
+def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
+    """The plan of a clause, None if no object meets it."""
+    names, states, required, demands, excluded = [], [], [], [], []
+    needed = frozenset(clause.required)
+    inhabited = expander.inhabited
+    for name in declared_names(clause):
+        state = value_state(expander, clause, name)
+        if not inhabited.state(state):
+            if name in needed:
+                return None
+            excluded.append(name)
+            continue
+        names.append(name)
+        states.append(state)
+        required.append(name in needed)
+        demands.append(
+            tuple(
+                k
+                for k, demand in enumerate(clause.demands)
+                if may_meet(expander, demand, name) and inhabited.state(both(state, demand.value))
+            )
+        )
+    kinds = name_kinds(expander, clause, tuple(names) + tuple(excluded))
+    most = clause.most
+    if most is not None and most < sum(required):
+        return None
+    if clause.least > len(names) and not kinds:
+        return None
+    return ObjectPlan(
+        tuple(names), tuple(states), tuple(required), tuple(demands), tuple(excluded), kinds, clause.least, most
+    )
+
+
+def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ...]) -> tuple[Kind, ...]:
+    """The kinds of names that are not declared, without those whose value can be nothing."""
+    patterns: dict[str, None] = {}
+    for scope in clause.scopes:
+        patterns.update(dict.fromkeys(pattern for pattern, _ in scope.patterns))
+    for demand in clause.demands:
+        if demand.pattern is not None:
+            patterns[demand.pattern] = None
+        if demand.scope is not None:
+            patterns.update(dict.fromkeys(pattern for pattern, _ in demand.scope.patterns))
+    bases = expander.shape(clause.names).strings if clause.names else (ANY_STRING,)
+    #: (set of names, patterns matched)
+    found: list[tuple[StringSet, frozenset[str]]] = [(base, frozenset()) for base in bases]
+    if patterns or clause.names:
+        hidden = frozenset(declared)
+        found = [(base.intersect(StringSet(not_values=hidden)), matched) for base, matched in found]
+    for pattern in patterns:
+        split = []
+        for strings, matched in found:
+            with_it = strings.intersect(StringSet(patterns=(pattern,)))
+            without = strings.intersect(StringSet(not_patterns=(pattern,)))
+            if not expander.is_empty(with_it):
+                split.append((with_it, matched | {pattern}))
+            if not expander.is_empty(without):
+                split.append((without, matched))
+        found = split
+        if len(found) > MAX_KINDS:
+            node = expander.document.root
+            raise SchemaUnsupported(f"names match in more than {MAX_KINDS} ways", node.pointer, "patternProperties")
+    kinds = []
+    for strings, matched in found:
+        state = EVERYTHING
+        for scope in clause.scopes:
+            own = [value for pattern, value in scope.patterns if pattern in matched]
+            for value in own or [scope.additional]:
+                state = both(state, value)
+        if not expander.inhabited.state(state) or (strings is not ANY_STRING and expander.is_empty(strings)):
+            continue
+        for names, met in _split_by_demands(expander, clause, strings, matched, state):
+            kinds.append(Kind(names, state, met))
+    return tuple(kinds)
+
+
+def _split_by_demands(  # type: ignore[no-untyped-def]
+    expander: Expander, clause: ObjectClause, strings: StringSet, matched: frozenset[str], state: State
+):
+    """(names, demands that their members can meet) of one kind: a demand on the name itself divides it."""
+    parts: list[tuple[StringSet, tuple[int, ...]]] = [(strings, ())]
+    for k, demand in enumerate(clause.demands):
+        if demand.pattern is not None and demand.pattern not in matched:
+            continue
+        if demand.scope is not None and any(pattern in matched for pattern, _ in demand.scope.patterns):
+            continue
+        if not expander.inhabited.state(both(state, demand.value)):
+            continue
+        if not demand.names:
+            parts = [(names, (*met, k)) for names, met in parts]
+            continue
+        divided = []
+        for names, met in parts:
+            for allowed in expander.shape(demand.names).strings:
+                narrowed = names.intersect(allowed)
+                if not expander.is_empty(narrowed):
+                    divided.append((narrowed, (*met, k)))
+            divided.append((names, met))  # the rest; overlapping does no harm
+        parts = divided
+    return parts

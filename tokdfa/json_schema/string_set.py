@@ -1,0 +1,324 @@
+r"""Sets of strings: conjunctions of patterns, formats, lengths and listed values, and their automata over JSON text.
+
+Theory. Each demand is a regular language of decoded texts: a pattern is a search, a format a few patterns with a length
+(`tokdfa.json_schema.formats`), a length a repeat of any code point, listed values are a literal tree. A conjunction is
+an intersection, and what is forbidden a complement within all texts. Lowered to bodies of JSON strings
+(`tokdfa.json_schema.string_body`), where each code point has all its spellings, it is again regular, and equal decoded
+texts are treated alike.
+
+Negation. Where our language of a format is smaller than what the common checker accepts, ``not format`` takes the
+complement of a language that is larger; then a text may be neither in the format nor in its negation, but whatever is
+accepted is right under both readings. A format without such a language cannot be negated (UnsupportedConstraint).
+
+Cost. From a pattern to a lazy automaton: 0.1 to 0.3 ms; automata of up to `EXPLICIT_STATES` states are made explicit and
+minimal, for as much again. Intersections with lengths are avoided where a pattern implies them or can take them over
+(`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the pattern and a count, are made on
+demand only, so a bound of 1,000,000 costs what is read of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tokdfa.automata.minimize import minimize
+from tokdfa.errors import EmptyLanguageError, LimitExceeded
+from tokdfa.json_schema.formats import find_format, outside_of
+from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
+from tokdfa.json_schema.string_body import BODY, CLOSED_BODY, Escapes
+from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow
+from tokdfa.regex.char_sets import ALL
+from tokdfa.regex.expression import NOTHING, ExpressionStore
+from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.regex.lower import UTF8, Encoding, lower
+from tokdfa.regex.program import Program
+from tokdfa.regex.syntax_tree import NEVER, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.automata.dfa import Dfa
+
+#: An automaton of more states stays lazy; the states made in vain cost about 0.5 ms.
+EXPLICIT_STATES = 400
+#: The same for what is built once and shared: strings without a demand, and formats.
+SHARED_STATES = 4_000
+#: States that a proof of emptiness may make; about 20 us each.
+PROOF_STATES = 20_000
+#: How many scalar values there are.
+SCALAR_VALUES = 0x110000 - 0x800
+#: The automata of `holds` are shared and grow.
+_matching = threading.Lock()
+
+
+@dataclass(frozen=True)
+class StringSet:
+    """A conjunction of demands on a string; what is left out demands nothing. Immutable, hashable, cheap to make.
+
+    `patterns`, `not_patterns`: ECMA-262 (`tokdfa.json_schema.patterns`), each found (not found) somewhere in the text.
+    `formats`, `not_formats`: names of `tokdfa.json_schema.formats.FORMATS`. `min_length`, `max_length`: in code points.
+    `values`: the text is one of these; `not_values`: it is none of these. A pattern is first read when a question needs
+    it: every question may raise RegexSyntaxError, UnsupportedConstraint, UnknownNameError or LimitExceeded.
+    """
+
+    patterns: tuple[str, ...] = ()
+    not_patterns: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    not_formats: tuple[str, ...] = ()
+    min_length: int = 0
+    max_length: int | None = None
+    values: frozenset[str] | None = None
+    not_values: frozenset[str] = frozenset()
+
+    def intersect(self, other: StringSet) -> StringSet:
+        """What is in both sets. O(demands)."""
+        lengths = [length for length in (self.max_length, other.max_length) if length is not None]
+        values = other.values if self.values is None else self.values
+        if self.values is not None and other.values is not None:
+            values = self.values & other.values
+        return StringSet(
+            _merge(self.patterns, other.patterns),
+            _merge(self.not_patterns, other.not_patterns),
+            _merge(self.formats, other.formats),
+            _merge(self.not_formats, other.not_formats),
+            max(self.min_length, other.min_length),
+            min(lengths, default=None),
+            values,
+            self.not_values | other.not_values,
+        )
+
+    def complement(self) -> list[StringSet]:
+        """Sets whose union is every string that is not in this one (of negated formats see the module's docstring)."""
+        parts = [StringSet(not_patterns=(pattern,)) for pattern in self.patterns]
+        parts += [StringSet(patterns=(pattern,)) for pattern in self.not_patterns]
+        parts += [StringSet(not_formats=(name,)) for name in self.formats]
+        parts += [StringSet(formats=(name,)) for name in self.not_formats]
+        if self.min_length > 0:
+            parts.append(StringSet(max_length=self.min_length - 1))
+        if self.max_length is not None:
+            parts.append(StringSet(min_length=self.max_length + 1))
+        if self.values is not None:
+            parts.append(StringSet(not_values=self.values))
+        if self.not_values:
+            parts.append(StringSet(values=self.not_values))
+        return parts
+
+    def is_empty(self) -> bool:
+        """Whether no text is in the set. Exact; LimitExceeded if a proof would need more than `PROOF_STATES` states."""
+        return _is_empty(self)
+
+    def holds(self, text: str) -> bool:
+        """Whether a decoded text is in the set; one with a lone surrogate is in none. O(length) for each demand."""
+        if (self.values is not None and text not in self.values) or text in self.not_values:
+            return False
+        if len(text) < self.min_length or (self.max_length is not None and len(text) > self.max_length):
+            return False
+        try:
+            encoded = text.encode()
+        except UnicodeEncodeError:
+            return False
+        with _matching:
+            return all(_matcher(part).accepts(encoded) for part in self._parts())
+
+    def _parts(self) -> list[StringSet]:
+        """Every pattern and every format as a set of its own."""
+        parts = [StringSet(patterns=(pattern,)) for pattern in self.patterns]
+        parts += [StringSet(not_patterns=(pattern,)) for pattern in self.not_patterns]
+        parts += [StringSet(formats=(name,)) for name in self.formats]
+        parts += [StringSet(not_formats=(name,)) for name in self.not_formats]
+        return parts
+
+    @property
+    def key(self) -> bytes:
+        """16 bytes that sets of the same demands have in common, in whatever order these were given."""
+        listed = (
+            *(sorted(set(names)) for names in (self.patterns, self.not_patterns, self.formats, self.not_formats)),
+            (self.min_length, self.max_length),
+            None if self.values is None else sorted(self.values),
+            sorted(self.not_values),
+        )
+        return hashlib.blake2b(repr(listed).encode(errors="surrogatepass"), digest_size=16).digest()
+
+    @property
+    def simple(self) -> bool:
+        """Whether lengths are all that is demanded. (A pattern such as ``.*`` demands nothing.)"""
+        if self.values is not None or self.not_values or self.formats or self.not_formats or self.not_patterns:
+            return False
+        return all(finds_everywhere(parse_pattern(pattern)) for pattern in self.patterns)
+
+
+def string_expression(strings: StringSet, store: ExpressionStore, escapes: Escapes = "all") -> int:
+    """The expression of the JSON texts of `strings`, quotes included. It may denote nothing without being NOTHING."""
+    quote = store.literal(b'"')
+    body = _lower_set(strings, store, BODY[escapes])
+    if store.has_assertions(body):
+        return store.concat(quote, _lower_set(strings, store, CLOSED_BODY[escapes]))
+    return store.concat(quote, body, quote)
+
+
+def string_automaton(strings: StringSet, escapes: Escapes = "all") -> Dfa | LazyDfa:
+    """The automaton of the JSON texts of `strings`, quotes included: minimal if it is small, else lazy and fresh.
+
+    Raises EmptyLanguageError if there is no such text.
+    """
+    return strings_automaton((strings,), escapes)
+
+
+def strings_automaton(sets: Sequence[StringSet], escapes: Escapes = "all") -> Dfa | LazyDfa:
+    """The automaton of the JSON texts of any of `sets`, quotes included: minimal if it is small, else lazy and fresh.
+
+    What has no demand, or one format only, is built once and shared. Raises EmptyLanguageError if there is no text.
+    """
+    distinct = tuple(dict.fromkeys(sets))
+    if StringSet() in distinct:
+        distinct = (StringSet(),)
+    if len(distinct) == 1 and distinct[0] in (StringSet(), StringSet(formats=distinct[0].formats[:1])):
+        shared = _shared_automaton(distinct[0], escapes)
+        if shared is not None:
+            return shared
+        return _build(distinct, escapes, 0)
+    return _build(distinct, escapes, EXPLICIT_STATES)
+
+
+@lru_cache(maxsize=64)
+def _shared_automaton(strings: StringSet, escapes: Escapes) -> Dfa | None:
+    """The minimal automaton; None if it is too large."""
+    built = _build((strings,), escapes, SHARED_STATES)
+    return None if isinstance(built, LazyDfa) else built
+
+
+def _build(sets: tuple[StringSet, ...], escapes: Escapes, explicit_states: int) -> Dfa | LazyDfa:
+    store = ExpressionStore()
+    lazy = LazyDfa(store, store.union([string_expression(strings, store, escapes) for strings in sets]))
+    if lazy.is_empty:
+        raise EmptyLanguageError("no string meets these demands; nothing could be generated")
+    try:
+        return minimize(lazy.to_dfa(explicit_states))
+    except LimitExceeded as error:
+        if error.limit != "max_states":
+            raise
+        return lazy
+
+
+@dataclass
+class _Demands:
+    """What is demanded of a text: trees that it matches as a whole, trees found in it, trees not found; its length."""
+
+    whole: list[Node] = field(default_factory=list)
+    found: list[Node] = field(default_factory=list)
+    absent: list[Node] = field(default_factory=list)
+    low: int = 0
+    high: int | None = None
+    impossible: bool = False
+
+    def add(self, pattern: str) -> None:
+        node = parse_pattern(pattern)
+        body = anchored_body(node)
+        if body is not None:
+            self.whole.append(body)
+        elif not finds_everywhere(node):
+            self.found.append(node)
+
+    def forbid(self, pattern: str) -> None:
+        node = parse_pattern(pattern)
+        self.absent.append(node)
+        self.impossible |= finds_everywhere(node)
+
+    def settle_lengths(self) -> None:
+        """Drop the lengths that are implied, and let a pattern take them over where it can."""
+        for body in self.whole:
+            least, most = length_range(body)
+            self.impossible |= body == NEVER or (self.high is not None and self.high < least)
+            self.impossible |= most is not None and most < self.low
+        lows = [length_range(node)[0] for node in (*self.whole, *self.found)]
+        highs = [most for body in self.whole if (most := length_range(body)[1]) is not None]
+        if max(lows, default=0) >= self.low:
+            self.low = 0
+        if self.high is not None and min(highs, default=self.high + 1) <= self.high:
+            self.high = None
+        for index, body in enumerate(self.whole):
+            if self.low or self.high is not None:
+                narrowed = narrow(body, self.low, self.high)
+                if narrowed is not None:
+                    self.whole[index], self.low, self.high = narrowed, 0, None
+
+
+def _read_demands(strings: StringSet) -> _Demands:
+    """The demands of a set but for its values."""
+    demands = _Demands(low=strings.min_length, high=strings.max_length)
+    for pattern in dict.fromkeys(strings.patterns):
+        demands.add(pattern)
+    for name in dict.fromkeys(strings.formats):
+        form = find_format(name)
+        for pattern in form.patterns:
+            demands.add(pattern)
+        if form.max_length is not None:
+            demands.high = form.max_length if demands.high is None else min(demands.high, form.max_length)
+    for pattern in dict.fromkeys(strings.not_patterns):
+        demands.forbid(pattern)
+    for name in dict.fromkeys(strings.not_formats):
+        demands.forbid(outside_of(name))
+    demands.impossible |= demands.high is not None and demands.high < demands.low
+    demands.settle_lengths()
+    return demands
+
+
+def _lower_set(strings: StringSet, store: ExpressionStore, encoding: Encoding) -> int:
+    """The expression of a set in an encoding."""
+    if strings.values is not None:
+        return _literals(frozenset(filter(strings.holds, strings.values)), store, encoding)
+    demands = _read_demands(strings)
+    if demands.impossible:
+        return NOTHING
+    parts = [lower(body, store, encoding=encoding) for body in demands.whole]
+    parts += [lower(node, store, search=True, encoding=encoding) for node in demands.found]
+    if demands.low or demands.high is not None or not parts:
+        program = Program()
+        value = program.repeat(encoding.char_set(ALL, program), demands.low, demands.high)
+        store.run(program)
+        parts.append(store.concat(program.expression(value), store.literal(encoding.end)))
+    parts += [store.complement(lower(node, store, search=True, encoding=encoding)) for node in demands.absent]
+    if strings.not_values:
+        parts.append(store.complement(_literals(strings.not_values, store, encoding)))
+    return store.intersection(parts)
+
+
+def _literals(texts: frozenset[str], store: ExpressionStore, encoding: Encoding) -> int:
+    """The expression of listed texts; those with a lone surrogate are left out."""
+    encoded = [text.encode(errors="ignore") for text in texts if not any("\ud800" <= c <= "\udfff" for c in text)]
+    program = Program()
+    value = encoding.literals(encoded, program)
+    store.run(program)
+    return store.concat(program.expression(value), store.literal(encoding.end))
+
+
+@lru_cache(maxsize=512)
+def _matcher(part: StringSet) -> LazyDfa:
+    """The automaton of the decoded texts of a set, as UTF-8."""
+    store = ExpressionStore()
+    return LazyDfa(store, _lower_set(part, store, UTF8))
+
+
+@lru_cache(maxsize=4096)
+def _is_empty(strings: StringSet) -> bool:
+    if strings.values is not None:
+        return not any(map(strings.holds, strings.values))
+    demands = _read_demands(strings)
+    if demands.impossible:
+        return True
+    positive = [*demands.whole, *demands.found]
+    if not positive and not demands.absent and len(strings.not_values) < SCALAR_VALUES:
+        return demands.high == 0 and "" in strings.not_values
+    if len(positive) == 1 and not (demands.absent or strings.not_values or demands.low or demands.high is not None):
+        if not positive[0].assertions:
+            return positive[0] == NEVER
+    store = ExpressionStore()
+    return LazyDfa(store, _lower_set(strings, store, UTF8), PROOF_STATES).is_empty
+
+
+def _merge(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """Both without repeats, sorted."""
+    return tuple(sorted({*one, *other})) if other else one

@@ -1,0 +1,69 @@
+"""Values of `enum` and `const`: the shape that holds exactly some values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.json_schema.clauses import (
+    EVERYTHING,
+    FALSE,
+    NOTHING,
+    NULL,
+    TRUE,
+    ArrayClause,
+    ObjectClause,
+    Scope,
+    Shape,
+)
+from tokdfa.json_schema.document import Node, escape_key
+from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.string_set import StringSet
+
+if TYPE_CHECKING:
+    from tokdfa.json_schema.expand import Expander
+
+
+def shape_of_values(expander: Expander, node: Node, keyword: str, values: list[Any]) -> Shape:
+    """The shape that holds exactly these values. Numbers are equal by value, whatever their spelling."""
+    constants = 0
+    numbers: dict[int | Decimal, NumberSet] = {}
+    strings: list[str] = []
+    arrays: list[ArrayClause] = []
+    objects: list[ObjectClause] = []
+    for place, value in enumerate(values):
+        if isinstance(value, str):
+            strings.append(value)
+        elif value is None:
+            constants |= NULL
+        elif isinstance(value, bool):
+            constants |= TRUE if value else FALSE
+        elif isinstance(value, int | Decimal):
+            numbers[value] = NumberSet(low=value, high=value)
+        else:
+            where = escape_key(keyword) + (escape_key(place) if keyword == "enum" else "")
+            if isinstance(value, list):
+                arrays.append(_array_of(expander, node, where, value))
+            else:
+                objects.append(_object_of(expander, node, where, value))
+    return Shape(
+        constants,
+        tuple(numbers.values()),
+        (StringSet(values=frozenset(strings)),) if strings else (),
+        tuple(arrays),
+        tuple(objects),
+    )
+
+
+def _state_of(expander: Expander, node: Node, where: str, value: Any):  # type: ignore[no-untyped-def]
+    return expander.state(expander.synthesize(node, where, {"enum": [value]}))
+
+
+def _array_of(expander: Expander, node: Node, where: str, value: list[Any]) -> ArrayClause:
+    states = tuple(_state_of(expander, node, where + escape_key(k), item) for k, item in enumerate(value))
+    return ArrayClause(states, EVERYTHING, len(value), len(value))
+
+
+def _object_of(expander: Expander, node: Node, where: str, value: dict[str, Any]) -> ObjectClause:
+    states = {name: _state_of(expander, node, where + escape_key(name), item) for name, item in value.items()}
+    return ObjectClause((Scope(states, (), NOTHING),), tuple(value))
