@@ -196,3 +196,30 @@ def test_an_experiment_from_yaml_to_report(tokdfa, tmp_path: Path) -> None:  # t
     status, _ = tokdfa("report", str(tmp_path / "results"))
     assert status == 0
     assert (folder / "report" / "report.html").exists()
+
+
+BENCH = """
+name: bench
+kind: maskbench
+tokenizers: [bytes]
+settings: {chunk: 1, engines: [{backend: pushdown_trie}]}
+"""
+
+
+def test_settings_may_be_given_beside_the_file(tokdfa, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "e.yaml").write_text(BENCH)
+    (tmp_path / "data").mkdir()
+    for number in range(5):
+        (tmp_path / "data" / f"{number}.json").write_text('{"schema": true, "tests": []}')
+    command = ("run", str(tmp_path / "e.yaml"), "--dry-run", "--set", f"data={tmp_path}/data")
+    assert "5 items in 5 groups" in tokdfa(*command)[1]
+    assert "2 items in 2 groups" in tokdfa(*command, "--set", "names=['1', '4']")[1]
+    assert "3 items in 3 groups" in tokdfa(*command, "--set", "max_cases=5", "--set", "chunk=2")[1]
+    for given, said in (
+        (("--set", "data"), "a setting is given as NAME=VALUE"),
+        (("--set", "names=[1"), "the value is not YAML"),
+        (("--set", "max_cases=some"), "settings.max_cases: input should be a valid integer"),
+    ):
+        status, text = tokdfa(*command, *given)
+        assert status == 1
+        assert said in text

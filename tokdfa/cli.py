@@ -56,12 +56,16 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what an earlier run has measured.")] = False,
     report: Annotated[bool, typer.Option(help="Write tables, plots and the HTML page at the end.")] = True,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the experiment as NAME=VALUE (YAML), such as data=DIR; repeat."),
+    ] = None,
 ) -> None:
     """Run an experiment; an interrupted one goes on where it stopped."""
     from tokdfa.runs.config import load_config
     from tokdfa.runs.expand import describe
 
-    config = load_config(file)
+    config = load_config(file, _parse_settings(settings or []))
     plan = describe(config, folder)
     console.print(f"[bold]{config.name}[/]: {_plain(config.question)}", highlight=False)
     console.print(_plain(str(plan)), highlight=False)
@@ -78,6 +82,24 @@ def run(
         _report(summary.folder)
     if summary.interrupted:
         raise typer.Exit(130)
+
+
+def _parse_settings(given: list[str]) -> dict[str, Any]:
+    """``["data=DIR", "max_cases=5"]`` as names and values."""
+    import yaml
+
+    settings: dict[str, Any] = {}
+    for entry in given:
+        name, sign, text = entry.partition("=")
+        if not sign or not name:
+            raise OptionError(f"--set {entry!r}: a setting is given as NAME=VALUE")
+        try:
+            settings[name] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise OptionError(
+                f"--set {entry!r}: the value is not YAML; quote it within the quotes of the shell"
+            ) from None
+    return settings
 
 
 @app.command()
@@ -113,6 +135,9 @@ def show_mask(
     grammar: Annotated[
         Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
     ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", "-s", help="The constraint: a file that holds a JSON schema.")
+    ] = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
     backend: Annotated[
         str | None,
@@ -130,9 +155,9 @@ def show_mask(
     from tokdfa.backends.registry import create_backend
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    constraint = _constraint(regex, search, choice, grammar)
+    constraint = _constraint(regex, search, choice, grammar, schema)
     if backend is None:
-        backend = "token_index" if grammar is None else "earley_trie"
+        backend = {"grammar": "earley_trie", "json_schema": "pushdown_trie"}.get(constraint.kind, "token_index")
     _ensure_warm()
     loaded = load_tokenizer(tokenizer)
     settings = _parse_options(backend, option or [])
@@ -143,15 +168,22 @@ def show_mask(
     _print_mask(matcher, loaded, samples)
 
 
-def _constraint(regex: str | None, search: bool, choices: list[str] | None, grammar: Path | None) -> Constraint:
+def _constraint(
+    regex: str | None, search: bool, choices: list[str] | None, grammar: Path | None, schema: Path | None
+) -> Constraint:
     """The one constraint that the arguments give."""
-    from tokdfa.constraint import Choice, Grammar, Regex
+    from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 
-    if (regex is not None) + bool(choices) + (grammar is not None) != 1:
-        raise OptionError("give one constraint: --regex PATTERN, --choice TEXT once or more, or --grammar FILE")
-    if grammar is not None:
+    if (regex is not None) + bool(choices) + (grammar is not None) + (schema is not None) != 1:
+        raise OptionError(
+            "give one constraint: --regex PATTERN, --choice TEXT once or more, --grammar FILE, or --schema FILE"
+        )
+    if grammar is not None or schema is not None:
         from tokdfa.runs.yaml_source import read_text
 
+        if schema is not None:
+            return JsonSchema(read_text(schema), label=schema.stem)
+        assert grammar is not None
         return Grammar(read_text(grammar), label=grammar.stem)
     return Regex(regex, search=search) if regex is not None else Choice(choices or [])
 
@@ -210,17 +242,27 @@ def show_form(
     grammar: Annotated[
         Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
     ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", "-s", help="The constraint: a file that holds a JSON schema.")
+    ] = None,
     search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
     lexer: Annotated[
         str, typer.Option("--lexer", help="For a grammar: longest, or any way to cut the text.")
     ] = "longest",
 ) -> None:
     """Print the program that `pushdown_trie` makes of a constraint."""
+    from tokdfa.constraint import JsonSchema
     from tokdfa.pushdown.lower import lower_constraint_to_form
 
     if lexer not in ("longest", "any"):
         raise OptionError(f"--lexer is longest or any, not {lexer!r}")
-    form = lower_constraint_to_form(_constraint(regex, search, choice, grammar), longest=lexer == "longest")
+    constraint = _constraint(regex, search, choice, grammar, schema)
+    if isinstance(constraint, JsonSchema):
+        from tokdfa.json_schema.lower import lower_schema
+
+        form, _ = lower_schema(constraint)
+    else:
+        form = lower_constraint_to_form(constraint, longest=lexer == "longest")
     console.print(_plain(str(form)), highlight=False, soft_wrap=True)
 
 

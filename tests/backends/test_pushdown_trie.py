@@ -798,10 +798,10 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
     divide = made.divide
     calls = Counter()
 
-    def counted(place, state, transitions):
+    def counted(place, state, transitions, flags):
         calls["divide"] += 1
         assert calls["divide"] < 200, "it goes round in circles"
-        return divide(place, state, transitions)
+        return divide(place, state, transitions, flags)
 
     monkeypatch.setattr(made, "divide", counted)
     assert mask_of(fast) == mask_of(slow)

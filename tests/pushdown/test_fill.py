@@ -188,10 +188,10 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
     makes = machine.pool.partitions.divide
     calls = Counter()
 
-    def divide(place, state, transitions):
+    def divide(place, state, transitions, flags):
         calls["divide"] += 1
         assert calls["divide"] < 1000, "it goes round in circles"
-        return makes(place, state, transitions)
+        return makes(place, state, transitions, flags)
 
     monkeypatch.setattr(machine.pool.partitions, "divide", divide)
     check_walk(machine, part, 0, 3)

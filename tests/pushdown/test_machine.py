@@ -28,6 +28,7 @@ from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.grammar.machine import Machine as OtherMachine
 from tokdfa.pushdown import machine as module
+from tokdfa.pushdown import program
 from tokdfa.pushdown.machine import MachineFull
 from tokdfa.regex.expression import ExpressionStore
 
@@ -296,7 +297,7 @@ def test_too_many_items(lexer):
 
 
 def test_too_many_instructions(monkeypatch):
-    monkeypatch.setattr(module, "MAX_PLACES", 10)
+    monkeypatch.setattr(program, "MAX_PLACES", 10)
     with pytest.raises(LimitExceeded, match="instructions; at most 10 fit"):
         machine_of('start: "a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k"\n')
 

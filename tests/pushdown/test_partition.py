@@ -197,7 +197,8 @@ def test_states_that_are_alike_share_partitions():
     vocab = Vocabulary([b"a", b"ab", b"abc", b'"', b'b"', b""], end_tokens=[5])
     states = Pool(vocab)
     strings = [target(states, start_of(states, pattern), b'"') for pattern in ('"[^"]*"', 'x?"[^"]*"', '"[^"]*"+')]
-    counters = [start_of(states, f"[abc]{{0,{count}}}") for count in (2, 3, 4, 50)]
+    # one more byte than the longest token has: whether the text is complete after it counts, too
+    counters = [start_of(states, f"[abc]{{0,{count}}}") for count in (2, 4, 5, 50)]
     lazy = states.start_of(dataclasses.replace(lower_regular(Regex("[abc]{0,50}c")).texts[0], lazy=True))
     for state in (*strings, *counters, lazy):
         check_partition(states, vocab, state)

@@ -107,9 +107,10 @@ def test_equal_texts_are_made_once():
 def test_linking_puts_states_for_texts():
     states = Pool(BYTES)
     first = machine_of('start: "a" start | "b"\n').form
-    code, is_spelled = states.link(first)
+    program = states.link(first)
+    code = program.code
     reads = first.code[:, OPERATION] == TEXT
-    assert is_spelled
+    assert program.is_spelled
     assert sorted(code[reads, 1].tolist()) == sorted(states.start_of(text) for text in first.texts)
     assert (code[~reads] == first.code[~reads]).all()
     assert first.code[reads, 1].max() < len(first.texts), "the form itself is left alone"
@@ -118,15 +119,15 @@ def test_linking_puts_states_for_texts():
 def test_what_the_vocabulary_spells():
     some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
     for pattern, spelled in (("a|c", True), ("(a|b)*c", True), ("ab", False), ("a|b", True), ("cab?", True)):
-        assert Pool(some).link(lower_regular(Regex(pattern)))[1] == spelled, pattern
-        assert Pool(BYTES).link(lower_regular(Regex(pattern)))[1]
+        assert Pool(some).link(lower_regular(Regex(pattern))).is_spelled == spelled, pattern
+        assert Pool(BYTES).link(lower_regular(Regex(pattern))).is_spelled
 
 
 def test_lazy_automata_are_spelled_only_if_every_byte_is(monkeypatch):
     monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
     some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
-    assert Pool(some).link(lower_regular(Regex("[ac]*")))[1]
-    assert not Pool(some).link(lower_regular(Regex("[abc]*")))[1]
+    assert Pool(some).link(lower_regular(Regex("[ac]*"))).is_spelled
+    assert not Pool(some).link(lower_regular(Regex("[abc]*"))).is_spelled
 
 
 def test_rows_of_lazy_automata_are_made_when_they_are_read():

@@ -10,6 +10,8 @@ import regex
 import yaml
 
 from tests.vocabulary.tokenizer_files import needs_smollm2
+from tokdfa.bench.schema_corpus import read_cases
+from tokdfa.errors import ConfigError
 from tokdfa.regex.parse import parse
 from tokdfa.runs.config import load_config
 from tokdfa.runs.expand import expand
@@ -37,11 +39,21 @@ def texts():
 def test_every_question_has_its_file():
     assert NAMES == [
         "batch", "canonicity", "cost_vs_skew", "earley_ablation", "grammar_speed", "improper_mass", "intoxication",
-        "literal_muting", "proper_scaling", "proper_table2", "pushdown_ablation", "quickstart", "regex_speed",
+        "json_schema", "literal_muting", "maskbench", "proper_scaling", "proper_table2", "pushdown_ablation",
+        "quickstart", "regex_speed",
         "regex_states", "saved_calls", "saved_calls_lm", "scaling", "seen_masks", "skew_choices", "skew_regex",
         "skew_theodore", "slices", "smoke",
         "tokens_dfa_ablation", "trie_walk", "vegas",
     ]  # fmt: skip
+
+
+def given(name, folder):
+    """The settings that an experiment leaves to the command line: for MaskBench a folder of 600 cases."""
+    if name != "maskbench":
+        return {}
+    for number in range(600):
+        (folder / f"case{number:03}.json").write_text('{"schema": true, "tests": []}')
+    return {"data": str(folder)}
 
 
 def loadable(name):
@@ -51,14 +63,24 @@ def loadable(name):
 
 
 @pytest.mark.parametrize("name", [loadable(name) for name in NAMES])
-def test_experiments_load_and_readme_counts_their_items(name):
-    config = load_config(EXPERIMENTS / f"{name}.yaml")
+def test_experiments_load_and_readme_counts_their_items(name, tmp_path):
+    config = load_config(EXPERIMENTS / f"{name}.yaml", given(name, tmp_path))
     assert config.name == name
     assert config.question.endswith("?")
     readme = (EXPERIMENTS / "README.md").read_text()
     row = re.search(rf"^\| `{name}\.yaml` \| .* \| (\d+) \|", readme, flags=re.MULTILINE)
     assert row, "the README has no row for it"
     assert len(expand(config)) == int(row.group(1))
+
+
+def test_the_benchmark_says_that_it_needs_data():
+    with pytest.raises(ConfigError, match=r"maskbench needs a folder of cases.*--set data=DIR"):
+        load_config(EXPERIMENTS / "maskbench.yaml")
+
+
+def test_our_schemas_are_as_many_as_the_readme_says():
+    said = re.findall(r"(\d+) JSON schemas of our own", (EXPERIMENTS / "README.md").read_text())
+    assert set(map(int, said)) == {len(read_cases(EXPERIMENTS / "inputs" / "schemas"))}
 
 
 def test_the_example_in_the_readme_is_an_experiment(tmp_path):

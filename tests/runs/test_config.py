@@ -188,7 +188,7 @@ ERRORS = [
     ("name: demo", "name: demo\nlimits: {second: 3}", "limits.second", "did you mean 'seconds'?"),
     ("name: demo", "name: demo\nlimits: {seconds: 0}", "limits.seconds", "greater than 0"),
     ("name: demo", "name: demo\nlimits: 60", "limits", "valid dictionary"),
-    ("name: demo", "name: demo\nkind: backend", "kind", "did you mean 'backends' or 'batch'?"),
+    ("name: demo", "name: demo\nkind: backend", "kind", "did you mean 'backends' or"),
     ("name: demo", "name: demo\nsettings: {a: 1}", "settings", "settings are for special kinds of"),
     ("name: demo", "name: demo\nmeasures: [masks]", "measures[0]", "did you mean 'mask' or"),
     ("name: demo", "name: demo\nmeasures: []", "measures", "nothing to measure"),

@@ -100,7 +100,8 @@ class Backend(ABC):
 
     Class attributes: `summary` (one line), `kinds` (constraint kinds it can take), `packages` (pip packages it needs
     beyond tokdfa's own), `known_differences` (names of laws or token-language differences it is declared to have,
-    each with its reason; `tokdfa.backends.contract` tests them as such).
+    each with its reason; `tokdfa.backends.contract` tests them as such), `own_readings` (kinds of which it has a
+    reading of its own, so that its language, and with it its masks, may differ from ours).
     """
 
     name: ClassVar[str]
@@ -109,6 +110,7 @@ class Backend(ABC):
     options: ClassVar[tuple[Option, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()
     known_differences: ClassVar[Mapping[str, str]] = {}
+    own_readings: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         self.vocab = vocab

@@ -93,6 +93,17 @@ class RowMasks:
             self.wide[row] = known[-1]
             self.nbytes += out.nbytes
 
+    def share(self, row: int, other: int) -> None:
+        """Keep the mask of `row`, if it is kept, for a row that has the same."""
+        with self.lock:
+            tokens, mask = self.narrow.get(row), self.wide.get(row)
+            if tokens is not None:
+                self.narrow[other] = tokens
+                self.nbytes += 100
+            elif mask is not None:
+                self.wide[other] = mask
+                self.nbytes += 100
+
     def _clear(self) -> None:
         for kept in (self.narrow, self.wide, self._same, self._slab_place):
             kept.clear()

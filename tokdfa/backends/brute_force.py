@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa import mask as masks
+from tokdfa.automata.algebra import trim
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.token_automata.liveness import cannot_spell
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class BruteForce(Backend):
 
     name: ClassVar[str] = "brute_force"
     summary: ClassVar[str] = "every token byte by byte from every state, in plain Python (the oracle)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option(
             "liveness",
@@ -68,8 +69,7 @@ class BruteForceConstraint(CompiledConstraint):
 
     def __init__(self, backend: BruteForce, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        with self.phases.measure("automaton"):
-            dfa = compile_dfa(constraint, max_states=backend.settings["max_states"], minimal=False)
+        dfa = trim(explicit_automaton(constraint, backend.settings["max_states"], self.phases))
         self._start: int = dfa.start
         self._table: list[list[int]] = dfa.byte_table().tolist()
         self._accepting: list[bool] = dfa.accepting.tolist()

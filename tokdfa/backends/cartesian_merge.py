@@ -28,8 +28,9 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
-from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
+from tokdfa.regex.compile import MAX_STATES
 from tokdfa.token_automata.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.marked_product import marked_product, marked_product_from, piece_automaton
@@ -61,7 +62,7 @@ class CartesianMerge(Backend):
 
     name: ClassVar[str] = "cartesian_merge"
     summary: ClassVar[str] = "only proper tokenizations: automata of text and of merges side by side (CartesianMerge)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("relevance", str, "fixpoint", "how dead ends are found", choices=("fixpoint", "pairs")),
         Option("lazy", bool, True, "settle states when a mask first needs them"),
@@ -101,10 +102,7 @@ class CartesianMerge(Backend):
         with phases.measure("tokenizer"):
             canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
             canonicity.prepare()
-        with phases.measure("parse"):
-            automaton = compile_lazy(constraint)
-        with phases.measure("automaton"):
-            dfa = explicit_dfa(automaton, constraint, self.settings["max_states"])
+        dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
         with phases.measure("minimize"):
             part = spellable_part(dfa, tokenizer, canonicity, self.settings["max_states"])
             if not part.state_count:

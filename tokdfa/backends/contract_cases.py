@@ -251,7 +251,56 @@ def _grammar_cases() -> list[Case]:
         Case("no more c than a on small", SMALL, counted, (b"b", b"cbaaa", b"ccbaa"), _has_enough_a),
         Case("words and a keyword on small", SMALL, words, (b"ab(", b"ab-", b"abc-b-", b"ab(c-ab("), _is_words),
         Case("JSON object on complete", COMPLETE, schema, (b'{"a": 0}', b'{"a": -12}'), _is_object_with_integer),
+        *_schema_cases(),
     ]
+
+
+def _schema_cases() -> list[Case]:
+    """Schemas that every reader of JSON Schema can take, with texts in the layout of `json.dumps`."""
+    strings = JsonSchema({"type": "string"}, label="JSON string schema")
+    names = ["a", "ab", "b c"]
+    lists = JsonSchema(
+        {"type": "array", "items": {"enum": names}, "minItems": 1, "maxItems": 2}, label="JSON list of names"
+    )
+    parts = {"n": {"type": "number"}, "s": {"type": "string"}}
+    objects = JsonSchema(
+        {"type": "object", "properties": parts, "required": ["n"], "additionalProperties": False},
+        label="JSON object of two",
+    )
+
+    def is_list(value: object) -> bool:
+        return isinstance(value, list) and 1 <= len(value) <= 2 and all(item in names for item in value)
+
+    def is_object(value: object) -> bool:
+        return (
+            isinstance(value, dict)
+            and "n" in value
+            and value.keys() <= parts.keys()
+            and type(value["n"]) in (int, float)
+            and type(value.get("s", "")) is str
+        )
+
+    tried: list[tuple[JsonSchema, tuple[str, ...], Callable[[object], bool]]] = [
+        (strings, ('""', '"ab"', '"é1 \\\\"'), lambda value: isinstance(value, str)),
+        (lists, ('["a"]', '["ab", "b c"]'), is_list),
+        (objects, ('{"n": 0}', '{"n": -1.5, "s": "é k"}'), is_object),
+    ]
+    return [
+        Case(f"{schema.name} on complete", COMPLETE, schema, tuple(map(str.encode, texts)), _in_json(holds))
+        for schema, texts, holds in tried
+    ]
+
+
+def _in_json(holds: Callable[[object], bool]) -> Callable[[bytes], bool]:
+    """Membership of a text that Python reads as JSON in UTF-8, and whose value is as it should be."""
+
+    def member(text: bytes) -> bool:
+        try:
+            return holds(json.loads(text.decode()))
+        except ValueError:
+            return False
+
+    return member
 
 
 def _is_sum(text: bytes) -> bool:
@@ -298,7 +347,10 @@ def _is_object_with_integer(text: bytes) -> bool:
         value = json.loads(text)
     except ValueError:
         return False
-    return isinstance(value, dict) and list(value) == ["a"] and type(value["a"]) is int
+    if not isinstance(value, dict) or list(value) != ["a"]:
+        return False
+    number = value["a"]  # 1.0 and 1e2 are integers, too
+    return type(number) is int or (type(number) is float and number.is_integer())
 
 
 def real_cases(tokenizers: Iterable[str]) -> list[Case]:

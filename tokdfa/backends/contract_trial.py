@@ -79,8 +79,12 @@ class Trial:
         return oracle.compile(self.case.constraint)
 
     def brute_force(self, liveness: str) -> BruteForceConstraint | None:
-        """The brute force with the given option on this case, if it can take it and is not what is on trial."""
-        if type(self.backend) is BruteForce or self.case.constraint.kind not in BruteForce.kinds:
+        """The brute force with the given option on this case, if it can take it and is not what is on trial.
+
+        None too for a kind of which the backend has a reading of its own.
+        """
+        kind = self.case.constraint.kind
+        if type(self.backend) is BruteForce or kind not in BruteForce.kinds or kind in self.backend.own_readings:
             return None
         return _brute_force(self.vocab, self.case.constraint, liveness)
 

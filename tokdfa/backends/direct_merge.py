@@ -25,6 +25,7 @@ import numpy as np
 
 from tokdfa.automata.graph import token_automaton_to_networkx
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.token_automata.context import read_context, refuse_isolated, since_last_cut
@@ -62,7 +63,7 @@ class DirectMerge(Backend):
 
     name: ClassVar[str] = "direct_merge"
     summary: ClassVar[str] = "explicit DFA of the proper tokenizations, by merging all texts at once (DirectMerge)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("minimal", bool, True, "minimise the DFA over bytes before merging and the one over tokens after it"),
         Option("max_states", int, MAX_STATES, "limit on states, at every step", minimum=1),
@@ -86,7 +87,6 @@ class DirectMerge(Backend):
         from tokdfa.automata.algebra import minimize, trim
         from tokdfa.bpe.piece_borders import load_marked_dfa
         from tokdfa.bpe.rules_cache import load_canonicity
-        from tokdfa.regex.compile import compile_lazy, explicit_dfa
 
         phases = Phases()
         tokenizer = self.vocab.tokenizer
@@ -98,10 +98,8 @@ class DirectMerge(Backend):
                 merge: Merge = partial(merger.merge, library=load_library(tokenizer))
             else:
                 merge = partial(merge_rows, stages=tokenizer.keep("merge_stages", lambda: MergeStages(canonicity)))
-        with phases.measure("parse"):
-            automaton = compile_lazy(constraint)
-        with phases.measure("automaton"):
-            dfa = explicit_dfa(automaton, constraint, self.settings["max_states"])
+        dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
+        with phases.measure("minimize"):
             dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
         return ProperIndex(self, constraint, dfa, canonicity, marked, merge, phases)
 

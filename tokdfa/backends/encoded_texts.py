@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, StateMatcher, Support
+from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.errors import TokdfaError, UnsupportedConstraint
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class EncodedTexts(Backend):
 
     name: ClassVar[str] = "encoded_texts"
     summary: ClassVar[str] = "the encodings of all texts, listed: finite constraints (the oracle of proper sequences)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("max_texts", int, 20_000, "limit on the texts of the constraint", minimum=1),
         Option("max_states", int, 100_000, "limit on DFA states", minimum=1),
@@ -60,10 +61,10 @@ class EncodedTexts(Backend):
         return answer
 
     def _list_texts(self, constraint: Constraint) -> list[bytes]:
+        from tokdfa.automata.algebra import trim
         from tokdfa.automata.words import words
-        from tokdfa.regex.compile import compile_dfa
 
-        dfa = compile_dfa(constraint, max_states=self.settings["max_states"], minimal=False)
+        dfa = trim(explicit_automaton(constraint, self.settings["max_states"], Phases()))
         return words(dfa, self.settings["max_texts"] + 1)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:

@@ -18,7 +18,7 @@ from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.errors import LimitExceeded, TokdfaError
 from tokdfa.pushdown.arrays import M_NODES, M_ROWS
 from tokdfa.pushdown.machine import MachineFull
-from tokdfa.pushdown.steps import run_known_kernel
+from tokdfa.pushdown.steps import run_kernel, run_known_kernel
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class PushdownMatcher(StateMatcher[int]):
             if packed is not None:
                 np.copyto(out, packed)
                 return
+            state = self.state
+            if self._simple and state is not self._FINISHED and self._compiled.fill_alike(self._epoch, state, out):
+                return
         self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
 
     def _fits(self, out: Mask) -> bool:
@@ -80,6 +83,8 @@ class PushdownMatcher(StateMatcher[int]):
         state = self.state
         if self._simple and state is not self._FINISHED and 0 <= token < self._size:
             known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
+            if known == UNKNOWN:
+                known = self._step_new(state, token)
             if known >= 0:
                 self._history.append(state)
                 self._tokens.append(token)
@@ -87,6 +92,16 @@ class PushdownMatcher(StateMatcher[int]):
                 return
         self._retry(lambda: super(PushdownMatcher, self).advance(token))
         self._tokens.append(token)
+
+    def _step_new(self, state: int, token: int) -> int:
+        """The row after a token whose transitions are not all known; UNKNOWN if something is lacking for that."""
+        begin, end = self._offsets[token : token + 2].tolist()
+        if begin == end:
+            return UNKNOWN
+        machine = self._machine
+        with self._compiled.lock:
+            found = int(run_kernel(state, self._data, begin, end, machine.arrays, machine.pool.arrays))
+        return found if found > -10 else UNKNOWN
 
     def allows(self, token: int) -> bool:
         return self._retry(lambda: super(PushdownMatcher, self).allows(token))

@@ -47,7 +47,7 @@ from tokdfa.backends.pushdown_matcher import PushdownMatcher, fill_masks
 from tokdfa.backends.text_situations import PushdownTexts
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
-from tokdfa.pushdown.machine import Machine
+from tokdfa.pushdown.machine import Machine, MachineFull
 from tokdfa.pushdown.pool import Pool, pool_of
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Matcher, Support
     from tokdfa.constraint import Constraint
+    from tokdfa.json_schema.document import Dropped
     from tokdfa.mask import Mask
     from tokdfa.pushdown.form import Form
     from tokdfa.token_automata.proper_states import ProperStates
@@ -69,7 +70,7 @@ class PushdownTrie(Backend):
 
     name: ClassVar[str] = "pushdown_trie"
     summary: ClassVar[str] = "lazily determinised pushdown automaton over bytes, with partitions (ours)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
         Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
@@ -97,11 +98,16 @@ class PushdownTrie(Backend):
         return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
-        from tokdfa.constraint import Grammar
+        from tokdfa.constraint import Grammar, JsonSchema
         from tokdfa.pushdown.lower import lower_grammar, lower_regular
 
-        phases = Phases()
-        if isinstance(constraint, Grammar):
+        phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
+        if isinstance(constraint, JsonSchema):
+            from tokdfa.json_schema.lower import lower_schema
+
+            with phases.measure("lower"):
+                form, dropped = lower_schema(constraint)
+        elif isinstance(constraint, Grammar):
             from tokdfa.grammar.lark_reader import read_lark
 
             with phases.measure("parse"):
@@ -112,9 +118,10 @@ class PushdownTrie(Backend):
             with phases.measure("lower"):
                 form = lower_regular(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases)
+        compiled.dropped = dropped
         if not self.settings["proper"]:
             return compiled
-        regular = not isinstance(constraint, Grammar)
+        regular = not isinstance(constraint, Grammar | JsonSchema)
         with phases.measure("proper"):
             proper = CartesianMerge(self.vocab).compile(constraint) if regular else proper_texts(self.vocab)
         return ProperPushdown(compiled, proper, 0 if regular else self.settings["lookahead"])
@@ -127,7 +134,9 @@ class Epoch:
         self.machine = machine
         vocab = compiled.vocab
         self.masks = RowMasks(compiled.mask_limit, masks.mask_words(vocab.size), vocab.end_tokens)
-        self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
+        # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
+        if not compiled.complete:
+            self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
 
 
 class CompiledPushdown(CompiledConstraint):
@@ -137,18 +146,21 @@ class CompiledPushdown(CompiledConstraint):
         self, constraint: Constraint, vocab: Vocabulary, form: Form, settings: dict[str, Any], phases: Phases
     ) -> None:
         super().__init__(constraint, vocab, PushdownTrie.name)
-        self.form, self.settings, self.phases = form, settings, phases
+        self.settings, self.phases = settings, phases
+        #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
+        self.dropped: tuple[Dropped, ...] = ()
         self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
         self.keeps_masks: bool = settings["memo"]
         self.pool = pool_of(vocab, settings["disk"]) if settings["shared"] else Pool(vocab)
         self.lock = self.pool.lock
         with phases.measure("tables"):
             with self.lock:
-                self._linked = self.pool.link(form, anew=not settings["shared_automata"])
+                self.program = self.pool.link(form, anew=not settings["shared_automata"])
             self.filler = self.pool.filler(settings["partition"], settings["subtrees"])
+            self.complete = self.program.is_spelled
             self.epoch = self.begin_epoch()
-        self._token_sets = self._special_tokens()
-        self.complete = self.epoch.machine.is_spelled
+        self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
+        self._resolve_special()
         self.sizes = self._sizes()
         with self.lock:
             is_live = self.complete or self.epoch.live.is_live(0)
@@ -157,29 +169,41 @@ class CompiledPushdown(CompiledConstraint):
                 f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
             )
 
+    @property
+    def form(self) -> Form:
+        """The program; where code is written when it is needed, as it stands now."""
+        return self.program.form
+
     def begin_epoch(self) -> Epoch:
         """New tables, which nobody has yet."""
         settings = self.settings
         machine = Machine(
-            self.form,
+            self.program.form,
             self.pool,
             settings["max_row_items"],
             settings["table_mb"] << 20,
-            linked=self._linked,
+            linked=self.program,
             first_bytes=settings["first_bytes"],
         )
         return Epoch(self, machine)
 
-    def _special_tokens(self) -> dict[int, set[int]]:
-        """Special token -> the token sets of the form that it is in."""
-        if not self.form.token_sets:
-            return {}
-        from tokdfa.grammar.special import resolve
+    @property
+    def _token_sets(self) -> dict[int, set[int]]:
+        """Special token -> the token sets of the form that it is in; code that is written later may bring more."""
+        return self._resolve_special()
 
-        found: dict[int, set[int]] = {}
-        for number, tokens in enumerate(self.form.token_sets):
-            for token in resolve(tokens, self.vocab).tolist():
-                found.setdefault(token, set()).add(number)
+    def _resolve_special(self) -> dict[int, set[int]]:
+        """`_token_sets`. Raises VocabularyError for tokens that the vocabulary does not have."""
+        count, found = self._resolved
+        token_sets = self.program.token_sets
+        if len(token_sets) != count:
+            from tokdfa.grammar.special import resolve
+
+            found = {}
+            for number, tokens in enumerate(token_sets):
+                for token in resolve(tokens, self.vocab).tolist():
+                    found.setdefault(token, set()).add(number)
+            self._resolved = len(token_sets), found
         return found
 
     def _sizes(self) -> dict[str, int]:
@@ -237,10 +261,9 @@ class CompiledPushdown(CompiledConstraint):
         with self.lock:
             if end > begin:
                 found = machine.run(row, vocab.byte_data, begin, end)
-            elif token in self._token_sets:
-                found = machine.take(row, self._token_sets[token])
             else:
-                return -1
+                machine.token_sets(row)  # code that is needed to know them is written
+                found = machine.take(row, self._token_sets.get(token, set()))
             return found if found < 0 or self.complete or epoch.live.is_live(found) else -1
 
     def targets(self, epoch: Epoch, row: int) -> list[int]:
@@ -256,7 +279,36 @@ class CompiledPushdown(CompiledConstraint):
         return [target for target in dict.fromkeys(found) if target >= 0]
 
     def fill(self, epoch: Epoch, row: int, out: Mask) -> None:
-        """Write the mask of a row, and keep it. Raises MachineFull."""
+        """Write the mask of a row, and keep it. Raises MachineFull.
+
+        Rows that differ in what no token can tell share the mask of one of them.
+        """
+        machine = epoch.machine
+        with self.lock:
+            # what lies beyond a token may matter to searches for a way to an end
+            alike = machine.representative(row) if self.complete else row
+            self._make_mask(epoch, alike, out)
+            if alike != row:
+                epoch.masks.share(alike, row)
+
+    def fill_alike(self, epoch: Epoch, row: int, out: Mask) -> bool:
+        """Write the mask of a row, if that of a row with the same mask is kept; False if not.
+
+        `out` fits; the vocabulary spells all that the constraint reads.
+        """
+        if not self.program.counts:
+            return False
+        with self.lock:
+            try:
+                alike = epoch.machine.representative(row)
+            except MachineFull:
+                return False
+            if alike == row or not epoch.masks.fill(alike, out):
+                return False
+            epoch.masks.share(alike, row)
+            return True
+
+    def _make_mask(self, epoch: Epoch, row: int, out: Mask) -> None:
         machine = epoch.machine
         with self.lock:
             words = self.filler.fill(machine, row)
@@ -265,9 +317,9 @@ class CompiledPushdown(CompiledConstraint):
                 for token in masks.mask_to_ids(words).tolist():
                     if self.step(epoch, row, token) < 0:
                         masks.clear_token(words, token)
-            if self._token_sets:
+            allowed = machine.token_sets(row)
+            if allowed:
                 words = words.copy()
-                allowed = machine.token_sets(row)
                 for token, sets in self._token_sets.items():
                     if not sets.isdisjoint(allowed) and self.step(epoch, row, token) >= 0:
                         masks.set_token(words, token)
@@ -297,10 +349,12 @@ class ProperPushdown(CompiledConstraint):
 def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.pushdown` once; the brackets make every table grow."""
     from tokdfa.constraint import Grammar
+    from tokdfa.pushdown import lengths
     from tokdfa.pushdown import partition as partitions
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     partitions._warm_up()
+    lengths._warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'
     out = np.zeros((2, masks.mask_words(vocab.size)), dtype=np.int32)
@@ -317,3 +371,20 @@ def _warm_up() -> None:
                 fill_masks([matcher, matcher], out)
                 matcher.can_end()
                 matcher.forced_bytes()
+    _warm_up_strings(vocab)
+
+
+def _warm_up_strings(vocab: Vocabulary) -> None:
+    """Names, counted strings and code written later."""
+    from tokdfa.constraint import Choice
+    from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder
+
+    builder = FormBuilder()
+    string = builder.read(builder.string_text, RETURN_PLACE)
+    counted = builder.later(lambda: builder.counted(1, 3, RETURN_PLACE))
+    start = builder.names(builder.name_table(("a", "b")), 0, 0, [counted], string)
+    settings = dict(PushdownTrie(vocab, shared=False).settings)
+    matcher = CompiledPushdown(Choice(["strings"]), vocab, builder.build(start), settings, Phases()).start()
+    for byte in b'"a""xyz"':
+        matcher.advance(byte)
+        matcher.fill_mask(masks.allocate_mask(vocab.size))

@@ -31,6 +31,8 @@ BUILT_IN: dict[str, str] = {
     "llguidance": "tokdfa.backends.peers.llguidance_peer:LlguidancePeer",
     "outlines_core": "tokdfa.backends.peers.outlines_core_peer:OutlinesCorePeer",
     "glrmask": "tokdfa.backends.peers.glrmask_peer:GlrmaskPeer",
+    "xgrammar": "tokdfa.backends.peers.xgrammar_peer:XgrammarPeer",
+    "lm_format_enforcer": "tokdfa.backends.peers.lm_format_enforcer_peer:LmFormatEnforcerPeer",
 }
 
 

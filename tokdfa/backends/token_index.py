@@ -27,9 +27,12 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
+from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
+from tokdfa.constraint import JsonSchema
 from tokdfa.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
+from tokdfa.token_automata.prefix_graphs import bytes_alive
 from tokdfa.token_automata.token_index import build_token_table
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk
 
@@ -55,7 +58,7 @@ class TokenIndex(Backend):
 
     name: ClassVar[str] = "token_index"
     summary: ClassVar[str] = "DFA state x token -> state, explicit or on demand (the Outlines index)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("lazy", bool, False, "make states and masks when first needed instead of indexing all states"),
         Option("walk", str, "trie", "how the tokens allowed in a state are found", choices=("trie", "per_token")),
@@ -74,6 +77,12 @@ class TokenIndex(Backend):
         from tokdfa.regex.compile import compile_lazy, explicit_dfa
 
         phases = Phases()
+        if isinstance(constraint, JsonSchema):
+            dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
+            with phases.measure("minimize"):
+                dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
+            complete = spells_every_byte(self.vocab, bytes_alive(dfa))
+            return ExplicitTokenIndex(self, constraint, dfa, phases, complete)
         with phases.measure("parse"):
             automaton = compile_lazy(constraint, max_states=LAZY_STATES)
         complete = spells_every_byte(self.vocab, automaton.bytes_read)

@@ -42,10 +42,11 @@ from tokdfa.backends.base import (
     Support,
 )
 from tokdfa.backends.cartesian_merge import CartesianMerge, CartesianMergeMatcher
+from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter
 from tokdfa.errors import OptionError
-from tokdfa.regex.compile import MAX_STATES, compile_lazy, explicit_dfa
+from tokdfa.regex.compile import MAX_STATES, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
 from tokdfa.token_automata.liveness import cannot_spell, cannot_spell_muted, spells_every_byte
@@ -76,7 +77,7 @@ class TokensDfa(Backend):
 
     name: ClassVar[str] = "tokens_dfa"
     summary: ClassVar[str] = "DFA over token classes: each class and each transition once (outlines-core's V2Index)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("mute_literals", bool, False, "spell each literal with the fewest tokens, and in no other way"),
         Option(
@@ -148,10 +149,7 @@ class TokensDfa(Backend):
         max_states = self.settings["max_states"]
         finish = minimize if self.settings["minimal"] else trim
         if not self.settings["mute_literals"]:
-            with phases.measure("parse"):
-                lazy = compile_lazy(constraint)
-            with phases.measure("automaton"):
-                dfa = explicit_dfa(lazy, constraint, max_states)
+            dfa = explicit_automaton(constraint, max_states, phases)
             with phases.measure("minimize"):
                 dfa = finish(dfa)
             sizes.update(dfa_states=dfa.state_count, byte_classes=dfa.class_count)

@@ -19,10 +19,12 @@ between two samples; a write to the board takes about a microsecond and wakes no
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import signal
 import struct
+import sys
 import time
 from dataclasses import dataclass
 
@@ -211,3 +213,10 @@ def limit_address_space(limits: Limits) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (ceiling, hard))
     except (ValueError, OSError):  # macOS refuses; the watcher remains
         return
+
+
+def die_with_parent() -> None:
+    """Ask the system to kill this fork when its parent dies (Linux); elsewhere a watcher has to kill both."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

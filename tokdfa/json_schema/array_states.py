@@ -10,7 +10,7 @@ is at most one. Otherwise the set of values that were is not finite, and the key
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, both
@@ -29,7 +29,7 @@ MAX_STATES, MAX_VALUES = 100_000, 64
 class Items(NamedTuple):
     """A state: items so far, counted ones for each count, values that were (bits)."""
 
-    index: int
+    length: int
     counted: tuple[int, ...]
     seen: int
 
@@ -47,7 +47,7 @@ class ArrayStates:
     def __init__(self, expander: Expander, clause: ArrayClause) -> None:
         self.expander, self.clause = expander, clause
         if clause.repeated:
-            raise SchemaUnsupported("that two items are equal cannot be demanded", "", "not/uniqueItems")
+            self._refuse("that two items are equal cannot be demanded", clause.repeated)
         counted = max((count.first for count in clause.counts), default=0)
         #: Items are counted up to here.
         self.cap = max(len(clause.prefix), counted, clause.least if clause.most is None else clause.most)
@@ -66,7 +66,8 @@ class ArrayStates:
         found: dict[Any, State] = {}
         for place in range(len(self.clause.prefix) + 1):
             shape = self.expander.shape(self.clause.at(place))
-            values: list[Any] = [value for bit, value in ((NULL, None), (TRUE, True), (FALSE, False)) if shape.constants & bit]
+            constants = (NULL, None), (TRUE, True), (FALSE, False)
+            values: list[Any] = [value for bit, value in constants if shape.constants & bit]
             for numbers in shape.numbers:
                 if numbers.low is None or numbers.low != numbers.high:
                     self._refuse()
@@ -86,13 +87,16 @@ class ArrayStates:
             self._refuse()
         return list(found.values())
 
-    def _refuse(self) -> None:
-        raise SchemaUnsupported("items that must differ can have too many values to remember", "", "uniqueItems")
+    def _refuse(
+        self, reason: str = "items that must differ can have too many values to remember", demanded_by: int = 0
+    ) -> NoReturn:
+        node = self.expander.document.nodes[(demanded_by or self.clause.unique) - 1]
+        raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
 
     def can_close(self, state: Items) -> bool:
         """Whether the array may end."""
         clause = self.clause
-        if state.index < clause.least:
+        if state.length < clause.least:
             return False
         return all(
             count.least <= counted and (count.most is None or counted <= count.most)
@@ -102,12 +106,12 @@ class ArrayStates:
     def _all_moves(self, state: Items) -> Iterator[Move]:
         """The moves from a state, dead ends among them."""
         clause, expander = self.clause, self.expander
-        if clause.most is not None and state.index >= clause.most:
+        if clause.most is not None and state.length >= clause.most:
             return
-        index = min(state.index + 1, self.cap)
-        options: list[tuple[State, tuple[int, ...]]] = [(clause.at(state.index), ())]
+        index = min(state.length + 1, self.cap)
+        options: list[tuple[State, tuple[int, ...]]] = [(clause.at(state.length), ())]
         for k, count in enumerate(clause.counts):
-            if state.index < count.first:
+            if state.length < count.first:
                 options = [(value, (*counted, 0)) for value, counted in options]
                 continue
             here = state.counted[k]
@@ -167,7 +171,8 @@ class ArrayStates:
                     self._alive[above] = True
                 break
             if len(on_way) > MAX_STATES:
-                raise SchemaUnsupported("too many ways to count items", "", "minItems")
+                place = self.expander.document.root.pointer
+                raise SchemaUnsupported("too many ways to count items", place, "minItems")
         if state not in self._alive:
             for dead in on_way:
                 self._alive.setdefault(dead, False)

@@ -10,7 +10,8 @@ Intersecting clauses joins their demands; intersecting shapes joins each clause 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.string_set import StringSet
@@ -47,6 +48,12 @@ class Scope(NamedTuple):
     additional: State
 
 
+@lru_cache(4096)
+def lone_scope(name: str, state: State) -> Scope:
+    """A scope that says something about one name only; equal ones are one object."""
+    return Scope({name: state}, (), EVERYTHING)
+
+
 class Demand(NamedTuple):
     """Some member of an object has a value in `value`, and a name that matches `pattern` (if not None), is in `names`
     (a state), and is not what the properties and patterns of `scope` (if not None) are about. Two of these are trivial.
@@ -67,6 +74,11 @@ class ObjectClause(NamedTuple):
     most: int | None = None
     names: State = EVERYTHING
     demands: tuple[Demand, ...] = ()
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for clauses with the very same scopes and equal demands; hashable, as scopes are not."""
+        return (tuple(map(id, self.scopes)), *self[1:5], tuple(map(id, self.demands)))
 
     def intersect(self, other: ObjectClause) -> ObjectClause:
         """Both."""
@@ -97,7 +109,7 @@ class Count(NamedTuple):
 class ArrayClause(NamedTuple):
     """A conjunction of demands on an array. `prefix`: the states of the first items; `rest`: of all others.
 
-    `unique`: no two items are equal; `repeated`: two are.
+    `unique`: no two items are equal; `repeated`: two are; each 0, or 1 + the number of the node that demands it.
     """
 
     prefix: tuple[State, ...] = ()
@@ -105,8 +117,13 @@ class ArrayClause(NamedTuple):
     least: int = 0
     most: int | None = None
     counts: tuple[Count, ...] = ()
-    unique: bool = False
-    repeated: bool = False
+    unique: int = 0
+    repeated: int = 0
+
+    @property
+    def identity(self) -> ArrayClause:
+        """What tells clauses apart: all of it."""
+        return self
 
     def intersect(self, other: ArrayClause) -> ArrayClause:
         """Both."""
@@ -130,6 +147,8 @@ class ArrayClause(NamedTuple):
         return self.prefix[index] if index < len(self.prefix) else self.rest
 
 
+ClauseT = TypeVar("ClauseT", NumberSet, StringSet, ArrayClause, ObjectClause)
+PartsT = TypeVar("PartsT", ArrayClause, ObjectClause)
 ANY_OBJECT, ANY_ARRAY = ObjectClause(), ArrayClause()
 
 
@@ -183,9 +202,9 @@ def unite(shapes: list[Shape]) -> Shape:
     )
 
 
-def _unite_clauses(alternatives, unrestricted):  # type: ignore[no-untyped-def]
+def _unite_clauses(alternatives: list[tuple[ClauseT, ...]], unrestricted: ClauseT) -> tuple[ClauseT, ...]:
     """The clauses of all alternatives, each once; the unrestricted one alone if it is among them."""
-    found: list = []  # type: ignore[type-arg]
+    found: list[ClauseT] = []
     for clauses in alternatives:
         for clause in clauses:
             if clause == unrestricted:
@@ -212,13 +231,12 @@ def intersect(first: Shape, second: Shape) -> Shape:
     )
 
 
-def _intersect_clauses(first, second):  # type: ignore[no-untyped-def]
+def _intersect_clauses(first: tuple[PartsT, ...], second: tuple[PartsT, ...]) -> tuple[PartsT, ...]:
     if len(first) == 1 and len(second) == 1:
         return (first[0].intersect(second[0]),)
-    found: list = []  # type: ignore[type-arg]
+    found: dict[object, PartsT] = {}
     for a in first:
         for b in second:
             clause = a.intersect(b)
-            if clause not in found:
-                found.append(clause)
-    return tuple(found)
+            found.setdefault(clause.identity, clause)
+    return tuple(found.values())

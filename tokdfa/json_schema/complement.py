@@ -7,6 +7,7 @@ it: an object's member (`Demand`), an array's item (`Count`).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tokdfa.json_schema.clauses import (
@@ -28,24 +29,37 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
     intersect,
+    lone_scope,
 )
+from tokdfa.json_schema.formats import outside_of
+from tokdfa.json_schema.number_set import NumberSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from decimal import Decimal
 
 
 class NotOneState(Exception):
     """The negation of several demands at once is not one state."""
 
 
-def complement(shape: Shape, check: Callable[[Shape], None]) -> Shape:
-    """All values that `shape` does not hold. `check` is called with what came out so far, and may refuse it."""
-    result = Shape(
-        (NULL | TRUE | FALSE) & ~shape.constants, (ANY_NUMBER,), (ANY_STRING,), (ANY_ARRAY,), (ANY_OBJECT,)
-    )
+def complement(shape: Shape, check: Callable[[Shape], Shape]) -> Shape:
+    """All values that `shape` does not hold. `check` is called with what came out so far, and may refuse it.
+
+    Raises NotOneState, and UnsupportedConstraint for a format that cannot be negated.
+    """
+    result = Shape((NULL | TRUE | FALSE) & ~shape.constants, (ANY_NUMBER,), (ANY_STRING,), (ANY_ARRAY,), (ANY_OBJECT,))
+    singles = []
     for numbers in shape.numbers:
-        result = intersect(result, _only(numbers=tuple(numbers.complement())))
+        if numbers.low is not None and numbers == NumberSet(low=numbers.low, high=numbers.low):
+            singles.append(numbers.low)
+        else:
+            result = intersect(result, _only(numbers=tuple(numbers.complement())))
+            check(result)
+    result = check(intersect(result, _only(numbers=_gaps(sorted(singles)))))
     for strings in shape.strings:
+        for name in strings.formats:
+            outside_of(name)  # some formats have no complement
         result = intersect(result, _only(strings=tuple(strings.complement())))
         check(result)
     for array in shape.arrays:
@@ -55,6 +69,12 @@ def complement(shape: Shape, check: Callable[[Shape], None]) -> Shape:
         result = intersect(result, _only(objects=tuple(complement_object(members))))
         check(result)
     return result
+
+
+def _gaps(values: list[int | Decimal]) -> tuple[NumberSet, ...]:
+    """All numbers but some, in order: what lies between them. One value after the other would be quadratic."""
+    bounds = [None, *values, None]
+    return tuple(NumberSet(low, low is not None, high, high is not None) for low, high in pairwise(bounds))
 
 
 def _only(**clauses) -> Shape:  # type: ignore[no-untyped-def]
@@ -86,7 +106,7 @@ def _negation(state: State) -> State:
 def complement_object(clause: ObjectClause) -> Iterator[ObjectClause]:
     """Clauses that hold for exactly the objects for which `clause` does not. Raises NotOneState."""
     for name in clause.required:
-        yield ObjectClause(scopes=(Scope({name: NOTHING}, (), EVERYTHING),))
+        yield ObjectClause(scopes=(lone_scope(name, NOTHING),))
     if clause.least > 0:
         yield ObjectClause(most=clause.least - 1)
     if clause.most is not None:
@@ -94,7 +114,7 @@ def complement_object(clause: ObjectClause) -> Iterator[ObjectClause]:
     for scope in clause.scopes:
         for name, state in scope.properties.items():
             for broken in negations(state):
-                yield ObjectClause(scopes=(Scope({name: broken}, (), EVERYTHING),), required=(name,))
+                yield ObjectClause(scopes=(lone_scope(name, broken),), required=(name,))
         for pattern, state in scope.patterns:
             for broken in negations(state):
                 yield ObjectClause(demands=(Demand(pattern, EVERYTHING, None, broken),))
@@ -135,6 +155,6 @@ def complement_array(clause: ArrayClause) -> Iterator[ArrayClause]:
         if most is not None:
             yield ArrayClause(counts=(Count(first, value, most + 1, None),))
     if clause.unique:
-        yield ArrayClause(repeated=True)
+        yield ArrayClause(repeated=clause.unique)
     if clause.repeated:
-        yield ArrayClause(unique=True)
+        yield ArrayClause(unique=clause.repeated)

@@ -11,6 +11,7 @@ Numbers are read exactly: integers of any size as int, all others as Decimal.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -29,21 +30,28 @@ DRAFTS = {
     "https://json-schema.org/draft/2020-12/schema": DRAFT_2020,
 }
 DRAFT_3 = "http://json-schema.org/draft-03/schema"
-#: References followed one after another at most.
-MAX_REFERENCES = 1_000
+
+
+def _refuse_constant(name: str) -> None:
+    raise SchemaError(f"{name} is no JSON value", "", "schema")
+
+
+_INDEX = re.compile("0|[1-9][0-9]{0,8}")
+_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
 
 class Node:
     """A schema inside the document. `number`: its place in `Document.nodes`; `resolver`: None where plain pointers do.
 
-    `parent` and `key` say where it stands: in the node `parent` under the keys `key`; None for the root, and for
-    targets of references, whose pointer is `key` itself.
+    `draft`: what the nearest schema around it declares by ``$schema``. `parent` and `key` say where it stands: in the
+    node `parent` under the keys `key`; None for the root, and for targets of references, whose pointer is `key` itself.
     """
 
-    __slots__ = ("key", "number", "parent", "resolver", "schema")
+    __slots__ = ("draft", "key", "number", "parent", "resolver", "schema")
 
-    def __init__(self, schema: Any, number: int, parent: Node | None, key: str, resolver: Any) -> None:
+    def __init__(self, schema: Any, number: int, parent: Node | None, key: str, resolver: Any, draft: int) -> None:
         self.schema, self.number, self.parent, self.key, self.resolver = schema, number, parent, key, resolver
+        self.draft = draft
 
     @property
     def pointer(self) -> str:
@@ -74,24 +82,27 @@ class Document:
     """A schema's text, read. Raises SchemaError if it is no schema, SchemaUnsupported for drafts before 4."""
 
     def __init__(self, text: str) -> None:
-        root = json.loads(text, parse_float=Decimal)
-        self.draft = _draft(root)
+        self.text = text
+        root = _DECODER.decode(text)
+        self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
         self._by_identity: dict[int, Node] = {}
         self._id = "id" if self.draft == DRAFT_4 else "$id"
         self._registry: Any = None
         self._root_schema = root
         self._has_ids = f'"{self._id}"' in text
-        self.root = self._add(root, None, "", None)
+        self.root = self._add(root, None, "", None, self.draft)
 
-    def _add(self, schema: Any, parent: Node | None, key: str, resolver: Any) -> Node:
+    def _add(self, schema: Any, parent: Node | None, key: str, resolver: Any, draft: int) -> Node:
         if not isinstance(schema, dict | bool):
             place = (parent.pointer if parent else "") + key
             raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
-        node = Node(schema, len(self.nodes), parent, key, resolver)
+        node = Node(schema, len(self.nodes), parent, key, resolver, draft)
         self.nodes.append(node)
         if isinstance(schema, dict):
             self._by_identity[id(schema)] = node
+            if "$schema" in schema:
+                node.draft = declared_draft(schema, draft, node.pointer)
             if self._has_ids and parent is not None and isinstance(schema.get(self._id), str):
                 node.resolver = self._subresolver(node, resolver)
         return node
@@ -99,7 +110,7 @@ class Document:
     def child(self, parent: Node, schema: Any, key: str) -> Node:
         """The node of a schema inside another one, at the keys `key` (a part of a JSON pointer)."""
         known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
-        return known or self._add(schema, parent, key, parent.resolver)
+        return known or self._add(schema, parent, key, parent.resolver, parent.draft)
 
     def target(self, node: Node, keyword: str, reference: str) -> Node:
         """The node that a reference in `node` leads to. Raises SchemaError or SchemaUnsupported."""
@@ -108,34 +119,38 @@ class Document:
         if reference == "#" and node.resolver is None:
             return self.root
         if reference.startswith("#/") and node.resolver is None:
-            schema = self._follow(reference, node, keyword)
+            schema, draft = self._follow(reference, node, keyword)
             known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
-            return known or self._add(schema, None, unquote(reference[1:]), None)
+            return known or self._add(schema, None, unquote(reference[1:]), None, draft)
         return self._resolve(node, keyword, reference)
 
-    def _follow(self, reference: str, node: Node, keyword: str) -> Any:
-        """What a JSON pointer of the document leads to."""
-        here = self._root_schema
+    def _follow(self, reference: str, node: Node, keyword: str) -> tuple[Any, int]:
+        """What a JSON pointer of the document leads to, and the draft there."""
+        here, draft = self._root_schema, self.draft
         for part in unquote(reference[2:]).split("/"):
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(here, dict) and name in here:
                 here = here[name]
                 if self._has_ids and isinstance(here, dict) and isinstance(here.get(self._id), str):
                     # what is inside has a base of its own
-                    return self._resolve(node, keyword, reference).schema
-            elif isinstance(here, list) and name.isdigit() and int(name) < len(here):
+                    target = self._resolve(node, keyword, reference)
+                    return target.schema, target.draft
+                if isinstance(here, dict) and "$schema" in here:
+                    draft = declared_draft(here, draft, node.pointer)
+            elif isinstance(here, list) and _INDEX.fullmatch(name) and int(name) < len(here):
                 here = here[int(name)]
             else:
                 raise SchemaError(f"{reference!r} leads nowhere: there is no {name!r}", node.pointer, keyword)
-        return here
+        return here, draft
 
     def _resolve(self, node: Node, keyword: str, reference: str) -> Node:
         """Any other reference, by the library."""
         from referencing.exceptions import Unresolvable, Unretrievable
+        from referencing.jsonschema import lookup_recursive_ref
 
         resolver = node.resolver or self._root_resolver()
         try:
-            found = resolver.lookup(reference)
+            found = lookup_recursive_ref(resolver) if keyword == "$recursiveRef" else resolver.lookup(reference)
         except (Unresolvable, Unretrievable, ValueError) as error:
             is_local = reference.startswith("#")
             kind: Any = SchemaError if is_local else SchemaUnsupported
@@ -143,17 +158,19 @@ class Document:
             raise kind(f"{reference!r} {advice}", node.pointer, keyword) from error
         schema = found.contents
         known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
-        return known or self._add(schema, None, f"({reference})", found.resolver)
+        if known is None:
+            draft = declared_draft(found.resolver.lookup("#").contents, self.draft, node.pointer)
+            known = self._add(schema, None, f"({reference})", found.resolver, draft)
+        return known
 
     def _root_resolver(self) -> Any:
         """The library's resolver of the document's root."""
         if self._registry is None:
             from jsonschema_specifications import REGISTRY
-            from referencing import Resource
             from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
             specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
-            resource = Resource(contents=self._root_schema, specification=specification)
+            resource = specification.create_resource(self._root_schema)
             self._registry = REGISTRY.with_resource("", resource).resolver_with_root(resource)
         return self._registry
 
@@ -166,15 +183,15 @@ class Document:
         return outer.in_subresource(specification.create_resource(node.schema))
 
 
-def _draft(root: Any) -> int:
-    """The draft that a schema declares; 2020-12 if it declares none that is known."""
-    declared = root.get("$schema") if isinstance(root, dict) else None
+def declared_draft(schema: Any, default: int, pointer: str) -> int:
+    """The draft that a schema declares; `default` if it declares none that is known. Raises SchemaUnsupported."""
+    declared = schema.get("$schema") if isinstance(schema, dict) else None
     if not isinstance(declared, str):
-        return DRAFT_2020
+        return default
     name = declared.rstrip("#")
     if name == DRAFT_3:
-        raise SchemaUnsupported("draft 3 is not read; drafts 4, 6, 7, 2019-09 and 2020-12 are", "", "$schema")
-    return DRAFTS.get(name, DRAFT_2020)
+        raise SchemaUnsupported("draft 3 is not read; drafts 4, 6, 7, 2019-09 and 2020-12 are", pointer, "$schema")
+    return DRAFTS.get(name, default)
 
 
 def _shorten(value: Any) -> str:

@@ -2,15 +2,15 @@
 
 A value of a state needs values of its required parts only, so optional parts are not looked at, and most schemas are
 answered by a look at their `required` chain. While a state is being asked it counts as empty; an answer "empty" that
-rests on this is not kept unless it is the first question's. What can be decided only with effort (strings with
-patterns, automata of numbers) is asked of the clauses, which remember.
+rests on this is kept while that question is open, and dropped as soon as anything turns out not to be empty. What can
+be decided only with effort (strings with patterns, automata of numbers) is asked of the clauses, which remember.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.json_schema.clauses import ANY_ARRAY, ANY_OBJECT, NEVER, ArrayClause, ObjectClause, Shape, State, both
+from tokdfa.json_schema.clauses import ANY_ARRAY, ANY_OBJECT, NEVER, ArrayClause, ObjectClause, Shape, State
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.expand import Expander
@@ -28,6 +28,8 @@ class Inhabited:
         self._known: dict[State, bool] = {frozenset(): True, frozenset([NEVER]): False}
         self._asked: dict[State, int] = {}
         self._lowest = 1 << 30
+        #: States that are empty if the states asked are, up from some place in `_asked`.
+        self._doubtful: dict[State, int] = {}
 
     def state(self, state: State) -> bool:
         """Whether some value is in a state. Raises SchemaError or SchemaUnsupported."""
@@ -39,6 +41,9 @@ class Inhabited:
         if state in self._asked:
             self._lowest = min(self._lowest, self._asked[state])
             return False
+        if state in self._doubtful:
+            self._lowest = min(self._lowest, self._doubtful[state])
+            return False
         if self.expander.is_active:
             return self._ask_meanwhile(state)
         depth = len(self._asked)
@@ -46,28 +51,44 @@ class Inhabited:
         before, self._lowest = self._lowest, 1 << 30
         try:
             found = self.shape(self.expander.shape(state))
+        except BaseException:
+            self._doubtful.clear()
+            raise
         finally:
             del self._asked[state]
         if found or self._lowest >= depth:
             self._known[state] = found
+            self._settle(found, depth)
             self._lowest = before
         else:
+            for other, lowest in self._doubtful.items():
+                self._doubtful[other] = min(lowest, self._lowest) if lowest >= depth else lowest
+            self._doubtful[state] = self._lowest
             self._lowest = min(before, self._lowest)
         return found
+
+    def _settle(self, found: bool, depth: int) -> None:
+        """The state at a place in `_asked` is answered: so are those that rest on it, if it is empty."""
+        if found:
+            self._doubtful.clear()
+            return
+        for state in [other for other, lowest in self._doubtful.items() if lowest >= depth]:
+            del self._doubtful[state]
+            self._known[state] = False
 
     def _ask_meanwhile(self, state: State) -> bool:
         """`state` while shapes are being made; True if it depends on these."""
         from tokdfa.json_schema.expand import InProgress
 
-        asked, lowest = self._asked, self._lowest
-        self._asked, self._lowest = {}, 1 << 30
+        asked, lowest, doubtful = self._asked, self._lowest, self._doubtful
+        self._asked, self._lowest, self._doubtful = {}, 1 << 30, {}
         try:
             with self.expander.suspended():
                 return self.state(state)
         except InProgress:
             return True
         finally:
-            self._asked, self._lowest = asked, lowest
+            self._asked, self._lowest, self._doubtful = asked, lowest, doubtful
 
     def shape(self, shape: Shape) -> bool:
         """Whether some value has this shape."""
@@ -98,7 +119,13 @@ class Inhabited:
             return True
         if clause.most is not None and clause.most < max(clause.least, len(clause.required)):
             return False
-        if not all(self.state(value_state(self.expander, clause, name)) for name in clause.required):
+        scopes = clause.scopes
+        if len(scopes) == 1 and not scopes[0].patterns and not clause.names:
+            properties, additional = scopes[0].properties, scopes[0].additional
+            for name in clause.required:
+                if not self.state(properties.get(name, additional)):
+                    return False
+        elif not all(self.state(value_state(self.expander, clause, name)) for name in clause.required):
             return False
         if not clause.demands and clause.least <= len(clause.required):
             return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import SchemaError, SchemaUnsupported
+from tokdfa.errors import LimitExceeded, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANY_OBJECT,
     ANYTHING,
@@ -22,10 +22,10 @@ from tokdfa.json_schema.clauses import (
     NEVER,
     NOTHING,
     ObjectClause,
-    Scope,
     Shape,
     State,
     intersect,
+    lone_scope,
     unite,
 )
 from tokdfa.json_schema.complement import NotOneState, complement
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 MAX_CLAUSES = 3_000
 #: Schemas applied inside each other to one value at most.
 MAX_DEPTH = 150
+#: Shapes inside of loops in place at most; they are made anew each time.
+MAX_REMADE = 10_000
 
 #: Keywords that apply schemas to the same value -> the first draft that has them, the last.
 APPLICATORS: dict[str, tuple[int, int]] = {
@@ -88,6 +90,7 @@ class Expander:
         self._choices = 0
         #: The outermost literal that a loop has come back to, as its position in `_active`.
         self._loop = 1 << 30
+        self._remade = 0
         #: Literals whose shapes somebody further out is making.
         self._suspended: set[int] = set()
         self._matches: dict[tuple[str, str], bool] = {}
@@ -125,7 +128,10 @@ class Expander:
             return strings.max_length is not None and strings.max_length < strings.min_length
         found = self._empty.get(strings)
         if found is None:
-            found = self._empty[strings] = strings.is_empty()
+            try:
+                found = self._empty[strings] = strings.is_empty()
+            except LimitExceeded as error:
+                raise SchemaUnsupported(str(error), self.document.root.pointer, "pattern") from None
         return found
 
     def state(self, node: Node) -> State:
@@ -169,6 +175,9 @@ class Expander:
         if found is not None:
             return found
         node = self._node(literal)
+        if not literal & 1 and isinstance(node.schema, dict) and node.schema.keys().isdisjoint(APPLICATORS):
+            found = self._shapes[literal] = local_shape(self, node)
+            return found
         if literal in self._suspended:
             raise InProgress
         if literal in self._active:
@@ -185,6 +194,9 @@ class Expander:
         finally:
             del self._active[literal]
         if self._loop < position:
+            self._remade += 1
+            if self._remade > MAX_REMADE:
+                raise SchemaUnsupported("schemas refer to each other in place in too many ways", node.pointer, "$ref")
             return found  # true only inside of the loop
         self._loop = 1 << 30
         self._shapes[literal] = found
@@ -193,16 +205,21 @@ class Expander:
     def _complement(self, node: Node, literal: int) -> Shape:
         self._choices += 1
         try:
-            return complement(self.literal(literal ^ 1), lambda shape: self.check(shape, node, "not") and None)
+            return complement(self.literal(literal ^ 1), lambda shape: self.check(shape, node, "not"))
         except NotOneState:
             raise SchemaUnsupported("the negation is too involved", node.pointer, "not") from None
+        except SchemaUnsupported:
+            raise
+        except UnsupportedConstraint as error:
+            raise SchemaUnsupported(str(error), node.pointer, "format") from None
         finally:
             self._choices -= 1
 
     def check(self, shape: Shape, node: Node, keyword: str) -> Shape:
         """Refuse a shape of too many clauses."""
         if shape.size > MAX_CLAUSES:
-            raise SchemaUnsupported(f"more than {MAX_CLAUSES} alternatives have to be told apart", node.pointer, keyword)
+            message = f"more than {MAX_CLAUSES} alternatives have to be told apart"
+            raise SchemaUnsupported(message, node.pointer, keyword)
         return shape
 
     def _join(self, first: Shape, second: Shape) -> Shape:
@@ -215,7 +232,7 @@ class Expander:
 
     def _positive(self, node: Node) -> Shape:
         """The shape of a schema, its keywords applied in the order in which they stand."""
-        schema, draft = node.schema, self.document.draft
+        schema, draft = node.schema, node.draft
         if not isinstance(schema, dict):
             return ANYTHING if schema else IMPOSSIBLE
         if draft <= DRAFT_7 and isinstance(schema.get("$ref"), str):
@@ -322,7 +339,7 @@ class Expander:
             raise SchemaError("it must be an object", node.pointer, keyword)
         result = ANYTHING
         for name, demand in value.items():
-            absent = _objects(ObjectClause(scopes=(Scope({name: NOTHING}, (), EVERYTHING),)))
+            absent = _objects(ObjectClause(scopes=(lone_scope(name, NOTHING),)))
             if isinstance(demand, list) and keyword != "dependentSchemas":
                 if not demand:
                     continue

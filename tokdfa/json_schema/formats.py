@@ -7,26 +7,26 @@ Which language. Each format is what its standard says *and* the checker of the P
 format extras) accepts, so nothing is in it that either refuses. ``outside`` is a language that contains all that the
 checker accepts; its complement is what ``not format`` means. Where the two are one language, it stands there once.
 
-=====================  =======================================================  ========================================
-format                 standard                                                 beside it, the checker
-=====================  =======================================================  ========================================
-date                   RFC 3339 full-date, years 0001..9999                     is equal
-time, date-time        RFC 3339, real dates; no leap seconds (checker)          allows a last newline
-duration               RFC 3339, appendix A                                     ISO 8601 with skipped units, fractions, ..
-email                  RFC 5321 Mailbox                                         asks for an @ only
-idn-email              RFC 6531, domains as in idn-hostname                     asks for an @ only
-hostname               RFC 1123, at most 253 characters                         allows a last dot or newline, more digits
-idn-hostname           RFC 5890: ASCII, or short labels of common scripts       has Punycode, NFC: not regular; no outside
-ipv4                   RFC 2673 dotted quad                                     is equal
-ipv6                   RFC 4291, no zone                                        is equal
-uri, uri-reference     RFC 3986                                                 allows ``[::01.2.3.4]``, a last newline
-iri, iri-reference     RFC 3987 up to U+FFFF; IPv6 with one group left out      is equal
-uuid                   RFC 4122 (8-4-4-4-12)                                    looks at four hyphens, strips braces, ..
-uri-template           RFC 6570, operators of levels 1 to 4                     allows any literals, defaults, ..
-json-pointer           RFC 6901                                                 is equal
-relative-json-pointer  draft, no digit behind a 0 (checker)                     allows digits of all scripts
-regex                  groups four deep, escapes and ranges known to all        tries it; not regular; no outside
-=====================  =======================================================  ========================================
+=====================  ====================================================  =======================================
+format                 standard                                              beside it, the checker
+=====================  ====================================================  =======================================
+date                   RFC 3339 full-date, years 0001..9999                  is equal
+time, date-time        RFC 3339, real dates; no leap seconds (checker)       allows a last newline
+duration               RFC 3339, appendix A                                  ISO 8601 with gaps, fractions, signs
+email                  RFC 5321 Mailbox                                      asks for an @ only
+idn-email              RFC 6531, domains as in idn-hostname                  asks for an @ only
+hostname               RFC 1123, at most 253 characters                      last dot or newline, other digits
+idn-hostname           RFC 5890: ASCII, or short labels of common scripts    Punycode, NFC: not regular; no outside
+ipv4                   RFC 2673 dotted quad                                  is equal
+ipv6                   RFC 4291, no zone                                     is equal
+uri, uri-reference     RFC 3986                                              ``[::01.2.3.4]``, a last newline
+iri, iri-reference     RFC 3987 up to U+FFFF; IPv6 with one group left out   is equal
+uuid                   RFC 4122 (8-4-4-4-12)                                 looks at four hyphens, strips braces
+uri-template           RFC 6570, operators of levels 1 to 4                  any literals, defaults
+json-pointer           RFC 6901                                              is equal
+relative-json-pointer  draft, no digit behind a 0 (checker)                  digits of all scripts
+regex                  groups four deep, escapes and ranges known to all     tries it; not regular; no outside
+=====================  ====================================================  =======================================
 """
 
 from __future__ import annotations
@@ -51,16 +51,20 @@ from tokdfa.json_schema.uri_formats import (
 
 @dataclass(frozen=True)
 class Format:
-    """One format. `patterns`: all are found in its texts; `max_length`: in code points; `outside`: found in all texts
-    that the checker accepts, None if there is no such pattern."""
+    """One format.
 
-    patterns: tuple[str, ...]
+    `pattern`: found in its texts; `max_length`: in code points; `outside`: a pattern found in all texts that the
+    checker accepts, None if there is none; `large`: its automaton has more states than are worth making in advance.
+    """
+
+    pattern: str
     outside: str | None
     max_length: int | None = None
+    large: bool = False
 
 
 def _exact(pattern: str) -> Format:
-    return Format((pattern,), pattern)
+    return Format(pattern, pattern)
 
 
 # RFC 3339, with the days that months have.
@@ -81,19 +85,22 @@ _HOSTNAME = rf"{_LABEL}(?:\.{_LABEL})*"
 #: The checker ignores case by Unicode's rules, and takes digits of all scripts; it counts code points otherwise.
 _ANY_HOSTNAME = r"^(?:[-A-Za-z0-9\u017f\u212a]|[^\x00-\x7f])[^\x00-,/:-@\[-`{-\x7f]*\n?$"
 
-# RFC 5891. A label of ASCII has no hyphens in both of its third and fourth places. Of other letters those are taken that
-# are valid and keep their form under NFC, whatever stands beside them; a label of up to 11 (8) of them stays within 63
-# octets of Punycode, which takes at most 5 (7) octets a letter when letters are below U+0700 (U+D800).
-_LDH_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]?[A-Za-z0-9]|[A-Za-z0-9-]{2}[A-Za-z0-9]|[A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,58}[A-Za-z0-9])?"
-_LOW_LETTER = r"[a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f]"
-_LETTER = r"[a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fef\uac00-\ud7a3]"
+# RFC 5891. A label of ASCII has no hyphens in both of its third and fourth places. Of other letters those are taken
+# that are valid and stay as they are under NFC, whatever stands beside them. Punycode takes at most 4 octets for a
+# letter below U+0700 and 6 for one below U+D800 in labels so short, so that 14 or 9 of them keep within 60 octets; four
+# labels, one of them not ASCII, keep within 253.
+_L, _H = "[A-Za-z0-9]", "[A-Za-z0-9-]"
+_LDH_LABEL = rf"{_L}(?:{_H}?{_L}|{_H}{{2}}{_L}|{_H}(?:{_L}{_H}|-{_L}){_H}{{0,58}}{_L})?"
+_LOW_LETTERS = r"a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f"
+_LOW = f"[{_LOW_LETTERS}]"
+_HIGH = rf"[{_LOW_LETTERS}\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fef\uac00-\ud7a3]"
 #: Written from right to left; alone, so that no rule on direction applies beyond that.
 _RIGHT_TO_LEFT = r"[\u05d0-\u05ea\u0620-\u063a\u0641-\u064a]"
 _OTHER_LABEL = (
-    rf"{_LOW_LETTER}{{1,11}}|{_LOW_LETTER}(?:-?{_LOW_LETTER}){{0,5}}"
-    rf"|{_LETTER}{{1,8}}|{_LETTER}(?:-?{_LETTER}){{0,3}}|{_RIGHT_TO_LEFT}{{1,11}}"
+    rf"{_LOW}{{1,14}}|{_LOW}(?:-?{_LOW}){{0,6}}|{_HIGH}{{1,9}}|{_HIGH}(?:-?{_HIGH}){{0,4}}|{_RIGHT_TO_LEFT}{{1,14}}"
 )
-_IDN_HOSTNAME = rf"(?:{_LDH_LABEL}|{_OTHER_LABEL})(?:\.(?:{_LDH_LABEL}|{_OTHER_LABEL}))*"
+_IDN_LABEL = rf"(?:{_LDH_LABEL}|{_OTHER_LABEL})"
+_IDN_HOSTNAME = rf"(?:{_LDH_LABEL}(?:\.{_LDH_LABEL})*|{_IDN_LABEL}(?:\.{_IDN_LABEL}){{0,3}})"
 _IDN_DOMAIN = rf"(?:{_LABEL}|{_OTHER_LABEL})(?:\.(?:{_LABEL}|{_OTHER_LABEL}))*"
 
 # RFC 5321, section 4.1.2; RFC 6531, section 3.3.
@@ -107,26 +114,24 @@ _POINTER = r"(?:/(?:[^~/]|~[01])*)*"
 
 FORMATS: dict[str, Format] = {
     "date": _exact(rf"^{DATE}$"),
-    "time": Format((rf"^{TIME}$",), rf"^{TIME}\n?$"),
-    "date-time": Format((rf"^{DATE}[Tt]{TIME}$",), rf"^{DATE}[Tt]{TIME}\n?$"),
-    "duration": Format((_DURATION,), r"^[+-]?P[^]*[DMYWHS]$"),
-    "email": Format((rf"^(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_HOSTNAME}|{_ADDRESS})$",), "@"),
-    "idn-email": Format(
-        (rf"^(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|{_IDN_QUOTED})@(?:{_IDN_DOMAIN}|{_ADDRESS})$",), "@"
-    ),
-    "hostname": Format((rf"^{_HOSTNAME}$",), _ANY_HOSTNAME, 253),
-    "idn-hostname": Format((rf"^{_IDN_HOSTNAME}$",), None, 64),
+    "time": Format(rf"^{TIME}$", rf"^{TIME}\n?$"),
+    "date-time": Format(rf"^{DATE}[Tt]{TIME}$", rf"^{DATE}[Tt]{TIME}\n?$"),
+    "duration": Format(_DURATION, r"^[+-]?P[^]*[DMYWHS]$"),
+    "email": Format(rf"^(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_HOSTNAME}|{_ADDRESS})$", "@"),
+    "idn-email": Format(rf"^(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|{_IDN_QUOTED})@(?:{_IDN_DOMAIN}|{_ADDRESS})$", "@"),
+    "hostname": Format(rf"^{_HOSTNAME}$", _ANY_HOSTNAME, 253, large=True),
+    "idn-hostname": Format(rf"^{_IDN_HOSTNAME}$", None, 253, large=True),
     "ipv4": _exact(rf"^{IPV4}$"),
     "ipv6": _exact(rf"^{IPV6}$"),
-    "uri": Format((rf"^{URI}$",), rf"^{ANY_URI}\n?$"),
-    "uri-reference": Format((rf"^{URI_REFERENCE}$",), rf"^{ANY_URI_REFERENCE}\n?$"),
+    "uri": Format(rf"^{URI}$", rf"^{ANY_URI}\n?$"),
+    "uri-reference": Format(rf"^{URI_REFERENCE}$", rf"^{ANY_URI_REFERENCE}\n?$"),
     "iri": _exact(rf"^{IRI}$"),
     "iri-reference": _exact(rf"^{IRI_REFERENCE}$"),
-    "uuid": Format((r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",), r"^[^]{8}-[^]{4}-[^]{4}-[^]{4}-"),
-    "uri-template": Format((rf"^{URI_TEMPLATE}$",), r"^[^{}]*(?:\{[^}]*\}[^{}]*)*$"),
+    "uuid": Format(r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$", r"^[^]{8}-[^]{4}-[^]{4}-[^]{4}-"),
+    "uri-template": Format(rf"^{URI_TEMPLATE}$", r"^[^{}]*(?:\{[^}]*\}[^{}]*)*$"),
     "json-pointer": _exact(rf"^{_POINTER}$"),
-    "relative-json-pointer": Format((rf"^(?:0|[1-9]+0?)(?:#|{_POINTER})$",), rf"^[^#/]+(?:#|{_POINTER})$"),
-    "regex": Format((rf"^{VALID_REGEX}$",), None),
+    "relative-json-pointer": Format(rf"^(?:0|[1-9]+0?)(?:#|{_POINTER})$", rf"^(?:\d|[^\x00-\x7f])+(?:#|{_POINTER})$"),
+    "regex": Format(rf"^{VALID_REGEX}$", None, large=True),
 }  # fmt: skip
 
 #: By draft (`tokdfa.json_schema.document`) the names that are asserted.

@@ -28,7 +28,7 @@ from tokdfa.json_schema.clauses import (
 )
 from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_2019, DRAFT_2020, Node, escape_key
 from tokdfa.json_schema.formats import ASSERTED_FORMATS
-from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.patterns import parse_pattern
 from tokdfa.json_schema.string_set import StringSet
 
@@ -37,13 +37,24 @@ if TYPE_CHECKING:
 
 NUMBER_KEYWORDS = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
 STRING_KEYWORDS = frozenset(["minLength", "maxLength", "pattern", "format"])
-ARRAY_KEYWORDS = frozenset(
-    "items additionalItems prefixItems minItems maxItems contains minContains maxContains uniqueItems".split()
-)
-OBJECT_KEYWORDS = frozenset(
-    "properties patternProperties additionalProperties required minProperties maxProperties propertyNames".split()
-)
+COUNT_KEYWORDS = frozenset(["minItems", "maxItems", "contains", "minContains", "maxContains", "uniqueItems"])
+ARRAY_KEYWORDS = COUNT_KEYWORDS | {"items", "additionalItems", "prefixItems"}
+MEMBER_KEYWORDS = frozenset(["properties", "patternProperties", "additionalProperties", "propertyNames"])
+OBJECT_KEYWORDS = MEMBER_KEYWORDS | {"required", "minProperties", "maxProperties"}
+TYPED_KEYWORDS = NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEYWORDS
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+INTEGERS, PLAIN_INTEGERS = NumberSet(integer=True), NumberSet(plain=True)
+#: The shapes of `type` alone.
+PLAIN_SHAPES = {
+    "null": Shape(NULL),
+    "boolean": Shape(TRUE | FALSE),
+    "integer": Shape(numbers=(INTEGERS,)),
+    "number": Shape(numbers=(ANY_NUMBER,)),
+    "string": Shape(strings=(ANY_STRING,)),
+    "array": Shape(arrays=(ANY_ARRAY,)),
+    "object": Shape(objects=(ANY_OBJECT,)),
+}
+PLAIN_INTEGER_SHAPE = Shape(numbers=(PLAIN_INTEGERS,))
 #: The first draft that has a keyword, and the last (None: still there), where that is not all of them.
 SPAN = {
     "const": (DRAFT_6, None),
@@ -58,12 +69,18 @@ SPAN = {
 
 def local_shape(expander: Expander, node: Node) -> Shape:
     """What `type` and the keywords of the types demand."""
-    reader = Keywords(expander, node)
     schema = node.schema
     given = schema.keys()
+    if given.isdisjoint(TYPED_KEYWORDS):  # the shapes of plain types are shared, which spares work on every one
+        name = schema.get("type")
+        if name is None and "type" not in schema:
+            return ANYTHING
+        if isinstance(name, str) and name in PLAIN_SHAPES:
+            if name == "integer" and node.draft == DRAFT_4:
+                return PLAIN_INTEGER_SHAPE
+            return PLAIN_SHAPES[name]
+    reader = Keywords(expander, node)
     types = reader.types()
-    if types is None and not (given & (NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEYWORDS)):
-        return ANYTHING
     constants = 0
     if types is None or "null" in types:
         constants |= NULL
@@ -89,7 +106,7 @@ class Keywords:
 
     def __init__(self, expander: Expander, node: Node) -> None:
         self.expander, self.node, self.schema = expander, node, node.schema
-        self.draft = expander.document.draft
+        self.draft = node.draft
 
     def get(self, keyword: str) -> Any:
         """The value of a keyword; None if it is not given, unknown to the draft, or dropped."""
@@ -125,6 +142,8 @@ class Keywords:
         value = self.get(keyword)
         if value is None:
             return None
+        if isinstance(value, Decimal) and value.adjusted() >= DIGITS:  # int() would write all of its zeros
+            raise SchemaUnsupported(f"{value} has more than {DIGITS} digits", self.node.pointer, keyword)
         if isinstance(value, bool) or not isinstance(value, int | Decimal) or value != int(value) or value < 0:
             raise self.broken(keyword, f"{value!r} is not a count (an integer, 0 or more)")
         return int(value)
@@ -134,7 +153,7 @@ class Keywords:
         value = self.get(keyword)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | Decimal)):
             raise self.broken(keyword, f"{value!r} is not a number")
-        return value  # type: ignore[no-any-return]
+        return value
 
     def numbers(self, only_integers: bool) -> NumberSet:
         """The clause of numbers."""
@@ -226,8 +245,9 @@ class Keywords:
             least = 1 if least is None else least
             if least > 0 or most is not None:
                 counts = (Count(0, self.state("contains", contains), least, most),)
+        demanded_by = self.node.number + 1 if unique else 0
         return ArrayClause(
-            tuple(prefix), rest, self.count("minItems") or 0, self.count("maxItems"), counts, bool(unique)
+            tuple(prefix), rest, self.count("minItems") or 0, self.count("maxItems"), counts, demanded_by
         )
 
     def objects(self) -> ObjectClause:
@@ -268,6 +288,3 @@ class Keywords:
         for name, schema in value.items():
             found[name] = expander.state(document.child(node, schema, f"/{keyword}{escape_key(name)}"))
         return found
-
-
-INTEGERS, PLAIN_INTEGERS = NumberSet(integer=True), NumberSet(plain=True)

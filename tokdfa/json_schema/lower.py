@@ -22,18 +22,22 @@ from tokdfa.json_schema.lower_array import ArrayLowering
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.number_dfa import numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
-from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder, Text
+from tokdfa.json_schema.survey import is_predictable
+from tokdfa.pushdown.form import RETURN_PLACE, TEXT, FormBuilder, Text
 from tokdfa.pushdown.json_text import string_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.string_set import StringSet
     from tokdfa.pushdown.form import Form
+    from tokdfa.pushdown.json_text import Escapes
 
+#: Characters from which on a schema is large; instructions of a large one that are written at once.
+LARGE, AT_ONCE = 4_000, 300
 #: Keywords that are dropped one after another at most, if `lenient`.
 MAX_DROPPED = 1_000
 
@@ -50,6 +54,8 @@ def lower_schema(constraint: JsonSchema) -> tuple[Form, tuple[Dropped, ...]]:
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
             return SchemaLowering(constraint, document, left_out).lower(), tuple(dropped)
+        except RecursionError:
+            raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
         except SchemaUnsupported as error:
             is_new = (error.pointer, error.keyword) not in left_out
             if not constraint.lenient or not is_new or len(dropped) >= MAX_DROPPED:
@@ -61,15 +67,20 @@ class SchemaLowering:
     """One run of `lower_schema`. `builder` holds what is written so far."""
 
     def __init__(self, constraint: JsonSchema, document: Document, dropped: frozenset[tuple[str, str]]) -> None:
-        self.constraint, self.escapes = constraint, constraint.escapes
+        self.constraint = constraint
+        self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
         self.expander = Expander(document, dropped)
         self.builder = FormBuilder()
         self.any_order = constraint.order == "any"
         self._frames: dict[State, int] = {}
+        self._may_wait = False
         self._waiting: list[tuple[int, State]] = []
         self._objects, self._arrays = ObjectLowering(self), ArrayLowering(self)
         blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
         self._blanks = f"(?:{blanks})" if blanks else ""
+        self._signs: dict[str, int] = {}
+        #: Shapes of scalars that are texts and nothing else -> their numbers; by identity, as many states share them.
+        self._texts: dict[int, tuple[Shape, list[int]]] = {}
         self.string = self.builder.text(string_text(self.escapes))
 
     def lower(self) -> Form:
@@ -80,21 +91,42 @@ class SchemaLowering:
             root = both(root, expander.state(_nested(expander, self.constraint.max_nesting)))
         if not expander.inhabited.state(root):
             raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
+        if len(document.text) > LARGE:
+            self._may_wait = is_predictable(expander, root)
         start = self.value(root, RETURN_PLACE)
-        self.write_waiting()
+        self.write_waiting(AT_ONCE)
         return self.builder.build(start)
 
-    def write_waiting(self) -> None:
-        """Write the frames that are called and not written yet."""
+    def write_waiting(self, at_once: int = 0) -> None:
+        """Write the frames that are called and not written yet.
+
+        In a large schema of which nothing can be refused any more, those after the first `at_once` instructions are
+        left to be written when they are reached.
+        """
+        builder = self.builder
         while self._waiting:
             frame, state = self._waiting.pop()
-            self.builder.enter(frame, self._body(state))
+            if self._may_wait and len(builder.code) >= 3 * at_once:
+                builder.enter(frame, builder.later(self._writer(state)))
+            else:
+                builder.enter(frame, self._body(state))
+
+    def _writer(self, state: State) -> Callable[[], int]:
+        def write() -> int:
+            place = self._body(state)
+            self.write_waiting()
+            return place
+
+        return write
 
     def punctuation(self, sign: str) -> int:
         """The number of the text of a sign, with the blanks that belong to it.
 
         ``{`` and ``[`` have blanks after them, ``}`` and ``]`` before, ``,`` and ``:`` around; ``bare}`` has none.
         """
+        found = self._signs.get(sign)
+        if found is not None:
+            return found
         constraint = self.constraint
         blanks = self._blanks
         if sign in "{[":
@@ -106,13 +138,25 @@ class SchemaLowering:
             pattern = blanks + re.escape(separator) + blanks
         else:
             pattern = re.escape(sign[-1])
-        return self.builder.text(Text(sign, b"json " + pattern.encode(), lambda: _compile(pattern)))
+        text = Text(sign, b"json " + pattern.encode(), lambda: _compile(pattern))
+        found = self._signs[sign] = self.builder.text(text)
+        return found
 
     def value(self, state: State, following: int) -> int:
         """The place at which a value of a state is read, before `following`."""
         shape = self.expander.shape(state)
+        known = self._texts.get(id(shape))
+        if known is not None:
+            texts = known[1]
+            if len(texts) == 1:
+                return self.builder.read(texts[0], following)
+            return self.builder.any_of([self.builder.read(text, following) for text in texts])
         if not shape.arrays and not shape.objects:
-            return self.builder.any_of(self._scalars(shape, following))
+            places = self._scalars(shape, following)
+            code = self.builder.code
+            if all(code[3 * place] == TEXT for place in places):
+                self._texts[id(shape)] = shape, [code[3 * place + 1] for place in places]
+            return self.builder.any_of(places)
         frame = self._frames.get(state)
         if frame is None:
             frame = self._frames[state] = self.builder.frame(self._name(state))
@@ -167,7 +211,9 @@ class SchemaLowering:
         return builder.read(builder.text(self._string_text(strings)), following)
 
     def _string_text(self, strings: StringSet) -> Text:
-        label = " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
+        label = (
+            " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
+        )
         key = b"json string " + self.escapes.encode() + strings.key
         return Text(label, key, lambda: strings_automaton((strings,), self.escapes))
 
@@ -190,4 +236,3 @@ def _compile(pattern: str) -> Dfa:
     from tokdfa.regex.compile import compile_dfa
 
     return compile_dfa(Regex(pattern))
-

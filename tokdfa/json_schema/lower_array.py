@@ -74,10 +74,7 @@ class _Chain:
             self._places[count] = place = builder.call(frame, RETURN_PLACE)
             builder.enter(frame, self._next(count, at_once))
             return place
-        if at_once == 0:
-            place = builder.later(self._writer(count))
-        else:
-            place = self._next(count, at_once - 1)
+        place = builder.later(self._writer(count)) if at_once == 0 else self._next(count, at_once - 1)
         self._places[count] = place
         return place
 

@@ -1,24 +1,26 @@
-"""The texts of a set of JSON numbers, as a deterministic automaton over bytes.
+r"""The texts of a set of JSON numbers, as a deterministic automaton over bytes.
 
-A JSON number is ``-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?``; zero has texts such as 0, -0, 0.00 and 0e5. Which
+A JSON number is ``-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?``; zero has texts such as 0, -0, 0.00 and 0e5. Which
 texts are in the automaton of a `NumberSet`:
 
 - without exponent: exactly those of the set's numbers, with any zeros at the end of the fraction;
 - with exponent, zero: all;
-- with exponent, other numbers: of the set's numbers only, but not always all. Where a bound other than 0 has to be
-  compared with, the point must be at most `SHIFT` digits away from where scientific notation has it, which is behind
-  the first digit other than 0: 12.5e3, 0.05e7, but no point behind the tenth digit. Where a number must be whole or
-  divided by a power of ten (or must not), the fraction has at most `FRACTION` digits, and a fraction of zeros does not
-  go with a negative exponent (2.50e1, but not 500.0e-1); zeros at the end of the whole digits count up to SHIFT + 1.
-  For a divisor 2^a · 10^g or 5^a · 10^g the number must be a multiple of 10^(g + a) (or must not be one of 10^g), and
-  for one with other prime factors there are no exponents.
+- with exponent, other numbers: of the set's numbers only, but not of all mantissas:
 
-So the automaton never accepts a text of a number that is not in the set, and accepts texts of each number that is. The
-texts with an exponent as they are defined by the set alone are no regular language: the digits of the mantissa would
-have to be counted without limit, and compared with the exponent. What programs write (one digit before the point, at
-most 17 in all, an exponent of any size) is accepted. Without conditions the automaton is that of the grammar above.
+  - where a bound other than 0 has to be compared with, the point must be at most `SHIFT` digits away from where
+    scientific notation has it, behind the first digit other than 0: 1.25e3, 1250e0 and 0.00125e6, if SHIFT is 3;
+  - where a number must be whole, or a multiple of a power of ten (or must not), the fraction has at most `FRACTION`
+    digits, of which the last is not 0, unless all are; and the exponent is at least the number of these digits:
+    2.5e1, 2.0e1, but neither 2.50e1 nor 200e-1;
+  - for multiples of 2^a · 10^g or 5^a · 10^g, the number must be a multiple of 10^(g + a); for other divisors, there
+    are no exponents.
 
-A set of plain texts has no exponents at all. States are described in `tokdfa.json_schema.number_states`.
+So the automaton accepts no text of a number that is not in the set, and some text of each number that is. All texts
+with exponents of a set are no regular language: an automaton would have to count the digits of the mantissa without
+limit, and compare with the exponent. What programs write, one digit before the point, is there whatever the bounds.
+Without any condition the automaton is that of the grammar above. A set of plain texts has no exponents.
+
+Sizes, in states: any number 11; whole numbers 78; 0 to 100: 74; one number about 40; whole numbers of 64 bits 700.
 """
 
 from __future__ import annotations
@@ -29,96 +31,160 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.automata.algebra import minimize, union
+from tokdfa.automata.algebra import minimize
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema import number_states as states
-from tokdfa.json_schema.number_set import Number, NumberSet, split_number
+from tokdfa.jit import kernel
+from tokdfa.json_schema.number_plan import ONLY_TENS, STATE_LIMIT, plan_numbers, too_many_states
+from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.number_states import COLUMNS, explore_states_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-#: How far from scientific notation the point of a number with an exponent may be, where there are bounds.
-SHIFT = 8
-
-#: The most states of one automaton before it is minimised; only multipleOf can need so many.
-STATE_LIMIT = 100_000
-
-# The trackers' state is an int32.
-_RESIDUE_LIMIT = 2**31 - 1
+#: How far from scientific notation the point of a number with an exponent may be, where there are bounds: as far as
+#: engineering notation has it. Each digit costs about 10 states, and 5 us, for each bound.
+SHIFT = 3
 
 _BYTE_CLASS = np.zeros(256, dtype=np.uint8)
-_BYTE_CLASS[list(b"+-.0123456789E")] = np.arange(1, states.COLUMNS)
+_BYTE_CLASS[list(b"+-.0123456789E")] = np.arange(1, COLUMNS)
 _BYTE_CLASS[ord("e")] = _BYTE_CLASS[ord("E")]
 
 
 def number_dfa(numbers: NumberSet, shift: int = SHIFT) -> Dfa:
     """The texts of these numbers (see above): trim, small, the empty automaton for the empty set.
 
-    `shift`: see `SHIFT`. About 0.1 ms for two bounds. Raises LimitExceeded if divisors need more than `STATE_LIMIT`
-    states; c · 10^g, where 10 does not divide c, needs about c + g.
+    `shift`: see `SHIFT`; -1 means no exponents at all, which leaves few states. O(states): about 0.1 ms for two small
+    bounds. Raises LimitExceeded if divisors need more than `STATE_LIMIT` states; c · 10^g, where 10 does not divide c,
+    needs about c + g.
     """
     normal = numbers.normal
     if normal is None:
         return Dfa.empty()
-    trackers, places, least, beyond = _plan_divisors(normal)
-    first_residue, sizes = 0, 1
-    for c, g, _ in trackers:
-        first_residue += g * sizes  # 0 loses as many zeros as any divisor asks for
-        sizes *= c + g
-    if sizes > _RESIDUE_LIMIT:
-        raise _too_many_states(normal)
-    with_exponent = normal.plain is not True and least < states.FREE
-    if not with_exponent:
-        shift, least, beyond = -1, -states.FREE, states.FREE
-    divided = least > -states.FREE or beyond < states.FREE
-    zeros = max(places, states.FRACTION + 1 if divided else 0)
-    positive = _plan_side(normal.low, normal.low_open, normal.high, normal.high_open, shift, zeros, normal.multiples)
-    low, high = (None if bound is None else _negative(bound) for bound in (normal.low, normal.high))
-    negative = _plan_side(high, normal.high_open, low, normal.low_open, shift, zeros, normal.multiples)
-    options = [
-        shift,
-        least,
-        beyond,
-        places,
-        first_residue,
-        normal.holds(0),
-        normal.plain is not False,
-        normal.plain is not True,
-        with_exponent,
-        bool(normal.multiples),
-        positive == negative,
-    ]
-    table, accepting = states.explore_states_kernel(
-        np.array(options, dtype=np.int32),
-        np.array([positive[0], negative[0]], dtype=np.int32),
-        _table_of_digits(positive[1] + negative[1]),
-        np.array(trackers, dtype=np.int32).reshape(-1, 3),
-        STATE_LIMIT,
-    )
-    if len(table) > STATE_LIMIT:
-        raise _too_many_states(normal)
+    table, accepting, is_small = _explore(normal, shift)
     dfa = trim_table(table, _BYTE_CLASS, accepting, 0)
-    return minimize(dfa) if any(c > 1 for c, _, _ in trackers) else dfa
+    return dfa if is_small else minimize(dfa)
 
 
 def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     """The texts of all numbers of all sets, minimal if there are several; else as `number_dfa`.
 
-    Whole numbers that follow one another, as in many enumerations, are one set.
+    Whole numbers that follow one another, as in many enumerations, are one set. About 0.05 ms for each single number.
+    Raises LimitExceeded as `number_dfa` does, or if the union needs more than `STATE_LIMIT` states.
     """
     distinct = {numbers.key: numbers.normal for numbers in sets}
     joined = _join_neighbours([numbers for numbers in distinct.values() if numbers is not None])
-    automata = [number_dfa(numbers, shift) for numbers in joined]
-    if len(automata) < 2:
-        return automata[0] if automata else Dfa.empty()
-    while len(automata) > 1:  # in pairs, so that of n automata each is copied log2(n) times
-        odd = automata[-1:] if len(automata) % 2 else []
-        automata = [*map(union, automata[:-1:2], automata[1::2]), *odd]
-    return minimize(automata[0])
+    if len(joined) < 2:
+        return number_dfa(joined[0], shift) if joined else Dfa.empty()
+    tables, acceptings, starts = [], [], [0]
+    for numbers in joined:
+        assert numbers.normal is not None  # each is one of the normal forms, or holds some of them
+        table, accepting, _ = _explore(numbers.normal, shift)
+        tables.append(np.where(table < 0, -1, table + starts[-1]))
+        acceptings.append(accepting)
+        starts.append(starts[-1] + len(table))
+    table, accepting = _unite_kernel(
+        np.concatenate(tables), np.concatenate(acceptings), np.array(starts[:-1], dtype=np.int32), STATE_LIMIT
+    )
+    if len(table) > STATE_LIMIT:
+        raise LimitExceeded(
+            f"{len(joined)} sets of numbers together need an automaton of more than {STATE_LIMIT} states; "
+            f"leave out alternatives, or their multipleOf",
+            limit="states",
+            value=STATE_LIMIT,
+        )
+    return minimize(trim_table(table, _BYTE_CLASS, accepting, 0))
+
+
+def _explore(normal: NumberSet, shift: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], bool]:
+    """(table, who accepts, whether hardly any states are equivalent); the start is 0."""
+    plan = plan_numbers(normal, shift)
+    table, accepting = explore_states_kernel(plan, STATE_LIMIT)
+    if len(table) > STATE_LIMIT:
+        raise too_many_states(normal)
+    return table, accepting, bool(plan[ONLY_TENS])  # remainders may be equivalent, other states hardly ever are
+
+
+@kernel
+def _unite_kernel(
+    table: npt.NDArray[np.int32], accepting: npt.NDArray[np.bool_], starts: npt.NDArray[np.int32], limit: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """The union of automata that stand in one table, by the subset construction. The new start is 0.
+
+    `table`: int32 (states, classes), -1 is dead; `starts`: int32, a state of each automaton. A word leads to at most
+    one state of each, so a set is a list without duplicates, in the order of the automata. Stops soon after `limit`
+    sets. O(members of all sets x classes).
+    """
+    classes = table.shape[1]
+    members = np.zeros(max(4096, 2 * len(starts)), dtype=np.int32)  # of all sets, one after the other
+    members[: len(starts)] = starts
+    offsets = np.zeros(1024, dtype=np.int32)
+    offsets[1] = len(starts)
+    united = np.full((1024, classes), -1, dtype=np.int32)
+    slots = np.full(4096, -1, dtype=np.int32)
+    slots[_find_set_kernel(members, offsets, slots, 0)] = 0
+    count, head = 1, 0
+    while head < count <= limit:
+        first, past = offsets[head], offsets[head + 1]
+        if count + classes + 1 > len(offsets):
+            more_offsets = np.zeros(2 * len(offsets), dtype=np.int32)
+            more_offsets[: count + 1] = offsets[: count + 1]
+            more_united = np.full((2 * len(offsets), classes), -1, dtype=np.int32)
+            more_united[:head] = united[:head]
+            offsets, united = more_offsets, more_united
+            slots = np.full(4 * len(offsets), -1, dtype=np.int32)
+            for index in range(count):
+                slots[_find_set_kernel(members, offsets, slots, index)] = index
+        if offsets[count] + (past - first) * classes > len(members):
+            more_members = np.zeros(2 * len(members) + (past - first) * classes, dtype=np.int32)
+            more_members[: offsets[count]] = members[: offsets[count]]
+            members = more_members
+        for column in range(classes):
+            end = offsets[count]
+            for index in range(first, past):
+                target = table[members[index], column]
+                if target >= 0:
+                    members[end] = target
+                    end += 1
+            if end == offsets[count]:
+                continue
+            offsets[count + 1] = end
+            slot = _find_set_kernel(members, offsets, slots, count)
+            if slots[slot] < 0:
+                slots[slot] = count
+                count += 1
+            united[head, column] = slots[slot]
+        head += 1
+    accepts = np.zeros(count, dtype=np.bool_)
+    for index in range(count):
+        for place in range(offsets[index], offsets[index + 1]):
+            accepts[index] |= accepting[members[place]]
+    return united[:count].copy(), accepts
+
+
+@kernel
+def _find_set_kernel(
+    members: npt.NDArray[np.int32], offsets: npt.NDArray[np.int32], slots: npt.NDArray[np.int32], index: int
+) -> int:
+    """Where set `index` is, or belongs, in an open-addressing table of sets; its length is a power of two."""
+    first, size = offsets[index], offsets[index + 1] - offsets[index]
+    mixed = int(size)
+    for place in range(first, first + size):
+        mixed = (mixed * 1000003 + int(members[place])) & 0xFFFFFFFFFFF
+    slot = (mixed ^ (mixed >> 17)) & (len(slots) - 1)
+    while slots[slot] >= 0:
+        other = offsets[slots[slot]]
+        if offsets[slots[slot] + 1] - other == size:
+            same = 0
+            while same < size and members[first + same] == members[other + same]:
+                same += 1
+            if same == size:
+                break
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
 
 
 def _join_neighbours(sets: list[NumberSet]) -> list[NumberSet]:
@@ -138,86 +204,6 @@ def _join_neighbours(sets: list[NumberSet]) -> list[NumberSet]:
             low, high = values[start], values[past - 1]
             answer.append(NumberSet(low=low, high=high, integer=None if low == high else True, plain=plain))
     return answer
-
-
-def _plan_divisors(normal: NumberSet) -> tuple[list[tuple[int, int, bool]], int, int, int]:
-    """(a tracker (c, g, asked for) for each divisor, the places behind the point that they follow, least, beyond).
-
-    With an exponent, the powers of ten that divide a number are 10^least at least and less than 10^beyond.
-    """
-    if not normal.not_multiples and (not normal.multiples or (normal.plain and normal.multiples == (1,))):
-        return [], -1, -states.FREE, states.FREE  # the grammar of plain texts sees to whole numbers
-    least, beyond = -states.FREE, states.FREE
-    split = [(*split_number(divisor), asked) for divisor, asked in _divisors(normal)]
-    for c, e, asked in split:
-        if not asked:
-            beyond = min(beyond, e)
-            continue
-        twos = (c & -c).bit_length() - 1
-        fives = 0
-        odd = c >> twos
-        while odd % 5 == 0:
-            odd, fives = odd // 5, fives + 1
-        least = e + max(twos, fives) if odd == 1 else states.FREE
-    places = max(0, -min(e for _, e, _ in split))
-    return [(c, e + places, asked) for c, e, asked in split], places, least, beyond
-
-
-def _divisors(normal: NumberSet) -> list[tuple[Number, bool]]:
-    return [*((divisor, True) for divisor in normal.multiples), *((divisor, False) for divisor in normal.not_multiples)]
-
-
-def _plan_side(
-    low: Number | None,
-    low_open: bool,
-    high: Number | None,
-    high_open: bool,
-    shift: int,
-    zeros: int,
-    multiples: tuple[Number, ...],
-) -> tuple[list[int], list[list[int]]]:
-    """What the kernel has to know of the magnitudes of one sign: (a row of `sides`, the digits of both bounds).
-
-    `low` and `high` bound the numbers of this sign times that sign.
-    """
-    if high is not None and high <= 0:
-        return [0] * 11, [[], []]
-    if low is not None and (low <= 0 or (multiples and low <= multiples[0])):
-        low = None  # every multiple but 0 is as large
-    row, digits = [1, 0, zeros], []
-    for bound, is_open in ((low, low_open), (high, high_open)):
-        if bound is None:
-            row += [0, 0, 0, 0]
-            digits.append([])
-            continue
-        c, e = split_number(bound)
-        digits.append([int(digit) for digit in str(c)])
-        first = e + len(digits[-1]) - 1
-        row += [1, first, len(digits[-1]), not is_open]
-        row[1], row[2] = max(row[1], shift + 1, first + 1), max(row[2], shift + 1, -first)
-    return row, digits
-
-
-def _negative(value: Number) -> Number:
-    return -value if isinstance(value, int) else value.copy_negate()  # a minus would round
-
-
-def _table_of_digits(digits: list[list[int]]) -> npt.NDArray[np.int8]:
-    """int8 (2, 2, any): the digits of lower and upper bound of both sides, filled up with zeros."""
-    table = np.zeros((4, max(1, *map(len, digits))), dtype=np.int8)
-    for row, found in zip(table, digits, strict=True):
-        row[: len(found)] = found
-    return table.reshape(2, 2, -1)
-
-
-def _too_many_states(numbers: NumberSet) -> LimitExceeded:
-    divisors = " and ".join(str(divisor) for divisor, _ in _divisors(numbers))
-    return LimitExceeded(
-        f"multipleOf {divisors} needs an automaton of more than {STATE_LIMIT} states, about one for each remainder; "
-        f"use a divisor that has fewer digits when the zeros at its end are cut off, or leave multipleOf out",
-        limit="states",
-        value=STATE_LIMIT,
-    )
 
 
 def _warm_up() -> None:

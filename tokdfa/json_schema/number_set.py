@@ -113,8 +113,8 @@ class NumberSet:
         return self.normal is None
 
     def holds(self, value: Number, plain: bool | None = None) -> bool:
-        """Whether `value` belongs to this set, in a plain text or not; `plain` None: in any text at all."""
-        _check(value)
+        """Whether `value`, of any size, is in this set, in a plain text or not; `plain` None: in any text at all."""
+        _check_kind(value)
         return (
             (self.low is None or value > self.low or (value == self.low and not self.low_open))
             and (self.high is None or value < self.high or (value == self.high and not self.high_open))
@@ -193,23 +193,24 @@ def split_number(value: Number) -> tuple[int, int]:
 
 
 def _check(value: Number) -> None:
-    """Refuses what is no exact number, or one of too many digits."""
-    if type(value) is int:
-        if value.bit_length() > _BITS:
-            raise _too_long(value)
-    elif type(value) is not Decimal or not value.is_finite():
+    """Refuses what is no exact number, or a condition of too many digits."""
+    _check_kind(value)
+    if isinstance(value, int):
+        is_long = value.bit_length() > _BITS
+    else:
+        is_long = value != 0 and (value.adjusted() >= DIGITS or int(value.as_tuple().exponent) < -DIGITS)
+    if is_long:
+        raise LimitExceeded(
+            f"a number of the schema near {Decimal(value):.3e} has more than {DIGITS} digits before or behind the "
+            f"point; use one with fewer, or leave the keyword out",
+            limit="digits",
+            value=DIGITS,
+        )
+
+
+def _check_kind(value: Number) -> None:
+    if type(value) is not int and (type(value) is not Decimal or not value.is_finite()):
         raise OptionError(f"a number of a schema is an int or a finite Decimal, not {value!r}")
-    elif value and not (value.adjusted() < DIGITS and int(value.as_tuple().exponent) >= -DIGITS):
-        raise _too_long(value)
-
-
-def _too_long(value: Number) -> LimitExceeded:
-    return LimitExceeded(
-        f"a number of the schema near {Decimal(value):.3e} has more than {DIGITS} digits before or behind the point; "
-        f"use one with fewer, or leave the keyword out",
-        limit="digits",
-        value=DIGITS,
-    )
 
 
 def _divides(divisor: Number, value: Number) -> bool:

@@ -15,23 +15,14 @@ digit that differs. At the end of the mantissa, a lower and an upper bound leave
 and a text without exponent has x = 0. No automaton can follow k without limit: where there is a bound to compare with,
 an exponent is accepted for -1 - shift <= k <= shift only.
 
-Divisors. Texts without exponent are followed by a remainder for each divisor (a *tracker*). Let q be the most fraction
-digits of any divisor. The digits up to the q-th behind the point spell an integer V, and 10^q times a divisor is
-c · 10^g, where 10 does not divide c. Whether it divides V follows from V mod c and, where that is 0, from the number
-of zeros (up to g) that V loses before c stops dividing it: c + g cases, not c · 10^g. A digit other than 0 further
-behind is *off the grid*: no divisor divides this number.
+Divisors. Texts without exponent are followed by remainders, and a text with exponent must be a multiple of 10^least and
+not be one of 10^beyond (see `tokdfa.json_schema.number_plan`). A mantissa whose last digit other than 0 is the l-th
+behind the point, l = 0 if it is a whole digit, leaves the exponents
 
-Divisors and exponents. If there is an exponent, a power of ten stands for each divisor (see
-`tokdfa.json_schema.number_dfa`), and the number must be a multiple of 10^least and not be one of 10^beyond. A mantissa
-whose last digit other than 0 is the l-th behind the point (l = 0 if it is a whole digit) leaves the exponents
+    least + l  <=  x  <  beyond + l.
 
-    least + l  <=  x  <  beyond + l,
-
-the first of them also where l = 0 and whole digits end in zeros, when there are further ones. Otherwise l has to be
-known exactly: there is no exponent behind zeros that follow the l-th digit, nor for l > `FRACTION`.
-
-Exponents. Texts of the integers from a to b, with leading zeros: the number v read so far matters only while it may
-become a or b or its digits begin theirs; otherwise it is enough to know how many more digits must and may follow.
+For l = 0, `least` is more than necessary if the whole digits end in zeros, and `beyond` needs that they do not. For
+l > 0 no exponent is allowed behind further zeros, nor if l > `FRACTION`.
 
 A state is a row of integers in a normal form, such that prefixes with equal futures mostly have equal rows. The few
 states that are left to merge, and dead ends, are for `tokdfa.automata`.
@@ -44,42 +35,55 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.jit import kernel
+from tokdfa.json_schema.number_exponents import read_exponent_digit_kernel, read_exponent_sign_kernel
+from tokdfa.json_schema.number_plan import (
+    ASKED,
+    BAD,
+    BEYOND,
+    EXISTS,
+    FRACTION,
+    FREE,
+    GOOD,
+    K_CAP,
+    LEAST,
+    LOWER,
+    OFF_GRID,
+    ONLY_TENS,
+    PLACES,
+    RESIDUE_0,
+    SAME_SIGNS,
+    SHIFT,
+    SIDE_SIZE,
+    SIDES,
+    UPPER,
+    WITH_EXPONENT,
+    WITH_PLAIN,
+    WITH_POINT,
+    WITH_ZERO,
+    ZERO_EXPONENT,
+    ZEROS_CAP,
+    divide_digit_kernel,
+    is_divided_kernel,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int32]
 
-#: Where divisibility matters, a mantissa with an exponent has at most so many fraction digits: as many as the shortest
-#: text of a double can have in scientific notation.
-FRACTION = 16
-
-#: No limit: for an exponent, or a number of digits.
-FREE = 1 << 24
-
 #: Columns of the table, in the order of their smallest bytes: other bytes, + - . and the ten digits, e and E.
 COLUMNS = 15
 _PLUS, _MINUS, _DOT, _DIGIT_0, _E = 1, 2, 3, 4, 14
-
-# Entries of `options`: the limit of k; least and beyond, -FREE and FREE for none; q, or -1 if there are no trackers;
-# the trackers' state at V = 0.
-SHIFT, LEAST, BEYOND, PLACES, RESIDUE_0 = range(5)
-# and flags: zero belongs to the set; texts without, and with, point or exponent; exponents of other numbers than zero;
-# some divisor is asked for; both signs have the same texts.
-WITH_ZERO, WITH_PLAIN, WITH_POINT, WITH_EXPONENT, ASKED, SAME_SIGNS = range(5, 11)
-# Entries of a row of `sides` (positive, negative): numbers other than zero exist; the caps of k and of the zeros
-# behind "0."; and of the lower bound of magnitudes, then of the upper: exists, E, number of digits, closed.
-EXISTS, K_CAP, ZEROS_CAP, LOWER, UPPER = 0, 1, 2, 3, 7
 
 # Kinds of states, by an example.
 (
     _START,  # nothing yet
     _SIGN,  # -
-    _ZERO,  # 0
     _ZERO_POINT,  # 0.
+    _ZERO,  # 0
     _ZEROS,  # 0.00
-    _WHOLE,  # 12
     _POINT,  # 12.
+    _WHOLE,  # 12
     _FRACTION,  # 12.3
     _EXPONENT,  # 12e
     _SIGNED,  # 12e+0
@@ -93,13 +97,10 @@ _KIND, _SIDE, _K, _READ, _VERSUS_LOWER, _VERSUS_UPPER, _SETTLED, _LOW, _HIGH, _L
 _LESS, _EQUAL, _MORE = -1, 0, 1
 # LAST is l, or 1 for any l above 0 where LOW has taken account of l; -1 where no exponent may follow. PLACE is the
 # number of fraction digits. RESIDUE is the trackers' state, or, once PLACE is q or more, what comes of it.
-_GOOD, _BAD, _OFF_GRID = -1, -2, -3
 
 
 @kernel
-def explore_states_kernel(
-    options: Ints, sides: Ints, digits: npt.NDArray[np.int8], trackers: Ints, limit: int
-) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def explore_states_kernel(plan: Ints, limit: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """All states, breadth-first from 0: (int32 (states, COLUMNS), -1 where no text goes on; who accepts).
 
     `options` int32 (11,) and `sides` int32 (2, 11) as above; `digits` int8 (2, 2, any), of lower and upper bound of
@@ -123,12 +124,12 @@ def explore_states_kernel(
             slots = np.full(4 * size, -1, dtype=np.int32)
             for index in range(count):
                 slots[_find_row_kernel(rows, slots, rows[index])] = index
-        alike = _treats_digits_alike_kernel(options, sides, rows[head])
+        alike = _treats_digits_alike_kernel(plan, rows[head])
         for column in range(1, COLUMNS):
             if alike and _DIGIT_0 + 1 < column <= _DIGIT_0 + 9:
                 table[head, column] = table[head, column - 1]
                 continue
-            if not _follow_kernel(options, sides, digits, trackers, rows[head], column, out):
+            if not _follow_kernel(plan, rows[head], column, out):
                 continue
             slot = _find_row_kernel(rows, slots, out)
             if slots[slot] < 0:
@@ -139,21 +140,21 @@ def explore_states_kernel(
         head += 1
     accepting = np.zeros(count, dtype=np.bool_)
     for index in range(count):
-        accepting[index] = _accepts_kernel(options, sides, trackers, rows[index])
+        accepting[index] = _accepts_kernel(plan, rows[index])
     return table[:count].copy(), accepting
 
 
 @kernel
-def _treats_digits_alike_kernel(options: Ints, sides: Ints, row: Ints) -> bool:
+def _treats_digits_alike_kernel(plan: Ints, row: Ints) -> bool:
     """Whether 1 .. 9 lead to one state for a reason that is easy to see; asking saves half of the time."""
-    kind, side = row[_KIND], row[_SIDE]
+    kind, side = row[_KIND], SIDES + SIDE_SIZE * row[_SIDE]
     if kind >= _EXPONENT:
         return kind == _COUNTED
-    lower_open = sides[side, LOWER] and row[_VERSUS_LOWER] == _EQUAL
-    upper_open = sides[side, UPPER] and row[_VERSUS_UPPER] == _EQUAL
+    lower_open = plan[side + LOWER] and row[_VERSUS_LOWER] == _EQUAL
+    upper_open = plan[side + UPPER] and row[_VERSUS_UPPER] == _EQUAL
     if kind <= _ZEROS or (not row[_SETTLED] and (lower_open or upper_open)):
         return False
-    return options[PLACES] < 0 or row[_RESIDUE] < 0 or options[RESIDUE_0] == 0
+    return plan[ONLY_TENS] or row[_RESIDUE] < 0
 
 
 @kernel
@@ -175,17 +176,16 @@ def _find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
     """Where `row` is, or belongs, in an open-addressing table of indices into `rows`; its length is a power of two."""
     mixed = 0
     for field in range(_FIELDS):
-        mixed = (mixed * 1000003 + row[field]) & 0xFFFFFFFFFFF
-    slot = (mixed ^ (mixed >> 15)) & (len(slots) - 1)
+        mixed += int(row[field]) * (0x3C6EF372FE94F82B >> 2 * field)
+    mixed = (mixed ^ (mixed >> 31)) * 0x1E3779B97F4A7C15
+    slot = (mixed >> 32) & (len(slots) - 1)
     while slots[slot] >= 0 and not _same_kernel(rows[slots[slot]], row):
         slot = (slot + 1) & (len(slots) - 1)
     return slot
 
 
 @kernel
-def _follow_kernel(
-    options: Ints, sides: Ints, digits: npt.NDArray[np.int8], trackers: Ints, row: Ints, column: int, out: Ints
-) -> bool:
+def _follow_kernel(plan: Ints, row: Ints, column: int, out: Ints) -> bool:
     """Writes the state after `row` and a byte of `column` into `out`; False if surely no text goes on this way."""
     kind = row[_KIND]
     _copy_kernel(row, out)
@@ -194,18 +194,18 @@ def _follow_kernel(
     digit = column - _DIGIT_0
     if 0 <= digit <= 9:
         if kind <= _ZEROS:
-            return _read_first_kernel(options, sides, digits, trackers, out, digit)
+            return _read_first_kernel(plan, out, digit)
         if kind == _WHOLE:
-            _compare_digit_kernel(sides, digits, out, row[_K] + 1, digit)
-            out[_K] = min(row[_K] + 1, sides[row[_SIDE], K_CAP])
-            return _read_whole_kernel(options, sides, trackers, out, digit)
+            _compare_digit_kernel(plan, out, row[_K] + 1, digit)
+            out[_K] = min(row[_K] + 1, plan[SIDES + SIDE_SIZE * row[_SIDE] + K_CAP])
+            return _read_whole_kernel(plan, out, digit)
         if not row[_SETTLED]:
-            _compare_digit_kernel(sides, digits, out, row[_READ], digit)
-        return _read_fraction_kernel(options, sides, trackers, out, digit)
+            _compare_digit_kernel(plan, out, row[_READ], digit)
+        return _read_fraction_kernel(plan, out, digit)
     if column == _MINUS:
         out[_KIND], out[_SIDE] = _SIGN, 1
-        return kind == _START and (options[WITH_ZERO] or sides[1, EXISTS])
-    if column == _PLUS or not options[WITH_POINT]:
+        return kind == _START and (plan[WITH_ZERO] or plan[SIDES + SIDE_SIZE + EXISTS])
+    if column == _PLUS or not plan[WITH_POINT]:
         return False
     if column == _DOT:
         if kind == _ZERO:
@@ -214,12 +214,13 @@ def _follow_kernel(
         if kind != _WHOLE:
             return False
         out[_KIND], out[_READ] = _POINT, row[_K] + 1
-        return _settle_kernel(options, sides, trackers, out)
+        return _settle_kernel(plan, out)
     low, high = 1, 0
-    if kind in (_ZERO, _ZEROS) and options[WITH_ZERO]:
-        low, high = -FREE, FREE
-    elif kind in (_WHOLE, _FRACTION):
-        low, high = _exponents_kernel(options, sides, row)
+    if _ZERO <= kind <= _ZEROS:
+        if plan[WITH_ZERO] and plan[ZERO_EXPONENT]:
+            low, high = -FREE, FREE
+    elif _WHOLE <= kind <= _FRACTION:
+        low, high = _exponents_kernel(plan, row)
     for field in range(_FIELDS):
         out[field] = 0
     out[_KIND], out[_LOW], out[_HIGH] = _EXPONENT, low, high
@@ -227,64 +228,65 @@ def _follow_kernel(
 
 
 @kernel
-def _read_first_kernel(
-    options: Ints, sides: Ints, digits: npt.NDArray[np.int8], trackers: Ints, out: Ints, digit: int
-) -> bool:
+def _read_first_kernel(plan: Ints, out: Ints, digit: int) -> bool:
     """A digit where none other than 0 has been read. `out` is the state before, and after."""
-    kind = out[_KIND]
-    is_fraction = kind in (_ZERO_POINT, _ZEROS)
-    if kind == _ZERO:
+    if out[_KIND] == _ZERO:
         return False  # no digit follows a leading zero
-    if options[SAME_SIGNS]:
+    is_fraction = out[_KIND] >= _ZERO_POINT
+    if plan[SAME_SIGNS]:
         out[_SIDE] = 0
-    side = out[_SIDE]
+    side = SIDES + SIDE_SIZE * out[_SIDE]
     if digit == 0:
         out[_KIND] = _ZEROS if is_fraction else _ZERO
-        out[_PLACE] = min(out[_PLACE] + 1, sides[side, ZEROS_CAP]) if is_fraction else 0
-        return options[WITH_ZERO] or (sides[side, EXISTS] and options[WITH_POINT])
-    if not sides[side, EXISTS]:
+        out[_PLACE] = min(out[_PLACE] + 1, plan[side + ZEROS_CAP]) if is_fraction else 0
+        return plan[WITH_ZERO] or (plan[side + EXISTS] and plan[WITH_POINT])
+    if not plan[side + EXISTS]:
         return False
-    out[_RESIDUE] = options[RESIDUE_0]
-    _compare_digit_kernel(sides, digits, out, 0, digit)
+    out[_RESIDUE] = plan[RESIDUE_0]
+    _compare_digit_kernel(plan, out, 0, digit)
     if not is_fraction:
         out[_KIND], out[_K] = _WHOLE, 0
-        return _read_whole_kernel(options, sides, trackers, out, digit)
+        return _read_whole_kernel(plan, out, digit)
     out[_K] = -1 - out[_PLACE]
-    return _read_fraction_kernel(options, sides, trackers, out, digit)
+    return _read_fraction_kernel(plan, out, digit)
 
 
 @kernel
-def _compare_digit_kernel(sides: Ints, digits: npt.NDArray[np.int8], out: Ints, index: int, digit: int) -> None:
+def _compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None:
     """Goes on with both comparisons: the significant digit of this index is read."""
-    side = out[_SIDE]
+    side = SIDES + SIDE_SIZE * out[_SIDE]
     for bound in range(2):
         entry, field = (LOWER, _VERSUS_LOWER) if bound == 0 else (UPPER, _VERSUS_UPPER)
-        if sides[side, entry] and out[field] == _EQUAL:
-            expected = digits[side, bound, index] if index < sides[side, entry + 2] else 0
+        if plan[side + entry] and out[field] == _EQUAL:
+            expected = plan[plan[side + entry + 4] + index] if index < plan[side + entry + 2] else 0
             out[field] = _MORE if digit > expected else _LESS if digit < expected else _EQUAL
+            # at its end, a closed lower bound is passed by whatever follows, and so is an open upper one
+            if out[field] == _EQUAL and index + 1 >= plan[side + entry + 2] and plan[side + entry + 3] == 1 - bound:
+                out[field] = _MORE
 
 
 @kernel
-def _read_whole_kernel(options: Ints, sides: Ints, trackers: Ints, out: Ints, digit: int) -> bool:
+def _read_whole_kernel(plan: Ints, out: Ints, digit: int) -> bool:
     """A whole digit, already compared and counted in K. `out` is the state before, and after."""
-    side, k = out[_SIDE], out[_K]
-    if options[PLACES] >= 0:
-        out[_RESIDUE] = _divide_digit_kernel(trackers, out[_RESIDUE], digit)
-    out[_LAST] = -1 if options[BEYOND] < FREE and digit == 0 else 0
-    if not (sides[side, LOWER] or sides[side, UPPER]):
+    side, k = SIDES + SIDE_SIZE * out[_SIDE], out[_K]
+    if plan[PLACES] >= 0:
+        out[_RESIDUE] = divide_digit_kernel(plan, out[_RESIDUE], digit)
+    out[_LAST] = -1 if plan[BEYOND] < FREE and digit == 0 else 0
+    if not (plan[side + LOWER] or plan[side + UPPER]):
         return True
-    if k == sides[side, K_CAP]:
+    if k == plan[side + K_CAP]:
         out[_VERSUS_LOWER] = out[_VERSUS_UPPER] = _MORE
-    if k > options[SHIFT]:
+    if k > plan[SHIFT]:
         out[_LAST] = 0
-    if not sides[side, UPPER] or k <= sides[side, UPPER + 1]:
+    if not plan[side + UPPER]:
         return True
-    # longer than the bound: only a negative exponent can help
-    return k <= options[SHIFT] and options[LEAST] <= sides[side, UPPER + 1] - k
+    # further digits do not make the number smaller, only a negative exponent does
+    most = plan[side + UPPER + 1] - k - (out[_VERSUS_UPPER] == _MORE)
+    return most >= 0 or (k <= plan[SHIFT] and most >= plan[LEAST])
 
 
 @kernel
-def _read_fraction_kernel(options: Ints, sides: Ints, trackers: Ints, out: Ints, digit: int) -> bool:
+def _read_fraction_kernel(plan: Ints, out: Ints, digit: int) -> bool:
     """A digit behind the point, already compared. `out` is the state before, and after."""
     place = out[_PLACE] + 1
     out[_KIND], out[_PLACE] = _FRACTION, place
@@ -293,73 +295,38 @@ def _read_fraction_kernel(options: Ints, sides: Ints, trackers: Ints, out: Ints,
         out[_LAST] = place if place <= FRACTION else -1
     elif out[_LAST] > 0:
         out[_LAST] = -1
-    if out[_RESIDUE] >= 0 and options[PLACES] >= 0:
-        out[_RESIDUE] = _divide_digit_kernel(trackers, out[_RESIDUE], digit)
+    if out[_RESIDUE] >= 0 and place <= plan[PLACES]:
+        out[_RESIDUE] = divide_digit_kernel(plan, out[_RESIDUE], digit)
     elif digit:
-        out[_RESIDUE] = _OFF_GRID
-    return _settle_kernel(options, sides, trackers, out)
+        out[_RESIDUE] = OFF_GRID
+    return _settle_kernel(plan, out)
 
 
 @kernel
-def _divide_digit_kernel(trackers: Ints, residue: int, digit: int) -> int:
-    """The trackers' state after one more digit of V: a number in mixed radix, c + g cases for each divisor.
-
-    The cases: 0 .. g where c divides V, the zeros that V may lose; g + (V mod c) otherwise.
-    """
-    answer, weight = 0, 1
-    for index in range(len(trackers)):
-        c, g = trackers[index, 0], trackers[index, 1]
-        case = residue % (c + g)
-        residue //= c + g
-        rest = (10 * max(case - g, 0) + digit) % c
-        if rest:
-            case = g + rest
-        elif case <= g and digit == 0:
-            case = min(case + 1, g)
-        else:
-            case = 0
-        answer += case * weight
-        weight *= c + g
-    return answer
-
-
-@kernel
-def _is_divided_kernel(options: Ints, trackers: Ints, residue: int, place: int) -> bool:
-    """Whether the divisors say yes to the number that ends here, `place` digits behind the point."""
-    if residue < 0 or options[PLACES] < 0:
-        return residue >= _GOOD or (residue == _OFF_GRID and not options[ASKED])
-    for _ in range(place, options[PLACES]):
-        residue = _divide_digit_kernel(trackers, residue, 0)
-    for index in range(len(trackers)):
-        size = trackers[index, 0] + trackers[index, 1]
-        if (residue % size == trackers[index, 1]) != trackers[index, 2]:
-            return False
-        residue //= size
-    return True
-
-
-@kernel
-def _settle_kernel(options: Ints, sides: Ints, trackers: Ints, out: Ints) -> bool:
+def _settle_kernel(plan: Ints, out: Ints) -> bool:
     """Brings a mantissa with a point into its normal form, in place; False if surely no text goes on this way."""
-    least, beyond = options[LEAST], options[BEYOND]
+    least, beyond = plan[LEAST], plan[BEYOND]
     # what is known of divisors from here on
-    if options[PLACES] < 0:
-        out[_RESIDUE] = _GOOD
-    elif out[_RESIDUE] >= 0 and out[_PLACE] >= options[PLACES]:
-        out[_RESIDUE] = _GOOD if _is_divided_kernel(options, trackers, out[_RESIDUE], out[_PLACE]) else _BAD
-    if out[_RESIDUE] == _BAD and options[ASKED]:
-        out[_RESIDUE] = _OFF_GRID
+    if plan[PLACES] < 0:
+        out[_RESIDUE] = GOOD
+    elif out[_RESIDUE] >= 0 and out[_PLACE] >= plan[PLACES]:
+        out[_RESIDUE] = GOOD if is_divided_kernel(plan, out[_RESIDUE], out[_PLACE]) else BAD
+    if out[_RESIDUE] == BAD and plan[ASKED]:
+        out[_RESIDUE] = OFF_GRID
     followed = least > -FREE or beyond < FREE
     if not followed:
         out[_LAST] = 0
+    side = SIDES + SIDE_SIZE * out[_SIDE]
     if not out[_SETTLED]:
-        if _is_open_kernel(options, sides, out):
-            place_limit = max(options[PLACES], FRACTION) if followed else max(options[PLACES], 0)
-            out[_PLACE] = min(out[_PLACE], place_limit)
+        if _is_open_kernel(plan, out):
+            place_limit = FRACTION if followed else 0
+            if beyond == FREE and plan[side + UPPER]:
+                place_limit = max(min(place_limit, plan[side + UPPER + 1] - out[_K] - least), 0)
+            out[_PLACE] = min(out[_PLACE], max(plan[PLACES], place_limit))
             return True
-        low, high = _interval_kernel(sides, out)
+        low, high = _interval_kernel(plan, out)
         now = low <= 0 <= high
-        if not _may_have_exponent_kernel(options, sides, out):
+        if not _may_have_exponent_kernel(plan, out):
             low, high = 1, 0
         out[_SIDE] = out[_VERSUS_LOWER] = out[_VERSUS_UPPER] = 0
         out[_K], out[_LOW], out[_HIGH], out[_SETTLED] = now, low, high, 1
@@ -373,11 +340,11 @@ def _settle_kernel(options: Ints, sides: Ints, trackers: Ints, out: Ints) -> boo
             out[_LOW], out[_LAST] = max(out[_LOW], least + out[_LAST]), 1
         else:
             out[_LOW] = max(out[_LOW], least)
-    if out[_RESIDUE] == _OFF_GRID and options[ASKED]:
+    if out[_RESIDUE] == OFF_GRID and plan[ASKED]:
         out[_K] = 0
     if not out[_K]:
-        out[_RESIDUE] = _OFF_GRID
-    place_limit = max(options[PLACES], 0) if out[_RESIDUE] >= 0 else 0
+        out[_RESIDUE] = OFF_GRID
+    place_limit = max(plan[PLACES], 0) if out[_RESIDUE] >= 0 else 0
     if out[_LOW] > out[_HIGH]:
         out[_LOW], out[_HIGH], out[_LAST] = 1, 0, 0
     elif beyond < FREE:
@@ -389,129 +356,102 @@ def _settle_kernel(options: Ints, sides: Ints, trackers: Ints, out: Ints) -> boo
 
 
 @kernel
-def _is_open_kernel(options: Ints, sides: Ints, out: Ints) -> bool:
+def _is_open_kernel(plan: Ints, out: Ints) -> bool:
     """Whether some comparison is not settled. Settles those that no later digit can change the meaning of."""
-    side = out[_SIDE]
+    side = SIDES + SIDE_SIZE * out[_SIDE]
     is_open = False
     for bound in range(2):
         entry, field = (LOWER, _VERSUS_LOWER) if bound == 0 else (UPPER, _VERSUS_UPPER)
-        if sides[side, entry] and out[field] == _EQUAL:
+        if plan[side + entry] and out[field] == _EQUAL:
             # without exponent, only a mantissa as long as the bound has to be compared further
-            if out[_K] == sides[side, entry + 1] or _may_have_exponent_kernel(options, sides, out):
+            if out[_K] == plan[side + entry + 1] or _may_have_exponent_kernel(plan, out):
                 is_open = True
             else:
                 out[field] = _MORE
-    out[_READ] = min(out[_READ], max(sides[side, LOWER + 2], sides[side, UPPER + 2]))
+    out[_READ] = min(out[_READ], max(plan[side + LOWER + 2], plan[side + UPPER + 2]))
     return is_open
 
 
 @kernel
-def _interval_kernel(sides: Ints, row: Ints) -> tuple[int, int]:
+def _interval_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
     """The exponents that the bounds leave to this mantissa, which is not settled: (from, to)."""
-    side = row[_SIDE]
+    side = SIDES + SIDE_SIZE * row[_SIDE]
     read = row[_K] + 1 if row[_KIND] == _WHOLE else row[_READ]
     low, high = -FREE, FREE
-    if sides[side, LOWER]:
-        low = sides[side, LOWER + 1] - row[_K]
+    if plan[side + LOWER]:
+        low = plan[side + LOWER + 1] - row[_K]
         versus = row[_VERSUS_LOWER]
-        if versus == _LESS or (versus == _EQUAL and (read < sides[side, LOWER + 2] or not sides[side, LOWER + 3])):
+        if versus == _LESS or (versus == _EQUAL and (read < plan[side + LOWER + 2] or not plan[side + LOWER + 3])):
             low += 1
-    if sides[side, UPPER]:
-        high = sides[side, UPPER + 1] - row[_K]
+    if plan[side + UPPER]:
+        high = plan[side + UPPER + 1] - row[_K]
         versus = row[_VERSUS_UPPER]
-        if versus == _MORE or (versus == _EQUAL and read >= sides[side, UPPER + 2] and not sides[side, UPPER + 3]):
+        if versus == _MORE or (versus == _EQUAL and read >= plan[side + UPPER + 2] and not plan[side + UPPER + 3]):
             high -= 1
     return low, high
 
 
 @kernel
-def _may_have_exponent_kernel(options: Ints, sides: Ints, row: Ints) -> bool:
+def _may_have_exponent_kernel(plan: Ints, row: Ints) -> bool:
     """Whether an exponent may follow this mantissa, which is not settled, as far as its position is concerned."""
-    if not (sides[row[_SIDE], LOWER] or sides[row[_SIDE], UPPER]):
-        return options[WITH_EXPONENT]
-    return options[WITH_EXPONENT] and -1 - options[SHIFT] <= row[_K] <= options[SHIFT]
+    side = SIDES + SIDE_SIZE * row[_SIDE]
+    if not (plan[side + LOWER] or plan[side + UPPER]):
+        return plan[WITH_EXPONENT]
+    return plan[WITH_EXPONENT] and -1 - plan[SHIFT] <= row[_K] <= plan[SHIFT]
 
 
 @kernel
-def _exponents_kernel(options: Ints, sides: Ints, row: Ints) -> tuple[int, int]:
+def _exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
     """The exponents that may follow the mantissa of a number other than zero: (from, to)."""
     if row[_LAST] < 0:
         return 1, 0
     if row[_SETTLED]:
         low, high = row[_LOW], row[_HIGH]
-    elif _may_have_exponent_kernel(options, sides, row):
-        low, high = _interval_kernel(sides, row)
+    elif _may_have_exponent_kernel(plan, row):
+        low, high = _interval_kernel(plan, row)
     else:
         return 1, 0
-    if options[LEAST] > -FREE:
-        low = max(low, options[LEAST] + row[_LAST])
-    if options[BEYOND] < FREE:
-        high = min(high, options[BEYOND] + row[_LAST] - 1)
+    if plan[LEAST] > -FREE:
+        low = max(low, plan[LEAST] + row[_LAST])
+    if plan[BEYOND] < FREE:
+        high = min(high, plan[BEYOND] + row[_LAST] - 1)
     return low, high
 
 
 @kernel
-def _accepts_kernel(options: Ints, sides: Ints, trackers: Ints, row: Ints) -> bool:
+def _accepts_kernel(plan: Ints, row: Ints) -> bool:
     """Whether the text read so far spells a number of the set."""
     kind = row[_KIND]
-    if kind in (_ZERO, _ZEROS):
-        return options[WITH_ZERO] and (kind == _ZEROS or options[WITH_PLAIN])
+    if _ZERO <= kind <= _ZEROS:
+        return plan[WITH_ZERO] and (kind == _ZEROS or plan[WITH_PLAIN])
     if kind == _SIGNED:
         return row[_K] >= 0 and row[_LOW] <= row[_K] <= row[_HIGH]
     if kind == _COUNTED:
         return row[_LOW] == 0
-    if not (kind == _FRACTION or (kind == _WHOLE and options[WITH_PLAIN])):
+    if not (kind == _FRACTION or (kind == _WHOLE and plan[WITH_PLAIN])):
         return False
     if row[_SETTLED]:
         within = row[_K] == 1
     else:
-        low, high = _interval_kernel(sides, row)
+        low, high = _interval_kernel(plan, row)
         within = low <= 0 <= high
-    return within and _is_divided_kernel(options, trackers, row[_RESIDUE], row[_PLACE])
+    return within and is_divided_kernel(plan, row[_RESIDUE], row[_PLACE])
 
 
 @kernel
 def _follow_exponent_kernel(row: Ints, column: int, out: Ints) -> bool:
     """`_follow_kernel` for states behind e or E; `out` is a copy of `row`."""
     digit = column - _DIGIT_0
+    is_digit = 0 <= digit <= 9
+    counted, low, high, number = row[_KIND] == _COUNTED, row[_LOW], row[_HIGH], row[_K]
     if row[_KIND] == _EXPONENT:
-        out[_KIND], out[_K] = _SIGNED, -1
-        if column == _MINUS:
-            out[_LOW], out[_HIGH] = max(-row[_HIGH], 0), -row[_LOW]
-        else:
-            out[_LOW] = max(row[_LOW], 0)
-        if out[_HIGH] < 0:
+        if not (is_digit or _PLUS <= column <= _MINUS):
             return False
-        if column in (_MINUS, _PLUS):
-            return True
-    if not 0 <= digit <= 9:
+        counted, low, high = read_exponent_sign_kernel(low, high, column == _MINUS)
+        number = 0 if counted else -1
+    elif not is_digit:
         return False
-    if row[_KIND] == _COUNTED:
-        out[_LOW] = max(row[_LOW] - 1, 0)
-        out[_HIGH] = row[_HIGH] - 1 if row[_HIGH] < FREE else FREE
-        return row[_HIGH] > 0
-    a, b = out[_LOW], out[_HIGH]
-    v = 10 * max(out[_K], 0) + digit
-    out[_K] = v
-    if v == 0:
-        if a > 0:
-            out[_K] = -1  # nothing but zeros is like nothing
-        elif b == FREE:
-            out[_KIND] = _COUNTED
-        return True
-    if v > b:
-        return False
-    fewest, power = 0, 1  # the fewest digits with which some number is a or more; 10 ** fewest
-    while v * power + power - 1 < a:
-        fewest, power = fewest + 1, 10 * power
-    if v * power < a:
-        return True
-    most = FREE
-    if b < FREE:
-        most, power = 0, 1
-        while v * power * 10 <= b:
-            most, power = most + 1, 10 * power
-        if v * power + power - 1 > b:
-            return True
-    out[_KIND], out[_K], out[_LOW], out[_HIGH] = _COUNTED, 0, fewest, most
-    return fewest <= most
+    if is_digit and high >= 0:
+        counted, number, low, high = read_exponent_digit_kernel(counted, number, low, high, digit)
+    out[_KIND], out[_K], out[_LOW], out[_HIGH] = _COUNTED if counted else _SIGNED, number, low, high
+    return high >= 0

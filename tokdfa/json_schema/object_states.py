@@ -31,7 +31,7 @@ class Members(NamedTuple):
     """A state: the next declared name (or, in any order, the bits of those that were), members, demands met (bits)."""
 
     position: int
-    count: int
+    members: int
     met: int
 
 
@@ -73,12 +73,12 @@ class ObjectStates:
 
     def can_close(self, state: Members) -> bool:
         """Whether the object may end."""
-        return self.names_done(state.position) and state.count >= self.plan.least and state.met == self.all_met
+        return self.names_done(state.position) and state.members >= self.plan.least and state.met == self.all_met
 
     def _all_moves(self, state: Members) -> Iterator[Move]:
         """The moves from a state, dead ends among them."""
         plan = self.plan
-        if plan.most is not None and state.count >= plan.most:
+        if plan.most is not None and state.members >= plan.most:
             return
         if self.any_order:
             free = [k for k in range(len(plan.names)) if not state.position >> k & 1]
@@ -96,7 +96,7 @@ class ObjectStates:
         self, member: int, value: State, demands: tuple[int, ...], position: int, state: Members
     ) -> Iterator[Move]:
         """The moves by one member: one for each set of open demands that it claims to meet."""
-        count = min(state.count + 1, self.cap)
+        count = min(state.members + 1, self.cap)
         open_demands = [k for k in demands if not state.met >> k & 1]
         for size in range(len(open_demands) + 1):
             for claimed in combinations(open_demands, size):

@@ -6,9 +6,11 @@ validators use) agrees or knows no meaning at all; where two readings are left, 
 
 - A pattern is searched for; ``$`` is the very end (Python also allows a last newline behind it).
 - ``.`` is everything but ``\n \r U+2028 U+2029`` (Python: but ``\n``). ``\d \w \b`` are ASCII (Python: Unicode). ``\s``
-  is tab, newline, vertical tab, form feed, carriage return, U+FEFF, U+2028, U+2029 and the space separators (Zs).
-- ``[]`` matches nothing and ``[^]`` anything. In a class, ``[`` and doubled ``& - ~`` are characters, and a hyphen beside
-  a class escape, as in ``[\w-.]``, is a hyphen (Annex B).
+  is tab, newline, vertical tab, form feed, carriage return, U+2028, U+2029 and the space separators (Zs). What only
+  one of the two readings has in a class (é in ``\w``, U+FEFF and U+0085 in ``\s``) is neither in the class nor in its
+  negation ``\D \W \S``, so that what is accepted is right under both.
+- ``[]`` matches nothing and ``[^]`` anything. In a class, ``[`` and doubled ``& - ~`` are characters, and a hyphen
+  beside a class escape, as in ``[\w-.]``, is a hyphen (Annex B).
 - ``\t \n \v \f \r \0 \cX \xHH \uHHHH \u{H..}``, pairs of ``\u`` surrogates, ``\p{..} \P{..}``; ``\0dd`` is octal. A
   backslash makes what is no ASCII letter or digit literal, ``\/`` and ``\-`` among it.
 - ``{m} {m,} {m,n}`` are quantifiers, and other braces text (Annex B). Greedy and lazy are one language.
@@ -34,21 +36,27 @@ from tokdfa.regex.char_sets import (
     complement,
     difference,
     digits,
-    union,
     unicode_property,
+    union,
     word_characters,
 )
 from tokdfa.regex.parse import MAX_COUNT, MAX_NESTING, MAX_PATTERN
 from tokdfa.regex.syntax_tree import Alternation, Assertion, CharSet, Concat, LookAhead, Node, NodePool
 from tokdfa.regex.utf8 import SURROGATES
 
-#: Zs, U+FEFF, and the control characters and line ends (ECMA-262, WhiteSpace and LineTerminator).
+#: Zs, and the control characters and line ends (ECMA-262, WhiteSpace and LineTerminator).
 SPACES: Ranges = (
     (0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
-    (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
+    (0x205F, 0x205F), (0x3000, 0x3000),
 )  # fmt: skip
 _SCALARS = difference(ALL, SURROGATES)
 _CLASSES = {"d": digits(ascii_only=True), "w": word_characters(ascii_only=True), "s": SPACES}
+#: What `\\D`, `\\W` and `\\S` leave out: all that either reading has in the class.
+_LEFT_OUT = {
+    "D": digits(ascii_only=False),
+    "W": word_characters(ascii_only=False),
+    "S": union(SPACES, ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF))),
+}
 _DOT = CharSet(difference(_SCALARS, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))))
 _CONTROL = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
 
@@ -116,6 +124,7 @@ class _Reader:
 
     def __init__(self, pattern: str) -> None:
         self.pattern, self.position = pattern, 0
+        self.in_negated = False  # whether in a class that leaves out what it lists
         self.groups = [_Group(0)]
         self.pool = NodePool()
         self.sets: dict[Ranges, CharSet] = {}
@@ -269,7 +278,7 @@ class _Reader:
         letter = self.pattern[self.position + 1 : self.position + 2]
         if letter and letter in "dwsDWS":
             self.position += 2
-            return _class_escape(letter)
+            return _class_escape(letter, self.in_negated)
         if not letter or letter not in "pP":
             return None
         match = _PROPERTY.match(self.pattern, self.position)
@@ -328,6 +337,7 @@ class _Reader:
         self.position += 1
         negated = text.startswith("^", self.position)
         self.position += negated
+        self.in_negated = negated
         ranges: list[tuple[int, int]] = []
         while not text.startswith("]", self.position):
             plain = _CLASS_PLAIN.match(text, self.position)
@@ -339,6 +349,7 @@ class _Reader:
                 self.fail("this class is not closed", start)
             ranges.extend(self.read_class_items())
         self.position += 1
+        self.in_negated = False
         found = union(ranges)
         self.add_set(complement(found) if negated else found)
 
@@ -373,9 +384,12 @@ class _Reader:
 
 
 @cache
-def _class_escape(letter: str) -> Ranges:
-    ranges = _CLASSES[letter.lower()]
-    return complement(ranges) if letter.isupper() else ranges
+def _class_escape(letter: str, is_left_out: bool) -> Ranges:
+    """What both readings have in a class; or, if a negated class leaves it out, what either has."""
+    common, either = _CLASSES[letter.lower()], _LEFT_OUT[letter.upper()]
+    if letter.isupper():
+        return complement(common if is_left_out else either)
+    return either if is_left_out else common
 
 
 @lru_cache(maxsize=4096)

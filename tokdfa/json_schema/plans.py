@@ -16,7 +16,7 @@ from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, NEVER, State, bot
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.clauses import Demand, ObjectClause
+    from tokdfa.json_schema.clauses import Demand, ObjectClause, Scope
     from tokdfa.json_schema.expand import Expander
 
 #: Kinds of names of one object at most.
@@ -94,6 +94,9 @@ def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
     names, states, required, demands, excluded = [], [], [], [], []
     needed = frozenset(clause.required)
     inhabited = expander.inhabited
+    scopes = clause.scopes
+    if len(scopes) == 1 and not scopes[0].patterns and not clause.names and not clause.demands:
+        return _plan_plain(expander, clause, scopes[0])
     for name in declared_names(clause):
         state = value_state(expander, clause, name)
         if not inhabited.state(state):
@@ -115,11 +118,37 @@ def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
     most = clause.most
     if most is not None and most < sum(required):
         return None
-    if clause.least > len(names) and not kinds:
+    listed = [kind.names.values for kind in kinds if kind.names.values is not None]
+    if len(listed) == len(kinds) and clause.least > len(names) + len(frozenset().union(*listed)):
         return None
     return ObjectPlan(
         tuple(names), tuple(states), tuple(required), tuple(demands), tuple(excluded), kinds, clause.least, most
     )
+
+
+def _plan_plain(expander: Expander, clause: ObjectClause, scope: Scope) -> ObjectPlan | None:
+    """`plan_object` where one schema says everything, by names alone: the same plan, in less time."""
+    needed, alive = clause.required, expander.inhabited.state
+    properties = scope.properties
+    if not needed or all(name in properties for name in needed):
+        declared = properties
+    else:
+        declared = {**properties, **{name: scope.additional for name in needed if name not in properties}}
+    names, states, excluded = [], [], []
+    for name, state in declared.items():
+        if alive(state):
+            names.append(name)
+            states.append(state)
+        elif name in needed:
+            return None
+        else:
+            excluded.append(name)
+    kinds = (Kind(ANY_STRING, scope.additional, ()),) if alive(scope.additional) else ()
+    if (clause.most is not None and clause.most < len(needed)) or (clause.least > len(names) and not kinds):
+        return None
+    hints = ((),) * len(names)
+    required = tuple([name in needed for name in names])
+    return ObjectPlan(tuple(names), tuple(states), required, hints, tuple(excluded), kinds, clause.least, clause.most)
 
 
 def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ...]) -> tuple[Kind, ...]:
@@ -135,7 +164,7 @@ def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ..
     bases = expander.shape(clause.names).strings if clause.names else (ANY_STRING,)
     #: (set of names, patterns matched)
     found: list[tuple[StringSet, frozenset[str]]] = [(base, frozenset()) for base in bases]
-    if patterns or clause.names:
+    if patterns or clause.names or any(demand.names for demand in clause.demands):
         hidden = frozenset(declared)
         found = [(base.intersect(StringSet(not_values=hidden)), matched) for base, matched in found]
     for pattern in patterns:

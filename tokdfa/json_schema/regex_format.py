@@ -6,8 +6,8 @@ a language of regexes that ECMA-262 (flag u) and Python both read, with groups u
 - characters but ``\ ^ $ . * + ? ( ) [ ] { } | /`` stand for themselves, and so does ``/``;
 - escapes: ``\d \D \w \W \s \S \n \r \t \f \v``, ``\xHH``, ``\uHHHH`` but for surrogates, and ``\`` before syntax;
 - classes with ranges within digits, small or capital letters;
-- quantifiers behind what can be repeated: ``* + ?``, ``{m} {m,}`` up to three digits, ``{m,n}`` where m <= n is plain to
-  see: m has fewer digits than n, or both have one;
+- quantifiers behind what can be repeated: ``* + ?``, ``{m} {m,}`` up to three digits, ``{m,n}`` where m <= n is plain
+  to see: m has fewer digits than n, or both have one;
 - ``(..) (?:..)``, ``(?=..) (?!..)`` without groups inside, alternatives, ``^ $ \b \B``.
 """
 

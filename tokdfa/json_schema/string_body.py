@@ -15,9 +15,9 @@ tree of hexadecimal digits, equal subtrees being one expression. Surrogates have
 With ``escapes="needed"`` only what must be escaped is, and without the solidus: ``\"``, ``\\`` and the controls, these
 in short and ``\u00XX`` form. Automata are smaller, by a factor of two to five, but ``"\u0061"`` is no spelling of a.
 
-A closing quote ends a body, and nothing inside one is that byte; so ``$`` means that the quote comes next. `BODY` leaves
-it out and is what most patterns take; `CLOSED_BODY` has it behind each text, for patterns whose assertions are left to
-the derivatives (see `tokdfa.regex.lower`).
+A closing quote ends a body, and nothing inside one is that byte; so ``$`` means that the quote comes next. `BODY`
+leaves it out and is what most patterns take; `CLOSED_BODY` has it behind each text, for patterns whose assertions are
+left to the derivatives (see `tokdfa.regex.lower`).
 """
 
 from __future__ import annotations
@@ -194,17 +194,3 @@ def _split_pairs(astral: Ranges) -> tuple[list[tuple[int, int]], dict[int, list[
         if start <= end:
             whole.append((start, end))
     return whole, lows
-
-
-def spell_plainly(text: str) -> bytes:
-    """The JSON text of a decoded text that every option allows: raw where possible."""
-    parts = ['"']
-    for character in text:
-        code_point = ord(character)
-        if not contains(MUST_ESCAPE, code_point):
-            parts.append(character)
-        elif code_point in SHORT_ESCAPES:
-            parts.append("\\" + SHORT_ESCAPES[code_point])
-        else:
-            parts.append(f"\\u{code_point:04x}")
-    return "".join([*parts, '"']).encode()

@@ -1,9 +1,9 @@
 """Lengths that a pattern implies, and lengths that are demanded of it beside.
 
-A pattern with a length counter is a product: an intersection whose automaton has a state for each pair, and whose states
-must be proved to be live. Most often it can be spared. A pattern may imply the lengths (``^\\d{4}-\\d{2}$`` with at most
-10); or all that varies in it may be one repeat of single code points, which then takes the bounds (``^[a-z][a-z0-9-]*$``
-with at most 63 is ``^[a-z][a-z0-9-]{0,62}$``).
+A pattern with a length counter is a product: an intersection whose automaton has a state for each pair, and whose
+states must be proved to be live. Most often it can be spared. A pattern may imply the lengths (``^\\d{4}-\\d{2}$`` with
+at most 10); or all that varies in it is one repeat of single code points, which then takes over the bounds
+(``^[a-z][a-z0-9-]*$`` with at most 63 is ``^[a-z][a-z0-9-]{0,62}$``).
 
 Lengths are counted in code points.
 """
@@ -71,7 +71,7 @@ def _sum(highs) -> int | None:  # type: ignore[no-untyped-def]
 
 
 def narrow(body: Node, low: int, high: int | None) -> Node | None:
-    """The matches of `body`, which has no assertion, of lengths from `low` to `high` (None: any); NEVER if there are none.
+    """The matches of `body`, which has no assertion, of lengths from `low` to `high`; NEVER if there are none.
 
     None if that takes a counter: unless one part of `body` at most varies in length, and it is a repeat of one set.
     """

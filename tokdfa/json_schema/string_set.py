@@ -10,10 +10,10 @@ Negation. Where our language of a format is smaller than what the common checker
 complement of a language that is larger; then a text may be neither in the format nor in its negation, but whatever is
 accepted is right under both readings. A format without such a language cannot be negated (UnsupportedConstraint).
 
-Cost. From a pattern to a lazy automaton: 0.1 to 0.3 ms; automata of up to `EXPLICIT_STATES` states are made explicit and
-minimal, for as much again. Intersections with lengths are avoided where a pattern implies them or can take them over
-(`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the pattern and a count, are made on
-demand only, so a bound of 1,000,000 costs what is read of it.
+Cost. From a pattern to a lazy automaton: 0.1 to 0.3 ms; automata of up to `EXPLICIT_STATES` states are made explicit
+and minimal, for as much again. Intersections with lengths are avoided where a pattern implies them or can take them
+over (`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the pattern and a count, are
+made on demand only, so a bound of 1,000,000 costs what is read of it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 #: An automaton of more states stays lazy; the states made in vain cost about 0.5 ms.
 EXPLICIT_STATES = 400
 #: The same for what is built once and shared: strings without a demand, and formats.
-SHARED_STATES = 4_000
+SHARED_STATES = 10_000
 #: States that a proof of emptiness may make; about 20 us each.
 PROOF_STATES = 20_000
 #: How many scalar values there are.
@@ -175,19 +175,18 @@ def strings_automaton(sets: Sequence[StringSet], escapes: Escapes = "all") -> Df
     distinct = tuple(dict.fromkeys(sets))
     if StringSet() in distinct:
         distinct = (StringSet(),)
-    if len(distinct) == 1 and distinct[0] in (StringSet(), StringSet(formats=distinct[0].formats[:1])):
-        shared = _shared_automaton(distinct[0], escapes)
-        if shared is not None:
-            return shared
+    names = distinct[0].formats if len(distinct) == 1 else ()
+    if any(find_format(name).large for name in names):
         return _build(distinct, escapes, 0)
+    if len(distinct) == 1 and distinct[0] == StringSet(formats=names[:1]):
+        return _shared_automaton(distinct[0], escapes)
     return _build(distinct, escapes, EXPLICIT_STATES)
 
 
 @lru_cache(maxsize=64)
-def _shared_automaton(strings: StringSet, escapes: Escapes) -> Dfa | None:
-    """The minimal automaton; None if it is too large."""
-    built = _build((strings,), escapes, SHARED_STATES)
-    return None if isinstance(built, LazyDfa) else built
+def _shared_automaton(strings: StringSet, escapes: Escapes) -> Dfa | LazyDfa:
+    """The automaton of no demand, or of one format that is not large: minimal, so that it can be shared."""
+    return _build((strings,), escapes, SHARED_STATES)
 
 
 def _build(sets: tuple[StringSet, ...], escapes: Escapes, explicit_states: int) -> Dfa | LazyDfa:
@@ -229,9 +228,11 @@ class _Demands:
 
     def settle_lengths(self) -> None:
         """Drop the lengths that are implied, and let a pattern take them over where it can."""
+        if not self.low and self.high is None:
+            return
         for body in self.whole:
             least, most = length_range(body)
-            self.impossible |= body == NEVER or (self.high is not None and self.high < least)
+            self.impossible |= self.high is not None and self.high < least
             self.impossible |= most is not None and most < self.low
         lows = [length_range(node)[0] for node in (*self.whole, *self.found)]
         highs = [most for body in self.whole if (most := length_range(body)[1]) is not None]
@@ -253,8 +254,7 @@ def _read_demands(strings: StringSet) -> _Demands:
         demands.add(pattern)
     for name in dict.fromkeys(strings.formats):
         form = find_format(name)
-        for pattern in form.patterns:
-            demands.add(pattern)
+        demands.add(form.pattern)
         if form.max_length is not None:
             demands.high = form.max_length if demands.high is None else min(demands.high, form.max_length)
     for pattern in dict.fromkeys(strings.not_patterns):
@@ -312,9 +312,9 @@ def _is_empty(strings: StringSet) -> bool:
     positive = [*demands.whole, *demands.found]
     if not positive and not demands.absent and len(strings.not_values) < SCALAR_VALUES:
         return demands.high == 0 and "" in strings.not_values
-    if len(positive) == 1 and not (demands.absent or strings.not_values or demands.low or demands.high is not None):
-        if not positive[0].assertions:
-            return positive[0] == NEVER
+    has_more = demands.absent or strings.not_values or demands.low or demands.high is not None
+    if len(positive) == 1 and not has_more and not positive[0].assertions:
+        return positive[0] == NEVER
     store = ExpressionStore()
     return LazyDfa(store, _lower_set(strings, store, UTF8), PROOF_STATES).is_empty
 

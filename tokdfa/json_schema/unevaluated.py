@@ -2,8 +2,8 @@
 
 Both look at what other keywords have looked at, in place applicators included. What properties, items, allOf and
 ``$ref`` look at does not depend on the value, so the keyword is then an additionalProperties (or items) beside the
-union of their names. Where a choice (anyOf, oneOf, if, dependentSchemas, contains) looks at more than that, what is left
-over depends on the value, and the keyword is refused.
+union of their names. Where a choice (anyOf, oneOf, if, dependentSchemas, contains) looks at more than that, what is
+left over depends on the value, and the keyword is refused.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def unevaluated_shape(expander: Expander, node: Node, keyword: str) -> Shape:
 
 
 def _look(expander: Expander, node: Node, seen: _Seen, certain: _Seen, met: set[int], keyword: str) -> None:
-    """Add to `seen` what the keywords of a node look at, and check that its choices look at nothing beyond `certain`."""
+    """Add to `seen` what a node's keywords look at, and check that its choices look at nothing beyond `certain`."""
     schema, outermost = node.schema, not met
     if not isinstance(schema, dict) or node.number in met:
         return
@@ -68,10 +68,10 @@ def _look(expander: Expander, node: Node, seen: _Seen, certain: _Seen, met: set[
     seen.names.update(dict.fromkeys(schema.get("properties", {})))
     seen.patterns.update(dict.fromkeys(schema.get("patternProperties", {})))
     seen.all_names |= "additionalProperties" in schema or (not outermost and "unevaluatedProperties" in schema)
-    listed = schema.get("prefixItems" if document.draft >= DRAFT_2020 else "items")
+    listed = schema.get("prefixItems" if node.draft >= DRAFT_2020 else "items")
     if isinstance(listed, list):
         seen.items = max(seen.items, len(listed))
-        seen.all_items |= ("items" if document.draft >= DRAFT_2020 else "additionalItems") in schema
+        seen.all_items |= ("items" if node.draft >= DRAFT_2020 else "additionalItems") in schema
     else:
         seen.all_items |= "items" in schema
     seen.all_items |= not outermost and "unevaluatedItems" in schema
@@ -88,7 +88,7 @@ def _look(expander: Expander, node: Node, seen: _Seen, certain: _Seen, met: set[
     choices += [document.child(node, schema[name], f"/{name}") for name in ("if", "then", "else") if name in schema]
     for name, part in schema.get("dependentSchemas", {}).items():
         choices.append(document.child(node, part, f"/dependentSchemas{escape_key(name)}"))
-    if document.draft >= DRAFT_2020 and "contains" in schema and keyword == "unevaluatedItems":
+    if node.draft >= DRAFT_2020 and "contains" in schema and keyword == "unevaluatedItems":
         raise SchemaUnsupported("which items contains looks at depends on the value", node.pointer, keyword)
     for choice in choices:
         branch = _Seen()

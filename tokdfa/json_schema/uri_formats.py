@@ -1,7 +1,7 @@
 r"""Addresses and identifiers as patterns: IPv4, IPv6, URI, IRI, URI template.
 
-Written from RFC 3986 (appendix A), RFC 3987 (section 2.2), RFC 6570 (section 2) and RFC 4291 (section 2.2). None of them
-has anchors. What the common checkers accept beyond the standards is in the patterns named ``ANY_``.
+Written from RFC 3986 (appendix A), RFC 3987 (section 2.2), RFC 6570 (section 2) and RFC 4291 (section 2.2). None of
+them has anchors. What the common checker accepts beyond the standards is in the patterns named ``ANY_``.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import (
     EVERYTHING,
     FALSE,
@@ -39,7 +40,10 @@ def shape_of_values(expander: Expander, node: Node, keyword: str, values: list[A
         elif isinstance(value, bool):
             constants |= TRUE if value else FALSE
         elif isinstance(value, int | Decimal):
-            numbers[value] = NumberSet(low=value, high=value)
+            try:
+                numbers[value] = NumberSet(low=value, high=value)
+            except LimitExceeded as error:
+                raise SchemaUnsupported(str(error), node.pointer, keyword) from None
         else:
             where = escape_key(keyword) + (escape_key(place) if keyword == "enum" else "")
             if isinstance(value, list):

@@ -7,5 +7,10 @@ rows share (`stacks`). Rows and their transitions are made when they are first n
 number. A mask is what the texts that are alive allow by themselves (`partition`), and a walk over what is left of the
 token trie (`fill`).
 
-Reading order: `form`, `lower`, `pool`, `stacks`, `rows`, `machine`, `partition`, `fill`, `store`.
+JSON has instructions of its own: names as they may be spelled (`names`, `name_trie`) and strings of bounded length
+(`counted`, `lengths`), over the automaton of any string (`json_text`); `items` puts them beside texts. Large programs
+are written as they are needed (`program`).
+
+Reading order: `form`, `lower`, `pool`, `program`, `stacks`, `rows`, `machine`, `partition`, `fill`, `json_text`,
+`name_trie`, `names`, `counted`, `store`.
 """

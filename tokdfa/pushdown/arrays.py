@@ -2,7 +2,8 @@
 
 Machine (`MachineArrays`), all int32 unless said otherwise:
 
-- program: ``code`` (instructions, 3), ``alternatives``, ``entries``;
+- program (`tokdfa.pushdown.program`): ``code`` (instructions, 3), ``alternatives``, ``entries``, ``arguments``;
+  ``tables``, ``names``, ``order``: tries of names; ``twin_begin``, ``twins``: see `tokdfa.pushdown.names`;
 - stacks: ``stack_begin`` (stacks + 1), ``entry_place``, ``entry_rest``: the entries of each return stack;
   ``group_stack``, ``group_begin``, ``group_content``: groups of stacks that contain each other; two hash tables;
 - rows: ``kernel_items`` int64 and ``kernel_begin``, ``live_items`` int64 and ``live_begin``, ``live_end``: see
@@ -25,11 +26,13 @@ from tokdfa.jit import Struct, StructType, kernel, register_struct
 
 #: Status: fine; what is lacking.
 OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PARTITION, NEEDS_CHAIN = range(8)
+NEEDS_CODE = 8
 
 #: Indices into `meta`: stacks, entries, groups, their content, rows, kernel items, live items made so far; the stamp of
 #: the last closure; whether the longest match rules; the text that is skipped or -1; what NEEDS_POOL and
-#: NEEDS_PARTITION ask for (a state; a place of the trie); limit on the items of a row; counters: nodes visited by
-#: walks, rows closed; whether bytes that no live item reads are marked when a row is closed.
+#: NEEDS_PARTITION ask for (a state; a place of the trie), and NEEDS_CODE (a place of the program); limit on the items
+#: of a row; counters: nodes visited by walks, rows closed; whether bytes that no live item reads are marked when a row
+#: is closed.
 # fmt: off
 (
     M_STACKS, M_ENTRIES, M_GROUPS, M_CONTENT, M_ROWS, M_KERNEL, M_LIVE, M_STAMP, M_LONGEST, M_SKIP, M_STATE, M_PLACE,
@@ -44,7 +47,7 @@ PLACE_SHIFT = STACK_BITS + STATE_BITS
 
 # fmt: off
 MACHINE_FIELDS = (
-    "code", "alternatives", "entries",
+    "code", "alternatives", "entries", "arguments", "tables", "names", "order", "twin_begin", "twins",
     "stack_begin", "entry_place", "entry_rest", "stack_slots", "group_stack", "group_begin", "group_content",
     "group_slots",
     "kernel_items", "kernel_begin", "live_items", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended",
@@ -87,16 +90,16 @@ def gather_machine(owner: Any) -> Any:
 
 @kernel
 def _make_machine(  # type: ignore[no-untyped-def]
-    code, alternatives, entries, stack_begin, entry_place, entry_rest, stack_slots, group_stack, group_begin,
-    group_content, group_slots, kernel_items, kernel_begin, live_items, live_begin, live_end, row_flags, row_fallback,
-    row_ended, transitions, row_slots, work, seen_keys, seen_stamps, frame_state, callers, pairs, found, todo, chain,
-    meta,
+    code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, stack_begin, entry_place,
+    entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items, kernel_begin,
+    live_items, live_begin, live_end, row_flags, row_fallback, row_ended, transitions, row_slots, work, seen_keys,
+    seen_stamps, frame_state, callers, pairs, found, todo, chain, meta,
 ):  # fmt: skip
     return MachineArrays(
-        code, alternatives, entries, stack_begin, entry_place, entry_rest, stack_slots, group_stack, group_begin,
-        group_content, group_slots, kernel_items, kernel_begin, live_items, live_begin, live_end, row_flags,
-        row_fallback, row_ended, transitions, row_slots, work, seen_keys, seen_stamps, frame_state, callers, pairs,
-        found, todo, chain, meta,
+        code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, stack_begin, entry_place,
+        entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items, kernel_begin,
+        live_items, live_begin, live_end, row_flags, row_fallback, row_ended, transitions, row_slots, work, seen_keys,
+        seen_stamps, frame_state, callers, pairs, found, todo, chain, meta,
     )  # fmt: skip
 
 

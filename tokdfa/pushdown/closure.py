@@ -10,10 +10,12 @@ from tokdfa.pushdown.arrays import (
     M_LIVE,
     M_LONGEST,
     M_MAX_ITEMS,
+    M_PLACE,
     M_PRUNES,
     M_SKIP,
     M_STAMP,
     M_STATE,
+    NEEDS_CODE,
     NEEDS_ITEMS,
     NEEDS_POOL,
     NEEDS_ROWS,
@@ -28,13 +30,17 @@ from tokdfa.pushdown.arrays import (
 from tokdfa.pushdown.form import (
     ANY,
     CALL,
+    COUNTED,
     FIRST,
+    LATER,
+    NAMES,
     OPERATION,
     RETURN,
     SECOND,
     TEXT,
     TOKEN,
 )
+from tokdfa.pushdown.items import item_reads, text_state
 from tokdfa.pushdown.rows import (
     ACCEPTS,
     BIAS,
@@ -134,6 +140,11 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
                         machine,
                     )  # fmt: skip
                     caller = np.int64(callers[caller, C_NEXT])
+        elif operation == LATER:
+            meta[M_PLACE] = place
+            return NEEDS_CODE
+        elif operation in (NAMES, COUNTED) and state == 0:
+            work[done, W_STATE] = 1
         if count < 0:
             return NEEDS_SCRATCH
         done += 1
@@ -189,6 +200,12 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
             if pool.flags[state] & ENDS:
                 continue
             seen |= pool.flags[state]
+        elif operation in (NAMES, COUNTED):
+            status, text = text_state(pack_item(place, state, 0), machine, pool)
+            if status != OK:
+                return status
+            if text >= 0:
+                seen |= pool.flags[text] & WIDE
         elif operation == TOKEN:
             flags |= ROW_TOKENS
         else:
@@ -229,11 +246,17 @@ def _mark_dead(row, machine, pool):  # type: ignore[no-untyped-def]
     """Write DEAD for all bytes that no live item reads: then nobody has to step each item to find out."""
     first, second, third, fourth = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
-        first |= pool.reads[state, 0]
-        second |= pool.reads[state, 1]
-        third |= pool.reads[state, 2]
-        fourth |= pool.reads[state, 3]
+        item = machine.live_items[k]
+        operation = machine.code[item >> PLACE_SHIFT, OPERATION]
+        if operation == TEXT:
+            state = (item >> STACK_BITS) & STATE_MASK
+            first |= pool.reads[state, 0]
+            second |= pool.reads[state, 1]
+            third |= pool.reads[state, 2]
+            fourth |= pool.reads[state, 3]
+        elif operation != TOKEN:
+            reads = item_reads(item, machine, pool)
+            first, second, third, fourth = first | reads[0], second | reads[1], third | reads[2], fourth | reads[3]
     begin = row * 256
     for quarter in range(4):
         word = first if quarter == 0 else (second if quarter == 1 else (third if quarter == 2 else fourth))

@@ -6,6 +6,9 @@ taken, and the rest of what is below it is walked on its own. Where several item
 a token outside of it is inside one of them. Nodes of a rest at which the item that the rest is of goes on are not put
 off for its sake: no token below them stays inside it, or it would not be in the rest.
 
+A partition that serves a string of bounded length counts no characters. So where such a string is all that a row reads,
+and its bound is near, tokens that stay inside it but are too long are taken out at the end.
+
 With `use_partitions` false the whole trie is walked: the plain version, for comparison.
 """
 
@@ -23,12 +26,17 @@ from tokdfa.pushdown.arrays import (
     M_STATE,
     NEEDS_PARTITION,
     OK,
+    PLACE_SHIFT,
     STACK_BITS,
     STATE_MASK,
 )
 from tokdfa.pushdown.closure import close_row
-from tokdfa.pushdown.partition import find_partition
-from tokdfa.pushdown.rows import BIAS, ROW_WIDE, WIDE
+from tokdfa.pushdown.counted import STATES
+from tokdfa.pushdown.form import COUNTED, OPERATION
+from tokdfa.pushdown.items import item_left, wide_state
+from tokdfa.pushdown.json_text import BODY
+from tokdfa.pushdown.partition import STRICT, find_partition
+from tokdfa.pushdown.rows import BIAS, ROW_WIDE
 from tokdfa.pushdown.steps import step_row
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -63,8 +71,8 @@ class Filler:
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
             use = self.use_partitions and partitions.drops < drops + 2
             status = _fill_kernel(
-                row, use, self.subtree if use else MAX_NODES, len(self.trie.nodes), self.words, self._rows, self._path,
-                self._later, machine.arrays, machine.pool.arrays,
+                row, use, self.subtree if use else MAX_NODES, len(self.trie.nodes), self.trie.depth_limit,
+                self.words, self._rows, self._path, self._later, machine.arrays, machine.pool.arrays,
             )  # fmt: skip
             if status == OK:
                 break
@@ -72,11 +80,39 @@ class Filler:
                 self._later = np.zeros((2 * len(self._later), 3), dtype=np.int32)
             else:
                 machine.supply(status)
+        if use and machine.program.counts:
+            self._take_out_long(machine, row)
         size = self.trie.size
         words = self.words[: (size + 31) // 32].view(np.int32)
         if size & 31:
             words[-1] &= np.int32((1 << (size & 31)) - 1)  # the spare bit
         return words
+
+    def _take_out_long(self, machine: Machine, row: int) -> None:
+        """Take out tokens that stay inside a string, but have more characters than it may still have."""
+        pool = machine.pool
+        left, state, body = _find_bound_kernel(row, self.trie.depth_limit, machine.arrays, pool.arrays)
+        if left >= 0:
+            short = pool.lengths.short_tokens(state, body, left, pool.transitions, pool.flags)
+            np.bitwise_and(self.words, short, out=self.words)
+
+
+@kernel
+def _find_bound_kernel(row, depth, machine, pool):  # type: ignore[no-untyped-def]
+    """(characters left, state, BODY) of a bounded COUNTED that a strict partition served though it is short; or -1s."""
+    begin, nothing = machine.live_begin[row], np.int64(-1)
+    if machine.live_end[row] - begin != 1:
+        return nothing, nothing, nothing
+    item = machine.live_items[begin]
+    if machine.code[item >> PLACE_SHIFT, OPERATION] != COUNTED:
+        return nothing, nothing, nothing
+    left = item_left(item, machine)
+    wide = wide_state(item, np.int64(0), True, depth, machine, pool)
+    if wide < 0 or left >= depth:
+        return nothing, nothing, nothing
+    state = wide & (STRICT - 1)
+    local = (((item >> STACK_BITS) & STATE_MASK) - 1) % STATES
+    return left, state, state - local + BODY
 
 
 #: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
@@ -97,24 +133,28 @@ def _take_inside(part, words, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _begin_place(place, row, passed, words, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the partition whose rest is to be walked, the state it is of) in a wide row at a place.
+def _begin_place(place, row, passed, depth, words, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the partition whose rest is to be walked or -1: none, the state it is of) in a wide row at a place.
 
     What is inside of the row's wide states is set, but for the state `passed`, inside of which nothing is.
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
     last = np.int64(-1)
+    alone = machine.live_end[row] - machine.live_begin[row] == 1
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
-        if not pool.flags[state] & WIDE or state == passed:
+        wide = wide_state(machine.live_items[k], place, alone, depth, machine, pool)
+        state = wide & (STRICT - 1)
+        if wide < 0 or state == passed:
             continue
         known = np.int64(pool.alike[state])
-        if known >= 0 and known == last:
-            continue
+        if known >= 0:
+            known |= wide & STRICT
+            if known == last:
+                continue
         last = known
         part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
-            machine.meta[M_PLACE], machine.meta[M_STATE] = place, state
+            machine.meta[M_PLACE], machine.meta[M_STATE] = place, wide
             return NEEDS_PARTITION, best, chosen
         _take_inside(part, words, pool)
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
@@ -124,18 +164,18 @@ def _begin_place(place, row, passed, words, machine, pool):  # type: ignore[no-u
 
 
 @kernel
-def _has_other_wide(row, passed, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a row has a wide state besides `passed`."""
+def _has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a row has a wide state besides `passed` that serves at a place below the root of the trie."""
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
-        if pool.flags[state] & WIDE and state != passed:
+        wide = wide_state(machine.live_items[k], np.int64(1), False, depth, machine, pool)
+        if wide >= 0 and wide & (STRICT - 1) != passed:
             return True
     return False
 
 
 @kernel
 def _fill_kernel(  # type: ignore[no-untyped-def]
-    start, use_partitions, subtree, node_count, words, rows, path, later, machine, pool
+    start, use_partitions, subtree, node_count, depth_limit, words, rows, path, later, machine, pool
 ):
     """Write the mask of row `start`. A status; whatever it is, calling again begins anew."""
     one, depth_mask = np.uint64(1), np.uint64((1 << DEPTH_BITS) - 1)
@@ -153,11 +193,13 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
         here, stop, base = np.uint64(0), np.uint64(node_count), np.uint64(0)
         of_state = np.int64(-1)
         if use_partitions and machine.row_flags[row] & ROW_WIDE:
-            status, part, of_state = _begin_place(place, row, np.int64(later[waiting, 2]), words, machine, pool)
+            passed = np.int64(later[waiting, 2])
+            status, part, of_state = _begin_place(place, row, passed, depth_limit, words, machine, pool)
             if status != OK:
                 return status
-            here, stop = np.uint64(pool.part_nodes[part, 0]), np.uint64(pool.part_nodes[part, 1])
-            base = here
+            if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
+                here, stop = np.uint64(pool.part_nodes[part, 0]), np.uint64(pool.part_nodes[part, 1])
+                base = here
         rows[0] = row
         while here < stop:
             node = nodes[here]
@@ -185,7 +227,7 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
                 for k in range(depth + 1):
                     if passed >= 0:
                         passed = np.int64(pool.transitions[passed * 256 + path[k]])
-                if machine.row_flags[target] & ROW_WIDE and _has_other_wide(target, passed, machine, pool):
+                if machine.row_flags[target] & ROW_WIDE and _has_other_wide(target, passed, depth_limit, machine, pool):
                     if waiting >= len(later):
                         return NEEDS_LATER
                     later[waiting, 0], later[waiting, 1], later[waiting, 2] = here + one, target, passed

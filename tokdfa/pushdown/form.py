@@ -11,11 +11,23 @@ ANY        alternatives           go on at any of these places
 CALL       frame, next            read what the frame reads, then go on at next
 TEXT       text, next             read one of the texts of an automaton, then go on at next
 TOKEN      token set, next        take one of these special tokens, then go on at next
+NAMES      arguments              read one of a list of names as a JSON string (`tokdfa.pushdown.names`)
+COUNTED    arguments, next        read a JSON string of bounded length (`tokdfa.pushdown.counted`)
+LATER      number                 not written yet; becomes ANY of one place when it is first needed
 =========  =====================  ======================================================================
 
 A regex or a choice is one TEXT; a grammar has a frame for each nonterminal, with a TEXT for each lexeme. Equal
 instructions are one place, so equal ends of rules are shared, and rows that differ in nothing else are equal.
 Instruction 0 is RETURN.
+
+NAMES and COUNTED find their further arguments in a list of numbers, from a given index on; columns `NAMES_TABLE` to
+`NAMES_TARGETS` and `COUNTED_TEXT` to `COUNTED_BEYOND` say which. They are for programs that read every way to cut the
+text, not for the longest match.
+
+*Code that is written later.* `FormBuilder.later` takes a function that writes a part of the program when it is first
+needed: most of a large schema is never read by one text. A `Form` is how its builder stood when it was made; where
+code is to be written yet, it keeps the builder (`source`), and `Form.newest` is how that stands now. Places never
+change their numbers. `tokdfa.pushdown.program` follows the growth.
 
 An automaton of a form (`Text`) is known by its *key*, which says what language it is; it is built only if no constraint
 of the vocabulary had the same before. The form itself knows no vocabulary: `tokdfa.pushdown.pool.Pool.link` binds it.
@@ -26,25 +38,49 @@ Knuth's (1971) top-down parsing machine.
 
 from __future__ import annotations
 
+import threading
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.pushdown.json_text import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
+Int32 = npt.NDArray[np.int32]
+
 #: Operations.
-RETURN, ANY, CALL, TEXT, TOKEN = range(5)
+RETURN, ANY, CALL, TEXT, TOKEN, NAMES, COUNTED, LATER = range(8)
 #: Columns of an instruction; arguments that an operation does not have are 0.
 OPERATION, FIRST, SECOND = range(3)
 #: The place of the only RETURN.
 RETURN_PLACE = 0
+#: Arguments of NAMES: its table; the first and last index of names that are allowed; the place of the TEXT that reads
+#: other strings, or -1; number of (table, text of that TEXT), or -1; then the place after each allowed name.
+NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_PAIR, NAMES_TARGETS = range(6)
+#: Arguments of COUNTED: the place of a TEXT that reads any string and goes on at the same place; characters that are
+#: needed at least (if fewer than 1: none) and may be read at most by this instruction; the place of the COUNTED that
+#: reads more characters than that, -1 if none may; how many more: UNBOUNDED, if there is no maximum.
+COUNTED_TEXT, COUNTED_MINIMUM, COUNTED_CAP, COUNTED_NEXT, COUNTED_BEYOND = range(5)
+#: Characters that one COUNTED counts at most: 22 states for each count must fit an item's 21 bits.
+COUNT_LIMIT = 90_000
+#: More characters than any text has.
+UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
+#: Instructions that may be written before a form is saved.
+MAX_WRITTEN = 200_000
+
+
+def _no_numbers() -> Int32:
+    return np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +98,34 @@ class Text:
 
 
 @dataclass(frozen=True, eq=False)
+class NameTable:
+    """Names that a JSON string may spell, in the order in which NAMES counts them.
+
+    `units`: the UTF-16 code units of each, big-endian, in ascending order, in which names are kept; `order`: the index
+    in `names` of each; `escapes`: how characters may be written (`tokdfa.pushdown.json_text`).
+    """
+
+    names: tuple[str, ...]
+    escapes: Escapes
+    units: tuple[bytes, ...]
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], escapes: Escapes = "all") -> NameTable:
+        """A table. Raises UnsupportedConstraint for a surrogate alone, ValueError for no names or equal ones."""
+        try:
+            units = [name.encode("utf-16-be") for name in names]
+        except UnicodeEncodeError as error:
+            raise UnsupportedConstraint(
+                f"the name {error.object!r} has a surrogate without its other half, which no JSON text spells"
+            ) from None
+        order = sorted(range(len(names)), key=units.__getitem__)
+        if len(set(units)) != len(units) or not names:
+            raise ValueError("a table has one name or more, none of them twice")
+        return cls(names, escapes, tuple([units[k] for k in order]), tuple(order))
+
+
+@dataclass(frozen=True, eq=False)
 class Form:
     """A program. Immutable; build one with `FormBuilder`.
 
@@ -69,18 +133,31 @@ class Form:
     in `alternatives`); `alternatives`: int32, places; `entries`: int32, the first place of each frame; `frame_names`;
     `texts` and `token_sets`: what TEXT and TOKEN name; `start`: the first place; `skip`: the place of a TEXT that may
     stand wherever one may begin and means nothing, or -1 (only if `longest`; otherwise the program itself says where);
-    `longest`: a text ends only where no text that is alive can go on (maximal munch).
+    `longest`: a text ends only where no text that is alive can go on (maximal munch); `arguments`: int32, those of
+    NAMES and COUNTED; `name_tables`: what NAMES names; `pairs`: (name table, text) of each NAMES that reads other
+    strings, too; `source`: the builder, if code may be written later; `written`: how often that was done.
     """
 
-    code: npt.NDArray[np.int32]
-    alternatives: npt.NDArray[np.int32]
-    entries: npt.NDArray[np.int32]
+    code: Int32
+    alternatives: Int32
+    entries: Int32
     frame_names: tuple[str, ...]
     texts: tuple[Text, ...]
     token_sets: tuple[SpecialTokens, ...]
     start: int
     skip: int = -1
     longest: bool = False
+    arguments: Int32 = field(default_factory=_no_numbers)
+    name_tables: tuple[NameTable, ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()
+    source: FormBuilder | None = None
+    written: int = 0
+
+    def newest(self) -> Form:
+        """The form as its builder stands now."""
+        if self.source is None or len(self.source.written) == self.written:
+            return self
+        return self.source.build(self.start, skip=self.skip, longest=self.longest)
 
     def __str__(self) -> str:
         """The program, one instruction a line, frame by frame."""
@@ -89,18 +166,35 @@ class Form:
         return format_form(self)
 
 
-@dataclass
+@dataclass(eq=False)
 class FormBuilder:
-    """Writes a form back to front: each method returns the place of an instruction that goes on at a given place."""
+    """Writes a form back to front: each method returns the place of an instruction that goes on at a given place.
+
+    Not thread-safe; `write`, which is called while texts are read, holds `lock`.
+    """
 
     texts: list[Text] = field(default_factory=list)
     token_sets: list[SpecialTokens] = field(default_factory=list)
-    _code: list[tuple[int, int, int]] = field(default_factory=lambda: [(RETURN, 0, 0)])
-    _alternatives: list[int] = field(default_factory=list)
+    name_tables: list[NameTable] = field(default_factory=list)
+    #: Tables and texts that NAMES puts together.
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    #: The instructions, three numbers each, and what they refer to.
+    code: array[int] = field(default_factory=lambda: array("i", (RETURN, 0, 0)))
+    alternatives: array[int] = field(default_factory=lambda: array("i"))
+    arguments: array[int] = field(default_factory=lambda: array("i"))
+    entries: array[int] = field(default_factory=lambda: array("i"))
+    #: Places of which code was written later, in the order of writing.
+    written: array[int] = field(default_factory=lambda: array("i"))
+    #: How a string is written that `counted` reads; not to be changed later.
+    escapes: Escapes = "all"
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _string_text: int = -1
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    _entries: list[int] = field(default_factory=list)
     _names: list[str] = field(default_factory=list)
     _text_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
+    _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
+    _pair_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    _makes: list[Callable[[], int]] = field(default_factory=list)
 
     def text(self, text: Text) -> int:
         """The number of a text; texts of equal key and laziness have one number."""
@@ -109,15 +203,37 @@ class FormBuilder:
             self.texts.append(text)
         return number
 
+    @property
+    def string_text(self) -> int:
+        """The number of the text of any JSON string."""
+        if self._string_text < 0:
+            from tokdfa.pushdown.json_text import string_text
+
+            self._string_text = self.text(string_text(self.escapes))
+        return self._string_text
+
+    def name_table(self, names: tuple[str, ...], escapes: Escapes = "all") -> int:
+        """The number of a table of names; tables of equal content have one number. O(length of the names).
+
+        `escapes`: ``all``: any character may be escaped; ``needed``: only those that cannot stand raw. Raises
+        UnsupportedConstraint for a name with a surrogate alone, ValueError for no names or equal ones.
+        """
+        key = names, escapes
+        number = self._table_numbers.get(key)
+        if number is None:
+            self.name_tables.append(NameTable.of(names, escapes))
+            number = self._table_numbers[key] = len(self.name_tables) - 1
+        return number
+
     def frame(self, name: str) -> int:
         """The number of a new frame; `enter` says later where it begins."""
         self._names.append(name)
-        self._entries.append(RETURN_PLACE)
+        self.entries.append(RETURN_PLACE)
         return len(self._names) - 1
 
     def enter(self, frame: int, place: int) -> None:
         """Let a frame begin at a place."""
-        self._entries[frame] = place
+        self.entries[frame] = place
 
     def read(self, text: int, following: int) -> int:
         """TEXT."""
@@ -140,30 +256,128 @@ class FormBuilder:
             return distinct[0]
         found = self._places.get((ANY, distinct))
         if found is None:
-            begin = len(self._alternatives)
-            self._alternatives.extend(distinct)
-            self._code.append((ANY, begin, begin + len(distinct)))
-            found = self._places[ANY, distinct] = len(self._code) - 1
+            begin = len(self.alternatives)
+            self.alternatives.extend(distinct)
+            found = self._places[ANY, distinct] = self._append(ANY, begin, begin + len(distinct))
         return found
+
+    def names(self, table: int, low: int, high: int, targets: Sequence[int], other: int = -1) -> int:
+        """NAMES: a JSON string that spells one of the names `low` to `high` (inclusive) of a table, in any spelling.
+
+        It goes on at ``targets[i - low]`` after the closing quote of name i. `other`: the place of a TEXT that reads
+        every string that is none of the table's names, from its opening quote on; or -1. A name of the table outside
+        of the window is refused, with `other`, too; without targets all names are. The text must be one of JSON strings
+        that does not tell apart different spellings of a character, and after each beginning it must have infinitely
+        many continuations, as that of any string has: what is left when names are taken away must not be a dead end.
+        Raises ValueError if the arguments do not fit.
+        """
+        key = NAMES, table, low, high, tuple(targets), other
+        found = self._places.get(key)
+        if found is None:
+            size = len(self.name_tables[table].names)
+            if not targets and other >= 0:
+                low, high = size, -1  # no name is allowed, only others
+            elif not 0 <= low <= high < size or len(targets) != high - low + 1:
+                raise ValueError(f"names {low} to {high} with {len(targets)} targets do not fit their table")
+            pair = -1
+            if other >= 0:
+                if self.code[3 * other] != TEXT:
+                    raise ValueError(f"what reads other strings is a TEXT, not instruction {other}")
+                both = table, self.code[3 * other + 1]
+                pair = self._pair_numbers.setdefault(both, len(self.pairs))
+                if pair == len(self.pairs):
+                    self.pairs.append(both)
+            begin = len(self.arguments)
+            self.arguments.extend((table, low, high, other, pair, *targets))
+            found = self._places[key] = self._append(NAMES, begin, 0)
+        return found
+
+    def counted(self, minimum: int, maximum: int | None, following: int) -> int:
+        """COUNTED: any JSON string of `minimum` to `maximum` (None: any number of) characters, then `following`.
+
+        A character is a code point, however it is written. Raises EmptyLanguageError if there is no such number.
+        """
+        text = self.read(self.string_text, following)
+        if minimum <= 0 and maximum is None:
+            return text
+        if maximum is not None and maximum < max(minimum, 0):
+            raise EmptyLanguageError(f"no string has at least {minimum} and at most {maximum} characters")
+        minimum = max(minimum, 0)
+        key = COUNTED, minimum, maximum, following
+        found = self._places.get(key)
+        if found is None:
+            whole = maximum if maximum is not None else minimum
+            cap = min(whole, COUNT_LIMIT)
+            beyond = min(whole - cap, UNBOUNDED - 1) if maximum is not None else UNBOUNDED
+            on = -1
+            if whole > cap:
+                rest = None if maximum is None else maximum - cap
+                # a string so long is rarely read, and its maximum may be so high that nobody could write all its code
+                on = self.later(lambda: self.counted(minimum - cap, rest, following))
+            begin = len(self.arguments)
+            self.arguments.extend((text, minimum, cap, on, beyond))
+            found = self._places[key] = self._append(COUNTED, begin, following)
+        return found
+
+    def later(self, make: Callable[[], int]) -> int:
+        """LATER: where `make` says, which writes the code with this builder and returns the place to go on at.
+
+        It is called once, when the instruction is first to be read; if it raises, that is raised where the text is
+        read, and it is called again when the instruction is needed again.
+        """
+        self._makes.append(make)
+        return self._append(LATER, len(self._makes) - 1, 0)
+
+    def write(self, place: int) -> None:
+        """Write the code of a LATER, unless it is written. Raises what making it raises, and leaves it as it was."""
+        with self.lock:
+            if self.code[3 * place] == LATER:
+                target = self._makes[self.code[3 * place + 1]]()
+                self.alternatives.append(target)
+                count = len(self.alternatives)
+                self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))
+                self.written.append(place)
+
+    def write_all(self) -> None:
+        """Write all code that is to be written later. Raises UnsupportedConstraint if that comes to no end."""
+        place = 0
+        while 3 * place < len(self.code):
+            if len(self.code) > 3 * MAX_WRITTEN:
+                raise UnsupportedConstraint(
+                    f"the constraint writes its instructions when they are needed, and has more than {MAX_WRITTEN};"
+                    " compile it anew instead of saving it"
+                )
+            self.write(place)
+            place += 1
 
     def _put(self, operation: int, first: int, second: int) -> int:
         instruction = operation, first, second
         found = self._places.get(instruction)
         if found is None:
-            self._code.append(instruction)
-            found = self._places[instruction] = len(self._code) - 1
+            found = self._places[instruction] = self._append(operation, first, second)
         return found
 
+    def _append(self, operation: int, first: int, second: int) -> int:
+        self.code.extend((operation, first, second))
+        return len(self.code) // 3 - 1
+
     def build(self, start: int, *, skip: int = -1, longest: bool = False) -> Form:
-        """The form. O(instructions)."""
+        """The form. O(instructions). Raises UnsupportedConstraint for NAMES, COUNTED or LATER with `longest`."""
+        if longest and (self.arguments or self._makes):
+            raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
         return Form(
-            np.array(self._code, dtype=np.int32),
-            np.array(self._alternatives, dtype=np.int32),
-            np.array(self._entries, dtype=np.int32),
+            np.array(self.code, dtype=np.int32).reshape(-1, 3),
+            np.array(self.alternatives, dtype=np.int32),
+            np.array(self.entries, dtype=np.int32),
             tuple(self._names),
             tuple(self.texts),
             tuple(self.token_sets),
             start,
             skip,
             longest,
+            np.array(self.arguments, dtype=np.int32),
+            tuple(self.name_tables),
+            tuple(self.pairs),
+            self if self._makes else None,
+            len(self.written),
         )

@@ -18,6 +18,7 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.pushdown import arrays as a
 from tokdfa.pushdown.arrays import gather_machine
 from tokdfa.pushdown.closure import close_kernel
+from tokdfa.pushdown.counted import clip_kernel
 from tokdfa.pushdown.form import FIRST, OPERATION, SECOND, TOKEN
 from tokdfa.pushdown.longest import end_kernel
 from tokdfa.pushdown.rows import (
@@ -37,14 +38,13 @@ if TYPE_CHECKING:
 
     from tokdfa.pushdown.form import Form
     from tokdfa.pushdown.pool import Pool
+    from tokdfa.pushdown.program import Program
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 #: Bytes of the transitions of a row.
 ROW_BYTES = 1024
-#: Items have 20 bits for a place.
-MAX_PLACES = (1 << a.PLACE_BITS) - 1
 #: Links of a chain of fallbacks at most.
 MAX_CHAIN = 100_000
 
@@ -64,7 +64,7 @@ class Machine:
     """See the module's docstring. `max_items` bounds the items of one row, `max_bytes` the transitions of
     all rows, and again all other tables.
 
-    `linked`: what `Pool.link` gave for the form, if that was asked already. `first_bytes`: mark the bytes that nothing
+    `linked`: the form bound to the pool, if that was asked already. `first_bytes`: mark the bytes that nothing
     in a row reads when it is closed.
     """
 
@@ -74,26 +74,25 @@ class Machine:
         pool: Pool,
         max_items: int = 200_000,
         max_bytes: int = 64 << 20,
-        linked: tuple[Int32, bool] | None = None,
+        linked: Program | None = None,
         first_bytes: bool = True,
     ) -> None:
-        self.form, self.pool, self.max_items, self.max_bytes = form, pool, max_items, max_bytes
+        self.pool, self.max_items, self.max_bytes = pool, max_items, max_bytes
         self._first_bytes = first_bytes
-        if len(form.code) > MAX_PLACES or len(form.entries) > MAX_PLACES:
-            raise LimitExceeded(
-                f"the constraint needs {len(form.code)} instructions; at most {MAX_PLACES} fit. Split it, or write long"
-                " lists of alternatives as one terminal",
-                limit="instructions",
-                value=MAX_PLACES,
-            )
         with pool.lock:
-            self.code, self.is_spelled = linked or pool.link(form)
-            self._allocate()
-            self._start()
+            self.program = linked or pool.link(form)
+            self.longest = form.longest
+            self._allocate(form)
+            self._start(form.start)
 
-    def _allocate(self) -> None:
-        form, room = self.form, 32
-        self.alternatives, self.entries = form.alternatives, form.entries
+    @property
+    def form(self) -> Form:
+        """The form as it stands now."""
+        return self.program.form
+
+    def _allocate(self, form: Form) -> None:
+        room = 32
+        self._take_program()
         self.stack_begin: Int32 = np.zeros(room, dtype=np.int32)
         self.entry_place: Int32 = np.zeros(room, dtype=np.int32)
         self.entry_rest: Int32 = np.zeros(room, dtype=np.int32)
@@ -114,7 +113,6 @@ class Machine:
         self.max_rows = max(2 * room, self.max_bytes // ROW_BYTES)
         self.transitions, give_back = self.pool.take_table(self.max_rows)
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
-        self.frame_state: Int32 = np.zeros((len(form.entries), FRAME_COLUMNS), dtype=np.int32)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
         self.meta[a.M_STACKS] = 1
         weakref.finalize(self, _give_back, give_back, self.meta).atexit = False
@@ -132,10 +130,18 @@ class Machine:
         self.callers: Int32 = np.zeros((room, 3), dtype=np.int32)
         self.pairs: Int64 = np.zeros(2 * room, dtype=np.int64)
         self.found: Int64 = np.zeros(2 * room, dtype=np.int64)
-        self.todo: Int32 = np.zeros((max(room, 2 * len(self.form.entries) + 8), 4), dtype=np.int32)
+        self.todo: Int32 = np.zeros((max(room, 2 * len(self.entries) + 8), 4), dtype=np.int32)
 
-    def _start(self) -> None:
-        if add_found_kernel(self.form.start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
+    def _take_program(self) -> None:
+        """Read the program's arrays as they are now, with room for what is called of all frames there is room for."""
+        program = self.program
+        self.code, self.alternatives, self.entries = program.code, program.alternatives, program.entries
+        self.arguments, self.tables, self.names = program.arguments, program.tables, program.names
+        self.order, self.twin_begin, self.twins = program.order, program.twin_begin, program.twins
+        self.frame_state: Int32 = np.zeros((len(self.entries), FRAME_COLUMNS), dtype=np.int32)
+
+    def _start(self, start: int) -> None:
+        if add_found_kernel(start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
             raise AssertionError("a machine without rows has no room for its first one")
 
     # Questions.
@@ -200,7 +206,7 @@ class Machine:
 
     def can_end(self, row: int) -> bool:
         """Whether the text so far is complete."""
-        border = self.border(row) if self.form.longest else row
+        border = self.border(row) if self.longest else row
         if border < 0:
             return False
         if self.live_end[border] == OPEN:
@@ -236,6 +242,19 @@ class Machine:
         places = [place for place, _, _ in self.items(border)]
         return {int(self.code[place, FIRST]) for place in places if self.code[place, OPERATION] == TOKEN}
 
+    def representative(self, row: int) -> int:
+        """A row with the same mask as `row`: the one in which counts of characters say no more than a mask depends on.
+
+        O(items). Rows without counted strings represent themselves.
+        """
+        if not self.program.counts:
+            return row
+        while True:
+            found = int(clip_kernel(row, *self.pool.lengths.levels(), self.arrays))
+            if found >= 0:
+                return found
+            self.supply(-10 - found)
+
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""
         border = self.border(row)
@@ -268,6 +287,9 @@ class Machine:
         if status == a.NEEDS_PARTITION:
             self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]))
             return
+        if status == a.NEEDS_CODE:
+            self._write_code(int(self.meta[a.M_PLACE]))
+            return
         if status == a.NEEDS_ITEMS:
             raise LimitExceeded(
                 f"the text may be read in more than {self.max_items} ways at once; make the grammar less ambiguous, or"
@@ -295,6 +317,15 @@ class Machine:
         else:
             self._grow_rows()
         self.arrays = gather_machine(self)
+
+    def _write_code(self, place: int) -> None:
+        """Have the code of a LATER written, unless another machine had, and take the program as it is then."""
+        self.program.write(place)
+        if self.code is not self.program.code:
+            self._take_program()
+            if len(self.todo) < 2 * len(self.entries) + 8:
+                self._allocate_scratch(self.scratch_room)
+            self.arrays = gather_machine(self)
 
     def _grow_stacks(self) -> None:
         stacks, entries, groups, content = (

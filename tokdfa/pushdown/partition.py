@@ -9,6 +9,9 @@ The same is done for subtrees: where the walk comes to a node with many descenda
 (after the quote that opens a string, after a blank), it takes the partition of what is below that node. A partition is
 therefore known by a *place* of the trie (0: all of it; else a node's number and one) and a state.
 
+A *strict* partition counts a token as inside only if the text is not complete after it: for items that do not end
+where the text does (`tokdfa.pushdown.names`, `tokdfa.pushdown.counted`). It is known by the state with the bit STRICT.
+
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
 ``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
@@ -26,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.jit import kernel
+from tokdfa.pushdown.rows import ACCEPTS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -34,6 +38,10 @@ if TYPE_CHECKING:
 
 #: Partitions of more tokens inside than this are kept as words, others as a list.
 DENSE = 1_024
+#: Added to a state: its strict partition.
+STRICT = 1 << 21
+#: Key of a partition: its place, and the bits of its state.
+KEY_SHIFT = 22
 #: The rests may take so many nodes beside the vocabulary's, and so many partitions may be kept as words; then all are
 #: dropped and made anew.
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
@@ -93,7 +101,7 @@ class Partitions:
         begins = self.part_nodes[: self.count, 0]
         return int(begins[np.searchsorted(begins, node, side="right") - 1])
 
-    def divide(self, place: int, state: int, transitions: npt.NDArray[np.int32]) -> int:
+    def divide(self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]) -> int:
         """Make the partition of a place by a state; -1, or the state whose row in `transitions` is lacking."""
         begin, end = self.extent(place)
         size = end - begin
@@ -108,7 +116,7 @@ class Partitions:
         path = np.zeros((self.trie.depth_limit + 2, 2), dtype=np.int64)
         counts = np.zeros(2, dtype=np.int64)
         lacking = _divide_kernel(
-            self.nodes, begin, end, state, transitions, self.trie.size, inside, rest, stack, path, counts
+            self.nodes, begin, end, state, transitions, flags, self.trie.size, inside, rest, stack, path, counts
         )
         if lacking >= 0:
             return int(lacking)
@@ -117,7 +125,7 @@ class Partitions:
 
     def has(self, place: int, state: int) -> bool:
         """Whether the partition of a place by a state is made."""
-        return bool(_look_up_kernel(self.part_keys, self.part_slots, place << 21 | state) >= 0)
+        return bool(_look_up_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state) >= 0)
 
     def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over the checked arrays of a file (`tokdfa.pushdown.store`); no partition may have been made."""
@@ -156,7 +164,7 @@ class Partitions:
         self.node_count += len(rest)
         self.count += 1
         self.made += 1
-        _enter_kernel(self.part_keys, self.part_slots, place << 21 | state, number)
+        _enter_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state, number)
 
     def _make_room(self) -> None:
         if self.id_count + DENSE > len(self.ids):
@@ -207,7 +215,7 @@ def _look_up_kernel(keys, slots, key):  # type: ignore[no-untyped-def]
 @kernel
 def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
     """The number of a partition, or -1."""
-    return _look_up_kernel(pool.part_keys, pool.part_slots, np.int64(place) << 21 | np.int64(state))
+    return _look_up_kernel(pool.part_keys, pool.part_slots, np.int64(place) << KEY_SHIFT | np.int64(state))
 
 
 @kernel
@@ -220,7 +228,7 @@ def _set_tokens_kernel(tokens, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def _divide_kernel(  # type: ignore[no-untyped-def]
-    nodes, begin, end, state, transitions, spare, inside, rest, stack, path, counts
+    nodes, begin, end, state, transitions, flags, spare, inside, rest, stack, path, counts
 ):
     """The state whose row is lacking, or -1. `inside` gets the tokens that stay inside; `counts`: how many, and nodes.
 
@@ -229,7 +237,8 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
     """
     low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
     kept, staying = np.int64(0), np.int64(0)
-    stack[0] = state
+    strict = state & STRICT != 0
+    stack[0] = state & (STRICT - 1)
     if begin >= end:
         return np.int64(-1)
     base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
@@ -248,6 +257,8 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
             target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
             if target == UNKNOWN:
                 return before
+            if strict and target >= 0 and flags[target] & ACCEPTS:
+                target = np.int64(-1)
         stack[depth + 1] = target
         token = np.int64(node >> np.uint64(TOKEN_SHIFT))
         if token == spare:

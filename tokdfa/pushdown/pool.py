@@ -34,8 +34,9 @@ from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
 from tokdfa.pushdown.arrays import POOL_FIELDS, make_pool
 from tokdfa.pushdown.fill import Filler
-from tokdfa.pushdown.form import FIRST, OPERATION, TEXT
-from tokdfa.pushdown.partition import Partitions, TrieParts
+from tokdfa.pushdown.lengths import TokenLengths
+from tokdfa.pushdown.partition import STRICT, Partitions, TrieParts
+from tokdfa.pushdown.program import Program
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -120,10 +121,12 @@ class Pool:
         self._named: dict[bytes, int] = {}  # name -> the first state that has it
         self._explicit: list[tuple[int, Dfa, bool]] = []  # first state, automaton, whether its texts are the shortest
         self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
-        self._depth = vocab.trie.depth_limit
+        self._depth = vocab.trie.depth_limit + 1  # what is complete after the longest token counts, too
         self.state_count = 1
         #: bool, shape (256,): the bytes that are tokens by themselves.
         self._available = vocab.single_byte_tokens
+        #: Whether every byte is a token by itself.
+        self.has_all_bytes = bool(self._available.all())
         #: (key, whether its texts are the shortest) -> the state in which an automaton starts.
         self.starts: dict[tuple[bytes, bool], int] = {}
         #: Start -> whether every state from there can reach an end by bytes that are tokens by themselves.
@@ -133,6 +136,7 @@ class Pool:
         self._lazy_numbers: dict[tuple[int, int, bool], int] = {}  # (id of the automaton, state there, shortest)
         trie = vocab.trie
         self.partitions = Partitions(TrieParts(trie.nodes, trie.size, trie.depth_limit))
+        self.lengths = TokenLengths(self.partitions.trie)
         self._arrays: Any = None
         self._tables: list[tuple[Int32, int]] = []  # of machines that are gone, with the rows used
         self._fillers: dict[tuple[bool, bool], Filler] = {}
@@ -191,33 +195,31 @@ class Pool:
         self._arrays = None
 
     def divide(self, place: int, state: int) -> None:
-        """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs."""
+        """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.
+
+        `state` with the bit STRICT: the strict one.
+        """
+        strict, state = state & STRICT, state & (STRICT - 1)
         if self.alike[state] < 0:
             self._name(state)
-        state = int(self.alike[state])
+        state = int(self.alike[state]) | strict
         if self.partitions.has(place, state):
             return
-        while (lacking := self.partitions.divide(place, state, self.transitions)) >= 0:
+        while (lacking := self.partitions.divide(place, state, self.transitions, self.flags)) >= 0:
             self.fill_row(lacking)
         self._arrays = None
 
     @property
     def nbytes(self) -> int:
         """Memory of the tables in bytes."""
-        return 1024 * self.state_count + self.flags.nbytes + self.partitions.nbytes
+        return 1024 * self.state_count + self.flags.nbytes + self.partitions.nbytes + self.lengths.nbytes
 
-    def link(self, form: Form, anew: bool = False) -> tuple[Int32, bool]:
-        """The form's code with states of this pool in place of text numbers, and whether the vocabulary spells it all.
+    def link(self, form: Form, anew: bool = False) -> Program:
+        """The form bound to this pool. `anew`: build all automata, as if no constraint had had them before.
 
-        `anew`: build all automata, as if no constraint had had them before (to measure what that takes).
-        int32, shape (instructions, 3). The second: every state can reach an end by bytes that are tokens themselves.
-        Raises what making an automaton raises, and LimitExceeded.
+        That is to measure what it takes. Raises what making an automaton raises, and LimitExceeded.
         """
-        starts = np.array([self.start_of(text, anew) for text in form.texts], dtype=np.int32)
-        code = form.code.copy()
-        reads = code[:, OPERATION] == TEXT
-        code[reads, FIRST] = starts[code[reads, FIRST]]
-        return code, all(self.spelled[start] for start in starts.tolist())
+        return Program(form, self, anew)
 
     def start_of(self, text: Text, anew: bool = False) -> int:
         """The state in which a text begins; its automaton is made if no equal text was linked before, or `anew`."""
@@ -284,7 +286,7 @@ class Pool:
 
     def _spells(self, columns: Int32, accepting: npt.NDArray[np.bool_]) -> bool:
         """Whether every state can reach an end by bytes that are tokens by themselves."""
-        if self._available.all():
+        if self.has_all_bytes:
             return True
         usable = columns[:, self._available]
         ends = accepting.copy()

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.pushdown.form import ANY, CALL, OPERATION, RETURN, RETURN_PLACE, TEXT
+from tokdfa.pushdown.form import (
+    ANY,
+    CALL,
+    COUNTED,
+    COUNTED_BEYOND,
+    COUNTED_MINIMUM,
+    COUNTED_NEXT,
+    LATER,
+    NAMES,
+    NAMES_HIGH,
+    NAMES_LOW,
+    NAMES_OTHER,
+    NAMES_TABLE,
+    NAMES_TARGETS,
+    OPERATION,
+    RETURN,
+    RETURN_PLACE,
+    TEXT,
+    UNBOUNDED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,16 +63,28 @@ def _format_part(name: str, entry: int, form: Form, written: set[int]) -> Iterat
         following = _following(place, form)
         pending += reversed(following)
         on = ""
-        if form.code[place, OPERATION] not in (RETURN, ANY) and (not pending or pending[-1] in written):
+        if form.code[place, OPERATION] not in (RETURN, ANY, NAMES, LATER) and (not pending or pending[-1] in written):
             on = f"  -> {following[-1]}"
         yield f"  {place:4d}  {_describe(place, form)}{on}"
 
 
 def _following(place: int, form: Form) -> list[int]:
     operation, first, second = form.code[place].tolist()
-    if operation == RETURN:
+    if operation in (RETURN, LATER):
         return []
+    if operation == NAMES:
+        targets, other = _targets(first, form), int(form.arguments[first + NAMES_OTHER])
+        return list(dict.fromkeys(targets + [other] * (other >= 0)))
+    if operation == COUNTED:
+        on = int(form.arguments[first + COUNTED_NEXT])
+        return [on] * (on >= 0) + [second]
     return form.alternatives[first:second].tolist() if operation == ANY else [second]
+
+
+def _targets(at: int, form: Form) -> list[int]:
+    """The places after the names of a NAMES with arguments at `at`."""
+    low, high = form.arguments[at + NAMES_LOW : at + NAMES_HIGH + 1].tolist()
+    return form.arguments[at + NAMES_TARGETS :][: max(high - low + 1, 0)].tolist()
 
 
 def _describe(place: int, form: Form) -> str:
@@ -66,4 +97,24 @@ def _describe(place: int, form: Form) -> str:
         return f"call {form.frame_names[first]}"
     if operation == TEXT:
         return f"text {form.texts[first].label}" + (", the shortest" if form.texts[first].lazy else "")
+    if operation == NAMES:
+        return _describe_names(first, form)
+    if operation == COUNTED:
+        minimum, cap, on, beyond = form.arguments[first + COUNTED_MINIMUM : first + COUNTED_BEYOND + 1].tolist()
+        length = f"{minimum} or more" if beyond == UNBOUNDED else f"{minimum} to {cap + beyond}"
+        return f"string of {length} characters" + (f", past {cap} -> {on}" if on >= 0 else "")
+    if operation == LATER:
+        return "not written yet"
     return f"token {form.token_sets[first].name}"
+
+
+def _describe_names(at: int, form: Form) -> str:
+    table, low, _, other = form.arguments[at + NAMES_TABLE : at + NAMES_OTHER + 1].tolist()
+    names, targets = form.name_tables[table].names, _targets(at, form)
+    if len(set(targets)) == 1:
+        said = " | ".join(map(repr, names[low : low + min(len(targets), 4)])) + (" | ..." if len(targets) > 4 else "")
+        said += f" -> {targets[0]}"
+    else:
+        said = ", ".join(f"{name!r} -> {target}" for name, target in zip(names[low:], targets, strict=False))
+    outside = f", none of {len(names)} names -> {other}" if other >= 0 else ""
+    return f"string {said}{outside}"

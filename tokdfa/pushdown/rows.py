@@ -1,6 +1,7 @@
 """Rows: the sets of places where the program may be, interned by content.
 
-Words. An *item* is a place of the program, a state of its text's automaton (0: nothing read), and a return stack. A
+Words. An *item* is a place of the program, a state of what is read there (0: nothing), and a return stack. For TEXT the
+state is one of the pool, for NAMES and COUNTED one of their own (`tokdfa.pushdown.names`, `tokdfa.pushdown.counted`). A
 *row* is the set of items after some bytes. Its *kernel* holds the items as the last byte left them; its *live* items
 are those that can read, found by *closure*: calls are entered, returns taken, alternatives spread, and a text that may
 end is left. Rows are interned by kernel, closed once, and stepped once for each byte; so a matcher's state is the
@@ -42,8 +43,11 @@ from tokdfa.pushdown.arrays import (
     pack_item,
 )
 from tokdfa.pushdown.form import (
+    ANY,
     CALL,
+    COUNTED,
     FIRST,
+    NAMES,
     OPERATION,
     RETURN,
     SECOND,
@@ -68,6 +72,15 @@ MAX_MOVES = 1_000
 
 
 @kernel
+def first_state(place, machine):  # type: ignore[no-untyped-def]
+    """The state of an item of which nothing is read: 0 where the instruction reads no bytes."""
+    operation = machine.code[place, OPERATION]
+    if operation == TEXT:
+        return np.int64(machine.code[place, FIRST])
+    return np.int64(1) if operation in (NAMES, COUNTED) else np.int64(0)
+
+
+@kernel
 def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-def]
     """Append an item to `found`, moved on where there is no choice. The new count, or -1: no room."""
     code = machine.code
@@ -81,10 +94,11 @@ def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-d
                 place, stack = np.int64(machine.entry_place[entry]), np.int64(machine.entry_rest[entry])
             elif operation == CALL and code[code[place, SECOND], OPERATION] == RETURN:
                 place = np.int64(machine.entries[code[place, FIRST]])
+            elif operation == ANY and code[place, SECOND] - code[place, FIRST] == 1:
+                place = np.int64(machine.alternatives[code[place, FIRST]])
             else:
                 break
-        if code[place, OPERATION] == TEXT:
-            state = np.int64(code[place, FIRST])
+        state = first_state(place, machine)
     if count >= len(machine.found):
         return np.int64(-1)
     machine.found[count] = pack_item(place, state, stack)

@@ -20,8 +20,11 @@ from tokdfa.pushdown.closure import (
     close_row,
 )
 from tokdfa.pushdown.form import (
+    OPERATION,
     SECOND,
+    TEXT,
 )
+from tokdfa.pushdown.items import step_item
 from tokdfa.pushdown.longest import (
     step_longest,
 )
@@ -51,12 +54,17 @@ def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
         before = (item >> STACK_BITS) & STATE_MASK
         if before == 0:
             continue  # it takes special tokens
+        place = item >> PLACE_SHIFT
+        if machine.code[place, OPERATION] != TEXT:
+            status, count = step_item(item, byte, count, machine, pool)
+            if status != OK:
+                return status, target
+            continue
         state = np.int64(pool.transitions[before * 256 + byte])
         if state == UNKNOWN:
             machine.meta[M_STATE] = before
             return NEEDS_POOL, target
         if state >= 0:
-            place = item >> PLACE_SHIFT
             if pool.flags[state] & ENDS:
                 count = add_found(np.int64(machine.code[place, SECOND]), np.int64(0), item & STACK_MASK, count, machine)
             else:

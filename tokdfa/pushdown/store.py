@@ -27,8 +27,26 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
 from tokdfa.errors import AutomatonError, SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
-from tokdfa.pushdown.form import ANY, CALL, OPERATION, SECOND, TEXT, TOKEN, Form, Text
-from tokdfa.pushdown.partition import MAX_DENSE, MAX_REST_NODES
+from tokdfa.pushdown.form import (
+    ANY,
+    CALL,
+    COUNT_LIMIT,
+    COUNTED,
+    COUNTED_BEYOND,
+    FIRST,
+    NAMES,
+    NAMES_TARGETS,
+    OPERATION,
+    SECOND,
+    TEXT,
+    TOKEN,
+    UNBOUNDED,
+    Form,
+    NameTable,
+    Text,
+)
+from tokdfa.pushdown.json_text import STATE_COUNTS, string_text
+from tokdfa.pushdown.partition import KEY_SHIFT, MAX_DENSE, MAX_REST_NODES, STRICT
 from tokdfa.pushdown.pool import NAME_BYTES
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import DEAD
@@ -40,17 +58,27 @@ if TYPE_CHECKING:
     from tokdfa.pushdown.pool import Pool
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-FORM_FORMAT, POOL_FORMAT, VERSION = "tokdfa pushdown form", "tokdfa pushdown pool", 1
+FORM_FORMAT, POOL_FORMAT, VERSION = "tokdfa pushdown form", "tokdfa pushdown pool", 2
 
 
 def write_form(path: str | Path, form: Form, constraint: Constraint, settings: dict[str, Any]) -> None:
-    """Write a form, the constraint it was made of and the backend's options. Raises UnsupportedConstraint."""
+    """Write a form, the constraint it was made of and the backend's options. Raises UnsupportedConstraint.
+
+    Code that is to be written later is written first.
+    """
+    if form.source is not None:
+        with form.source.lock:
+            form.source.write_all()
+            form = form.newest()
     arrays: dict[str, npt.NDArray[Any]] = {
         "code": form.code,
         "alternatives": form.alternatives,
         "entries": form.entries,
+        "arguments": form.arguments,
     }
     for number, text in enumerate(form.texts):
+        if _escapes_of(text):  # it is known by its key, and its states have known numbers
+            continue
         automaton = text.make()
         if not isinstance(automaton, Dfa):
             raise UnsupportedConstraint(f"{text.label} has too many states to be saved; lower its repeat bounds")
@@ -62,7 +90,9 @@ def write_form(path: str | Path, form: Form, constraint: Constraint, settings: d
         "constraint": describe_constraint(constraint),
         "settings": settings,
         "frame_names": form.frame_names,
-        "texts": [[text.label, text.lazy] for text in form.texts],
+        "texts": [[text.label, text.lazy, _escapes_of(text)] for text in form.texts],
+        "name_tables": [[table.names, table.escapes] for table in form.name_tables],
+        "pairs": form.pairs,
         "token_sets": [[s.names, s.ranges, s.negated, s.name] for s in form.token_sets],
         "start": form.start,
         "skip": form.skip,
@@ -76,7 +106,8 @@ def read_form(path: str | Path) -> tuple[Form, Constraint, dict[str, Any]]:
     header, arrays = read_archive(path, FORM_FORMAT, VERSION)
     try:
         texts = tuple(
-            _read_text(str(label), bool(lazy), arrays, number) for number, (label, lazy) in enumerate(header["texts"])
+            string_text(escapes) if escapes else _read_text(str(label), bool(lazy), arrays, number)
+            for number, (label, lazy, escapes) in enumerate(header["texts"])
         )
         token_sets = tuple(
             SpecialTokens(tuple(names), tuple((int(a), int(b)) for a, b in ranges), bool(negated), str(name))
@@ -92,13 +123,29 @@ def read_form(path: str | Path) -> tuple[Form, Constraint, dict[str, Any]]:
             int(header["start"]),
             int(header["skip"]),
             bool(header["longest"]),
+            arrays["arguments"],
+            tuple(NameTable.of(tuple(map(str, names)), escapes) for names, escapes in header["name_tables"]),
+            tuple((int(table), int(text)) for table, text in header["pairs"]),
         )
         problem = _find_problem(form)
         if problem:
             raise SavedIndexError(f"{path} holds no valid form: {problem}; compile and save it again")
         return form, rebuild_constraint(header["constraint"]), dict(header["settings"])
-    except (KeyError, TypeError, ValueError, AttributeError, AutomatonError, IndexError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        AutomatonError,
+        IndexError,
+        UnsupportedConstraint,
+    ) as error:
         raise SavedIndexError(f"{path} has incomplete content ({error}); compile and save it again") from None
+
+
+def _escapes_of(text: Text) -> str:
+    """How characters are written in the text of any JSON string; empty for other texts."""
+    return next((escapes for escapes in STATE_COUNTS if text.key == string_text(escapes).key), "")
 
 
 def _read_text(label: str, lazy: bool, arrays: dict[str, npt.NDArray[Any]], number: int) -> Text:
@@ -122,12 +169,21 @@ def _find_problem(form: Form) -> str:
         return "the code is no list of instructions"
     if form.alternatives.dtype != np.int32 or form.entries.dtype != np.int32 or form.entries.ndim != 1:
         return "places are not int32"
+    if form.arguments.dtype != np.int32 or form.arguments.ndim != 1:
+        return "arguments are not int32"
+    if not all(0 <= table < len(form.name_tables) and 0 <= text < len(form.texts) for table, text in form.pairs):
+        return "names and texts are put together that are not there"
     if form.alternatives.ndim != 1 or len(form.entries) != len(form.frame_names):
         return "frames and names disagree"
     places = [*form.alternatives.tolist(), *form.entries.tolist(), form.start, max(form.skip, 0)]
     bounds = {CALL: len(form.entries), TEXT: len(form.texts), TOKEN: len(form.token_sets)}
     for operation, first, second in code.tolist():
-        if operation == ANY:
+        if operation in (NAMES, COUNTED):
+            problem = _find_names_problem(first, form) if operation == NAMES else _find_count_problem(first, form)
+            if problem or form.longest:
+                return problem or "the longest match reads no names"
+            places.append(second)
+        elif operation == ANY:
             if not 0 <= first < second <= len(form.alternatives):
                 return "alternatives lead out of range"
         elif operation in bounds:
@@ -141,6 +197,55 @@ def _find_problem(form: Form) -> str:
     if form.skip >= 0 and (code[form.skip, OPERATION] != TEXT or code[form.skip, SECOND] != 0):
         return "what is skipped is no text"
     return ""
+
+
+def _find_names_problem(at: int, form: Form) -> str:
+    """What is wrong with the arguments of a NAMES, or nothing."""
+    arguments, code = form.arguments, form.code
+    if not 0 <= at <= len(arguments) - NAMES_TARGETS:
+        return "arguments lead out of range"
+    table, low, high, other, pair = arguments[at : at + NAMES_TARGETS].tolist()
+    if not 0 <= table < len(form.name_tables):
+        return "there is no such table of names"
+    size = len(form.name_tables[table].names)
+    if not (0 <= low <= high < size or (low, high) == (size, -1)):
+        return "a window of names is out of range"
+    targets = arguments[at + NAMES_TARGETS : at + NAMES_TARGETS + max(high - low + 1, 0)].tolist()
+    if len(targets) < high - low + 1 or not all(0 <= target < len(code) for target in targets):
+        return "a name leads out of range"
+    if other == pair == -1:
+        return ""
+    if not 0 <= other < len(code) or code[other, OPERATION] != TEXT or not 0 <= code[other, FIRST] < len(form.texts):
+        return "other strings are read by no text"
+    if not 0 <= pair < len(form.pairs) or form.pairs[pair] != (table, int(code[other, FIRST])):
+        return "other strings are read by another text"
+    return ""
+
+
+def _find_count_problem(at: int, form: Form) -> str:
+    """What is wrong with the arguments of a COUNTED, or nothing."""
+    arguments, code = form.arguments, form.code
+    if not 0 <= at < len(arguments) - COUNTED_BEYOND:
+        return "arguments lead out of range"
+    text, minimum, cap, on, beyond = arguments[at : at + COUNTED_BEYOND + 1].tolist()
+    if not 0 <= text < len(code) or code[text, OPERATION] != TEXT:
+        return "a counted string has no text"
+    number = int(code[text, FIRST])
+    if not 0 <= number < len(form.texts) or not _escapes_of(form.texts[number]):
+        return "a counted string is no JSON string"
+    if not (minimum >= 0 and 0 <= cap <= COUNT_LIMIT and 0 <= beyond <= UNBOUNDED):
+        return "a count is out of range"
+    for _ in range(2):  # it goes on at a COUNTED, or at where that was to be written
+        if on < 0:
+            break
+        operation, first, second = code[on].tolist() if on < len(code) else (-1, 0, 0)
+        if operation == COUNTED:
+            on = -1
+        elif operation == ANY and second == first + 1 and 0 <= first < len(form.alternatives):
+            on = int(form.alternatives[first])
+        else:
+            break
+    return "a count goes on nowhere" if on >= 0 else ""
 
 
 def pool_path(vocab: Vocabulary, folder: Path | None = None) -> Path:
@@ -160,7 +265,7 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
         transitions.reshape(-1, 256)[lazy] = DEAD
         used = parts.part_keys >= 0
         keys, numbers = parts.part_keys[used], parts.part_slots[used]
-        kept = ~lazy[keys & ((1 << 21) - 1)]
+        kept = ~lazy[keys & (STRICT - 1)]
         starts = {key: start for key, start in pool.starts.items() if not lazy[start]}
         arrays = {
             "transitions": transitions,
@@ -233,8 +338,8 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     fits = (
         _within(arrays["numbers"], 0, count)
         and len(arrays["keys"]) == len(arrays["numbers"])
-        and _within(arrays["keys"], 0, nodes + 1 << 21)
-        and _within(arrays["keys"] & ((1 << 21) - 1), 0, states)
+        and _within(arrays["keys"], 0, nodes + 1 << KEY_SHIFT)
+        and _within(arrays["keys"] & (STRICT - 1), 0, states)
         and _within(arrays["part_dense"], -1, len(arrays["dense"]))
         and _within(arrays["part_ids"], 0, len(arrays["ids"]) + 1)
         and _within(arrays["part_nodes"], len(vocab.trie.nodes), nodes + 1)
@@ -271,5 +376,5 @@ def _within(array: npt.NDArray[Any], low: int, past: int) -> bool:
 @cache
 def _code_stamp() -> str:
     """A hash of the modules that make what is kept."""
-    sources = (Path(__file__).with_name(f"{name}.py") for name in ("lower", "partition", "pool", "store"))
+    sources = (Path(__file__).with_name(f"{name}.py") for name in ("json_text", "lower", "partition", "pool", "store"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

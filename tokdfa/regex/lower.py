@@ -27,7 +27,9 @@ the start, the first round that reads something may use ``^``; what follows it i
 assertions (look-ahead, word boundaries, lines) or nested loops around both ``^`` and ``$`` (where each level would
 double the work) keep them as nodes, for `tokdfa.regex.derivative` to decide while reading.
 
-Full match starts from the rest {empty}, search from any text before and behind; "any text" is valid UTF-8.
+Full match starts from the rest {empty}, search from any text before and behind. An `Encoding` says how code points are
+written as bytes: as UTF-8, unless told otherwise. One with an *end* has bytes that stand behind each text and nowhere
+inside (a closing quote); then {end} stands for {empty} above.
 
 Cost: each node is visited once, a shared one too, and in a loop with ``^`` or ``$`` a few times. What has no assertion
 is written down as a program (`tokdfa.regex.program`) and built by one kernel call: about 2 us a node. Recursion runs on
@@ -88,21 +90,47 @@ LONG_PROGRAM = 1 << 18
 ByContext: TypeAlias = tuple[int, ...]
 
 
-def lower(node: Node, store: ExpressionStore, search: bool = False) -> int:
-    """The expression in `store` for the UTF-8 texts that `node` matches whole, or (`search`) somewhere inside.
+class Encoding:
+    """How a text is written as bytes: UTF-8 here, and in subclasses otherwise."""
+
+    #: What stands behind each text and nowhere inside.
+    end = b""
+
+    def char_set(self, ranges: Ranges, program: Program) -> int:
+        """The value of one code point out of `ranges`."""
+        return program.include(utf8_program(ranges))
+
+    def literal(self, text: bytes, program: Program) -> int:
+        """The value of exactly `text`, given as UTF-8."""
+        return program.literal(text)
+
+    def literals(self, texts: Iterable[bytes], program: Program) -> int:
+        """The value of any of `texts`, which are distinct and given as UTF-8."""
+        return write_literal_tree(sorted(texts), program)
+
+    def assertion(self, kind: str, store: ExpressionStore) -> int:
+        """The expression of an assertion that only the derivatives can decide."""
+        return store.assertion(kind)
+
+
+UTF8 = Encoding()
+
+
+def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: Encoding = UTF8) -> int:
+    """The expression in `store` for the texts that `node` matches whole, or (`search`) somewhere inside, as bytes.
 
     It may be an expression of the empty language without being NOTHING; whoever derives it finds out.
-    Raises LimitExceeded if the expression outgrows the store.
+    Raises LimitExceeded if the expression outgrows the store, and what the encoding raises.
     """
-    lowerer = _Lowerer(store)
+    lowerer = _Lowerer(store, encoding)
     if not search:
-        return _run(lowerer.resolve(node, _Rest((EMPTY,) * 4))).expressions[AT_START]
+        return _run(lowerer.resolve(node, _Rest((lowerer.end,) * 4))).expressions[AT_START]
     any_text = _run(lowerer.plain(_ANY_TEXT))
     options = node.options if isinstance(node, Alternation) else (node,)
     free = alternation(option for option in options if not option.assertions)
     found = []
     for option in (free, *(option for option in options if option.assertions)):
-        rest = _run(lowerer.resolve(option, _Rest((any_text,) * 4)))
+        rest = _run(lowerer.resolve(option, _Rest((store.concat(any_text, lowerer.end),) * 4)))
         found.append(_run(lowerer.resolve(_ANY_TEXT, rest)).expressions[AT_START])
     return store.union(found)
 
@@ -143,8 +171,9 @@ class _Lowerer:
     built by one kernel call. All others make expressions; `expression` gets from the one to the other.
     """
 
-    def __init__(self, store: ExpressionStore) -> None:
-        self.store = store
+    def __init__(self, store: ExpressionStore, encoding: Encoding) -> None:
+        self.store, self.encoding = store, encoding
+        self.end = store.literal(encoding.end)
         self.program = Program()
         # results by the node's identity (hashing a tree would walk it); the node is kept, so that its id stays its own
         self._written: dict[int, tuple[Node, int]] = {}
@@ -158,7 +187,7 @@ class _Lowerer:
 
     def char_set(self, ranges: Ranges) -> int:
         """The expression of one code point out of `ranges`."""
-        return self.expression(self.program.include(utf8_program(ranges)))
+        return self.expression(self.encoding.char_set(ranges, self.program))
 
     def plain(self, node: Node) -> Task:
         """The expression of `node` alone, with zero-width nodes for its assertions."""
@@ -169,7 +198,7 @@ class _Lowerer:
         if id(node) in self._written:
             return self._written[id(node)][1]
         if isinstance(node, CharSet):
-            return self.keep(node, self.program.include(utf8_program(node.ranges)))
+            return self.keep(node, self.encoding.char_set(node.ranges, self.program))
         return self.write_composite(node)
 
     def keep(self, node: Node, value: int) -> int:
@@ -190,11 +219,11 @@ class _Lowerer:
                         text += part.text
                         continue
                     if text:
-                        pieces.append(program.literal(text))
+                        pieces.append(self.encoding.literal(bytes(text), program))
                         text.clear()
                     pieces.append((yield self.write(part)))
                 if text:
-                    pieces.append(program.literal(text))
+                    pieces.append(self.encoding.literal(bytes(text), program))
                 value = program.concat(pieces)
             case Alternation(options=options):
                 sets, texts, others = [], set(), []
@@ -205,9 +234,9 @@ class _Lowerer:
                         texts.add(option.text)
                     else:
                         others.append(option)
-                pieces = [program.include(utf8_program(union(*sets)))] if sets else []
+                pieces = [self.encoding.char_set(union(*sets), program)] if sets else []
                 if texts:
-                    pieces.append(write_literal_tree(sorted(texts), program))
+                    pieces.append(self.encoding.literals(texts, program))
                 for option in others:
                     pieces.append((yield self.write(option)))
                 value = program.union(pieces)
@@ -218,7 +247,7 @@ class _Lowerer:
             case Symbol(code=code):
                 value = program.literal(code)
             case Assertion(kind=kind):
-                value = known(self.store.assertion(kind))
+                value = known(self.encoding.assertion(kind, self.store))
             case LookAhead(body=body, negative=negative):
                 value = known(self.store.look_ahead(self.expression((yield self.write(body))), negative))
             case _:
@@ -317,7 +346,7 @@ class _Lowerer:
         if low == 0 or empty_at_start:
             options.append(rest.expressions[AT_START])
         elif empty_in_empty_text:
-            options.append(self.both(rest.expressions[AT_START], EMPTY))
+            options.append(self.both(rest.expressions[AT_START], self.end))
         return (self.store.union(options), *later[1:])
 
     def resolve_later_rounds(self, body: Node, low: int, high: int | None, rest: _Rest) -> Task:
@@ -326,7 +355,7 @@ class _Lowerer:
         through = (yield self.resolve(repeat(free, low, high), rest)).expressions
         if "text_end" not in body.assertions:
             return through
-        last = yield self.resolve(body, _Rest(self.each(self.both, rest.expressions, (EMPTY,) * 4)))
+        last = yield self.resolve(body, _Rest(self.each(self.both, rest.expressions, (self.end,) * 4)))
         empty_at_end = (yield self.with_anchors(body, start=False, end=True)).nullable
         fewer = 0 if empty_at_end else max(low - 1, 0)
         before_last = repeat(free, fewer, None if high is None else high - 1)
@@ -373,9 +402,9 @@ class _Lowerer:
         if kind == "line_start":
             return (after[AT_START], after[AFTER_NEWLINE], NOTHING, NOTHING)
         if kind == "text_end":
-            return self.each(self.both, after, (EMPTY,) * 4)
+            return self.each(self.both, after, (self.end,) * 4)
         if kind == "line_end":
-            newline = store.union([EMPTY, store.concat(store.literal(b"\n"), ANY_BYTES)])
+            newline = store.union([self.end, store.concat(self.char_set(NEWLINE), ANY_BYTES)])
             return self.each(self.both, after, (newline,) * 4)
         next_is_word = store.concat(self.char_set(_ASCII_WORD), ANY_BYTES)
         next_is_no_word = store.complement(next_is_word)

@@ -46,23 +46,21 @@ def utf8_program(code_points: Ranges) -> Program:
 
     O(ranges), in Python; kept for the next time, so it is to be included and not to be run.
     """
-    builder = _AutomatonBuilder()
-    valid = difference(code_points, SURROGATES)
-    edges: list[tuple[int, int]] = []
-    for tail, (first, last, mark) in enumerate(_LENGTHS):
-        edges += builder.edges(intersection(valid, ((first, last),)), tail, mark)
+    builder = AutomatonBuilder()
+    edges = builder.first_edges(difference(code_points, SURROGATES))
     if edges:
         builder.node(edges)
     return builder.program
 
 
-class _AutomatonBuilder:
+class AutomatonBuilder:
     """Writes nodes, equal ones once. A node is a value of `program`; an edge is (byte, node) until its node is made."""
 
     def __init__(self) -> None:
         self.program = Program()
         self._nodes: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._byte_sets: dict[tuple[int, ...], int] = {}
+        self._wholes = [_END]
 
     def node(self, edges: list[tuple[int, int]]) -> int:
         """The node with these edges, bytes with one target as one set."""
@@ -79,6 +77,13 @@ class _AutomatonBuilder:
         if members not in self._byte_sets:
             self._byte_sets[members] = self.program.byte_set(members)
         return self._byte_sets[members]
+
+    def first_edges(self, code_points: Ranges) -> list[tuple[int, int]]:
+        """The encodings of `code_points`, which are no surrogates, by their lead bytes."""
+        found: list[tuple[int, int]] = []
+        for tail, (first, last, mark) in enumerate(_LENGTHS):
+            found += self.edges(intersection(code_points, ((first, last),)), tail, mark)
+        return found
 
     def edges(self, numbers: Ranges, tail: int, mark: int) -> list[tuple[int, int]]:
         """`numbers` as one byte, marked `mark`, with the leading bits, and then `tail` continuation bytes."""
@@ -98,7 +103,7 @@ class _AutomatonBuilder:
 
     def _whole(self, tail: int) -> int:
         """The node of any `tail` continuation bytes."""
-        if tail == 0:
-            return _END
-        following = self._whole(tail - 1)
-        return self.node([(byte, following) for byte in range(_CONTINUATION, 0xC0)])
+        while len(self._wholes) <= tail:
+            following = self._wholes[-1]
+            self._wholes.append(self.node([(byte, following) for byte in range(_CONTINUATION, 0xC0)]))
+        return self._wholes[tail]

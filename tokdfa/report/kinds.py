@@ -14,6 +14,7 @@ from tokdfa.report import (
     improper_mass,
     intoxication,
     literal_muting,
+    maskbench,
     plots,
     proper_scaling,
     proper_table2,
@@ -55,6 +56,7 @@ _SPECIAL = {
     "intoxication": intoxication,
     "improper_mass": improper_mass,
     "saved_calls_lm": saved_calls_lm,
+    "maskbench": maskbench,
 }
 
 

@@ -38,6 +38,16 @@ def path_beside(source: YamlSource, name: Any, where: Where) -> Path:
     return path
 
 
+def folder_beside(source: YamlSource, name: Any, where: Where) -> Path:
+    """The path of the folder called `name`, relative to the folder of `source`; it exists."""
+    if not isinstance(name, str) or not name:
+        raise source.error(f"the name of a folder is expected, not {name!r}", where)
+    path = source.path.parent / name
+    if not path.is_dir():
+        raise source.error(f"there is no folder {path}", where)
+    return path
+
+
 def as_mapping(source: YamlSource, value: Any, where: Where) -> dict[str, Any]:
     """`value` if it is keys and values, all keys being text."""
     if not isinstance(value, dict):

@@ -12,6 +12,8 @@ is missing and a constraint that a backend does not take are results, not mistak
 from __future__ import annotations
 
 import hashlib
+import importlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,12 +25,18 @@ from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from tokdfa.backends.base import Backend
 
 Measure = Literal["compile", "first_mask", "mask", "advance", "memory"]
 
 #: Kind of experiment -> "module:function" that measures one item of it, ``run_item(settings, seed) -> list[dict]``.
-#: The module may have a ``check_settings(settings)`` that raises OptionError. "backends" is measured by `jobs`.
+#: "backends" is measured by `jobs`. The module may have more, see `hook`:
+#: ``check_settings(settings)`` raises OptionError;
+#: ``complete_settings(settings)`` gives what the settings stand for, such as whole paths, when a file is loaded;
+#: ``split_settings(settings, seed)`` gives a title and the settings of each item, where there are several;
+#: ``prepare_item(settings)`` makes, in the worker, what the processes of its items shall inherit.
 KINDS: dict[str, str | None] = {
     "backends": None,
     "trie_walk": "tokdfa.bench.trie_walk:run_item",
@@ -51,7 +59,13 @@ KINDS: dict[str, str | None] = {
     "intoxication": "tokdfa.bench.intoxication:run_item",
     "improper_mass": "tokdfa.bench.improper_mass:run_item",
     "saved_calls_lm": "tokdfa.bench.saved_calls_lm:run_item",
+    "maskbench": "tokdfa.bench.maskbench:run_item",
 }
+
+
+def hook(target: str | None, name: str) -> Callable[..., Any] | None:
+    """The function called `name` of a kind's module (`target`: a value of `KINDS`), if it has one. Imports it."""
+    return getattr(importlib.import_module(target.partition(":")[0]), name, None) if target else None
 
 
 class ConstraintEntry(BaseModel):
@@ -136,11 +150,20 @@ class ExperimentConfig(BaseModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
     _source: Path | None = PrivateAttr(default=None)
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @property
     def source(self) -> Path | None:
         """The file it was loaded from."""
         return self._source
+
+    @property
+    def command(self) -> str:
+        """The command that runs it (again), settings that were given beside the file included."""
+        if self._source is None:
+            return "run(config)"
+        words = [f"--set {shlex.quote(f'{name}={canonical_json(value)}')}" for name, value in self._given.items()]
+        return " ".join(["tokdfa run", str(self._source), *words])
 
     @property
     def fingerprint(self) -> str:
@@ -167,12 +190,13 @@ class ExperimentConfig(BaseModel):
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 
 
-def load_config(path: str | Path) -> ExperimentConfig:
+def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> ExperimentConfig:
     """Read, check and resolve an experiment file. Raises ConfigError with file, line and key.
 
+    `settings` come on top of those in the file; those of a section in an experiment on backends as ``SECTION.NAME``.
     Cost: milliseconds, plus the import of the named backends' modules (not of the peers' packages), plus loading the
     tokenizers that are given as files.
     """
     from tokdfa.runs.resolve import resolve
 
-    return resolve(Path(path))
+    return resolve(Path(path), settings or {})

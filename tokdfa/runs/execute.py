@@ -133,8 +133,7 @@ class _Execution:
         self.left = deque(g for g in groups if any(item.item_id not in finished for item in g.items))
         total = sum(len(group.items) for group in groups)
         found = total - sum(len(group.items) for group in self.left)
-        command = f"tokdfa run {config.source}" if config.source else "run(config)"
-        self.summary = RunSummary(store.folder, total, found, command=command)
+        self.summary = RunSummary(store.folder, total, found, command=config.command)
         self.started = time.monotonic()
         self.stop = False
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.bench.workloads import Texts, canonical_json, derive_seed
+from tokdfa.runs.config import KINDS, hook
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ NOMINAL_START_SECONDS = 3.0
 @dataclass(frozen=True)
 class Item:
     """One row of the result. `tokenizer`, `constraint`, `backend` and `workload` are None where a special kind of
-    experiment has none; `settings` is what such a kind gets.
+    experiment has none; `settings` is what such a kind gets, and `part` which of several items it has split them into.
     """
 
     item_id: str
@@ -44,6 +45,7 @@ class Item:
     workload: Workload | None
     seed: int
     settings: dict[str, Any]
+    part: str = ""
 
     @property
     def label(self) -> str:
@@ -52,7 +54,7 @@ class Item:
 
     def __str__(self) -> str:
         constraint, workload = self.constraint and self.constraint.label, self.workload and self.workload.label
-        return " / ".join(part for part in (self.tokenizer, constraint, workload, self.label) if part)
+        return " / ".join(part for part in (self.tokenizer, constraint, workload, self.part, self.label) if part)
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,31 @@ def expand_groups(config: ExperimentConfig) -> list[Group]:
         if isinstance(workload, Texts) and constraint is not None:
             workload = workload.model_copy(update={"texts": constraint.texts})
         seed = _seed(config, tokenizer, constraint, workload)
-        items = tuple(_item(config, tokenizer, constraint, backend, workload, seed) for backend in backends)
-        groups.append(Group(_digest([item.item_id for item in items]), len(groups), items))
-    for kind, settings in config.settings.items() if config.kind == "backends" else ():
-        items = (_section_item(config, kind, settings),)
-        groups.append(Group(_digest([items[0].item_id]), len(groups), items))
+        for part, settings in _parts(config.kind, _settings(config, tokenizer, constraint), seed):
+            places = ((config, tokenizer, constraint, backend, workload, seed) for backend in backends)
+            items = tuple(_item(*place, settings, part) for place in places)
+            groups.append(Group(_digest([item.item_id for item in items]), len(groups), items))
+    for kind, given in config.settings.items() if config.kind == "backends" else ():
+        seed = derive_seed(config.seed, kind, "", "", "")
+        for part, settings in _parts(kind, given, seed):
+            items = (_section_item(config, kind, settings, seed, part),)
+            groups.append(Group(_digest([items[0].item_id]), len(groups), items))
     return groups
+
+
+def _settings(config: ExperimentConfig, tokenizer: str | None, constraint: ConstraintEntry | None) -> dict[str, Any]:
+    """What a special kind gets for a tokenizer and a constraint; nothing in an experiment on backends."""
+    if config.kind == "backends":
+        return {}
+    of_tokenizer = {"tokenizer": tokenizer} if tokenizer else {}
+    of_constraint = constraint.model_dump(mode="json", exclude_defaults=True) if constraint else {}
+    return {**config.settings, **of_tokenizer, **of_constraint}
+
+
+def _parts(kind: str, settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
+    """The titles and settings of the items that a special kind splits its settings into; else one, without a title."""
+    split = hook(KINDS[kind], "split_settings")
+    return [("", settings)] if split is None else split(settings, seed)
 
 
 def _seed(
@@ -116,12 +137,9 @@ def _item(
     backend: BackendEntry | None,
     workload: Workload | None,
     seed: int,
+    settings: dict[str, Any],
+    part: str,
 ) -> Item:
-    settings: dict[str, Any] = {}
-    if config.kind != "backends":
-        settings |= config.settings
-        settings |= {"tokenizer": tokenizer} if tokenizer else {}
-        settings |= constraint.model_dump(mode="json", exclude_defaults=True) if constraint else {}
     identity = {
         "format": FORMAT,
         "experiment": config.name,
@@ -138,18 +156,17 @@ def _item(
         "seed": seed,
     }
     item_id = _digest(identity)
-    return Item(item_id, config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings)
+    return Item(item_id, config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings, part)
 
 
-def _section_item(config: ExperimentConfig, kind: str, settings: dict[str, Any]) -> Item:
+def _section_item(config: ExperimentConfig, kind: str, settings: dict[str, Any], seed: int, part: str) -> Item:
     """The item of a special kind that an experiment on backends measures beside them, with settings only."""
-    seed = derive_seed(config.seed, kind, "", "", "")
     limits = config.limits.model_dump(mode="json")
     identity = {
         **{"format": FORMAT, "experiment": config.name, "kind": kind, "limits": limits},
         **{"settings": settings, "seed": seed},
     }
-    return Item(_digest(identity), config.name, kind, None, None, None, None, seed, settings)
+    return Item(_digest(identity), config.name, kind, None, None, None, None, seed, settings, part)
 
 
 def _digest(value: Any) -> str:

@@ -20,6 +20,7 @@ from tokdfa.bench.measure import Contender, Outcome, check_support, measure_comp
 from tokdfa.bench.memory import measure_memory
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import Strings, Texts, plan_walks
+from tokdfa.runs.config import hook
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
@@ -119,6 +120,9 @@ class Workbench:
             importlib.import_module(job.target.partition(":")[0])
             if job.target.startswith("tokdfa."):
                 self._load_kernels()
+            prepare = hook(job.target, "prepare_item")
+            if prepare is not None:
+                prepare(dict(job.settings))
             return
         if self.tokenizer is None or self.tokenizer.name != job.tokenizer:
             from tokdfa.vocabulary.tokenizers import load_tokenizer

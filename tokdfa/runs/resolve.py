@@ -6,7 +6,6 @@ that names file, line and key, such as ``e.yaml:12: backends[2].options.lazi: th
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,11 +15,11 @@ from tokdfa.bench.measure import MEASURES
 from tokdfa.bench.workloads import WORKLOADS, Workload
 from tokdfa.errors import ConfigError, RegexUnsupported, TokdfaError, pip_arguments
 from tokdfa.runs import checks
-from tokdfa.runs.config import CONSTRAINT_KEYS, KINDS, BackendEntry, ConstraintEntry, ExperimentConfig
+from tokdfa.runs.config import CONSTRAINT_KEYS, KINDS, BackendEntry, ConstraintEntry, ExperimentConfig, hook
 from tokdfa.runs.yaml_source import YamlSource, read_text, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tokdfa.runs.checks import Where
@@ -32,10 +31,10 @@ MAX_GRID = 1_000
 _BACKEND_KEYS = ("backends", "reference", "workloads", "measures")
 
 
-def resolve(path: Path) -> ExperimentConfig:
-    """The experiment in a file. Raises ConfigError."""
+def resolve(path: Path, settings: Mapping[str, Any]) -> ExperimentConfig:
+    """The experiment in a file, with `settings` on top of its own. Raises ConfigError."""
     source = read_yaml(path)
-    raw = checks.as_mapping(source, source.data, ())
+    raw = _with_settings(source, checks.as_mapping(source, source.data, ()), settings)
     checks.refuse_unknown(source, raw, (), ExperimentConfig.model_fields)
     fields: dict[str, Any] = {
         key: value for key, value in raw.items() if key not in ("tokenizers", "constraints", *_BACKEND_KEYS, "limits")
@@ -52,9 +51,23 @@ def resolve(path: Path) -> ExperimentConfig:
         fields |= _backend_fields(source, raw)
     config = checks.as_model(source, ExperimentConfig, fields, ())
     _check_texts(source, config)
-    _check_settings(source, config)
-    config._source = path
+    config = config.model_copy(update={"settings": _checked_settings(source, config)})
+    config._source, config._given = path, dict(settings)
     return config
+
+
+def _with_settings(source: YamlSource, raw: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`raw` with these settings in place of its own; ``SECTION.NAME`` is a setting of a section."""
+    if not settings:
+        return raw
+    own = dict(checks.as_mapping(source, raw.get("settings", {}), ("settings",)))
+    for name, value in settings.items():
+        section, dot, inner = name.partition(".")
+        if not dot:
+            own[name] = value
+        else:
+            own[section] = {**checks.as_mapping(source, own.get(section, {}), ("settings", section)), inner: value}
+    return {**raw, "settings": own}
 
 
 def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
@@ -320,10 +333,14 @@ def _settings(source: YamlSource, raw: dict[str, Any], kind: str) -> dict[str, A
 
 
 def _setting(source: YamlSource, value: Any, where: Where) -> Any:
-    """A setting; ``{file: NAME}`` stands for what that file, beside the experiment's, holds."""
-    if not isinstance(value, dict) or set(value) != {"file"}:
-        return value
-    return checks.read_beside(source, value["file"], (*where, "file")).data
+    """A setting; ``{file: NAME}`` stands for what that file, beside the experiment's, holds, ``{folder: NAME}`` for
+    the whole path of that folder.
+    """
+    if isinstance(value, dict) and set(value) == {"file"}:
+        return checks.read_beside(source, value["file"], (*where, "file")).data
+    if isinstance(value, dict) and set(value) == {"folder"}:
+        return str(checks.folder_beside(source, value["folder"], (*where, "folder")).absolute())
+    return value
 
 
 def _check_texts(source: YamlSource, config: ExperimentConfig) -> None:
@@ -339,22 +356,21 @@ def _check_texts(source: YamlSource, config: ExperimentConfig) -> None:
                 raise source.error(f"constraint {entry.label!r} has no texts", ("workloads", index))
 
 
-def _check_settings(source: YamlSource, config: ExperimentConfig) -> None:
-    """Let the special kinds look at their settings."""
+def _checked_settings(source: YamlSource, config: ExperimentConfig) -> dict[str, Any]:
+    """The settings, after the special kinds have looked at them and completed them."""
     if config.kind != "backends":
-        _check_section(source, config.kind, config.settings, ("settings",))
-        return
-    for section, settings in config.settings.items():
-        _check_section(source, section, settings, ("settings", section))
+        return _checked_section(source, config.kind, config.settings, ("settings",))
+    return {
+        section: _checked_section(source, section, settings, ("settings", section))
+        for section, settings in config.settings.items()
+    }
 
 
-def _check_section(source: YamlSource, kind: str, settings: dict[str, Any], where: Where) -> None:
-    target = KINDS[kind]
-    assert target is not None
-    module = importlib.import_module(target.partition(":")[0])
-    check = getattr(module, "check_settings", None)
-    if check is not None:
-        try:
+def _checked_section(source: YamlSource, kind: str, settings: dict[str, Any], where: Where) -> dict[str, Any]:
+    check, complete = hook(KINDS[kind], "check_settings"), hook(KINDS[kind], "complete_settings")
+    try:
+        if check is not None:
             check(settings)
-        except TokdfaError as error:
-            raise source.error(str(error), where) from None
+        return settings if complete is None else complete(settings)
+    except TokdfaError as error:
+        raise source.error(str(error), where) from None

@@ -11,7 +11,6 @@ the board. If the watcher goes away, the worker kills its fork and ends.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import signal
@@ -21,7 +20,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tokdfa.bench.limits import Board, failure_of, limit_address_space
+from tokdfa.bench.limits import Board, die_with_parent, failure_of, limit_address_space
 from tokdfa.runs.jobs import Workbench, run_job
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -
     """The life of a fork. It ends without Python's clean-up, which belongs to the worker."""
     code = 1
     try:
-        _die_with_parent()
+        die_with_parent()
         board.open_job()
         limit_address_space(job.limits)
         writer.send_bytes(pickle.dumps(run_job(job, bench, board)))
@@ -108,10 +107,3 @@ def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -
     finally:
         sys.stderr.flush()
         os._exit(code)
-
-
-def _die_with_parent() -> None:
-    """Ask the system to kill this fork when the worker dies (Linux); elsewhere the watcher kills both."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

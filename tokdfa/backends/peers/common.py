@@ -6,6 +6,7 @@ import importlib
 import threading
 import time
 from abc import abstractmethod
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -29,7 +30,7 @@ from tokdfa.errors import (
 from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterator
     from types import ModuleType
     from typing import ClassVar
 
@@ -69,12 +70,38 @@ def byte_language(constraint: Constraint) -> Dfa | None:
         return None
 
 
-def require(package: str, module: str) -> ModuleType:
-    """The peer's module; MissingDependency with the command that installs its package if there is none."""
+def require(package: str, module: str, extra: str = "peers") -> ModuleType:
+    """The peer's module; MissingDependency with the command that installs its package if there is none.
+
+    `extra`: the extra of tokdfa that installs it.
+    """
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingDependency(package, "peers", f"the backend {module}") from None
+        raise MissingDependency(package, extra, f"the backend {module}") from None
+
+
+@contextmanager
+def own_errors(package: str, constraint: Constraint, limit_words: tuple[str, ...] = ()) -> Iterator[None]:
+    """Turn whatever `package` raises inside into an error of ours that quotes it.
+
+    LimitExceeded for an exhausted memory or stack and for messages with one of `limit_words`, else
+    UnsupportedConstraint. A panic of Rust code is caught too, although pyo3 derives it from BaseException.
+    """
+    try:
+        yield
+    except (TokdfaError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        said = first_lines(error) or type(error).__name__
+        if isinstance(error, MemoryError | RecursionError) or any(word in said for word in limit_words):
+            raise limit_exceeded(package, constraint, said) from None
+        raise UnsupportedConstraint(f"{package} cannot compile {constraint.name!r}: {said}") from None
+
+
+def limit_exceeded(package: str, constraint: Constraint, said: str) -> LimitExceeded:
+    """A peer has run into a limit of its own. The value is unknown to us."""
+    return LimitExceeded(f"{package} gave up on {constraint.name!r}: {said}", limit=package, value=float("nan"))
 
 
 class PerVocabulary(Generic[T]):
@@ -103,6 +130,7 @@ class Peer(Backend):
     """
 
     packages: ClassVar[tuple[str, ...]]
+    own_readings: ClassVar[tuple[str, ...]] = ("grammar", "json_schema")
     setup_seconds: float
 
     def supports(self, constraint: Constraint) -> Support:
@@ -144,6 +172,8 @@ class PeerMatcher(Matcher):
         self._address = 0
         #: (word, value) of the end tokens' bits.
         self._end_bits = [(end >> 5, np.uint32(1 << (end & 31)).view(np.int32)) for end in vocab.end_tokens]
+        #: The bits of the last word that belong to tokens; None if all do.
+        self._last_word = np.uint32(2 ** (vocab.size % 32) - 1).view(np.int32) if vocab.size % 32 else None
 
     @abstractmethod
     def _fill(self, out: Mask) -> None:
@@ -185,6 +215,11 @@ class PeerMatcher(Matcher):
         """Refuse all end tokens."""
         for word, bit in self._end_bits:
             out[word] &= ~bit
+
+    def clear_padding(self, out: Mask) -> None:
+        """Refuse what lies past the vocabulary."""
+        if self._last_word is not None:
+            out[-1] &= self._last_word
 
     def fill_mask(self, out: Mask) -> None:
         if self._finished:

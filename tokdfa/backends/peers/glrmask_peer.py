@@ -10,15 +10,24 @@ dialect, a JsonSchema as it is. What matters for a comparison:
 - *Where the work is.* ``mask_strategy="parser_dwa"`` does nearly all of it while compiling, ``token_trie`` while
   masking; ``auto`` chooses. Two further options tune the trie walk.
 - *End tokens.* It has none; their bits are added when it says that the text is complete.
-- *Fork and rollback.* It has no rollback, and its copy is as dear as a new start, so matchers go back by starting anew.
-  A refused token spoils its state: `advance` then starts anew too (and raises TokenRefused), and `allows` looks into
-  the mask.
+- *Fork and rollback.* It has no rollback, and its copy is as dear as a new start, so matchers go back by starting
+  anew. A refused token spoils its state: `advance` then starts anew too (and raises TokenRefused), and `allows` looks
+  into the mask.
 - *Dead ends.* It does not look whether the vocabulary can spell what remains.
+- *JSON Schema.* Only the schema itself is passed on, no option of the constraint. A text is laid out exactly as
+  ``json.dumps`` does it, with ``", "`` and ``": "``. Properties come in the order of the schema, others after them,
+  and a required key counts as listed. Characters are escaped only where they must be; ``1.0`` and ``1e2`` are no
+  integers. All is read as draft 2020-12. ``format`` is ignored in silence; another keyword beyond it is refused. A
+  schema that no value meets compiles, and its first mask is empty.
+- *Crashes.* Two kinds of schemas make it overflow the stack, which kills the process: an item count such as
+  ``minItems: 100000``, and a ``$ref`` that leads back to its own schema beside other keywords. `refuse_crashes` keeps
+  them away. Large counts below that, of items or of characters, and patterns with exponential automata can take
+  minutes and gigabytes.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa import mask as masks
@@ -31,12 +40,13 @@ from tokdfa.backends.peers.common import (
     PeerMatcher,
     PerVocabulary,
     byte_language,
-    first_lines,
+    limit_exceeded,
+    own_errors,
     require,
 )
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
-from tokdfa.errors import LimitExceeded, OptionError, UnsupportedConstraint
+from tokdfa.errors import OptionError, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +54,15 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+_LIMIT_WORDS = ("too large", "limit")
+#: What a vocabulary is prepared with: an object, a string, a number.
+_FIRST_SCHEMA = (
+    '{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "number"}}, "required": ["a"]}'
+)
+#: glrmask 0.5.0 builds 20,000 items in minutes and dies at 100,000.
+_MAX_ITEMS = 50_000
+_ITEM_COUNT = re.compile(r'"minItems"\s*:\s*(\d+)')
 
 
 class GlrmaskPeer(Peer):
@@ -96,7 +115,8 @@ class GlrmaskPeer(Peer):
     def grammar(self, constraint: Constraint) -> tuple[Any, bool]:
         """The constraint as a glrmask.Grammar, and whether it is primed. Raises what glrmask raises: ValueError."""
         if isinstance(constraint, JsonSchema):
-            return self._module.Grammar.from_json_schema(json.loads(constraint.text)), False
+            refuse_crashes(constraint)
+            return self._module.Grammar.from_json_schema(constraint.text), False
         if isinstance(constraint, Grammar):
             return self._module.Grammar.from_lark(with_start_rule(constraint)), False
         assert isinstance(constraint, Regex | Choice)
@@ -114,11 +134,72 @@ class GlrmaskPeer(Peer):
         )
 
 
+def refuse_crashes(constraint: JsonSchema) -> None:
+    """Raise for schemas that are known to kill the process (see the module's docstring). Linear in their size."""
+    if any(int(count) >= _MAX_ITEMS for count in _ITEM_COUNT.findall(constraint.text)):
+        raise limit_exceeded("glrmask", constraint, f"it may crash from minItems {_MAX_ITEMS} up")
+    if '"$ref"' in constraint.text and _has_loop(constraint.schema):
+        raise UnsupportedConstraint(
+            f"glrmask would crash on {constraint.name!r}: a $ref with other keywords beside it leads back to it"
+        )
+
+
+def _has_loop(root: Any) -> bool:
+    """Whether a local ``$ref`` leads to itself through nothing but ``$ref`` and ``allOf``, with something beside it."""
+    done: set[int] = set()
+
+    def walk(node: Any, path: dict[int, bool]) -> bool:
+        """`path`: the schemas that apply to the same value as `node`; whether each says more than one thing."""
+        if not isinstance(node, dict):
+            return False
+        if id(node) in path:
+            inside = list(path)[list(path).index(id(node)) :]
+            return any(path[schema] for schema in inside)
+        if id(node) in done:
+            return False
+        members = node["allOf"] if isinstance(node.get("allOf"), list) else []
+        target = _resolve(root, node.get("$ref"))
+        longer = {**path, id(node): len(node) > 1 or len(members) > 1}
+        found = any(walk(part, longer) for part in (target, *members))
+        done.add(id(node))
+        return found
+
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict) and walk(node, {}):
+            return True
+        if isinstance(node, dict | list):
+            pending.extend(node.values() if isinstance(node, dict) else node)
+    return False
+
+
+def _resolve(root: Any, pointer: Any) -> Any:
+    """What a local JSON pointer such as ``#/$defs/a`` leads to; None if it leads nowhere or elsewhere."""
+    if not isinstance(pointer, str) or not pointer.startswith("#"):
+        return None
+    found = root
+    for step in pointer[1:].split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and key.isdigit() and int(key) < len(found):
+            found = found[int(key)]
+        elif isinstance(found, dict):
+            found = found.get(key)
+        else:
+            return None
+    return found
+
+
 def _make_vocabulary(vocab: Vocabulary) -> Any:
-    """glrmask's vocabulary: all tokens that spell something."""
+    """glrmask's vocabulary: all tokens that spell something.
+
+    It is used once, because glrmask prepares it while compiling for the first time: 0.8 s for 128,000 tokens.
+    """
     spelled = {token: vocab.token_bytes(token) for token in range(vocab.size)}
     module = require("glrmask", "glrmask")
-    return module.Vocab.from_id_to_bytes({token: data for token, data in spelled.items() if data})
+    made = module.Vocab.from_id_to_bytes({token: data for token, data in spelled.items() if data})
+    module.Grammar.from_json_schema(_FIRST_SCHEMA).compile(made)
+    return made
 
 
 _VOCABULARIES: PerVocabulary[Any] = PerVocabulary(_make_vocabulary)
@@ -129,18 +210,11 @@ class _Compiled(CompiledConstraint):
 
     def __init__(self, backend: GlrmaskPeer, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        try:
+        with own_errors("glrmask", constraint, _LIMIT_WORDS):
             with self.phases.measure("parse"):
                 grammar, self._primed = backend.grammar(constraint)
             with self.phases.measure("compile"):
                 self.peer = grammar.compile(backend.vocabulary, mask_strategy=backend.mask_strategy())
-        except ValueError as error:
-            said = first_lines(error)
-            if "too large" in said or "limit" in said:
-                raise LimitExceeded(
-                    f"glrmask gave up on {constraint.name!r}: {said}", limit="glrmask", value=float("nan")
-                ) from None
-            raise UnsupportedConstraint(f"glrmask cannot compile {constraint.name!r}: {said}") from None
 
     def start(self, context: Sequence[int] = ()) -> _GlrmaskMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""

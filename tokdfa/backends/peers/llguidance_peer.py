@@ -4,8 +4,14 @@ A regex or a choice becomes a grammar of one lexeme, ``start: /.../``; a Grammar
 dialect, a JsonSchema as ``%json``. What matters for a comparison:
 
 - *Forcing is off* (``no_forcing``). By default llguidance, when the next bytes are determined, offers only the tokens
-  that the model's own tokenizer would make of them, so its masks lack other allowed tokens. Off, its masks are the full
-  sets that the contract demands. (It also needs the model's encoder, which a vocabulary does not have.)
+  that the model's own tokenizer would make of them, so its masks lack other allowed tokens. Off, its masks are the
+  full sets that the contract demands. (It also needs the model's encoder, which a vocabulary does not have.)
+- *JSON Schema.* The schema is passed on with the white space, the separators and the leniency of the constraint, not
+  with its order and escapes. Properties come in the order of the schema, others after them; a key that is not listed
+  may be repeated. Blanks are free inside a value, never before or after it. Characters are escaped only where they
+  must be, constants and keys not at all; ``1.0`` and ``1e2`` are no integers; a required key counts as listed. All is
+  read as draft 2020-12, whatever the schema declares. A keyword or format beyond it is refused; a lenient reading
+  ignores them, lets branches of ``oneOf`` overlap, and leaves a list in `warnings` of the compiled constraint.
 - *Slices.* With ``slices="default"`` tokens such as those without quotes and control characters are sorted out in
   advance, and a state that allows a whole slice takes its ready mask; ``off`` walks the trie, whose speed 000 and 004
   discuss.
@@ -19,13 +25,22 @@ dialect, a JsonSchema as ``%json``. What matters for a comparison:
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa.backends.base import CompiledConstraint, Option
-from tokdfa.backends.peers.common import DIALECT, Peer, PeerMatcher, PerVocabulary, first_lines, require
+from tokdfa.backends.peers.common import (
+    DIALECT,
+    Peer,
+    PeerMatcher,
+    PerVocabulary,
+    first_lines,
+    limit_exceeded,
+    require,
+)
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
-from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint
+from tokdfa.errors import TokdfaError, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,9 +94,26 @@ class LlguidancePeer(Peer):
         if isinstance(constraint, Grammar):
             return _HEADER + with_start_rule(constraint)
         if isinstance(constraint, JsonSchema):
-            return f"{_HEADER}start: %json {constraint.text}\n"
+            return f"{_HEADER}start: %json {_schema_text(constraint)}\n"
         assert isinstance(constraint, Regex | Choice)
         return f"{_HEADER}start: /{escape_slashes(self.fitted_pattern(constraint).pattern)}/\n"
+
+
+def _schema_text(constraint: JsonSchema) -> str:
+    """The schema with the constraint's options as ``x-guidance``, where llguidance looks for them."""
+    chosen: dict[str, Any] = {}
+    if constraint.whitespace == "compact":
+        chosen["whitespace_flexible"] = False
+    if constraint.whitespace_pattern:
+        chosen["whitespace_pattern"] = constraint.whitespace_pattern
+    if (constraint.item_separator, constraint.key_separator) != (",", ":"):
+        chosen["item_separator"], chosen["key_separator"] = constraint.item_separator, constraint.key_separator
+    if constraint.lenient:
+        chosen["lenient"] = True
+    schema = {} if chosen and constraint.schema is True else constraint.schema
+    if not chosen or not isinstance(schema, dict):
+        return constraint.text
+    return json.dumps({**schema, "x-guidance": {**schema.get("x-guidance", {}), **chosen}})
 
 
 class _Wrapper:
@@ -110,7 +142,7 @@ _TOKENIZERS: PerVocabulary[Any] = PerVocabulary(_make_tokenizer)
 
 
 class _Compiled(CompiledConstraint):
-    """A parsed grammar in its start state, which each matcher copies."""
+    """A parsed grammar in its start state, which each matcher copies. `warnings`: what a lenient reading ignores."""
 
     def __init__(self, backend: LlguidancePeer, constraint: Constraint, grammar: str, limits: Any) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
@@ -119,16 +151,13 @@ class _Compiled(CompiledConstraint):
         if self.prototype.is_error():
             said = first_lines(self.prototype.get_error())
             if any(word in said for word in _LIMIT_WORDS):
-                raise _limit_exceeded(constraint.name, said)
+                raise limit_exceeded("llguidance", constraint, said)
             raise UnsupportedConstraint(f"llguidance cannot compile {constraint.name!r}: {said}")
+        self.warnings: list[str] = self.prototype.get_grammar_warnings()
 
     def start(self, context: Sequence[int] = ()) -> _LlguidanceMatcher:
         """A matcher before the first token; `context` does not matter without forcing."""
         return _LlguidanceMatcher(self, self.prototype.deep_copy())
-
-
-def _limit_exceeded(name: str, said: str) -> LimitExceeded:
-    return LimitExceeded(f"llguidance gave up on {name!r}: {said}", limit="llguidance", value=float("nan"))
 
 
 class _LlguidanceMatcher(PeerMatcher):
@@ -157,7 +186,7 @@ class _LlguidanceMatcher(PeerMatcher):
         """Raise what llguidance has to say if it has given up; False if it has not, or is at a dead end."""
         said = self._peer.get_error()
         if said and not said.startswith(_DEAD_END):
-            raise _limit_exceeded(self._compiled.constraint.name, first_lines(said))
+            raise limit_exceeded("llguidance", self._compiled.constraint, first_lines(said))
         return False
 
     def _accepts(self) -> bool:

@@ -5,14 +5,27 @@ We use what its own integrations use: an `Index` of the pattern and a `Guide` ov
 
 - *Lost texts.* Two properties make outlines-core lose texts of a pattern. It matches by the leftmost-first rule: once
   an alternative matches, later ones are dropped, so ``a|ab`` loses ``ab``. And its automaton reports a match one byte
-  late, which it does not take into account: a token that ends one byte after a complete text and is not complete itself
-  is dropped, so ``a(bc)?`` loses ``b`` after ``a``. An end anchor (``\z``) cures both, but cannot stand in a pattern
-  that also matches the empty text; there, a character is put in front, which the guide takes before the text begins.
-  Whether a pattern loses anything is found by comparing the automaton that outlines-core makes for single bytes with
-  ours. Patterns that do not go in plain, because the anchor can cost many states. With ``dialect="own"`` nothing is
-  compared and texts are lost.
+  late, which it does not take into account: a token that ends one byte after a complete text and is not complete
+  itself is dropped, so ``a(bc)?`` loses ``b`` after ``a``. An end anchor (``\z``) cures both, but cannot stand in a
+  pattern that also matches the empty text; there, a character is put in front, which the guide takes before the text
+  begins. Whether a pattern loses anything is found by comparing the automaton that outlines-core makes for single
+  bytes with ours. Patterns that do not go in plain, because the anchor can cost many states. With ``dialect="own"``
+  nothing is compared and texts are lost.
 - *End token.* It knows one; we name the first and add the bits of the others. The guide never takes it.
 - *Rollback.* A guide remembers 32 steps; matchers go back by starting anew.
+- *JSON Schema.* Its own ``build_regex_from_schema`` turns the schema into a regex, from which the index is built;
+  recursion is unrolled ``max_recursion`` times. JSON texts are never empty, so the end anchor alone keeps all texts;
+  with ``dialect="own"`` the regex goes in as it is, and a number at the root loses its fraction. Of the constraint's
+  options the white space is passed on: ``compact``, or the pattern; otherwise its own default stands, one blank at
+  most at each place. Properties come in the order of the schema. *It ignores in silence* ``not``, ``if``,
+  ``dependentRequired``, ``uniqueItems``, bounds and ``multipleOf`` of numbers, counts of properties, overlap in
+  ``oneOf``, and required keys that are not listed; dates need not exist. *It refuses wrongly* keys that are not
+  listed, exponents without a sign, escapes with hexadecimal digits; a pattern must match the whole string as it is
+  spelled; a schema without ``type`` beside ``properties`` admits objects only. Boolean schemas and unknown formats are
+  refused.
+- *Hard schemas.* An index has no limit. Optional properties, long strings and repeated groups multiply, so that a
+  common schema can take minutes and many gigabytes; a failed allocation kills the process. Run it in a process of its
+  own with limits on time and memory.
 - *Gaps.* If a token leads to a state that no token leaves, it refuses the vocabulary, even though other tokens would
   do; but tokens that only lead in circles, never to an end, it offers.
 """
@@ -35,10 +48,12 @@ from tokdfa.backends.peers.common import (
     PeerMatcher,
     PerVocabulary,
     byte_language,
+    first_lines,
+    own_errors,
     require,
 )
-from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import TokdfaError, UnsupportedConstraint, VocabularyCannotSpell
+from tokdfa.constraint import Choice, JsonSchema, Regex
+from tokdfa.errors import VocabularyCannotSpell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,9 +71,12 @@ class OutlinesCorePeer(Peer):
 
     name: ClassVar[str] = "outlines_core"
     summary: ClassVar[str] = "index of all states and tokens, built in advance (outlines-core, dottxt)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     packages: ClassVar[tuple[str, ...]] = ("outlines-core",)
-    options: ClassVar[tuple[Option, ...]] = (DIALECT,)
+    options: ClassVar[tuple[Option, ...]] = (
+        DIALECT,
+        Option("max_recursion", int, 3, "JSON schemas: how often a recursion is unrolled", minimum=0),
+    )
     known_differences: ClassVar[dict[str, str]] = {
         "compiles_with_gaps": "refuses a vocabulary if one token leads where none goes on, although others would do",
         "no_dead_end_with_gaps": "offers tokens that lead in circles and never to the end of a text",
@@ -73,8 +91,13 @@ class OutlinesCorePeer(Peer):
         return _keep_texts(pattern, constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
-        assert isinstance(constraint, Regex | Choice)
-        return _Compiled(self, constraint, self.fitted_pattern(constraint))
+        return _Compiled(self, constraint)
+
+    def schema_pattern(self, schema: JsonSchema) -> FittedPattern:
+        """outlines-core's own regex for a schema. Raises what outlines-core raises."""
+        whitespace = "" if schema.whitespace == "compact" else schema.whitespace_pattern or None
+        built = self.module.json_schema.build_regex_from_schema(schema.text, whitespace, self.settings["max_recursion"])
+        return FittedPattern(built if self.settings["dialect"] == "own" else f"(?:{built})\\z")
 
 
 @lru_cache(maxsize=256)
@@ -129,14 +152,25 @@ _VOCABULARIES: PerVocabulary[Any] = PerVocabulary(_make_vocabulary)
 class _Compiled(CompiledConstraint):
     """`index`: outlines-core's, shared by all guides."""
 
-    def __init__(self, backend: OutlinesCorePeer, constraint: Constraint, fitted: FittedPattern) -> None:
+    def __init__(self, backend: OutlinesCorePeer, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        self._module, self._primed = backend.module, fitted.primed
-        try:
-            with self.phases.measure("index"):
+        self._module = backend.module
+        if isinstance(constraint, JsonSchema):
+            with own_errors("outlines-core", constraint), self.phases.measure("pattern"):
+                fitted = backend.schema_pattern(constraint)
+        else:
+            assert isinstance(constraint, Regex | Choice)
+            fitted = backend.fitted_pattern(constraint)
+        self._primed = fitted.primed
+        with own_errors("outlines-core", constraint), self.phases.measure("index"):
+            try:
                 self.index = self._module.Index(fitted.pattern, backend.vocabulary)
-        except ValueError as error:
-            raise _translate_error(str(error), constraint.name, backend.vocab.name) from None
+            except ValueError as error:
+                if "incompatible" not in str(error):
+                    raise
+                raise VocabularyCannotSpell(
+                    f"outlines-core cannot spell {constraint.name!r} with {backend.vocab.name!r}: {first_lines(error)}"
+                ) from None
 
     def start(self, context: Sequence[int] = ()) -> _OutlinesCoreMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
@@ -150,12 +184,6 @@ class _Compiled(CompiledConstraint):
         return guide
 
 
-def _translate_error(said: str, constraint: str, vocabulary: str) -> TokdfaError:
-    if "incompatible" in said:
-        return VocabularyCannotSpell(f"outlines-core cannot spell {constraint!r} with {vocabulary!r}: {said}")
-    return UnsupportedConstraint(f"outlines-core cannot compile {constraint!r}: {said}")
-
-
 class _OutlinesCoreMatcher(PeerMatcher):
     def __init__(self, compiled: _Compiled) -> None:
         super().__init__(compiled.vocab)
@@ -163,13 +191,10 @@ class _OutlinesCoreMatcher(PeerMatcher):
         self._guide = compiled.start_guide()
         self._words = (self.vocab.size + 31) // 32
         self._other_ends = len(self.vocab.end_tokens) > 1
-        #: The last word without the primer's bit, if that word has one.
-        self._last_word = np.uint32(2 ** (self.vocab.size % 32) - 1).view(np.int32) if self.vocab.size % 32 else None
 
     def _fill(self, out: Mask) -> None:
         self._guide.write_mask_into(self.address(out), self._words, _WORD_BYTES)
-        if self._last_word is not None:
-            out[-1] &= self._last_word
+        self.clear_padding(out)  # there is the primer
         if self._other_ends and self._guide.is_finished():
             self.set_end_bits(out)
 

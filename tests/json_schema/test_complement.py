@@ -1,0 +1,113 @@
+"""Complements of clauses and shapes: each value is in one of the two, never in both."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
+from tests.naive.schema_values import array_holds, holds, object_holds, shape_holds
+from tokdfa.errors import SchemaUnsupported, UnsupportedConstraint
+from tokdfa.json_schema.clauses import (
+    ANYTHING,
+    EVERYTHING,
+    IMPOSSIBLE,
+    NOTHING,
+    Demand,
+    ObjectClause,
+    Scope,
+    Shape,
+)
+from tokdfa.json_schema.complement import (
+    NotOneState,
+    complement,
+    complement_array,
+    complement_object,
+    negations,
+)
+from tokdfa.json_schema.string_set import StringSet
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(documents(depth=2), st.lists(values, max_size=10))
+def test_clauses_and_their_complements_share_the_values_out(schema: dict[str, Any], drawn: list[Any]) -> None:
+    expander, root, _ = expand(schema)
+    try:
+        shape = expander.shape(root)
+        expander.shape(frozenset(literal ^ 1 for literal in root))
+    except SchemaUnsupported:
+        assume(False)
+    complements = [list(complement_object(clause)) for clause in shape.objects[:10]]
+    of_arrays = [list(complement_array(clause)) for clause in shape.arrays[:10]]
+    for value in map(exact, (*COMMON_VALUES, *drawn)):
+        if isinstance(value, dict):
+            for members, parts in zip(shape.objects, complements, strict=False):
+                is_outside = any(object_holds(expander, part, value) for part in parts)
+                assert is_outside != object_holds(expander, members, value), (members, value)
+        elif isinstance(value, list):
+            for items, others in zip(shape.arrays, of_arrays, strict=False):
+                is_outside = any(array_holds(expander, other, value) for other in others)
+                assert is_outside != array_holds(expander, items, value), (items, value)
+
+
+def test_the_complement_of_everything_is_nothing_and_the_other_way_round() -> None:
+    assert complement(ANYTHING, lambda shape: shape).is_nothing
+    assert complement(IMPOSSIBLE, lambda shape: shape) == ANYTHING
+
+
+def test_many_numbers_leave_the_gaps_between_them() -> None:
+    expander, root, negated = expand({"enum": [*range(1_000), 2.5, 7.0]})
+    shape = expander.shape(negated)
+    assert len(shape.numbers) == 1_002
+    for value in (-1, 0, 999, 1_000, Decimal("2.5"), Decimal("2.25"), Decimal("7.0"), Decimal("1e3"), "7"):
+        assert holds(expander, root, value) != holds(expander, negated, value)
+
+
+def test_draft_4_tells_spellings_of_numbers_apart() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 0}
+    expander, root, negated = expand(schema)
+    for value, wanted in ((1, True), (Decimal("1.0"), False), (-1, False), (Decimal("1.5"), False)):
+        assert holds(expander, root, value) == wanted
+        assert holds(expander, negated, value) != wanted
+
+
+def test_negations_of_a_state_are_of_its_literals() -> None:
+    assert list(negations(EVERYTHING)) == []
+    assert list(negations(NOTHING)) == [EVERYTHING]
+    assert list(negations(frozenset([4, 7]))) == [frozenset([5]), frozenset([6])]
+
+
+def test_that_no_member_is_in_two_states_at_once_is_not_one_state() -> None:
+    both = frozenset([0, 2])
+    for demand in (Demand("a", EVERYTHING, None, both), Demand(None, EVERYTHING, Scope({}, (), EVERYTHING), both)):
+        with pytest.raises(NotOneState):
+            list(complement_object(ObjectClause(demands=(demand,))))
+
+
+def test_a_format_that_is_not_regular_cannot_be_negated() -> None:
+    with pytest.raises(UnsupportedConstraint, match="regex"):
+        complement(Shape(strings=(StringSet(formats=("regex",)),)), lambda shape: shape)
+
+
+def test_a_check_may_refuse_what_grows() -> None:
+    def refuse(shape: Shape) -> Shape:
+        if shape.size > 6:
+            raise SchemaUnsupported("too many", "", "not")
+        return shape
+
+    expander, root, _ = expand({"type": "object", "required": list("abcdef")})
+    with pytest.raises(SchemaUnsupported):
+        complement(expander.shape(root), refuse)
+
+
+def test_twice_negated_is_the_same_set() -> None:
+    schema = {"not": {"not": {"properties": {"a": {"type": "string"}}, "required": ["b"], "maxItems": 1}}}
+    expander, root, _ = expand(schema)
+    for value in map(exact, COMMON_VALUES):
+        plain = not isinstance(value, dict) or ("b" in value and isinstance(value.get("a", ""), str))
+        plain = plain and (not isinstance(value, list) or len(value) <= 1)
+        assert shape_holds(expander, expander.shape(root), value) == plain

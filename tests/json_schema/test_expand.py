@@ -1,0 +1,232 @@
+"""Shapes of states against the library `jsonschema`, value by value, and the loops in place that it cannot follow."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, library_validator, values
+from tests.naive.schema_values import holds
+from tokdfa.errors import SchemaError, SchemaUnsupported
+from tokdfa.json_schema.document import Document
+from tokdfa.json_schema.expand import Expander
+
+DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+
+def test_states_and_negated_states_hold_what_the_library_says() -> None:
+    count: Counter[str] = Counter()
+
+    @settings(max_examples=150, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(documents(), st.lists(values, max_size=8))
+    def check(schema: dict[str, Any], drawn: list[Any]) -> None:
+        expander, root, negated = expand(schema)
+        library = library_validator(schema)
+        for state, wanted in ((root, True), (negated, False)):
+            count["all"] += 1
+            try:
+                expander.shape(state)
+                for value in (*COMMON_VALUES, *drawn):
+                    is_valid = library.is_valid(value)
+                    count["valid" if is_valid else "invalid"] += 1
+                    assert holds(expander, state, exact(value)) == (is_valid == wanted), (value, wanted)
+            except SchemaUnsupported as error:
+                count["refused"] += 1
+                assert error.keyword and error.reason
+
+    check()
+    assert count["refused"] <= 0.04 * count["all"]
+    assert min(count["valid"], count["invalid"]) > 2_500
+
+
+OPEN = {"type": "object", "properties": {"kind": {"const": "open"}, "at": {"type": "string"}}, "required": ["kind"]}
+SHUT = {"type": "object", "properties": {"kind": {"const": "shut"}, "by": {"type": "string"}}, "required": ["kind"]}
+#: Schemas of common forms, a valid value, an invalid one.
+COMMON: list[tuple[Any, Any, Any]] = [
+    ({"oneOf": [OPEN, SHUT]}, {"kind": "shut", "at": 1}, {"kind": "open", "at": 1}),
+    ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"b": 1}, {"c": 1}),
+    ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"b": 1}, {"a": 1, "b": 1}),
+    ({"oneOf": [{"type": "number"}, {"multipleOf": 2}]}, 3, 2),
+    ({"not": {"required": ["a", "b"]}}, {"a": 1}, {"a": 1, "b": 1}),
+    ({"not": {"enum": [1, "a", None]}}, True, 1.0),
+    ({"if": {"properties": {"a": {"const": 1}}, "required": ["a"]}, "then": {"required": ["b"]}}, {"a": 2}, {"a": 1}),
+    ({"properties": {"a": {"type": "string"}}, "patternProperties": {"^x-": {}}, "additionalProperties": False},
+     {"x-1": 1}, {"y": 1}),
+    ({"$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "$ref": "#/$defs/tree"}, [[], [[]]], [[1]]),
+    ({"dependentRequired": {"a": ["b"]}}, {"b": 1}, {"a": 1}),
+    ({"dependentSchemas": {"a": {"properties": {"b": {"type": "null"}}}}}, {"b": 1}, {"a": 1, "b": 1}),
+    ({**DRAFT_7, "dependencies": {"a": ["b"], "c": {"required": ["d"]}}}, {"a": 1, "b": 1}, {"c": 1}),
+    ({"propertyNames": {"pattern": "^[a-z]+$"}}, {"ab": 1}, {"A": 1}),
+    ({"contains": {"type": "integer"}, "minContains": 2, "maxContains": 3}, [1, "a", 2], [1, "a"]),
+    ({"allOf": [{"minimum": 1}, {"maximum": 3}, {"multipleOf": 0.5}]}, 2.5, 2.25),
+    ({"prefixItems": [{"type": "string"}], "items": False}, ["a"], ["a", 1]),
+    ({"const": {"a": [1, {"b": None}]}}, {"a": [1.0, {"b": None}]}, {"a": [True, {"b": None}]}),
+    ({"minProperties": 1, "maxProperties": 2, "type": "object"}, {"a": 1}, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "valid", "invalid"), COMMON, ids=[str(k) for k in range(len(COMMON))])
+def test_common_forms_are_not_refused(schema: Any, valid: Any, invalid: Any) -> None:
+    expander, root, negated = expand(schema)
+    assert library_validator(schema).is_valid(valid)
+    assert not library_validator(schema).is_valid(invalid)
+    for value, wanted in ((valid, True), (invalid, False)):
+        assert holds(expander, root, exact(value)) == wanted
+        assert holds(expander, negated, exact(value)) != wanted
+    assert expander.inhabited.state(root)
+    assert expander.inhabited.state(negated)
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "invalid"),
+    [
+        ({"$ref": "#"}, [1, "a", {}], []),
+        ({"allOf": [{"$ref": "#"}, {"type": "string"}]}, ["a"], [1]),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a", "minimum": 2}}}, [2], [1]),
+        ({**DRAFT_7, "$ref": "#/definitions/a", "definitions": {"a": {"allOf": [{"$ref": "#"}]}}}, [1], []),
+    ],
+)  # fmt: skip
+def test_a_loop_in_place_adds_nothing(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
+    expander, root, _ = expand(schema)
+    assert expander.inhabited.state(root)
+    assert all(holds(expander, root, value) for value in valid)
+    assert not any(holds(expander, root, value) for value in invalid)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"not": {"$ref": "#"}},
+        {"anyOf": [{"$ref": "#"}, {"type": "string"}]},
+        {"oneOf": [{"type": "string"}, {"$ref": "#"}]},
+        {"if": {"type": "string"}, "then": {"$ref": "#"}},
+        {"dependentSchemas": {"a": {"$ref": "#"}}},
+    ],
+)
+def test_a_loop_in_place_under_a_choice_is_refused(schema: Any) -> None:
+    expander, root, _ = expand(schema)
+    with pytest.raises(SchemaUnsupported, match="in place, under a choice"):
+        expander.shape(root)
+
+
+def test_a_loop_in_place_is_not_kept_by_those_inside_of_it() -> None:
+    # d1 is first met inside of d0's loop, where d0's demand is still open
+    definitions = {
+        "d0": {"allOf": [{"$ref": "#/$defs/d1"}, {"type": "string"}]},
+        "d1": {"allOf": [{"$ref": "#/$defs/d0"}], "minLength": 2},
+    }
+    schema = {"prefixItems": [{"$ref": "#/$defs/d0"}, {"$ref": "#/$defs/d1"}], "$defs": definitions}
+    expander, root, _ = expand(schema)
+    assert holds(expander, root, ["ab", "ab"])
+    assert not holds(expander, root, ["ab", 1])
+    assert not holds(expander, root, ["ab", "a"])
+
+
+def test_many_loops_in_place_are_refused_soon() -> None:
+    names = [f"d{k}" for k in range(12)]
+    definitions = {name: {"allOf": [{"$ref": f"#/$defs/{other}"} for other in names]} for name in names}
+    expander, root, _ = expand({"$ref": "#/$defs/d0", "$defs": definitions})
+    with pytest.raises(SchemaUnsupported, match="in too many ways"):
+        expander.shape(root)
+
+
+def test_too_many_alternatives_are_refused() -> None:
+    branches = [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in range(100)]
+    expander, root, _ = expand({"not": {"anyOf": branches}})
+    with pytest.raises(SchemaUnsupported, match="alternatives"):
+        expander.shape(root)
+
+
+def test_schemas_nested_in_place_too_deep_are_refused() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(200):
+        schema = {"allOf": [schema]}
+    expander, root, _ = expand(schema)
+    with pytest.raises(SchemaUnsupported, match="more than 150 schemas"):
+        expander.shape(root)
+
+
+def test_branches_of_one_of_that_cannot_overlap_are_not_negated() -> None:
+    branches = [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in range(60)]
+    expander, root, _ = expand({"oneOf": branches})
+    assert len(expander.shape(root).objects) == 60
+    assert not any(clause.demands for clause in expander.shape(root).objects)
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "keyword"),
+    [
+        ({"type": "text"}, "", "type"),
+        ({"properties": {"a/b": {"minimum": "1"}}}, "/properties/a~1b", "minimum"),
+        ({"items": {"minLength": -1}}, "/items", "minLength"),
+        ({"items": {"minLength": 1.5}}, "/items", "minLength"),
+        ({"maxItems": True}, "", "maxItems"),
+        ({"pattern": "("}, "", "pattern"),
+        ({"pattern": 1}, "", "pattern"),
+        ({"patternProperties": {"[": {}}}, "", "patternProperties"),
+        ({"multipleOf": 0}, "", "multipleOf"),
+        ({"required": "a"}, "", "required"),
+        ({"required": [1]}, "", "required"),
+        ({"properties": []}, "", "properties"),
+        ({"enum": 1}, "", "enum"),
+        ({"allOf": []}, "", "allOf"),
+        ({"anyOf": {"a": 1}}, "", "anyOf"),
+        ({"dependentRequired": {"a": {}}}, "", "dependentRequired"),
+        ({"dependentRequired": []}, "", "dependentRequired"),
+        ({"uniqueItems": 1}, "", "uniqueItems"),
+        ({"prefixItems": {}}, "", "prefixItems"),
+        ({"minimum": None}, "", "minimum"),
+        ({"not": 1}, "/not", "schema"),
+        ({"properties": {"a": []}}, "/properties/a", "schema"),
+        ({"anyOf": [{}, 7]}, "/anyOf/1", "schema"),
+    ],
+)
+def test_broken_keywords_are_errors_with_place_and_keyword(schema: Any, pointer: str, keyword: str) -> None:
+    expander, root, _ = expand({"$ref": "#/$defs/it", "$defs": {"it": schema}})
+    with pytest.raises(SchemaError) as caught:
+        _look_everywhere(expander, root)
+    assert (caught.value.pointer, caught.value.keyword) == ("/$defs/it" + pointer, keyword)
+
+
+def _look_everywhere(expander: Expander, root: frozenset[int]) -> None:
+    """Make the shapes of all schemas that are met."""
+    expander.shape(root)
+    met = 0
+    while met < len(expander.document.nodes):
+        expander.shape(expander.state(expander.document.nodes[met]))
+        met += 1
+
+
+@pytest.mark.parametrize(
+    ("text", "keyword"),
+    [
+        ('{"maxLength": 1e999999999}', "maxLength"),
+        ('{"const": 1e999999999}', "const"),
+        ('{"enum": [1, [1e-99999]]}', "enum"),
+        ('{"minimum": 1e999999999}', "minimum"),
+        ('{"not": {"format": "regex"}}', "format"),
+        ('{"pattern": "(a)\\\\1"}', "pattern"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_with_its_keyword(text: str, keyword: str) -> None:
+    expander, root, _ = expand(text)
+    with pytest.raises(SchemaUnsupported) as caught:
+        _look_everywhere(expander, root)
+    assert caught.value.keyword == keyword
+
+
+def test_dropped_keywords_demand_nothing() -> None:
+    document = Document(json.dumps({"properties": {"a": {"type": "string", "minLength": 2, "not": {"const": "abc"}}}}))
+    place = "/properties/a"
+    for dropped, wanted in ((("minLength",), ["a"]), (("not",), ["abc"]), (("type", "minLength", "not"), [1, "a"])):
+        expander = Expander(document, frozenset((place, keyword) for keyword in dropped))
+        root = expander.state(document.root)
+        assert all(holds(expander, root, {"a": value}) for value in wanted)
+        assert holds(expander, root, {"a": "abcd"})
+    kept = Expander(document)
+    assert not any(holds(kept, kept.state(document.root), {"a": value}) for value in ("a", "abc", 1))

@@ -1,0 +1,247 @@
+"""Lowered schemas against the jsonschema library: every instance of the corpus, and random texts of the machine."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
+
+from tokdfa.bench.schema_corpus import read_cases
+from tokdfa.constraint import JsonSchema
+from tokdfa.errors import EmptyLanguageError, OptionError, SchemaError, SchemaUnsupported
+from tokdfa.json_schema.lower import lower_schema
+from tokdfa.pushdown.explore import following_rows
+from tokdfa.pushdown.machine import Machine
+from tokdfa.pushdown.pool import Pool
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+CASES = read_cases(Path(__file__).parents[2] / "experiments" / "inputs" / "schemas")
+#: Schemas that are refused by design -> the keyword that is named.
+REFUSED: dict[str, str] = {}
+
+
+@cache
+def pool() -> Pool:
+    return Pool(Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256]))
+
+
+def machine_of(schema: Any, **options: Any) -> Machine:
+    form, dropped = lower_schema(JsonSchema(schema, **options))
+    assert not dropped
+    return Machine(form, pool())
+
+
+def accepts(machine: Machine, text: str) -> bool:
+    row = machine.run_text(text.encode())
+    return row >= 0 and machine.can_end(row)
+
+
+def is_valid(schema: Any, value: Any) -> bool:
+    validator = validator_for(schema, default=Draft202012Validator)
+    return bool(validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).is_valid(value))
+
+
+def shortest_end(machine: Machine, row: int, limit: int = 4_000) -> bytes:
+    """The bytes of a shortest way to an end, found breadth first; empty if that takes too many rows."""
+    found: dict[int, bytes] = {row: b""}
+    for here, text in (waiting := list(found.items())):
+        if machine.can_end(here):
+            return text
+        for byte, target in enumerate(following_rows(machine, here).tolist()):
+            if target >= 0 and target not in found and len(found) < limit:
+                found[target] = text + bytes([byte])
+                waiting.append((target, found[target]))
+    return b""
+
+
+def random_text(machine: Machine, draw: random.Random) -> bytes:
+    """A random text of the machine, which takes a shortest way to an end after a while; empty if there is none near."""
+    row, text = 0, bytearray()
+    while True:
+        rows = following_rows(machine, row).tolist()
+        following = [byte for byte, target in enumerate(rows) if target >= 0]
+        ends = machine.can_end(row)
+        assert ends or following, f"a dead end after {bytes(text)!r}"
+        if ends and (not following or draw.random() < 0.3):
+            return bytes(text)
+        if len(text) > 40:
+            rest = shortest_end(machine, row)
+            return bytes(text) + rest if rest else b""
+        plain = [byte for byte in following if 32 < byte < 127 and byte != 92]
+        byte = draw.choice(plain if plain and draw.random() < 0.9 else following)
+        text.append(byte)
+        row = rows[byte]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_corpus_instances_are_judged_as_labelled(case: Any) -> None:
+    if case.name in REFUSED:
+        with pytest.raises(SchemaUnsupported) as caught:
+            lower_schema(JsonSchema(case.schema_text))
+        assert caught.value.keyword == REFUSED[case.name]
+        return
+    machine = machine_of(case.schema_text)
+    for test in case.tests:
+        assert accepts(machine, test.text) == test.valid, test.text
+        value = json.loads(test.text)
+        if json.dumps(value, ensure_ascii=False) == test.text:
+            for text in (json.dumps(value, indent=2), json.dumps(value, separators=(",", ":"))):
+                assert accepts(machine, text) == test.valid, text  # everything beyond ASCII is escaped
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name not in REFUSED], ids=lambda case: case.name)
+def test_random_texts_are_valid(case: Any) -> None:
+    machine, schema = machine_of(case.schema_text), json.loads(case.schema_text)
+    draw = random.Random(case.name)
+    finished = 0
+    for _ in range(12):
+        text = random_text(machine, draw)
+        if text:
+            finished += 1
+            value = json.loads(text)
+            if "multipleOf" in case.schema_text:
+                continue  # the library divides floats; `test_number_set` judges exactly
+            assert is_valid(schema, value), text
+    assert finished
+
+
+def test_any_order_takes_every_permutation() -> None:
+    schema = {
+        "properties": {"a": {"type": "integer"}, "b": {"type": "null"}, "c": True},
+        "required": ["c"],
+        "additionalProperties": {"type": "string"},
+        "type": "object",
+    }
+    by_schema, by_any = machine_of(schema), machine_of(schema, order="any")
+    for text, ordered in [
+        ('{"a":1,"b":null,"c":0}', True),
+        ('{"c":0,"b":null,"a":1}', False),
+        ('{"z":"s","c":0}', False),
+        ('{"c":0,"z":"s"}', True),
+    ]:
+        assert accepts(by_schema, text) is ordered
+        assert accepts(by_any, text)
+    for text in ('{"a":1,"b":null}', '{"a":1,"c":0,"a":1}', '{"c":0,"z":1}', '{"c":0,"b":0}'):
+        assert not accepts(by_schema, text)
+        assert not accepts(by_any, text)
+
+
+def test_equal_names_are_equal_however_escaped() -> None:
+    machine = machine_of({"properties": {"a/é": {"type": "integer"}}, "type": "object"})
+    for name in (r"a/é", r"\u0061/é", r"a\/\u00e9", r"a/\u00E9"):
+        assert accepts(machine, f'{{"{name}":1}}')
+        assert not accepts(machine, f'{{"{name}":"x"}}')
+    assert accepts(machine, r'{"b":"x"}')
+
+
+def test_blanks_and_separators() -> None:
+    schema = {"type": "array", "items": {"type": "object"}}
+    text, spaced = '[{"a":1},{}]', '[{"a": 1}, {}]'
+    assert accepts(machine_of(schema), "[ {\n\t}\r , { } ]")
+    compact = machine_of(schema, whitespace="compact")
+    assert accepts(compact, text)
+    assert not accepts(compact, spaced)
+    dumps = machine_of(schema, whitespace="compact", item_separator=", ", key_separator=": ")
+    assert accepts(dumps, spaced)
+    assert not accepts(dumps, text)
+    bounded = machine_of(schema, whitespace_pattern="[ ]{0,2}")
+    assert accepts(bounded, "[  {}  ]")
+    assert not accepts(bounded, "[   {}]")
+
+
+def test_max_nesting_bounds_every_value() -> None:
+    for depth in range(4):
+        machine = machine_of(True, max_nesting=depth)
+        for nested in range(1, 5):
+            assert accepts(machine, "[" * nested + "]" * nested) is (nested <= depth)
+            assert accepts(machine, '{"a":' * nested + "1" + "}" * nested) is (nested <= depth)
+    tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+    with pytest.raises(EmptyLanguageError):
+        lower_schema(JsonSchema(tree))
+    chain = {"type": "object", "properties": {"next": {"type": ["object", "null"], "$ref": "#/$defs/n"}}}
+    chain["$defs"] = {"n": {"properties": {"next": {"$ref": "#/$defs/n"}}}}
+    machine = machine_of(chain, max_nesting=2)
+    assert accepts(machine, '{"next":{"next":null}}')
+    assert not accepts(machine, '{"next":{"next":{}}}')
+
+
+def test_lenient_lists_what_is_dropped() -> None:
+    schema = {"properties": {"a": {"type": "array", "uniqueItems": True}}}
+    with pytest.raises(SchemaUnsupported, match="uniqueItems"):
+        lower_schema(JsonSchema(schema))
+    form, dropped = lower_schema(JsonSchema(schema, lenient=True))
+    assert [(drop.pointer, drop.keyword) for drop in dropped] == [("/properties/a", "uniqueItems")]
+    assert accepts(Machine(form, pool()), '{"a":[1,1]}')
+
+
+def test_large_schemas_are_written_when_reached() -> None:
+    schema = {"type": "object", "properties": {}}
+    for k in range(60):
+        part = {"type": "object", "properties": {f"x{j}": {"type": "integer"} for j in range(8)}}
+        schema["properties"][f"part{k}"] = {**part, "additionalProperties": False}
+    machine = machine_of(schema)
+    before = len(machine.form.code)
+    assert accepts(machine, '{"part3":{"x1":5},"part59":{"x7":1},"other":[]}')
+    assert not accepts(machine, '{"part3":{"x1":5,"x0":1}}')
+    assert len(machine.form.code) > before
+    assert before < 1_500
+
+
+@pytest.mark.parametrize(
+    ("schema", "error", "words"),
+    [
+        ("{", OptionError, "not JSON"),
+        ({"type": "text"}, SchemaError, "type at #"),
+        ({"properties": {"a": {"pattern": "("}}}, SchemaError, "pattern at #/properties/a"),
+        ({"properties": {"a": {"pattern": r"(.)\1"}}}, SchemaUnsupported, "pattern at #/properties/a"),
+        ({"items": {"minLength": -1}}, SchemaError, "minLength at #/items"),
+        ({"$ref": "http://example.com/x"}, SchemaUnsupported, "another document"),
+        ({"$ref": "#/$defs/none"}, SchemaError, "leads nowhere"),
+        ({"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": 3}}, SchemaError, "a schema is"),
+        ({"type": "string", "enum": [1]}, EmptyLanguageError, "no value"),
+        (False, EmptyLanguageError, "no value"),
+        ({"type": "integer", "minimum": 3, "maximum": 2}, EmptyLanguageError, "no value"),
+    ],
+)
+def test_bad_schemas_name_the_place(schema: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        lower_schema(JsonSchema(schema))
+
+
+def test_hostile_schemas_stay_bounded() -> None:
+    deep: Any = {"type": "integer"}
+    for _ in range(150):
+        deep = {"type": "object", "properties": {"a": deep}, "required": ["a"]}
+    machine = machine_of(deep)
+    assert accepts(machine, '{"a":' * 150 + "1" + "}" * 150)
+    choices = {"oneOf": [{"required": [name]} for name in "abcdefgh"]}
+    machine = machine_of({"type": "object", **choices})
+    assert accepts(machine, '{"c":1}')
+    assert not accepts(machine, '{"c":1,"d":1}')
+    big = machine_of({"type": "array", "maxItems": 10_000, "items": {"type": "string", "maxLength": 1_000_000}})
+    assert accepts(big, json.dumps(["x" * 5_000] * 3))
+    many = {"allOf": [{"oneOf": [{"required": [f"a{k}"]}, {"required": [f"b{k}"]}]} for k in range(30)]}
+    with pytest.raises(SchemaUnsupported, match="alternatives"):
+        lower_schema(JsonSchema(many))
+    names = {f"name{k}": {"type": "integer"} for k in range(3_000)}
+    machine = machine_of({"type": "object", "properties": names})
+    assert accepts(machine, '{"name5": 1, "name2999": 2}')
+
+
+def test_numbers_of_a_schema_are_exact() -> None:
+    machine = machine_of('{"enum": [1.10, 12345678901234567890123, 1e400]}')
+    for text, expected in [
+        ("1.1", True),
+        ("11e-1", True),
+        ("12345678901234567890123", True),
+        ("12345678901234567890124", False),
+        ("1e400", True),
+        ("1e399", False),
+    ]:
+        assert accepts(machine, text) is expected

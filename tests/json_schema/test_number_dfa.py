@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.json_schema.test_number_set import number_sets
+from tokdfa.automata.algebra import difference, distinguishing_word, is_empty, live_states, minimize, union
+from tokdfa.automata.dfa import Dfa
+from tokdfa.constraint import Regex
+from tokdfa.errors import LimitExceeded
+from tokdfa.json_schema.number_dfa import SHIFT, number_dfa, numbers_dfa
+from tokdfa.json_schema.number_plan import FRACTION
+from tokdfa.json_schema.number_set import NO_NUMBERS, Number, NumberSet
+from tokdfa.regex.compile import compile_dfa
+
+JSON_NUMBER = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+PARTS = re.compile(r"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+
+
+class Text(NamedTuple):
+    """A JSON number as it is written: its parts, and its value."""
+
+    text: str
+    whole: str
+    fraction: str
+    exponent: int | None
+    value: Decimal
+
+    @property
+    def plain(self) -> bool:
+        return not (self.fraction or self.exponent is not None)
+
+
+def read(text: str) -> Text:
+    match = PARTS.fullmatch(text)
+    assert match is not None
+    whole, fraction, exponent = match.groups()
+    return Text(text, whole, fraction or "", None if exponent is None else int(exponent), Decimal(text))
+
+
+def texts_up_to(length: int, digits: str) -> list[Text]:
+    """All JSON numbers of these digits with at most `length` characters."""
+    runs = ["".join(run) for n in range(1, length + 1) for run in product(digits, repeat=n)]
+    wholes = [run for run in runs if run == "0" or run[0] != "0"]
+    mantissas = wholes + [f"{w}.{f}" for w in wholes for f in runs if len(w) + len(f) < length]
+    marks = ["e", "e-", "E+"]
+    exponents = [f"{m}{e}{x}" for m in mantissas for e in marks for x in runs if len(m) + len(e) + len(x) <= length]
+    return [read(s + text) for text in mantissas + exponents for s in ("", "-") if len(s + text) <= length]
+
+
+TEXTS = list({item.text: item for item in texts_up_to(6, "015") + texts_up_to(5, "0159")}.values())
+BYTES = np.array([list(item.text.encode().ljust(6, b"\0")) for item in TEXTS], dtype=np.uint8)
+LENGTHS = np.array([len(item.text) for item in TEXTS])
+
+
+def accepted(dfa: Dfa) -> list[bool]:
+    """For each of TEXTS, whether it is accepted."""
+    table = np.vstack([dfa.byte_table(), np.full((1, 256), -1, dtype=np.int32)])
+    here = np.full(len(TEXTS), dfa.start)
+    ends = here
+    for place in range(BYTES.shape[1]):
+        here = table[here, BYTES[:, place]]
+        ends = np.where(place + 1 == LENGTHS, here, ends)
+    return np.append(dfa.accepting, False)[ends].tolist()  # type: ignore[no-any-return]
+
+
+@cache
+def powers_of_ten(numbers: NumberSet) -> tuple[float, float]:
+    """(the least a such that divisors asked for divide 10^a, the largest such that 10^a divides a forbidden one)."""
+    asked = [Fraction(divisor) for divisor in (*numbers.multiples, *([1] if numbers.integer or numbers.plain else []))]
+    forbidden = [Fraction(divisor) for divisor in (*numbers.not_multiples, *([1] if numbers.integer is False else []))]
+    exponents = range(-6, 10)
+    least = max(
+        (min((a for a in exponents if (Fraction(10) ** a / f).denominator == 1), default=math.inf) for f in asked),
+        default=-math.inf,
+    )
+    beyond = min(
+        (max(a for a in exponents if (f / Fraction(10) ** a).denominator == 1) for f in forbidden), default=math.inf
+    )
+    return least, beyond
+
+
+def is_promised(numbers: NumberSet, item: Text, shift: int = SHIFT) -> bool:
+    """Whether this text is in the automaton if its number is in the set, by the docstring of `number_dfa`."""
+    if item.exponent is None:
+        return True
+    if shift < 0 or item.value == 0:
+        return shift >= 0
+    zeros = len(item.fraction) - len(item.fraction.lstrip("0"))
+    position = len(item.whole) - 1 if item.whole != "0" else -1 - zeros
+    if not -1 - shift <= position <= shift:
+        return False
+    least, beyond = powers_of_ten(numbers)
+    if math.isinf(least) and math.isinf(beyond):
+        return least < 0
+    places = len(item.fraction) if item.fraction.strip("0") else 0
+    ends_in_zero = (item.fraction if places else item.whole).endswith("0")
+    if places > FRACTION or (ends_in_zero and (places or beyond < math.inf)):
+        return False
+    return least + places <= item.exponent < beyond + places
+
+
+def check(numbers: NumberSet, shift: int = SHIFT) -> None:
+    """No text of another number, each text without exponent, and each with one that is promised."""
+    dfa = number_dfa(numbers, shift)
+    members: dict[tuple[Decimal, bool], bool] = {}
+    for item, is_accepted in zip(TEXTS, accepted(dfa), strict=True):
+        known = (item.value, item.plain)
+        if known not in members:
+            members[known] = numbers.holds(*known)
+        assert not is_accepted or members[known], (item.text, "accepted")
+        if members[known] and is_promised(numbers, item, shift):
+            assert is_accepted, (item.text, "not accepted")
+
+
+@given(number_sets())
+@settings(deadline=None, derandomize=True, max_examples=100)
+def test_short_texts_are_judged_by_their_numbers(numbers: NumberSet) -> None:
+    check(numbers)
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1, 20])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        NumberSet(),
+        NumberSet(low=1, high=500),
+        NumberSet(low=Decimal("-5.05"), high=Decimal("0.51"), high_open=True),
+        NumberSet(integer=True),
+        NumberSet(low=-51, high=10**4, integer=True),
+        NumberSet(integer=False),
+        NumberSet(low=-1, high=95, integer=False, plain=False),
+        NumberSet(low=1, plain=True),
+        NumberSet(plain=False),
+        NumberSet(multiples=(Decimal("0.01"),)),
+        NumberSet(multiples=(100,), high=10**5),
+        NumberSet(multiples=(Decimal("0.5"),), low=5),
+        NumberSet(multiples=(10,), not_multiples=(100, 150)),
+        NumberSet(not_multiples=(Decimal("0.1"),)),
+        NumberSet(multiples=(3,), not_multiples=(Decimal("1.5"),)),
+        NumberSet(low=1, high=1),
+        NumberSet(low=Decimal("-0.005"), high=Decimal("-0.005")),
+        NumberSet(low=0, high=0),
+    ],
+)
+def test_short_texts_at_other_shifts(numbers: NumberSet, shift: int) -> None:
+    check(numbers, shift)
+    assert is_empty(difference(number_dfa(numbers, shift), number_dfa(NumberSet())))
+
+
+@given(number_sets())
+@settings(deadline=None, derandomize=True, max_examples=60)
+def test_automata_are_trim_small_and_within_the_grammar(numbers: NumberSet) -> None:
+    dfa = number_dfa(numbers)
+    assert (dfa.state_count == 0) == numbers.is_empty()
+    assert live_states(dfa).all()
+    assert dfa.state_count <= 1.6 * minimize(dfa).state_count + 3
+    assert is_empty(difference(dfa, number_dfa(NumberSet())))
+
+
+@given(st.lists(number_sets(), max_size=4))
+@settings(deadline=None, derandomize=True, max_examples=30)
+def test_the_texts_of_several_sets_are_those_of_each(sets: list[NumberSet]) -> None:
+    expected = Dfa.empty()
+    for numbers in sets:
+        expected = union(expected, number_dfa(numbers))
+    assert distinguishing_word(numbers_dfa(sets), expected) is None
+
+
+def test_enumerated_numbers() -> None:
+    values: list[Number] = [1, 2, 3, Decimal("3.0"), 4, 7, Decimal("7.5"), -1, 0, 40, 39, 41]
+    dfa = numbers_dfa([NumberSet(low=value, high=value) for value in values])
+    for item, is_accepted in zip(TEXTS, accepted(dfa), strict=True):
+        if item.exponent is None:
+            assert is_accepted == (item.value in values), item.text
+        assert not is_accepted or item.value in values, item.text
+    for text in ("3", "3.00", "40", "40.0", "7.50", "-1.0", "-0", "4e1", "7.5e0", "0e7"):
+        assert dfa.accepts(text.encode()), text
+    assert numbers_dfa([]).state_count == numbers_dfa([NO_NUMBERS]).state_count == 0
+
+
+@pytest.mark.parametrize(
+    ("numbers", "pattern"),
+    [
+        (NumberSet(), JSON_NUMBER),
+        (NumberSet(plain=True), "-?(0|[1-9][0-9]*)"),
+        (NumberSet(plain=False), r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)"),
+        (NumberSet(low=0, high=0), r"-?0(\.0+)?([eE][+-]?[0-9]+)?"),
+        (NumberSet(low=0), rf"-0(\.0+)?([eE][+-]?[0-9]+)?|{JSON_NUMBER[2:]}"),
+        (NumberSet(low=9, high=10, plain=True), "9|10"),
+        (NumberSet(multiples=(10,), plain=True), "-?(0|[1-9][0-9]*0)"),
+    ],
+)
+def test_sets_with_a_simple_pattern(numbers: NumberSet, pattern: str) -> None:
+    assert distinguishing_word(number_dfa(numbers), compile_dfa(Regex(pattern))) is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "pattern"),
+    [
+        (NumberSet(), JSON_NUMBER.removesuffix("([eE][+-]?[0-9]+)?")),
+        (NumberSet(integer=True), r"-?(0|[1-9][0-9]*)(\.0+)?"),
+        (NumberSet(low=0, high=1), r"-?0(\.0+)?|0\.[0-9]+|1(\.0+)?"),
+        (NumberSet(low=5, high=5), r"5(\.0+)?"),
+        (NumberSet(low=1, high=65535, integer=True), rf"({'|'.join(map(str, range(1, 65536)))})(\.0+)?"),
+        (NumberSet(multiples=(Decimal("0.01"),)), r"-?(0|[1-9][0-9]*)(\.[0-9]{1,2}0*)?"),
+    ],
+)
+def test_sets_without_exponents_have_a_simple_pattern(numbers: NumberSet, pattern: str) -> None:
+    assert distinguishing_word(number_dfa(numbers, shift=-1), compile_dfa(Regex(pattern))) is None
+
+
+INTEGER = NumberSet(integer=True)
+BETWEEN = {"low": 0, "high": 100}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts", "others"),
+    [
+        (NumberSet(plain=True), "0 -12 -0", "00 1.0 1e3"),
+        (INTEGER, "0 -12 -0 1.0 1e3 1.5e1 -0.0 10.00", "00 1.5 1e-1 1.25e1 1. +1"),
+        (NumberSet(), "1.0 1e3 1E+5 -0 0e5 1e-999999", "01 1. .5 1e 1e+ - +1 1.e3 0x1 Infinity NaN"),
+        (NumberSet(**BETWEEN), "100 100.0 100.00 99.999 0.0 1e1 -0 1e+02 0.1e1", "100.1 1e3 -1 100.000001 -0.1 1.1e2"),
+        (NumberSet(low=0), "12345.5 0 1e9 -0 -0.0e5", "-1 -0.001 -1e-9"),
+        (NumberSet(low=0, low_open=True, high=1), "0.1 1 1.0 1e-400", "0 0.0 -0 1.01 0e5"),
+        (NumberSet(low=0, low_open=True, high=Decimal("0.5")), "0.1 0.5 0.500 5e-1", "0 0.0 0.51 5e-0"),
+        (NumberSet(low=0, high=Decimal("0.5")), "0.5 0.49 0.4999 0 0.0 0.50", "0.501 1 -0.1"),
+        (
+            NumberSet(low=Decimal("1.5"), low_open=True, high=Decimal("2.5")),
+            "1.51 2 2.5 2.50 1.500001",
+            "1.5 1.50 2.500001 1 15e-1",
+        ),
+        (
+            NumberSet(low=Decimal("-1.5"), high=Decimal("-0.5")),
+            "-1.5 -1 -0.5 -0.50 -1.49",
+            "1 -1.501 -0.4999 0 -0",
+        ),
+        (NumberSet(high=0), "0 -1 -0.5 -0 0.0 -1e99", "1 0.1 1e-99"),
+        (NumberSet(high=0, high_open=True), "-0.1 -1e3 -1e-3", "0 -0 -0.0 0e1 1"),
+        (NumberSet(low=-5, high=12, integer=True), "-0 -5 12 1.2e1 12.0 -0.5e1", "-6 13 1.3e1 1.15e1"),
+        (NumberSet(low=9007199254740993, integer=True), "9007199254740993 1e16", "9007199254740992 9007199254740992.5"),
+        (NumberSet(low=Decimal("1.5"), low_open=True, high=3, high_open=True, integer=True), "2 2.0", "1 3 1.6 2.5"),
+        (NumberSet(multiples=(3,), integer=True), "9 -9 0 9.0", "10 1.5 9.3"),
+        (NumberSet(multiples=(Decimal("0.25"),)), "0.50 1 1.25 -0.25 0.5 1.2500 1e308", "0.3 0.255 0.2"),
+        (NumberSet(multiples=(Decimal("0.01"),)), "0.1 0.10 3 3.0 3.00 1.23 1.23e0 5e-2 1e308", "0.001 3.005 1e-3"),
+        (NumberSet(low=1, high=1), "1 1.0 1e0 0.1e1 10e-1 1.000", "-1 1.01 11 0 1e1"),
+        (NumberSet(low=Decimal("1.5"), high=Decimal("1.5")), "1.5 1.50 15e-1", "1 2 1.51 1.5e1"),
+    ],
+)
+def test_conformance(numbers: NumberSet, texts: str, others: str) -> None:
+    """The rows of a published engine's behaviour, without its defects: closed ends, zeros, exponents, big integers."""
+    dfa = number_dfa(numbers)
+    assert [text for text in texts.split() if not dfa.accepts(text.encode())] == []
+    assert [text for text in others.split() if dfa.accepts(text.encode())] == []
+
+
+BOUNDS = [
+    *(sign * bound for sign in (1, -1) for bound in (2**53 + 1, 2**63, 2**64 - 1, 9223372036854776000, 10**308, 7)),
+    *map(Decimal, ("1e308", "1.7976931348623157E+308", "5e-324", "-2.2250738585072014e-308", "0.1", "-123.456")),
+    Decimal("3.14159265358979323846264338327950288419716939937510582097494459"),
+]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("is_open", [False, True])
+def test_large_and_tiny_bounds_are_exact(bound: Number, is_open: bool) -> None:
+    """The bound and its neighbours in the last place and beyond, written out."""
+    exact = Decimal(bound)
+    sign, digits, exponent = exact.as_tuple()
+    number = int("".join(map(str, digits)))
+    above, below = (
+        number_dfa(NumberSet(low=bound, low_open=is_open)),
+        number_dfa(NumberSet(high=bound, high_open=is_open)),
+    )
+    for magnitude, places in ((number + step, int(exponent)) for step in (-1, 0, 1)):
+        for tail in ("", "0", "000000000001"):
+            value = Fraction(int(str(magnitude) + tail)) * Fraction(10) ** (places - len(tail))
+            text = f"{'-' if sign else ''}{written_out(str(magnitude) + tail, places - len(tail))}"
+            difference_of_value = (-value if sign else value) - Fraction(exact)
+            assert above.accepts(text.encode()) == (
+                difference_of_value > 0 or (difference_of_value == 0 and not is_open)
+            )
+            assert below.accepts(text.encode()) == (
+                difference_of_value < 0 or (difference_of_value == 0 and not is_open)
+            )
+
+
+def written_out(digits: str, exponent: int) -> str:
+    """The number digits · 10^exponent without exponent."""
+    if exponent >= 0:
+        return (digits + "0" * exponent).lstrip("0") or "0"
+    padded = digits.rjust(1 - exponent, "0")
+    return f"{padded[:exponent].lstrip('0') or '0'}.{padded[exponent:]}"
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**70), 2**70),
+)
+@settings(deadline=None, derandomize=True, max_examples=150)
+def test_doubles_as_programs_write_them(bound: float, other: float) -> None:
+    """One digit before the point, as in repr, json.dumps and %e: found in each set that holds the number."""
+    exact = Decimal(repr(bound))
+    sets = [
+        NumberSet(low=exact),
+        NumberSet(low=exact, low_open=True),
+        NumberSet(high=exact),
+        NumberSet(low=min(exact, Decimal(0)), high=max(exact, Decimal(0))),
+        NumberSet(low=exact, high=exact),
+    ]
+    automata = [number_dfa(numbers) for numbers in sets]
+    for value in (bound, other, -bound):
+        for text in (json.dumps(value), repr(value), f"{value:e}", f"{value:.17E}", f"{value:.3f}"):
+            for numbers, dfa in zip(sets, automata, strict=True):
+                assert dfa.accepts(text.encode()) == numbers.holds(Decimal(text)), (numbers, text)
+
+
+@pytest.mark.parametrize("value", [1e16, 1.5e16, 2.0**80 / 2.0**70, 1e22, 1e300, 1e-7, 0.5, 1.25e16, 123456789e10])
+def test_whole_doubles_as_programs_write_them(value: float) -> None:
+    text = json.dumps(value).encode()
+    whole = value == int(value)
+    assert number_dfa(INTEGER).accepts(text) == whole
+    assert number_dfa(NumberSet(integer=False)).accepts(text) != whole
+    assert number_dfa(NumberSet(low=-1, high=2 * Decimal(value), integer=True)).accepts(text) == whole
+
+
+@given(st.integers(1, 2000), st.integers(0, 3), st.integers(0, 10**6))
+@settings(deadline=None, derandomize=True, max_examples=150)
+def test_multiples_in_decimal_arithmetic(c: int, places: int, sample: int) -> None:
+    """The divisor's multiples, and numbers near them, with more zeros and without."""
+    divisor = Decimal(c).scaleb(-places)
+    dfa = number_dfa(NumberSet(multiples=(divisor,)))
+    others = number_dfa(NumberSet(not_multiples=(divisor,)))
+    for units in (sample * c, sample, sample * c + 1, 10 * sample):
+        for finer in (0, 1, 2):
+            text = written_out(str(units) + "0" * finer, -places - finer)
+            assert dfa.accepts(text.encode()) == (units % c == 0), text
+            assert others.accepts(text.encode()) == (units % c != 0), text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "most"),
+    [
+        (NumberSet(), 11),
+        (NumberSet(low=0), 14),
+        (INTEGER, 60),
+        (NumberSet(low=1, integer=True), 60),
+        (NumberSet(**BETWEEN), 80),
+        (NumberSet(low=5, high=5), 40),
+        (NumberSet(multiples=(10**6,)), 80),
+        (NumberSet(multiples=(86_400,), integer=True), 160),
+        (NumberSet(low=1, high=65535, integer=True), 200),
+        (NumberSet(low=-(2**63), high=2**63 - 1, integer=True), 700),
+        (NumberSet(plain=True, low=1, high=65535), 16),
+    ],
+)
+def test_common_sets_have_few_states(numbers: NumberSet, most: int) -> None:
+    assert number_dfa(numbers).state_count <= most
+
+
+@pytest.mark.parametrize("divisor", [1_000_003, Decimal("1000000.7"), 2**40 + 1, 10**40 + 7])
+def test_divisors_with_too_many_remainders_are_refused(divisor: Number) -> None:
+    with pytest.raises(LimitExceeded, match=f"multipleOf {divisor} needs .* more than 100000 states") as raised:
+        number_dfa(NumberSet(multiples=(divisor,)))
+    assert raised.value.limit == "states"
+
+
+def test_two_thousand_digits_are_not_too_many() -> None:
+    bound = int("7" * 1999)
+    dfa = number_dfa(NumberSet(low=Decimal(f"1e-{1999}"), high=bound))
+    assert dfa.accepts(b"7" * 1999)
+    assert not dfa.accepts(b"7" * 1998 + b"8")
+    assert dfa.accepts(b"1e1998")
+    assert not dfa.accepts(b"1e1999")
+    assert dfa.accepts(b"0." + b"0" * 1998 + b"1")
+    assert not dfa.accepts(b"0." + b"0" * 1998 + b"09")

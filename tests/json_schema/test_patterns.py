@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import random
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+
+from tests.json_schema.spellings import plain, respell
+from tests.naive import regex_matcher
+from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_texts
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
+from tokdfa.json_schema.patterns import SPACES, finds_everywhere, parse_pattern
+from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.regex.char_sets import contains
+
+#: Without letters beyond ASCII, which are words to Python only.
+SHORT = short_texts(3, TEXT_ALPHABET.replace("é", "§"))
+
+
+def as_ecma(pattern: str) -> str:
+    return pattern.replace("\\A", "^").replace("\\Z", "$").replace("{,1}", "{0,1}").replace("é", "§")
+
+
+def finds(pattern: str, text: str) -> bool:
+    return StringSet(patterns=(pattern,)).holds(text)
+
+
+@settings(deadline=None, derandomize=True, max_examples=120)
+@given(regex_patterns())
+@example("(?:^|a)*b$|(?:a|$)+")
+@example("(?:(?!ab).)*\\b")
+@example("(?:a(?:$|-))*^b?")
+def test_random_patterns_find_what_re_finds(pattern: str) -> None:
+    ecma, oracle = as_ecma(pattern), as_python(pattern.replace("é", "§"))
+    everywhere = finds_everywhere(parse_pattern(ecma))
+    json_text = None
+    try:
+        json_text = string_automaton(StringSet(patterns=(ecma,), max_length=3), "needed")
+    except UnsupportedConstraint:
+        assert re.search(r"\\[bB]|\^", ecma)
+    except EmptyLanguageError:
+        assert not any(map(oracle.search, SHORT))
+    for text in SHORT:
+        if text or r"\B" not in pattern:  # Python before 3.14 has neither \b nor \B in an empty text
+            expected = bool(oracle.search(text))
+            assert finds(ecma, text) == expected, text
+            assert expected or not everywhere
+            if json_text is not None:
+                assert json_text.accepts(plain(text)) == expected, text
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(regex_patterns(boundaries=False))
+def test_every_spelling_of_a_text_is_treated_alike(pattern: str) -> None:
+    ecma, oracle, rng = as_ecma(pattern), as_python(pattern.replace("é", "§")), random.Random(pattern)
+    try:
+        dfa = string_automaton(StringSet(patterns=(ecma,)))
+    except UnsupportedConstraint:
+        return
+    except EmptyLanguageError:
+        assert not any(map(oracle.search, SHORT))
+        return
+    for text in SHORT[::3]:
+        assert dfa.accepts(respell(text, rng)) == bool(oracle.search(text)), text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found", "absent"),
+    [
+        ("^abc$", ["abc"], ["abcd", "xabc", "abc\n"]),
+        ("b", ["b", "abc", "\nb"], ["", "ac"]),
+        ("", ["", "x"], []),
+        ("^.$", ["a", "é", "😀", "\x85"], ["\n", "\r", "\u2028", "\u2029", "ab", ""]),
+        (r"^\d$", ["7"], ["٣", "x"]),
+        (r"^\w$", ["_", "Z"], ["é", "-"]),
+        (r"^\s$", ["\t", "\x0b", "\xa0", "\ufeff", "\u2003", "\u2028", "\u3000"], ["\x1c", "\x85", "\u200b", "a"]),
+        (r"^\S$", ["é", "\x7f"], ["\u00a0", "\ufeff", "\x1c"]),
+        (r"^[^]$", ["a", "\n", "😀"], ["", "ab"]),
+        ("[]", [], ["", "a", "]"]),
+        ("^a[]?b$", ["ab"], ["a]b"]),
+        (r"^\cJ\cm$", ["\n\r"], ["J"]),
+        (r"^\x41\u00e9\u{1F600}\0$", ["Aé😀\0"], ["x41"]),
+        (r"^\uD83D\uDE00$", ["😀"], ["\ufffd"]),
+        (r"^[\uD83D\uDE00-\uD83D\uDE02]$", ["😁"], ["😃"]),
+        (r"^\/\-\.\$\@$", ["/-.$@"], ["/-x$@"]),
+        (r"^[\w-.]$", ["-", ".", "a"], ["/"]),
+        (r"^[a-c-e]$", ["b", "-", "e"], ["d"]),
+        (r"^[+-]-[a\-z]$", ["--a", "+--"], ["--b"]),
+        (r"^[[:alpha:]]$", [":]", "[]", "p]"], ["b]", "b"]),
+        (r"^[a&&+--c]$", ["&", "-", "a", ",", "c"], ["d", "'"]),
+        (r"^[\b]$", ["\x08"], ["b"]),
+        (r"^[^\d\s]+$", ["ab"], ["a b", "a1"]),
+        ("^{a}{$", ["{a}{"], ["a"]),
+        ("^a{2}b{1,}c{0,1}}$", ["aab}", "aabbc}"], ["ab}", "aabcc}"]),
+        ("^(?:a|b)+?(?<n>c)(?P<m>d)??$", ["abc", "bcd"], ["c", "abcdd"]),
+        ("^(?=.*a)(?!.*b)[a-c]{2}$", ["ac", "aa"], ["cc", "ab"]),
+        ("^(?!(?:foo|bar)$)", ["food", "x", ""], ["foo", "bar"]),
+        ("^(?!foo$).*$", ["foo\u0020"], ["foo"]),
+        (r"\bfoo\b", ["foo", "a foo.", "éfoo"], ["food", "_foo"]),
+        (r"^a\Bb$", ["ab"], []),
+        ("^(?=a)*b$", ["b"], ["ab"]),
+        (r"^\p{Lu}\P{L}$", ["É1"], ["é1", "AA"]),
+        ("^$|(^(?:\\S+\\s+){0,2}\\S+$)", ["", "a", "a b  c"], ["a b c d", " a"]),
+        ("^😀?é$", ["😀é", "é"], ["😀"]),
+    ],
+)
+def test_ecma_readings(pattern: str, found: list[str], absent: list[str]) -> None:
+    dfa, rng = string_automaton_or_none(pattern), random.Random(pattern)
+    for text in found + absent:
+        assert finds(pattern, text) == (text in found), text
+        if dfa is not None:
+            assert dfa.accepts(plain(text)) == (text in found), text
+            assert dfa.accepts(respell(text, rng)) == (text in found), text
+
+
+def string_automaton_or_none(pattern: str):  # type: ignore[no-untyped-def]
+    """None for the pattern that matches nothing."""
+    strings = StringSet(patterns=(pattern,))
+    return None if strings.is_empty() else string_automaton(strings)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        (r"(a)\1", "back-reference"), (r"(?<n>a)\k<n>", "back-reference"), ("(?P<n>a)(?P=n)", "back-reference"),
+        ("(?<=a)b", "look-behind"), ("(?<!a)b", "look-behind"), ("(?i)a", "inline flags"), ("(?i:a)", "inline flags"),
+        ("a{,3}", "{,n}"), (r"a\Z", "Z"), (r"\Aa", "A"), (r"\a", "a"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_named_with_its_place(pattern: str, what: str) -> None:
+    with pytest.raises(UnsupportedConstraint, match=re.escape(what)) as caught:
+        parse_pattern(pattern)
+    assert "at position" in str(caught.value)
+    assert repr(pattern) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "position"),
+    [
+        ("(a", 0), ("a)", 1), ("[a", 0), ("[^", 0), ("*a", 0), ("a**", 2), ("a++", 2), ("^*", 1), ("|+", 1),
+        ("a{2}{3}", 4), ("a{3,2}", 1), ("[z-a]", 1), (r"\q", 0), ("a\\", 1), (r"\x4", 0), (r"\u12", 0), (r"\c1", 0),
+        (r"\u{110000}", 0), (r"\p{NoSuchThing}", 0), (r"\p", 0), ("(?a", 0), ("(?P<1>a)", 0), ("{2}", 0), ("(?>a)", 0),
+        (r"\b+", 2), (r"[\B]", 1), (r"[\d-\q]", 4),
+    ],
+)  # fmt: skip
+def test_broken_patterns(pattern: str, position: int) -> None:
+    with pytest.raises(RegexSyntaxError) as caught:
+        parse_pattern(pattern)
+    assert caught.value.position == position
+
+
+def test_limits() -> None:
+    for pattern in ("a{99999999999}", "(" * 300 + ")" * 300, "a" * 1_000_001, "a{" + "9" * 10_000 + "}"):
+        with pytest.raises(LimitExceeded):
+            parse_pattern(pattern)
+    assert finds("(?:" * 150 + "a{00002}" + ")" * 150, "aa")
+
+
+def test_spaces_are_the_separators_and_what_the_standard_lists() -> None:
+    listed = {*"\t\v\f\n\r\u2028\u2029"}
+    for code_point in range(sys.maxunicode + 1):
+        character = chr(code_point)
+        expected = character in listed or unicodedata.category(character) == "Zs"
+        assert contains(SPACES, code_point) == expected, hex(code_point)
+
+
+def test_what_one_reading_only_has_in_a_class_is_in_neither_class() -> None:
+    for text, letter in [("\ufeff", "s"), ("\x85", "s"), ("\x1c", "s"), ("é", "w"), ("٣", "d")]:
+        for pattern in (rf"^\{letter}$", rf"^\{letter.upper()}$", rf"^[^\{letter}]$", rf"^[^\{letter.upper()}]$"):
+            assert not finds(pattern, text), (pattern, text)
+    assert finds(r"^\S\W\D$", "§§§")
+    assert finds(r"^[\s][^\s][^\w-]$", " §§")
+
+
+@pytest.mark.parametrize("pattern", ["", ".*", "[a-z]*", "^", "$", "^a*", "x?$", "a|b*", "(?:a|)"])
+def test_patterns_that_demand_nothing(pattern: str) -> None:
+    assert finds_everywhere(parse_pattern(pattern))
+    assert StringSet(patterns=(pattern,), max_length=9).simple
+
+
+@pytest.mark.parametrize("pattern", ["a", "^a*$", ".+", "(?!a)", r"\b|\B", "^$|^.*$"])
+def test_patterns_that_demand_something_or_look_like_it(pattern: str) -> None:
+    assert not finds_everywhere(parse_pattern(pattern))
+    assert not StringSet(patterns=(pattern,)).simple
+
+
+def test_surrogates_match_nothing() -> None:
+    assert StringSet(patterns=(r"^[\ud800-\udfff]$",)).is_empty()
+    assert StringSet(patterns=(r"^\ud800$",)).is_empty()
+    assert not finds(r"^[^a]$", "\ud800")
+
+
+def test_naive_relations_agree() -> None:
+    for pattern in ("^(?:a|ab)(?:c|bcd)?$", "(?=a.)[^]b", r"^\w{1,2}\b-?$"):
+        for text in SHORT:
+            assert finds(pattern, text) == regex_matcher.search(parse_pattern(pattern), text), (pattern, text)

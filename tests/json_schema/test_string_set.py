@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.json_schema.spellings import plain, random_text, respell
+from tests.strategies import short_texts
+from tokdfa.automata.algebra import distinguishing_word, union
+from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.minimize import minimize
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError
+from tokdfa.json_schema.string_set import (
+    EXPLICIT_STATES,
+    StringSet,
+    string_automaton,
+    string_expression,
+    strings_automaton,
+)
+from tokdfa.regex.expression import ExpressionStore
+from tokdfa.regex.lazy_dfa import LazyDfa
+
+SHORT = short_texts(3, 'a1"é')
+PATTERNS = (
+    "a",
+    "^a",
+    "1$",
+    "^[a1]*$",
+    '^(?:a|")+$',
+    "^a|1$",
+    "(?!a)1",
+    "^.{2,3}$",
+    "^(?!a)",
+    "é",
+    ".*",
+    "^$",
+    "^a*1*$",
+)
+
+patterns = st.lists(st.sampled_from(PATTERNS), max_size=2).map(tuple)
+values = st.frozensets(st.sampled_from(SHORT), max_size=5)
+string_sets = st.builds(
+    StringSet,
+    patterns=patterns,
+    not_patterns=st.lists(st.sampled_from(PATTERNS), max_size=1).map(tuple),
+    min_length=st.integers(0, 2),
+    max_length=st.one_of(st.none(), st.integers(0, 3)),
+    values=st.one_of(st.none(), st.none(), st.none(), values),
+    not_values=st.one_of(st.just(frozenset()), values),
+)
+
+
+def finds(pattern: str, text: str) -> bool:
+    """ECMA's search, by `re`: its dot and its dollar are others."""
+    return bool(re.search(pattern.replace(".", r"[^\n\r\u2028\u2029]").replace("$", r"\Z"), text))
+
+
+def is_member(strings: StringSet, text: str) -> bool:
+    """What the demands mean, by Python's own means."""
+    return (
+        all(finds(pattern, text) for pattern in strings.patterns)
+        and not any(finds(pattern, text) for pattern in strings.not_patterns)
+        and strings.min_length <= len(text)
+        and (strings.max_length is None or len(text) <= strings.max_length)
+        and (strings.values is None or text in strings.values)
+        and text not in strings.not_values
+    )
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(string_sets)
+@example(StringSet(max_length=0, not_values=frozenset({""})))
+@example(StringSet(patterns=("^(?:a|1){1,2}$",), not_values=frozenset({"a", "1", "aa", "a1", "1a", "11"})))
+@example(StringSet(patterns=("^a$", "^1$")))
+def test_sets_are_what_their_demands_say(strings: StringSet) -> None:
+    members = [text for text in SHORT if is_member(strings, text)]
+    assert [text for text in SHORT if strings.holds(text)] == members
+    if strings.is_empty():
+        assert not members
+        with pytest.raises(EmptyLanguageError):
+            string_automaton(strings)
+        return
+    rng = random.Random(strings.key)
+    everything, needed = string_automaton(strings), string_automaton(strings, "needed")
+    for text in SHORT:
+        assert everything.accepts(respell(text, rng)) == (text in members)
+        assert needed.accepts(plain(text)) == (text in members)
+    for automaton in (everything, needed):
+        for _ in range(5):
+            walked = random_text(automaton, rng, longest=60)
+            assert walked is None or is_member(strings, json.loads(walked)), walked
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(string_sets, string_sets)
+def test_intersections_and_complements(one: StringSet, other: StringSet) -> None:
+    both, rest = one.intersect(other), one.complement()
+    for text in SHORT:
+        assert both.holds(text) == (one.holds(text) and other.holds(text))
+        assert any(part.holds(text) for part in rest) != one.holds(text)
+    assert all(one.intersect(part).is_empty() for part in rest)
+    assert both.key == other.intersect(one).key
+    assert one.intersect(StringSet()).key == one.key
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.lists(string_sets, min_size=1, max_size=3))
+def test_unions(sets: list[StringSet]) -> None:
+    inhabited = [strings for strings in sets if not strings.is_empty()]
+    if not inhabited:
+        with pytest.raises(EmptyLanguageError):
+            strings_automaton(sets)
+        return
+    united = strings_automaton(sets, "needed")
+    parts = [string_automaton(strings, "needed") for strings in inhabited]
+    for text in SHORT:
+        assert united.accepts(plain(text)) == any(part.accepts(plain(text)) for part in parts)
+    if all(isinstance(part, Dfa) for part in (united, *parts)):
+        expected = parts[0]
+        for part in parts[1:]:
+            expected = minimize(union(expected, part))
+        assert distinguishing_word(united, expected) is None
+
+
+def test_keys_name_the_demands() -> None:
+    one = StringSet(patterns=("a", "b"), formats=("date",), values=frozenset({"x", "y"}))
+    same = StringSet(patterns=("b", "a", "b"), formats=("date",), values=frozenset({"y", "x"}))
+    assert one.key == same.key
+    assert len(one.key) == 16
+    fields = ("patterns", "not_patterns", "formats", "not_formats")
+    different = [StringSet(**{name: ("date",)}) for name in fields] + [  # type: ignore[arg-type]
+        StringSet(),
+        StringSet(min_length=1),
+        StringSet(max_length=1),
+        StringSet(values=frozenset()),
+        StringSet(values=frozenset({"date"})),
+        StringSet(not_values=frozenset({"date"})),
+        StringSet(not_values=frozenset({"\ud800"})),
+    ]
+    assert len({strings.key for strings in different}) == len(different)
+
+
+def test_simple_sets_have_lengths_only() -> None:
+    assert StringSet().simple
+    assert StringSet(min_length=2, max_length=5, patterns=("^.*", "")).simple
+    for strings in (
+        StringSet(patterns=("a",)), StringSet(not_patterns=("a",)), StringSet(formats=("date",)),
+        StringSet(not_formats=("date",)), StringSet(values=frozenset()), StringSet(not_values=frozenset({"a"})),
+    ):  # fmt: skip
+        assert not strings.simple
+
+
+@pytest.mark.parametrize("escapes", ["all", "needed"])
+def test_lengths_count_code_points_of_the_decoded_text(escapes: str) -> None:
+    for strings in (
+        StringSet(min_length=2, max_length=3),
+        StringSet(patterns=("^[^]*$", "x?"), max_length=3, min_length=2),
+    ):
+        dfa = string_automaton(strings, escapes)  # type: ignore[arg-type]
+        for length in range(6):
+            for letters in itertools.islice(itertools.product('aé😀"\n', repeat=length), 0, 700, 13):
+                text = "".join(letters)
+                assert dfa.accepts(plain(text)) == (2 <= length <= 3) == strings.holds(text)
+                if escapes == "all":
+                    assert dfa.accepts(respell(text, random.Random(length))) == (2 <= length <= 3)
+
+
+@pytest.mark.parametrize(
+    ("strings", "same"),
+    [
+        (StringSet(patterns=("^[a-z][a-z0-9]*$",), max_length=5), StringSet(patterns=("^[a-z][a-z0-9]{0,4}$",))),
+        (StringSet(patterns=(r"^\d{4}-\d\d$",), max_length=9), StringSet(patterns=(r"^\d{4}-\d\d$",))),
+        (StringSet(patterns=(".+",), min_length=1), StringSet(patterns=(".",))),
+        (StringSet(patterns=("^(?:ab)*$",), min_length=3, max_length=7), StringSet(patterns=("^(?:ab){2,3}$",))),
+        (StringSet(patterns=("a", "^.a"), max_length=2), StringSet(patterns=("^.a$",))),
+        (StringSet(not_patterns=("[^ab]",), max_length=2), StringSet(patterns=("^[ab]{0,2}$",))),
+    ],
+)
+def test_lengths_beside_patterns(strings: StringSet, same: StringSet) -> None:
+    for escapes in ("all", "needed"):
+        one, other = string_automaton(strings, escapes), string_automaton(same, escapes)  # type: ignore[arg-type]
+        assert isinstance(one, Dfa)
+        assert isinstance(other, Dfa)
+        assert distinguishing_word(one, other) is None
+
+
+@pytest.mark.parametrize("pattern", ["^[a-z]+$", "^(?:[a-z]+ ?)+$", "a", "^(?!x)"])
+def test_a_bound_of_a_million_is_made_on_demand(pattern: str) -> None:
+    strings = StringSet(patterns=(pattern,), max_length=1_000_000)
+    assert not strings.is_empty()
+    dfa = string_automaton(strings)
+    assert isinstance(dfa, LazyDfa)
+    assert dfa.accepts(plain("abcdef" * 20))
+    assert dfa.state_count < 40 * 120 + EXPLICIT_STATES
+
+
+def test_a_count_of_words_with_a_length() -> None:
+    strings = StringSet(patterns=(r"^$|(^(?:\S+\s+){0,99}\S+$)",), max_length=1000)
+    dfa = string_automaton(strings)
+    for text in ("", "word " * 19 + "word", "word ", " word", "é\u3000x"):
+        assert dfa.accepts(plain(text)) == strings.holds(text) == (text == text.strip())
+    assert strings.holds("w " * 99 + "w")
+    assert not strings.holds("w " * 100 + "w")
+    assert not strings.holds("w" * 1001)
+
+
+def test_values_are_filtered_and_lone_surrogates_refused() -> None:
+    strings = StringSet(patterns=("^a",), values=frozenset({"ab", "ba", "a\ud800", "\ud83d\ude00"}))
+    assert not strings.holds("a\ud800")
+    dfa = string_automaton(strings)
+    assert dfa.accepts(rb'"\u0061b"')
+    assert not dfa.accepts(b'"ba"')
+    assert not dfa.accepts(rb'"a\ud800"')
+    assert StringSet(values=frozenset({"\ud800"})).is_empty()
+    assert not StringSet(not_values=frozenset({"\ud800"}), max_length=0).is_empty()
+
+
+def test_proofs_of_emptiness() -> None:
+    assert StringSet(patterns=("^[ab]+$", "^(?:ba?)*$"), not_patterns=("b",)).is_empty()
+    assert not StringSet(patterns=("^[ab]+$", "^(?:ba?)*$"), not_patterns=("bb",)).is_empty()
+    assert StringSet(min_length=3, max_length=2).is_empty()
+    assert StringSet(patterns=("^a{5}$",), max_length=4).is_empty()
+    assert StringSet(patterns=("a",), not_patterns=("a",)).is_empty()
+    assert StringSet(patterns=("(?=a)b",)).is_empty()
+    assert StringSet(not_patterns=(".*",)).is_empty()
+    with pytest.raises(LimitExceeded):
+        StringSet(patterns=("^(?:ab|ba)*$", "^(?:abba|b|aa)*$", "b"), min_length=50_000).is_empty()
+
+
+def test_questions_raise_what_patterns_raise() -> None:
+    broken = StringSet(patterns=("(",))
+    assert broken.complement()
+    for question in (
+        broken.is_empty,
+        lambda: broken.holds("x"),
+        lambda: broken.simple,
+        lambda: string_automaton(broken),
+    ):
+        with pytest.raises(RegexSyntaxError):
+            question()
+
+
+def test_expressions_share_a_store() -> None:
+    store = ExpressionStore()
+    one, other = StringSet(patterns=("^a",)), StringSet(values=frozenset({"b"}))
+    root = store.union([string_expression(one, store), string_expression(other, store)])
+    dfa = LazyDfa(store, root)
+    assert [text for text in ("a", "b", "ax", "bx") if dfa.accepts(plain(text))] == ["a", "b", "ax"]
+    assert string_expression(StringSet(patterns=("^a",)), store) == string_expression(one, store)

@@ -1,0 +1,34 @@
+"""The explicit automaton of a constraint, for strategies that need all of its states beforehand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.constraint import JsonSchema
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.backends.base import Phases
+    from tokdfa.constraint import Constraint
+
+
+def explicit_automaton(constraint: Constraint, max_states: int, phases: Phases) -> Dfa:
+    """All states of a Regex, a Choice, or a JsonSchema whose values nest only so deep; not minimal.
+
+    Measured as the phases "parse" and "automaton". Raises what reading the constraint raises, EmptyLanguageError, and
+    LimitExceeded past `max_states`.
+    """
+    if isinstance(constraint, JsonSchema):
+        from tokdfa.json_schema.lower import lower_schema
+        from tokdfa.pushdown.explore import form_dfa
+
+        with phases.measure("parse"):
+            form, _ = lower_schema(constraint)
+        with phases.measure("automaton"):
+            return form_dfa(form, constraint.name, max_states)
+    from tokdfa.regex.compile import compile_lazy, explicit_dfa
+
+    with phases.measure("parse"):
+        lazy = compile_lazy(constraint)
+    with phases.measure("automaton"):
+        return explicit_dfa(lazy, constraint, max_states)

@@ -1,0 +1,174 @@
+"""A state of the automaton of a number set as a row of integers, and what it says about the number.
+
+@@DOC@@"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.jit import kernel
+from tokdfa.json_schema.number_plan import (
+    BEYOND,
+    FREE,
+    LEAST,
+    LOWER,
+    SHIFT,
+    SIDE_SIZE,
+    SIDES,
+    UPPER,
+    WITH_EXPONENT,
+    WITH_PLAIN,
+    WITH_ZERO,
+    is_divided_kernel,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int32]
+
+# Kinds of states, by an example.
+(
+    START,  # nothing yet
+    SIGN,  # -
+    ZERO_POINT,  # 0.
+    ZERO,  # 0
+    ZEROS,  # 0.00
+    POINT,  # 12.
+    WHOLE,  # 12
+    FRACTION_DIGITS,  # 12.3
+    EXPONENT,  # 12e
+    SIGNED,  # 12e+0
+    COUNTED,  # 12e+4, and only the number of digits to come matters
+) = range(11)
+# Fields of a row. LOW .. HIGH are exponents (of a settled mantissa), or what the number v after "e+" lies between, or
+# how many digits may follow. K is k; or whether a settled mantissa is a text of the set; or v, -1 before any digit.
+KIND, SIDE, K, READ, VERSUS_LOWER, VERSUS_UPPER, SETTLED, LOW, HIGH, LAST, PLACE, RESIDUE, FIELDS = range(13)
+LESS, EQUAL, MORE = -1, 0, 1
+# LAST is l, or 1 for any l above 0 where LOW has taken account of l; -1 where no exponent may follow. PLACE is the
+# number of fraction digits. RESIDUE is the trackers' state, or, once PLACE is q or more, what comes of it.
+
+
+@kernel
+def same_row_kernel(first: Ints, second: Ints) -> bool:
+    same = True
+    for field in range(FIELDS):
+        same &= first[field] == second[field]
+    return same
+
+
+@kernel
+def copy_row_kernel(source: Ints, target: Ints) -> None:
+    for field in range(FIELDS):  # a slice assignment takes several times as long
+        target[field] = source[field]
+
+
+@kernel
+def find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
+    """Where `row` is, or belongs, in an open-addressing table of indices into `rows`; its length is a power of two."""
+    mixed = 0
+    for field in range(FIELDS):
+        mixed += int(row[field]) * (0x3C6EF372FE94F82B >> 2 * field)
+    mixed = (mixed ^ (mixed >> 31)) * 0x1E3779B97F4A7C15
+    slot = (mixed >> 32) & (len(slots) - 1)
+    while slots[slot] >= 0 and not same_row_kernel(rows[slots[slot]], row):
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@kernel
+def compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None:
+    """Goes on with both comparisons: the significant digit of this index is read."""
+    side = SIDES + SIDE_SIZE * out[SIDE]
+    for bound in range(2):
+        entry, field = (LOWER, VERSUS_LOWER) if bound == 0 else (UPPER, VERSUS_UPPER)
+        if plan[side + entry] and out[field] == EQUAL:
+            expected = plan[plan[side + entry + 4] + index] if index < plan[side + entry + 2] else 0
+            out[field] = MORE if digit > expected else LESS if digit < expected else EQUAL
+            # at its end, a closed lower bound is passed by whatever follows, and so is an open upper one
+            if out[field] == EQUAL and index + 1 >= plan[side + entry + 2] and plan[side + entry + 3] == 1 - bound:
+                out[field] = MORE
+
+
+@kernel
+def is_open_kernel(plan: Ints, out: Ints) -> bool:
+    """Whether some comparison is not settled. Settles those that no later digit can change the meaning of."""
+    side = SIDES + SIDE_SIZE * out[SIDE]
+    is_open = False
+    for bound in range(2):
+        entry, field = (LOWER, VERSUS_LOWER) if bound == 0 else (UPPER, VERSUS_UPPER)
+        if plan[side + entry] and out[field] == EQUAL:
+            # without exponent, only a mantissa as long as the bound has to be compared further
+            if out[K] == plan[side + entry + 1] or may_have_exponent_kernel(plan, out):
+                is_open = True
+            else:
+                out[field] = MORE
+    out[READ] = min(out[READ], max(plan[side + LOWER + 2], plan[side + UPPER + 2]))
+    return is_open
+
+
+@kernel
+def interval_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
+    """The exponents that the bounds leave to this mantissa, which is not settled: (from, to)."""
+    side = SIDES + SIDE_SIZE * row[SIDE]
+    read = row[K] + 1 if row[KIND] == WHOLE else row[READ]
+    low, high = -FREE, FREE
+    if plan[side + LOWER]:
+        low = plan[side + LOWER + 1] - row[K]
+        versus = row[VERSUS_LOWER]
+        if versus == LESS or (versus == EQUAL and (read < plan[side + LOWER + 2] or not plan[side + LOWER + 3])):
+            low += 1
+    if plan[side + UPPER]:
+        high = plan[side + UPPER + 1] - row[K]
+        versus = row[VERSUS_UPPER]
+        if versus == MORE or (versus == EQUAL and read >= plan[side + UPPER + 2] and not plan[side + UPPER + 3]):
+            high -= 1
+    return low, high
+
+
+@kernel
+def may_have_exponent_kernel(plan: Ints, row: Ints) -> bool:
+    """Whether an exponent may follow this mantissa, which is not settled, as far as its position is concerned."""
+    side = SIDES + SIDE_SIZE * row[SIDE]
+    if not (plan[side + LOWER] or plan[side + UPPER]):
+        return plan[WITH_EXPONENT]
+    return plan[WITH_EXPONENT] and -1 - plan[SHIFT] <= row[K] <= plan[SHIFT]
+
+
+@kernel
+def exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
+    """The exponents that may follow the mantissa of a number other than zero: (from, to)."""
+    if row[LAST] < 0:
+        return 1, 0
+    if row[SETTLED]:
+        low, high = row[LOW], row[HIGH]
+    elif may_have_exponent_kernel(plan, row):
+        low, high = interval_kernel(plan, row)
+    else:
+        return 1, 0
+    if plan[LEAST] > -FREE:
+        low = max(low, plan[LEAST] + row[LAST])
+    if plan[BEYOND] < FREE:
+        high = min(high, plan[BEYOND] + row[LAST] - 1)
+    return low, high
+
+
+@kernel
+def accepts_kernel(plan: Ints, row: Ints) -> bool:
+    """Whether the text read so far spells a number of the set."""
+    kind = row[KIND]
+    if ZERO <= kind <= ZEROS:
+        return plan[WITH_ZERO] and (kind == ZEROS or plan[WITH_PLAIN])
+    if kind == SIGNED:
+        return row[K] >= 0 and row[LOW] <= row[K] <= row[HIGH]
+    if kind == COUNTED:
+        return row[LOW] == 0
+    if not (kind == FRACTION_DIGITS or (kind == WHOLE and plan[WITH_PLAIN])):
+        return False
+    if row[SETTLED]:
+        within = row[K] == 1
+    else:
+        low, high = interval_kernel(plan, row)
+        within = low <= 0 <= high
+    return within and is_divided_kernel(plan, row[RESIDUE], row[PLACE])

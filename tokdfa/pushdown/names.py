@@ -1,0 +1,398 @@
+"""NAMES: how an item reads the spellings of names, and leaves them for any other string.
+
+`tokdfa.pushdown.name_trie` has the states. A step finds the children whose spellings go on with a byte; it is refused
+if no allowed name is below any of them.
+
+*Other strings.* If the instruction has a TEXT for them, each node has a *twin*: the state of that text's automaton
+after the same characters; so has each phase, found by reading the few bytes of the spelling that are read from the
+twin of the node above. While the bytes spell the beginning of some name of the table, the item stays here; with a byte
+that no name goes on with it becomes an item of the TEXT, in the state that the twin leads to. So "any name but these"
+needs no complement of an automaton, and what a name is worth is decided at its closing quote.
+
+*Masks.* The twin says how much of the vocabulary stays inside the string: whatever a token does there, in the trie or
+out of it, it can go on if the twin can. Only a closing quote is different, since a name may be refused: so the
+partition is one that counts tokens as inside only if the text is not complete after them (`strict`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.jit import kernel
+from tokdfa.pushdown.form import NAMES_HIGH, NAMES_LOW, NAMES_PAIR, NAMES_TABLE
+from tokdfa.pushdown.name_trie import (
+    AT_ROOT,
+    ESCAPED,
+    N_FIRST,
+    N_HIGH,
+    N_LEAST,
+    N_LOW,
+    N_MOST,
+    N_NAME,
+    N_PARENT,
+    N_PAST,
+    N_UNIT,
+    PHASES,
+    RAW,
+    START,
+    T_NEEDED,
+    T_NODES,
+    T_ORDER,
+    UNICODE,
+    WHOLE,
+)
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+
+QUOTE, BACKSLASH, SLASH, LETTER_U = 0x22, 0x5C, 0x2F, 0x75
+#: What `step_name` says besides a state: the string is another one; it ends here.
+LEFT, ENDED = -3, -4
+
+
+@kernel
+def _is_high(unit):  # type: ignore[no-untyped-def]
+    return 0xD800 <= unit < 0xDC00
+
+
+@kernel
+def _is_low(unit):  # type: ignore[no-untyped-def]
+    return 0xDC00 <= unit < 0xE000
+
+
+@kernel
+def _must_escape(unit):  # type: ignore[no-untyped-def]
+    return unit < 0x20 or unit in (QUOTE, BACKSLASH)
+
+
+@kernel
+def _short_escape(unit):  # type: ignore[no-untyped-def]
+    """The byte after the backslash in a unit's short escape, or -1."""
+    if unit in (QUOTE, BACKSLASH, SLASH):
+        return np.int64(unit)
+    if unit == 8:
+        return np.int64(0x62)
+    if unit == 12:
+        return np.int64(0x66)
+    if unit == 10:
+        return np.int64(0x6E)
+    if unit == 13:
+        return np.int64(0x72)
+    if unit == 9:
+        return np.int64(0x74)
+    return np.int64(-1)
+
+
+@kernel
+def _utf8_length(code):  # type: ignore[no-untyped-def]
+    """Bytes of a character raw; 0 if it cannot stand raw or is a surrogate."""
+    if _must_escape(code) or 0xD800 <= code < 0xE000:
+        return np.int64(0)
+    if code < 0x80:
+        return np.int64(1)
+    return np.int64(2) if code < 0x800 else (np.int64(3) if code < 0x10000 else np.int64(4))
+
+
+@kernel
+def _utf8_byte(code, length, place):  # type: ignore[no-untyped-def]
+    """Byte `place` of a character of `length` bytes."""
+    bits = code >> (6 * (length - 1 - place))
+    if place > 0:
+        return np.int64(0x80 | bits & 0x3F)
+    if length == 1:
+        return np.int64(bits)
+    return np.int64((0xF00 >> length) & 0xFF | bits)
+
+
+@kernel
+def _hex_value(byte):  # type: ignore[no-untyped-def]
+    """The value of a hexadecimal digit, or -1."""
+    if 0x30 <= byte <= 0x39:
+        return byte - 0x30
+    if 0x41 <= byte <= 0x46:
+        return byte - 0x37
+    if 0x61 <= byte <= 0x66:
+        return byte - 0x57
+    return np.int64(-1)
+
+
+@kernel
+def _character(node, base, names):  # type: ignore[no-untyped-def]
+    """The code point that is complete with a node: of a second surrogate that of both units."""
+    unit = np.int64(names[base + node, N_UNIT])
+    if _is_low(unit):
+        high = np.int64(names[base + names[base + node, N_PARENT], N_UNIT])
+        if _is_high(high):
+            return 0x10000 + ((high - 0xD800) << 10) + unit - 0xDC00
+    return unit
+
+
+@kernel
+def _has_name(node, base, at, machine):  # type: ignore[no-untyped-def]
+    """Whether a name of the window of the instruction with arguments `at` is below a node."""
+    names, arguments = machine.names, machine.arguments
+    low, high = arguments[at + NAMES_LOW], arguments[at + NAMES_HIGH]
+    least, most = names[base + node, N_LEAST], names[base + node, N_MOST]
+    if most < low or least > high:
+        return False
+    if low <= least or most <= high:
+        return True
+    first = machine.tables[arguments[at + NAMES_TABLE], T_ORDER]
+    for k in range(names[base + node, N_LOW], names[base + node, N_HIGH]):
+        if low <= machine.order[first + k] <= high:
+            return True
+    return False
+
+
+@kernel
+def _next_character(node, above, base, names):  # type: ignore[no-untyped-def]
+    """The node with which the next character after `node` below the node `above` is complete, -1 if there is none.
+
+    `node` -1: the first. A second surrogate is no character.
+    """
+    if node < 0:
+        if _is_high(names[base + above, N_UNIT]):
+            return np.int64(-1)
+        child = np.int64(names[base + above, N_FIRST])
+    else:
+        parent = np.int64(names[base + node, N_PARENT])
+        if parent == above:
+            child = node + 1
+        elif node + 1 < names[base + parent, N_PAST]:
+            return node + 1
+        else:
+            child = parent + 1
+    if child >= names[base + above, N_PAST]:
+        return np.int64(-1)
+    return np.int64(names[base + child, N_FIRST]) if _is_high(names[base + child, N_UNIT]) else child
+
+
+@kernel
+def _node_above(node, phase, base, names):  # type: ignore[no-untyped-def]
+    """The node at which the spelling began of which `phase` is read."""
+    parent = np.int64(names[base + node, N_PARENT])
+    if phase < ESCAPED and _is_low(names[base + node, N_UNIT]):
+        return np.int64(names[base + parent, N_PARENT])
+    return parent
+
+
+@kernel
+def _goes_on_raw(node, first, read, base, names):  # type: ignore[no-untyped-def]
+    """The next byte of a node's character raw, if its first `read` bytes are those of the node `first`; else -1."""
+    code = _character(node, base, names)
+    length = _utf8_length(code)
+    if length <= read:
+        return np.int64(-1)
+    if read > 0 and node != first:
+        other = _character(first, base, names)
+        if _utf8_length(other) != length or other >> (6 * (length - read)) != code >> (6 * (length - read)):
+            return np.int64(-1)
+    return _utf8_byte(code, length, read)
+
+
+@kernel
+def _goes_on_escaped(node, first, digits, needed, base, names):  # type: ignore[no-untyped-def]
+    """The next digit of a node's unit escaped, if its first digits are those of the node `first`; else -1.
+
+    With no digits read it says whether the unit may be escaped at all.
+    """
+    unit, other = np.int64(names[base + node, N_UNIT]), np.int64(names[base + first, N_UNIT])
+    if (needed and not _must_escape(unit)) or unit >> (16 - 4 * digits) != other >> (16 - 4 * digits):
+        return np.int64(-1)
+    return (unit >> (12 - 4 * digits)) & 15
+
+
+@kernel
+def step_name(state, byte, at, machine):  # type: ignore[no-untyped-def]
+    """(state after a byte, whether an allowed name is below it); (LEFT, 0); or (ENDED, the index of the name)."""
+    names, table = machine.names, machine.arguments[at + NAMES_TABLE]
+    base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
+    if state == START:
+        return (np.int64(AT_ROOT), np.int64(1)) if byte == QUOTE else (np.int64(LEFT), np.int64(0))
+    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
+    chosen, live, reached = np.int64(-1), False, phase + 1
+    if phase == WHOLE and byte == QUOTE:
+        name = np.int64(names[base + node, N_NAME])
+        return (np.int64(ENDED), name) if name >= 0 else (np.int64(LEFT), np.int64(0))
+    if (phase == WHOLE and byte != BACKSLASH) or RAW <= phase < ESCAPED:
+        above = node if phase == WHOLE else _node_above(node, phase, base, names)
+        here = _next_character(np.int64(-1), above, base, names) if phase == WHOLE else node
+        while here >= 0:
+            if _goes_on_raw(here, node, phase, base, names) == byte:
+                if chosen < 0:
+                    chosen = here
+                    if _utf8_length(_character(here, base, names)) == phase + 1:
+                        reached = np.int64(WHOLE)
+                live = live or _has_name(here, base, at, machine)
+            here = _next_character(here, above, base, names)
+    else:
+        first = np.int64(names[base + node, N_FIRST]) if phase == WHOLE else node
+        above = node if phase == WHOLE else np.int64(names[base + node, N_PARENT])
+        digits, value = max(phase - UNICODE, np.int64(0)), _hex_value(byte)
+        for here in range(first, names[base + above, N_PAST]):
+            digit = _goes_on_escaped(here, first, digits, needed, base, names)
+            if digit < 0:
+                continue
+            if phase == ESCAPED and byte != LETTER_U:
+                if _short_escape(names[base + here, N_UNIT]) != byte:
+                    continue
+                reached = np.int64(WHOLE)
+            elif phase >= UNICODE:
+                if digit != value:
+                    continue
+                if digits == 3:
+                    reached = np.int64(WHOLE)
+            if chosen < 0:
+                chosen = np.int64(here)
+                reached = np.int64(ESCAPED) if phase == WHOLE else reached
+            live = live or _has_name(here, base, at, machine)
+    if chosen < 0:
+        return np.int64(LEFT), np.int64(0)
+    return AT_ROOT + PHASES * chosen + reached, np.int64(live)
+
+
+@kernel
+def _with_byte(byte, reads):  # type: ignore[no-untyped-def]
+    """A set of bytes, four words of 64 bits, and a byte."""
+    bit = np.uint64(1) << np.uint64(byte & 63)
+    first, second, third, fourth = reads
+    if byte < 64:
+        first |= bit
+    elif byte < 128:
+        second |= bit
+    elif byte < 192:
+        third |= bit
+    else:
+        fourth |= bit
+    return first, second, third, fourth
+
+
+@kernel
+def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
+    """A set of bytes, without the closing quote of a name that is refused, with all that an allowed name goes on with.
+
+    The set comes with what the twin reads.
+    """
+    names, arguments = machine.names, machine.arguments
+    table = arguments[at + NAMES_TABLE]
+    base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
+    if state == START:
+        return _with_byte(np.int64(QUOTE), reads)
+    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
+    above = node if phase == WHOLE else _node_above(node, phase, base, names)
+    if phase == WHOLE and names[base + node, N_NAME] >= 0:
+        reads = _with_byte(np.int64(QUOTE), reads)
+        if not arguments[at + NAMES_LOW] <= names[base + node, N_NAME] <= arguments[at + NAMES_HIGH]:
+            reads = (reads[0] & ~(np.uint64(1) << np.uint64(QUOTE)), reads[1], reads[2], reads[3])
+    if phase < ESCAPED:
+        here = _next_character(np.int64(-1), above, base, names) if phase == WHOLE else node
+        while here >= 0:
+            byte = _goes_on_raw(here, node, phase, base, names)
+            if byte >= 0 and _has_name(here, base, at, machine):
+                reads = _with_byte(byte, reads)
+            here = _next_character(here, above, base, names)
+    if phase == WHOLE or phase >= ESCAPED:
+        first = np.int64(names[base + node, N_FIRST]) if phase == WHOLE else node
+        digits = max(phase - UNICODE, np.int64(0))
+        for here in range(first, names[base + above, N_PAST]):
+            digit = _goes_on_escaped(here, first, digits, needed, base, names)
+            if digit < 0 or not _has_name(here, base, at, machine):
+                continue
+            if phase == WHOLE:
+                reads = _with_byte(np.int64(BACKSLASH), reads)
+                break
+            if phase == ESCAPED:
+                reads = _with_byte(np.int64(LETTER_U), reads)
+                if _short_escape(names[base + here, N_UNIT]) >= 0:
+                    reads = _with_byte(_short_escape(names[base + here, N_UNIT]), reads)
+            elif digit < 10:
+                reads = _with_byte(0x30 + digit, reads)
+            else:
+                reads = _with_byte(0x57 + digit, _with_byte(0x37 + digit, reads))
+    return reads
+
+
+@kernel
+def _escape_byte(unit, place):  # type: ignore[no-untyped-def]
+    """Byte `place` of the escape with four digits."""
+    if place < 2:
+        return np.int64(BACKSLASH) if place == 0 else np.int64(LETTER_U)
+    digit = np.int64((unit >> (20 - 4 * place)) & 15)
+    return 0x30 + digit if digit < 10 else 0x57 + digit
+
+
+@kernel
+def _run_raw(state, code, count, transitions):  # type: ignore[no-untyped-def]
+    """(state, UNKNOWN or DEAD after the first `count` bytes of a character raw; the last state before it)."""
+    before, length = state, _utf8_length(code)
+    for place in range(count):
+        if state < 0:
+            break
+        before = state
+        state = np.int64(transitions[state * 256 + _utf8_byte(code, length, place)])
+    return state, before
+
+
+@kernel
+def _run_escape(state, unit, count, transitions):  # type: ignore[no-untyped-def]
+    """As `_run_raw`, for the escape with four digits."""
+    before = state
+    for place in range(count):
+        if state < 0:
+            break
+        before = state
+        state = np.int64(transitions[state * 256 + _escape_byte(unit, place)])
+    return state, before
+
+
+@kernel
+def twin_of(state, at, machine, pool):  # type: ignore[no-untyped-def]
+    """(the state of the TEXT for other strings after the same characters, UNKNOWN or DEAD; the state that is lacking).
+
+    DEAD, too, if there is no such TEXT.
+    """
+    names, twins, pair = machine.names, machine.twins, machine.arguments[at + NAMES_PAIR]
+    if pair < 0:
+        return np.int64(DEAD), np.int64(-1)
+    begin = np.int64(machine.twin_begin[pair])
+    if state < AT_ROOT:
+        return np.int64(twins[begin]), np.int64(-1)
+    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
+    if phase == WHOLE:
+        return np.int64(twins[begin + 1 + node]), np.int64(-1)
+    base = np.int64(machine.tables[machine.arguments[at + NAMES_TABLE], T_NODES])
+    above = np.int64(twins[begin + 1 + _node_above(node, phase, base, names)])
+    if phase < ESCAPED:
+        return _run_raw(above, _character(node, base, names), phase, pool.transitions)
+    return _run_escape(above, np.int64(names[base + node, N_UNIT]), phase - ESCAPED + 1, pool.transitions)
+
+
+@kernel
+def find_twins_kernel(start, base, past, names, twins, transitions):  # type: ignore[no-untyped-def]
+    """Write the twins of names[base:past], a table's nodes; -1, or the state whose row in `transitions` is lacking.
+
+    The first is `start`, where the TEXT for other strings begins; then one for each node, by the spelling that a
+    printer would choose: raw if that may be, else the shortest escape.
+    """
+    twins[0] = start
+    state, before = np.int64(transitions[start * 256 + QUOTE]), np.int64(start)
+    for node in range(past - base):
+        if node > 0:
+            unit = np.int64(names[base + node, N_UNIT])
+            code = _character(np.int64(node), base, names)
+            length = _utf8_length(code)
+            if length > 0:
+                above = np.int64(twins[1 + _node_above(np.int64(node), np.int64(RAW), base, names)])
+                state, before = _run_raw(above, code, length, transitions)
+            else:
+                above = np.int64(twins[1 + names[base + node, N_PARENT]])
+                short = _short_escape(unit)
+                if short >= 0 and above >= 0:
+                    state, before = _run_escape(above, unit, 1, transitions)
+                    if state >= 0:
+                        before = state
+                        state = np.int64(transitions[state * 256 + short])
+                else:
+                    state, before = _run_escape(above, unit, 6, transitions)
+        if state == UNKNOWN:
+            return before
+        twins[1 + node] = state
+    return np.int64(-1)
