@@ -52,7 +52,7 @@ def exact(value: Any) -> Any:
 
 
 def expand(schema: Any) -> tuple[Expander, State, State]:
-    """The expander of a schema (JSON text, or what `json.dumps` takes), the state of its root, and that of the negation."""
+    """The expander of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation."""
     document = Document(schema if isinstance(schema, str) else json.dumps(schema))
     expander = Expander(document)
     root = expander.state(document.root)
@@ -98,6 +98,8 @@ class _Maker:
         schema: dict[str, Any] = {}
         for make in self.draw(st.lists(st.sampled_from(ingredients), min_size=depth > 0, max_size=3)):
             schema.update(make(depth - 1, level))
+        if isinstance(schema.get("items"), bool):
+            schema.pop("additionalItems", None)  # the library fails at both
         return schema
 
     def part(self, depth: int) -> Any:
@@ -208,18 +210,19 @@ def documents(
     depth: int = 3,
     unevaluated: bool = False,
 ) -> dict[str, Any]:
-    """Whole schemas with ``$schema``, and with definitions that may refer to each other (never in place in a loop)."""
+    """Whole schemas with ``$schema``, and with definitions that may refer to each other (never in place in a loop).
+
+    `unevaluated`: with one of the keywords that look at what others have looked at, in the root at least.
+    """
     draft = draw(st.sampled_from(drafts))
     maker = _Maker(draw, draft, unevaluated)
     root = maker.schema(depth, 0)
     if not isinstance(root, dict):
         root = {"allOf": [root]}
-    text = str(root)
+    if unevaluated:
+        root.update(maker.unevaluated(1, 0))
     definitions: dict[str, Any] = {}
     for place in range(DEFINITIONS):
-        if f"/d{place}'" in text + str(definitions):
-            definitions[f"d{place}"] = maker.schema(1, place + 1)
-    # what the definitions themselves refer to
-    for place in range(DEFINITIONS):
-        definitions.setdefault(f"d{place}", {"type": "integer"})
+        is_used = f"/d{place}'" in str((root, definitions))
+        definitions[f"d{place}"] = maker.schema(1, place + 1) if is_used else {"type": "integer"}
     return {"$schema": SCHEMA_URI[draft], **root, definitions_of(draft): definitions}

@@ -22,7 +22,7 @@ DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 def test_states_and_negated_states_hold_what_the_library_says() -> None:
     count: Counter[str] = Counter()
 
-    @settings(max_examples=150, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=200, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(), st.lists(values, max_size=8))
     def check(schema: dict[str, Any], drawn: list[Any]) -> None:
         expander, root, negated = expand(schema)
@@ -35,13 +35,12 @@ def test_states_and_negated_states_hold_what_the_library_says() -> None:
                     is_valid = library.is_valid(value)
                     count["valid" if is_valid else "invalid"] += 1
                     assert holds(expander, state, exact(value)) == (is_valid == wanted), (value, wanted)
-            except SchemaUnsupported as error:
+            except SchemaUnsupported:
                 count["refused"] += 1
-                assert error.keyword and error.reason
 
     check()
     assert count["refused"] <= 0.04 * count["all"]
-    assert min(count["valid"], count["invalid"]) > 2_500
+    assert min(count["valid"], count["invalid"]) > 3_000
 
 
 OPEN = {"type": "object", "properties": {"kind": {"const": "open"}, "at": {"type": "string"}}, "required": ["kind"]}
@@ -57,7 +56,8 @@ COMMON: list[tuple[Any, Any, Any]] = [
     ({"if": {"properties": {"a": {"const": 1}}, "required": ["a"]}, "then": {"required": ["b"]}}, {"a": 2}, {"a": 1}),
     ({"properties": {"a": {"type": "string"}}, "patternProperties": {"^x-": {}}, "additionalProperties": False},
      {"x-1": 1}, {"y": 1}),
-    ({"$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "$ref": "#/$defs/tree"}, [[], [[]]], [[1]]),
+    ({"$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "$ref": "#/$defs/tree"},
+     [[], [[]]], [[1]]),
     ({"dependentRequired": {"a": ["b"]}}, {"b": 1}, {"a": 1}),
     ({"dependentSchemas": {"a": {"properties": {"b": {"type": "null"}}}}}, {"b": 1}, {"a": 1, "b": 1}),
     ({**DRAFT_7, "dependencies": {"a": ["b"], "c": {"required": ["d"]}}}, {"a": 1, "b": 1}, {"c": 1}),
@@ -87,7 +87,8 @@ def test_common_forms_are_not_refused(schema: Any, valid: Any, invalid: Any) -> 
     [
         ({"$ref": "#"}, [1, "a", {}], []),
         ({"allOf": [{"$ref": "#"}, {"type": "string"}]}, ["a"], [1]),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a", "minimum": 2}}}, [2], [1]),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a", "minimum": 2}}},
+         [2], [1]),
         ({**DRAFT_7, "$ref": "#/definitions/a", "definitions": {"a": {"allOf": [{"$ref": "#"}]}}}, [1], []),
     ],
 )  # fmt: skip
@@ -206,10 +207,12 @@ def _look_everywhere(expander: Expander, root: frozenset[int]) -> None:
     ("text", "keyword"),
     [
         ('{"maxLength": 1e999999999}', "maxLength"),
+        ('{"minItems": 1e100}', "minItems"),
         ('{"const": 1e999999999}', "const"),
         ('{"enum": [1, [1e-99999]]}', "enum"),
         ('{"minimum": 1e999999999}', "minimum"),
-        ('{"not": {"format": "regex"}}', "format"),
+        ('{"not": {"format": "regex"}}', "not"),
+        ('{"oneOf": [{"format": "regex"}, {"minLength": 2}]}', "oneOf"),
         ('{"pattern": "(a)\\\\1"}', "pattern"),
     ],
 )

@@ -222,7 +222,6 @@ def test_sets_without_exponents_have_a_simple_pattern(numbers: NumberSet, patter
 
 
 INTEGER = NumberSet(integer=True)
-BETWEEN = {"low": 0, "high": 100}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +230,11 @@ BETWEEN = {"low": 0, "high": 100}
         (NumberSet(plain=True), "0 -12 -0", "00 1.0 1e3"),
         (INTEGER, "0 -12 -0 1.0 1e3 1.5e1 -0.0 10.00", "00 1.5 1e-1 1.25e1 1. +1"),
         (NumberSet(), "1.0 1e3 1E+5 -0 0e5 1e-999999", "01 1. .5 1e 1e+ - +1 1.e3 0x1 Infinity NaN"),
-        (NumberSet(**BETWEEN), "100 100.0 100.00 99.999 0.0 1e1 -0 1e+02 0.1e1", "100.1 1e3 -1 100.000001 -0.1 1.1e2"),
+        (
+            NumberSet(low=0, high=100),
+            "100 100.0 100.00 99.999 0.0 1e1 -0 1e+02 0.1e1",
+            "100.1 1e3 -1 100.00001 -0.1",
+        ),
         (NumberSet(low=0), "12345.5 0 1e9 -0 -0.0e5", "-1 -0.001 -1e-9"),
         (NumberSet(low=0, low_open=True, high=1), "0.1 1 1.0 1e-400", "0 0.0 -0 1.01 0e5"),
         (NumberSet(low=0, low_open=True, high=Decimal("0.5")), "0.1 0.5 0.500 5e-1", "0 0.0 0.51 5e-0"),
@@ -356,7 +359,7 @@ def test_multiples_in_decimal_arithmetic(c: int, places: int, sample: int) -> No
         (NumberSet(low=0), 14),
         (INTEGER, 60),
         (NumberSet(low=1, integer=True), 60),
-        (NumberSet(**BETWEEN), 80),
+        (NumberSet(low=0, high=100), 80),
         (NumberSet(low=5, high=5), 40),
         (NumberSet(multiples=(10**6,)), 80),
         (NumberSet(multiples=(86_400,), integer=True), 160),
@@ -374,6 +377,18 @@ def test_divisors_with_too_many_remainders_are_refused(divisor: Number) -> None:
     with pytest.raises(LimitExceeded, match=f"multipleOf {divisor} needs .* more than 100000 states") as raised:
         number_dfa(NumberSet(multiples=(divisor,)))
     assert raised.value.limit == "states"
+
+
+def test_bounds_with_too_many_digits_are_refused() -> None:
+    low, high = (Decimal(sign + "3" * 1999 + "." + "1" * 1999) for sign in ("-", ""))
+    with pytest.raises(LimitExceeded, match=r"minimum and maximum need .* bounds of fewer digits"):
+        number_dfa(NumberSet(low=low, high=high), shift=20)
+
+
+def test_unions_with_too_many_states_are_refused() -> None:
+    sets = [NumberSet(multiples=(divisor,)) for divisor in (997, 991)]
+    with pytest.raises(LimitExceeded, match=r"2 sets of numbers together need .* more than 100000 states"):
+        numbers_dfa(sets)
 
 
 def test_two_thousand_digits_are_not_too_many() -> None:

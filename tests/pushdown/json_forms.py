@@ -58,14 +58,14 @@ def text_of(*words: bytes) -> Text:
     return Text("/".join(map(repr, words)), b"test" + repr(words).encode(), lambda: compile_dfa(Choice(list(words))))
 
 
-def names_form(names, low=0, high=None, other=False, escapes="all", other_text=None) -> Form:
+def names_form(names, low=0, high=None, other=False, escapes="all") -> Form:
     """Names of a window, each with its index after it, and with `other` all other strings, with an o."""
     builder = FormBuilder(escapes=escapes)
     high = len(names) - 1 if high is None else high
     targets = [builder.read(builder.text(text_of(b"%d" % k)), RETURN_PLACE) for k in range(low, high + 1)]
     place = -1
     if other:
-        text = builder.string_text if other_text is None else builder.text(other_text)
+        text = builder.string_text
         place = builder.read(text, builder.read(builder.text(text_of(b"o")), RETURN_PLACE))
     table = builder.name_table(tuple(names), escapes)
     return builder.build(builder.names(table, low, high, targets, place))

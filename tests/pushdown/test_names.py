@@ -20,7 +20,7 @@ from tokdfa.pushdown import name_trie
 from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder, NameTable, Text
 from tokdfa.pushdown.json_text import string_dfa
 from tokdfa.pushdown.name_trie import N_NAME, N_UNIT, T_NODES, T_PAST, build_tries
-from tokdfa.regex.compile import compile_dfa, compile_lazy
+from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -147,16 +147,6 @@ def test_masks_are_those_of_an_automaton_that_spells_everything_out(monkeypatch)
         check_same(names_form(*window), plain, TOKENS, seed)
 
     check()
-
-
-def test_other_strings_of_a_lazy_automaton():
-    """Its rows are made when the twins of names need them."""
-    lazy = Text("lazy", b"lazy strings", lambda: compile_lazy(Regex(string_pattern("all"))))
-    window = ["a", "aé", "b\n", "😀"], 1, 2, True, "all"
-    form = names_form(*window[:4], other_text=lazy)
-    for seed in range(6):
-        check_rows(form, TOKENS, seed)
-        check_same(form, names_form(*window), TOKENS, seed)
 
 
 def test_tokens_of_a_real_vocabulary():

@@ -156,6 +156,8 @@ class Document:
             kind: Any = SchemaError if is_local else SchemaUnsupported
             advice = "leads nowhere" if is_local else "leads to another document; put that into $defs"
             raise kind(f"{reference!r} {advice}", node.pointer, keyword) from error
+        except (AttributeError, TypeError) as error:  # the library takes what a pointer passes for a schema
+            raise SchemaUnsupported(f"{reference!r} cannot be followed", node.pointer, keyword) from error
         schema = found.contents
         known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
         if known is None:

@@ -204,14 +204,16 @@ class Expander:
 
     def _complement(self, node: Node, literal: int) -> Shape:
         self._choices += 1
+        # the keyword that applies the schema is the one that cannot be enforced
+        outer, keyword = (node, "not") if node.parent is None else (node.parent, node.key.split("/")[1])
         try:
-            return complement(self.literal(literal ^ 1), lambda shape: self.check(shape, node, "not"))
+            return complement(self.literal(literal ^ 1), lambda shape: self.check(shape, outer, keyword))
         except NotOneState:
-            raise SchemaUnsupported("the negation is too involved", node.pointer, "not") from None
+            raise SchemaUnsupported("the negation is too involved", outer.pointer, keyword) from None
         except SchemaUnsupported:
             raise
         except UnsupportedConstraint as error:
-            raise SchemaUnsupported(str(error), node.pointer, "format") from None
+            raise SchemaUnsupported(str(error), outer.pointer, keyword) from None
         finally:
             self._choices -= 1
 

@@ -42,6 +42,8 @@ ARRAY_KEYWORDS = COUNT_KEYWORDS | {"items", "additionalItems", "prefixItems"}
 MEMBER_KEYWORDS = frozenset(["properties", "patternProperties", "additionalProperties", "propertyNames"])
 OBJECT_KEYWORDS = MEMBER_KEYWORDS | {"required", "minProperties", "maxProperties"}
 TYPED_KEYWORDS = NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEYWORDS
+#: The largest lower bound of a length or a number of parts.
+MAX_COUNT = 1 << 31
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 INTEGERS, PLAIN_INTEGERS = NumberSet(integer=True), NumberSet(plain=True)
 #: The shapes of `type` alone.
@@ -146,6 +148,8 @@ class Keywords:
             raise SchemaUnsupported(f"{value} has more than {DIGITS} digits", self.node.pointer, keyword)
         if isinstance(value, bool) or not isinstance(value, int | Decimal) or value != int(value) or value < 0:
             raise self.broken(keyword, f"{value!r} is not a count (an integer, 0 or more)")
+        if keyword.startswith("min") and value > MAX_COUNT:
+            raise SchemaUnsupported(f"no text is as long as to have {value}", self.node.pointer, keyword)
         return int(value)
 
     def number(self, keyword: str) -> int | Decimal | None:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int32]
 
-#: Where divisors matter, a mantissa with an exponent has at most so many fraction digits.
+#: Where divisors matter, a mantissa with an exponent has at most so many fraction digits. Each costs 5 to 10 states.
 FRACTION = 8
 
-#: The most states of one automaton before it is minimised; only multipleOf can need so many.
+#: The most states of an automaton before it is minimised. Only multipleOf, or bounds of thousands of digits, need more.
 STATE_LIMIT = 100_000
 
 #: No limit, for an exponent or a number of digits.
@@ -52,6 +52,9 @@ EXISTS, K_CAP, ZEROS_CAP, LOWER, UPPER = 0, 1, 2, 3, 8
 # Then three entries for each tracker (c, g, whether the divisor is asked for or forbidden), and the digits.
 _FIRST_TRACKER = SIDES + 2 * SIDE_SIZE
 
+# Cases of all trackers together: ten times as many still fit an int32.
+_CASE_LIMIT = 1 << 27
+
 # What comes of a residue once V is read.
 GOOD, BAD, OFF_GRID = -1, -2, -3
 
@@ -63,8 +66,8 @@ def plan_numbers(normal: NumberSet, shift: int) -> Ints:
     for c, g, _ in trackers:
         residue_0 += g * cases  # 0 loses any number of zeros
         cases *= c + g
-    if cases > np.iinfo(np.int32).max:
-        raise too_many_states(normal)  # before numbers get too large for the array
+    if cases > _CASE_LIMIT:
+        raise too_many_states(normal)
     zero_exponent = shift >= 0 and normal.plain is not True
     with_exponent = zero_exponent and least < FREE
     if not with_exponent:
@@ -164,18 +167,20 @@ def _zeros_of_multiples(c: int) -> int:
 
 
 def too_many_states(numbers: NumberSet) -> LimitExceeded:
-    """The error for divisors that need too many states."""
+    """The error for a set whose automaton needs too many states."""
     divisors = " and ".join(map(str, numbers.multiples + numbers.not_multiples))
-    return LimitExceeded(
+    reason = (
         f"multipleOf {divisors} needs an automaton of more than {STATE_LIMIT} states, one for each remainder; "
-        f"use a divisor that has fewer digits without the zeros at its end, or leave multipleOf out",
-        limit="states",
-        value=STATE_LIMIT,
+        f"use a divisor that has fewer digits without the zeros at its end, or leave multipleOf out"
+        if divisors
+        else f"minimum and maximum need an automaton of more than {STATE_LIMIT} states; "
+        f"use bounds of fewer digits, or a smaller shift"
     )
+    return LimitExceeded(reason, limit="states", value=STATE_LIMIT)
 
 
 @kernel
-def divide_digit_kernel(plan: Ints, residue: int, digit: int) -> int:
+def _divide_digit_kernel(plan: Ints, residue: int, digit: int) -> int:
     """The trackers' state after one more digit of V: a number in mixed radix, c + g cases for each divisor.
 
     The cases: 0 .. g where c divides V, the zeros that V may lose; g + (V mod c) otherwise.
@@ -198,12 +203,12 @@ def divide_digit_kernel(plan: Ints, residue: int, digit: int) -> int:
 
 
 @kernel
-def is_divided_kernel(plan: Ints, residue: int, place: int) -> bool:
+def _check_divisors_kernel(plan: Ints, residue: int, place: int) -> bool:
     """Whether the divisors allow a number without exponent that ends here, `place` digits behind the point."""
     if residue < 0 or plan[PLACES] < 0:
         return residue >= GOOD or (residue == OFF_GRID and not plan[ASKED])
     for _ in range(place, plan[PLACES]):
-        residue = divide_digit_kernel(plan, residue, 0)
+        residue = _divide_digit_kernel(plan, residue, 0)
     for tracker in range(_FIRST_TRACKER, _FIRST_TRACKER + 3 * plan[TRACKERS], 3):
         c, g = plan[tracker], plan[tracker + 1]
         if (residue % (c + g) == g) != plan[tracker + 2]:

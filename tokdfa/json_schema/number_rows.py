@@ -1,6 +1,29 @@
 """A state of the automaton of a number set as a row of integers, and what it says about the number.
 
-@@DOC@@"""
+A text is a *mantissa* (sign, whole digits, point, fraction digits) and perhaps an *exponent* x. Its *significant*
+digits d₀d₁d₂.. begin with the first that is not 0, whose *position* is k: the mantissa is ±d₀.d₁d₂.. · 10^k, so k is
+one less than the number of whole digits, or -1 less the zeros behind "0.". Zero has no significant digits; its texts
+are states of their own.
+
+Bounds. Write a bound in the same way, b₀.b₁b₂.. · 10^E. The text is above it iff k + x > E, or k + x = E and d₀d₁d₂..
+comes after b₀b₁b₂.. in dictionary order, where missing digits are zeros. So while digits are read it is enough to know
+k and a *comparison* of the digits with those of the bound: less, equal so far, or more. It is *settled* by the first
+digit that differs. At the end of the mantissa, a lower and an upper bound leave an interval of exponents,
+
+    E_low - k (+ 1 if the digits are too small)  <=  x  <=  E_high - k (- 1 if the digits are too large),
+
+and a text without exponent has x = 0. No automaton can follow k without limit: where there is a bound to compare with,
+an exponent is accepted for -1 - shift <= k <= shift only.
+
+Divisors. Texts without exponent are followed by remainders, and a text with exponent must be a multiple of 10^least and
+not be one of 10^beyond (see `tokdfa.json_schema.number_plan`). A mantissa whose last digit other than 0 is the l-th
+behind the point, l = 0 if it is a whole digit, leaves the exponents
+
+    least + l  <=  x  <  beyond + l.
+
+For l = 0, `least` is more than necessary if the whole digits end in zeros, and `beyond` needs that they do not. For
+l > 0 no exponent is allowed behind further zeros, nor if l > `FRACTION`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +42,7 @@ from tokdfa.json_schema.number_plan import (
     WITH_EXPONENT,
     WITH_PLAIN,
     WITH_ZERO,
-    is_divided_kernel,
+    _check_divisors_kernel,
 )
 
 if TYPE_CHECKING:
@@ -42,16 +65,20 @@ if TYPE_CHECKING:
     SIGNED,  # 12e+0
     COUNTED,  # 12e+4, and only the number of digits to come matters
 ) = range(11)
-# Fields of a row. LOW .. HIGH are exponents (of a settled mantissa), or what the number v after "e+" lies between, or
-# how many digits may follow. K is k; or whether a settled mantissa is a text of the set; or v, -1 before any digit.
-KIND, SIDE, K, READ, VERSUS_LOWER, VERSUS_UPPER, SETTLED, LOW, HIGH, LAST, PLACE, RESIDUE, FIELDS = range(13)
+
+# Fields of a row; what a kind does not need is 0. SIDE is 1 for negative numbers, READ counts significant digits, and K
+# is k. FROM_X .. TO_X are the exponents that bounds leave to a settled mantissa, of which K says whether it is in the
+# set as it is. Behind "e+" they bound the exponent, of which K has been read, -1 before any digit; where digits are
+# counted, they bound how many follow. LAST is l, or 1 for any l above 0 that FROM_X has taken account of; -1 if there
+# is no exponent. PLACE counts fraction digits. RESIDUE is the trackers' state, or what comes of it once q of these are
+# read.
+KIND, SIDE, K, READ, VERSUS_LOWER, VERSUS_UPPER, SETTLED, FROM_X, TO_X, LAST, PLACE, RESIDUE, FIELDS = range(13)
+
 LESS, EQUAL, MORE = -1, 0, 1
-# LAST is l, or 1 for any l above 0 where LOW has taken account of l; -1 where no exponent may follow. PLACE is the
-# number of fraction digits. RESIDUE is the trackers' state, or, once PLACE is q or more, what comes of it.
 
 
 @kernel
-def same_row_kernel(first: Ints, second: Ints) -> bool:
+def _compare_rows_kernel(first: Ints, second: Ints) -> bool:
     same = True
     for field in range(FIELDS):
         same &= first[field] == second[field]
@@ -59,26 +86,26 @@ def same_row_kernel(first: Ints, second: Ints) -> bool:
 
 
 @kernel
-def copy_row_kernel(source: Ints, target: Ints) -> None:
+def _copy_row_kernel(source: Ints, target: Ints) -> None:
     for field in range(FIELDS):  # a slice assignment takes several times as long
         target[field] = source[field]
 
 
 @kernel
-def find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
+def _find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
     """Where `row` is, or belongs, in an open-addressing table of indices into `rows`; its length is a power of two."""
     mixed = 0
     for field in range(FIELDS):
         mixed += int(row[field]) * (0x3C6EF372FE94F82B >> 2 * field)
     mixed = (mixed ^ (mixed >> 31)) * 0x1E3779B97F4A7C15
     slot = (mixed >> 32) & (len(slots) - 1)
-    while slots[slot] >= 0 and not same_row_kernel(rows[slots[slot]], row):
+    while slots[slot] >= 0 and not _compare_rows_kernel(rows[slots[slot]], row):
         slot = (slot + 1) & (len(slots) - 1)
     return slot
 
 
 @kernel
-def compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None:
+def _compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None:
     """Goes on with both comparisons: the significant digit of this index is read."""
     side = SIDES + SIDE_SIZE * out[SIDE]
     for bound in range(2):
@@ -92,7 +119,7 @@ def compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None:
 
 
 @kernel
-def is_open_kernel(plan: Ints, out: Ints) -> bool:
+def _settle_comparisons_kernel(plan: Ints, out: Ints) -> bool:
     """Whether some comparison is not settled. Settles those that no later digit can change the meaning of."""
     side = SIDES + SIDE_SIZE * out[SIDE]
     is_open = False
@@ -100,7 +127,7 @@ def is_open_kernel(plan: Ints, out: Ints) -> bool:
         entry, field = (LOWER, VERSUS_LOWER) if bound == 0 else (UPPER, VERSUS_UPPER)
         if plan[side + entry] and out[field] == EQUAL:
             # without exponent, only a mantissa as long as the bound has to be compared further
-            if out[K] == plan[side + entry + 1] or may_have_exponent_kernel(plan, out):
+            if out[K] == plan[side + entry + 1] or _allow_exponent_kernel(plan, out):
                 is_open = True
             else:
                 out[field] = MORE
@@ -109,7 +136,7 @@ def is_open_kernel(plan: Ints, out: Ints) -> bool:
 
 
 @kernel
-def interval_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
+def _bound_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
     """The exponents that the bounds leave to this mantissa, which is not settled: (from, to)."""
     side = SIDES + SIDE_SIZE * row[SIDE]
     read = row[K] + 1 if row[KIND] == WHOLE else row[READ]
@@ -128,7 +155,7 @@ def interval_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
 
 
 @kernel
-def may_have_exponent_kernel(plan: Ints, row: Ints) -> bool:
+def _allow_exponent_kernel(plan: Ints, row: Ints) -> bool:
     """Whether an exponent may follow this mantissa, which is not settled, as far as its position is concerned."""
     side = SIDES + SIDE_SIZE * row[SIDE]
     if not (plan[side + LOWER] or plan[side + UPPER]):
@@ -137,14 +164,14 @@ def may_have_exponent_kernel(plan: Ints, row: Ints) -> bool:
 
 
 @kernel
-def exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
+def _find_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
     """The exponents that may follow the mantissa of a number other than zero: (from, to)."""
     if row[LAST] < 0:
         return 1, 0
     if row[SETTLED]:
-        low, high = row[LOW], row[HIGH]
-    elif may_have_exponent_kernel(plan, row):
-        low, high = interval_kernel(plan, row)
+        low, high = row[FROM_X], row[TO_X]
+    elif _allow_exponent_kernel(plan, row):
+        low, high = _bound_exponents_kernel(plan, row)
     else:
         return 1, 0
     if plan[LEAST] > -FREE:
@@ -155,20 +182,20 @@ def exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
 
 
 @kernel
-def accepts_kernel(plan: Ints, row: Ints) -> bool:
+def _accept_row_kernel(plan: Ints, row: Ints) -> bool:
     """Whether the text read so far spells a number of the set."""
     kind = row[KIND]
     if ZERO <= kind <= ZEROS:
         return plan[WITH_ZERO] and (kind == ZEROS or plan[WITH_PLAIN])
     if kind == SIGNED:
-        return row[K] >= 0 and row[LOW] <= row[K] <= row[HIGH]
+        return row[K] >= 0 and row[FROM_X] <= row[K] <= row[TO_X]
     if kind == COUNTED:
-        return row[LOW] == 0
+        return row[FROM_X] == 0
     if not (kind == FRACTION_DIGITS or (kind == WHOLE and plan[WITH_PLAIN])):
         return False
     if row[SETTLED]:
         within = row[K] == 1
     else:
-        low, high = interval_kernel(plan, row)
+        low, high = _bound_exponents_kernel(plan, row)
         within = low <= 0 <= high
-    return within and is_divided_kernel(plan, row[RESIDUE], row[PLACE])
+    return within and _check_divisors_kernel(plan, row[RESIDUE], row[PLACE])

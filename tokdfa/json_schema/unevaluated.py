@@ -42,7 +42,10 @@ class _Seen:
 def unevaluated_shape(expander: Expander, node: Node, keyword: str) -> Shape:
     """What the keyword demands. Raises SchemaUnsupported where it depends on the value."""
     seen = _Seen()
-    _look(expander, node, seen, seen, set(), keyword)
+    try:
+        _look(expander, node, seen, seen, set(), keyword)
+    except SchemaUnsupported as error:  # the keyword at fault stands here
+        raise SchemaUnsupported(f"#{error.pointer}: {error.reason}", node.pointer, keyword) from None
     state = expander.part(node, node.schema[keyword], keyword)
     if not state:
         return ANYTHING

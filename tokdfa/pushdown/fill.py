@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
+    M_LONGEST,
     M_NODES,
     M_PLACE,
     M_STATE,
@@ -32,11 +33,11 @@ from tokdfa.pushdown.arrays import (
 )
 from tokdfa.pushdown.closure import close_row
 from tokdfa.pushdown.counted import STATES
-from tokdfa.pushdown.form import COUNTED, OPERATION
+from tokdfa.pushdown.form import COUNTED, OPERATION, TEXT
 from tokdfa.pushdown.items import item_left, wide_state
 from tokdfa.pushdown.json_text import BODY
-from tokdfa.pushdown.partition import STRICT, find_partition
-from tokdfa.pushdown.rows import BIAS, ROW_WIDE
+from tokdfa.pushdown.partition import STATE_PART, find_partition
+from tokdfa.pushdown.rows import ACCEPTS, BIAS, ROW_WIDE
 from tokdfa.pushdown.steps import step_row
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -110,7 +111,7 @@ def _find_bound_kernel(row, depth, machine, pool):  # type: ignore[no-untyped-de
     wide = wide_state(item, np.int64(0), True, depth, machine, pool)
     if wide < 0 or left >= depth:
         return nothing, nothing, nothing
-    state = wide & (STRICT - 1)
+    state = wide & STATE_PART
     local = (((item >> STACK_BITS) & STATE_MASK) - 1) % STATES
     return left, state, state - local + BODY
 
@@ -133,6 +134,20 @@ def _take_inside(part, words, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a closed row has one item, whose text is not complete.
+
+    With the longest match a text that dies may have had another end, which its row falls back on.
+    """
+    begin = machine.live_begin[row]
+    if machine.live_end[row] - begin != 1 or machine.meta[M_LONGEST]:
+        return False
+    item = machine.live_items[begin]
+    is_text = machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT
+    return not (is_text and pool.flags[(item >> STACK_BITS) & STATE_MASK] & ACCEPTS)
+
+
+@kernel
 def _begin_place(place, row, passed, depth, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the partition whose rest is to be walked or -1: none, the state it is of) in a wide row at a place.
 
@@ -140,15 +155,15 @@ def _begin_place(place, row, passed, depth, words, machine, pool):  # type: igno
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
     last = np.int64(-1)
-    alone = machine.live_end[row] - machine.live_begin[row] == 1
+    alone = is_alone(row, machine, pool)
     for k in range(machine.live_begin[row], machine.live_end[row]):
         wide = wide_state(machine.live_items[k], place, alone, depth, machine, pool)
-        state = wide & (STRICT - 1)
+        state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
         known = np.int64(pool.alike[state])
         if known >= 0:
-            known |= wide & STRICT
+            known |= wide & ~STATE_PART
             if known == last:
                 continue
         last = known
@@ -168,7 +183,7 @@ def _has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untyp
     """Whether a row has a wide state besides `passed` that serves at a place below the root of the trie."""
     for k in range(machine.live_begin[row], machine.live_end[row]):
         wide = wide_state(machine.live_items[k], np.int64(1), False, depth, machine, pool)
-        if wide >= 0 and wide & (STRICT - 1) != passed:
+        if wide >= 0 and wide & STATE_PART != passed:
             return True
     return False
 

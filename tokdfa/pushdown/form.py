@@ -79,6 +79,10 @@ UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
 MAX_WRITTEN = 200_000
 
 
+#: Keys of the texts of any string.
+_STRING_KEYS = (b"json string all", b"json string needed")
+
+
 def _no_numbers() -> Int32:
     return np.zeros(0, dtype=np.int32)
 
@@ -266,10 +270,9 @@ class FormBuilder:
 
         It goes on at ``targets[i - low]`` after the closing quote of name i. `other`: the place of a TEXT that reads
         every string that is none of the table's names, from its opening quote on; or -1. A name of the table outside
-        of the window is refused, with `other`, too; without targets all names are. The text must be one of JSON strings
-        that does not tell apart different spellings of a character, and after each beginning it must have infinitely
-        many continuations, as that of any string has: what is left when names are taken away must not be a dead end.
-        Raises ValueError if the arguments do not fit.
+        of the window is refused, with `other`, too; without targets all names are. The text must be that of any JSON
+        string: it holds the names, and when they are taken away nothing becomes a dead end. Raises ValueError if the
+        arguments do not fit.
         """
         key = NAMES, table, low, high, tuple(targets), other
         found = self._places.get(key)
@@ -281,8 +284,8 @@ class FormBuilder:
                 raise ValueError(f"names {low} to {high} with {len(targets)} targets do not fit their table")
             pair = -1
             if other >= 0:
-                if self.code[3 * other] != TEXT:
-                    raise ValueError(f"what reads other strings is a TEXT, not instruction {other}")
+                if self.code[3 * other] != TEXT or self.texts[self.code[3 * other + 1]].key not in _STRING_KEYS:
+                    raise ValueError(f"what reads other strings is a TEXT of any string, not instruction {other}")
                 both = table, self.code[3 * other + 1]
                 pair = self._pair_numbers.setdefault(both, len(self.pairs))
                 if pair == len(self.pairs):

@@ -37,7 +37,7 @@ from tokdfa.pushdown.form import (
     TOKEN,
 )
 from tokdfa.pushdown.names import ENDED, LEFT, name_reads, step_name, twin_of
-from tokdfa.pushdown.partition import STRICT
+from tokdfa.pushdown.partition import ALONE, STRICT
 from tokdfa.pushdown.rows import ENDS, WIDE, add_found
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -85,14 +85,16 @@ def item_left(item, machine):  # type: ignore[no-untyped-def]
 
 @kernel
 def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-untyped-def]
-    """The state whose partition of a place of the trie serves a live item, of TEXT or other, or -1.
+    """The state whose partition of a place of the trie serves a live item, of TEXT or other, with its kind; or -1.
 
     `alone`: the row has no other item. Then a strict partition serves a COUNTED, too, that may not read as many
     characters as a token of `depth` bytes may have, if tokens with too many are taken out afterwards.
     """
     if machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT:
         state = (item >> STACK_BITS) & STATE_MASK
-        return state if pool.flags[state] & WIDE else np.int64(-1)
+        if not pool.flags[state] & WIDE:
+            return np.int64(-1)
+        return state | ALONE if alone else state
     if machine.code[item >> PLACE_SHIFT, OPERATION] == TOKEN:
         return np.int64(-1)
     _, state = text_state(item, machine, pool)
@@ -100,7 +102,7 @@ def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-unt
         return np.int64(-1)
     if item_left(item, machine) < depth and not (alone and place == 0):
         return np.int64(-1)
-    return state | STRICT
+    return state | STRICT | ALONE if alone else state | STRICT
 
 
 @kernel

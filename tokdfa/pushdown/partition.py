@@ -12,6 +12,9 @@ therefore known by a *place* of the trie (0: all of it; else a node's number and
 A *strict* partition counts a token as inside only if the text is not complete after it: for items that do not end
 where the text does (`tokdfa.pushdown.names`, `tokdfa.pushdown.counted`). It is known by the state with the bit STRICT.
 
+If the state is that of the only item of a row, then a token that dies before the text has been complete is refused. The
+rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote.
+
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
 ``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
@@ -38,10 +41,11 @@ if TYPE_CHECKING:
 
 #: Partitions of more tokens inside than this are kept as words, others as a list.
 DENSE = 1_024
-#: Added to a state: its strict partition.
-STRICT = 1 << 21
+#: Added to a state: its strict partition; one for an item that is alone in its row. What both are added to.
+STRICT, ALONE = 1 << 21, 1 << 22
+STATE_PART = STRICT - 1
 #: Key of a partition: its place, and the bits of its state.
-KEY_SHIFT = 22
+KEY_SHIFT = 23
 #: The rests may take so many nodes beside the vocabulary's, and so many partitions may be kept as words; then all are
 #: dropped and made anew.
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
@@ -113,11 +117,13 @@ class Partitions:
         inside = np.empty(size, dtype=np.int32)
         rest = np.empty(size, dtype=np.uint64)
         stack = np.zeros(self.trie.depth_limit + 2, dtype=np.int32)
+        ended = np.zeros(self.trie.depth_limit + 2, dtype=np.bool_)
         path = np.zeros((self.trie.depth_limit + 2, 2), dtype=np.int64)
         counts = np.zeros(2, dtype=np.int64)
         lacking = _divide_kernel(
-            self.nodes, begin, end, state, transitions, flags, self.trie.size, inside, rest, stack, path, counts
-        )
+            self.nodes, begin, end, state, transitions, flags, self.trie.size, inside, rest, stack, ended, path,
+            counts,
+        )  # fmt: skip
         if lacking >= 0:
             return int(lacking)
         self._keep(place, state, inside[: counts[0]], rest[: counts[1]])
@@ -228,17 +234,18 @@ def _set_tokens_kernel(tokens, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def _divide_kernel(  # type: ignore[no-untyped-def]
-    nodes, begin, end, state, transitions, flags, spare, inside, rest, stack, path, counts
+    nodes, begin, end, state, transitions, flags, spare, inside, rest, stack, ended, path, counts
 ):
     """The state whose row is lacking, or -1. `inside` gets the tokens that stay inside; `counts`: how many, and nodes.
 
     `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. `path`: by
-    depth, the node on the way and its number in `rest`, -1 if it is not written yet.
+    depth, the node on the way and its number in `rest`, -1 if it is not written yet; `ended`: by depth, whether the
+    text has been complete on the way.
     """
     low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
     kept, staying = np.int64(0), np.int64(0)
-    strict = state & STRICT != 0
-    stack[0] = state & (STRICT - 1)
+    strict, alone = state & STRICT != 0, state & ALONE != 0
+    stack[0] = state & STATE_PART
     if begin >= end:
         return np.int64(-1)
     base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
@@ -257,8 +264,11 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
             target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
             if target == UNKNOWN:
                 return before
-            if strict and target >= 0 and flags[target] & ACCEPTS:
+            ended[depth + 1] = ended[depth] or (target >= 0 and flags[target] & ACCEPTS != 0)
+            if strict and ended[depth + 1]:
                 target = np.int64(-1)
+        else:
+            ended[depth + 1] = ended[depth]
         stack[depth + 1] = target
         token = np.int64(node >> np.uint64(TOKEN_SHIFT))
         if token == spare:
@@ -266,6 +276,8 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
         if target >= 0:
             inside[staying] = token
             staying += 1
+            continue
+        if alone and not ended[depth + 1]:
             continue
         for level in range(depth + 1):
             if path[level, 1] < 0:

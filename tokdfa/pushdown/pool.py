@@ -35,7 +35,7 @@ from tokdfa.grammar.partition import ExpressionNames, name_states
 from tokdfa.pushdown.arrays import POOL_FIELDS, make_pool
 from tokdfa.pushdown.fill import Filler
 from tokdfa.pushdown.lengths import TokenLengths
-from tokdfa.pushdown.partition import STRICT, Partitions, TrieParts
+from tokdfa.pushdown.partition import STATE_PART, Partitions, TrieParts
 from tokdfa.pushdown.program import Program
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
@@ -197,12 +197,12 @@ class Pool:
     def divide(self, place: int, state: int) -> None:
         """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.
 
-        `state` with the bit STRICT: the strict one.
+        `state` with the bits STRICT and ALONE: that of this kind.
         """
-        strict, state = state & STRICT, state & (STRICT - 1)
+        kind, state = state & ~STATE_PART, state & STATE_PART
         if self.alike[state] < 0:
             self._name(state)
-        state = int(self.alike[state]) | strict
+        state = int(self.alike[state]) | kind
         if self.partitions.has(place, state):
             return
         while (lacking := self.partitions.divide(place, state, self.transitions, self.flags)) >= 0:

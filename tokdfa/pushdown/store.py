@@ -46,7 +46,7 @@ from tokdfa.pushdown.form import (
     Text,
 )
 from tokdfa.pushdown.json_text import STATE_COUNTS, string_text
-from tokdfa.pushdown.partition import KEY_SHIFT, MAX_DENSE, MAX_REST_NODES, STRICT
+from tokdfa.pushdown.partition import KEY_SHIFT, MAX_DENSE, MAX_REST_NODES, STATE_PART
 from tokdfa.pushdown.pool import NAME_BYTES
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import DEAD
@@ -265,7 +265,7 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
         transitions.reshape(-1, 256)[lazy] = DEAD
         used = parts.part_keys >= 0
         keys, numbers = parts.part_keys[used], parts.part_slots[used]
-        kept = ~lazy[keys & (STRICT - 1)]
+        kept = ~lazy[keys & STATE_PART]
         starts = {key: start for key, start in pool.starts.items() if not lazy[start]}
         arrays = {
             "transitions": transitions,
@@ -339,7 +339,7 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
         _within(arrays["numbers"], 0, count)
         and len(arrays["keys"]) == len(arrays["numbers"])
         and _within(arrays["keys"], 0, nodes + 1 << KEY_SHIFT)
-        and _within(arrays["keys"] & (STRICT - 1), 0, states)
+        and _within(arrays["keys"] & STATE_PART, 0, states)
         and _within(arrays["part_dense"], -1, len(arrays["dense"]))
         and _within(arrays["part_ids"], 0, len(arrays["ids"]) + 1)
         and _within(arrays["part_nodes"], len(vocab.trie.nodes), nodes + 1)

@@ -1,0 +1,306 @@
+"""Documents: drafts, where references lead, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.json_schema.schemas import expand, library_validator
+from tests.naive.schema_values import holds
+from tokdfa.errors import SchemaError, SchemaUnsupported
+from tokdfa.json_schema.document import (
+    DRAFT_4,
+    DRAFT_6,
+    DRAFT_7,
+    DRAFT_2019,
+    DRAFT_2020,
+    DRAFTS,
+    Document,
+    Node,
+    escape_key,
+)
+
+URI = {draft: uri for uri, draft in DRAFTS.items()}
+
+
+def _target(schema: Any, keyword: str = "$ref") -> Node:
+    """What the reference in the root's property ``it`` leads to."""
+    document = Document(json.dumps(schema))
+    node = document.child(document.root, document.root.schema["properties"]["it"], "/properties/it")
+    return document.target(node, keyword, node.schema[keyword])
+
+
+def _refer(reference: str, **others: Any) -> dict[str, Any]:
+    return {**others, "properties": {"it": {"$ref": reference}}}
+
+
+@pytest.mark.parametrize("draft", [DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020])
+def test_the_draft_is_the_declared_one(draft: int) -> None:
+    for suffix in ("", "#"):
+        assert Document(json.dumps({"$schema": URI[draft] + suffix})).draft == draft
+
+
+def test_the_draft_is_the_newest_if_none_is_known() -> None:
+    for schema in ({}, True, False, {"$schema": "http://example.org/mine"}, {"$schema": 4}):
+        assert Document(json.dumps(schema)).draft == DRAFT_2020
+
+
+def test_draft_3_is_refused() -> None:
+    text = '{"$schema": "http://json-schema.org/draft-03/schema#"}'
+    with pytest.raises(SchemaUnsupported, match="draft 3") as caught:
+        Document(text)
+    assert (caught.value.pointer, caught.value.keyword) == ("", "$schema")
+    expander, root, _ = expand(f'{{"properties": {{"a": {text}}}}}')
+    with pytest.raises(SchemaUnsupported) as caught:
+        expander.shape(root)
+    assert (caught.value.pointer, caught.value.keyword) == ("/properties/a", "$schema")
+
+
+def test_a_schema_inside_may_be_of_another_draft() -> None:
+    inner = {"$schema": URI[DRAFT_4], "minimum": 1, "exclusiveMinimum": True, "items": [{"type": "integer"}]}
+    schema = {"$schema": URI[DRAFT_2020], "properties": {"a": inner, "b": {"$ref": "#/$defs/inner/items/0"}}}
+    schema["$defs"] = {"inner": dict(inner), "other": {"$schema": "http://example.org/mine", "prefixItems": [False]}}
+    schema["properties"]["c"] = {"$ref": "#/$defs/other"}
+    expander, root, _ = expand(schema)
+    # (the library fails at the reference that passes a schema of another draft)
+    library = library_validator({**schema, "properties": {name: schema["properties"][name] for name in "ac"}})
+    for value in ({"a": 2}, {"a": 1}, {"a": ["a"]}, {"a": [2]}, {"c": []}, {"c": [1]}):
+        assert holds(expander, root, value) == library.is_valid(value), value
+    assert holds(expander, root, {"b": 2})
+    assert not holds(expander, root, {"b": Decimal("2.0")})
+
+
+@pytest.mark.parametrize("text", ["1", "null", '"a"', "[]"])
+def test_what_is_no_schema_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match="object or a boolean"):
+        Document(text)
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_words_that_are_no_json_are_refused(word: str) -> None:
+    with pytest.raises(SchemaError, match=word):
+        Document(f'{{"enum": [1, {word}]}}')
+
+
+def test_numbers_are_exact() -> None:
+    schema = Document('{"enum": [12345678901234567890123, 0.1, 1e2, 1.0]}').root.schema
+    assert schema["enum"] == [12345678901234567890123, Decimal("0.1"), Decimal("100"), Decimal("1.0")]
+    assert [type(value) for value in schema["enum"]] == [int, Decimal, Decimal, Decimal]
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("#/$defs/a", 1),
+        ("#/$defs/x~1y", 2),
+        ("#/$defs/x~0y", 3),
+        ("#/$defs/~01", 4),
+        ("#/$defs/a%20b", 5),
+        ("#/$defs/a%25b", 6),
+        ("#/$defs/%C3%A9", 7),
+        ("#/$defs/", 8),
+        ("#/anyOf/1", 9),
+        ("#/$defs/n/0", 10),
+        ("#anchored", 11),
+        ("#/$defs/100%25", 12),
+    ],
+)
+def test_pointers(reference: str, found: int) -> None:
+    definitions = {"a": 1, "x/y": 2, "x~y": 3, "~1": 4, "a b": 5, "a%b": 6, "é": 7, "": 8, "100%": 12}
+    schema = _refer(
+        reference,
+        anyOf=[{}, {"const": 9}],
+        **{"$defs": {
+            **{name: {"const": value} for name, value in definitions.items()},
+            "n": {"0": {"const": 10}},
+            "anchor": {"$anchor": "anchored", "const": 11},
+        }},
+    )  # fmt: skip
+    assert _target(schema).schema.get("const") == found
+    assert library_validator(schema).is_valid({"it": found})
+    expander, root, _ = expand({**schema, "anyOf": [{}, {"const": 9}]})
+    assert holds(expander, root, {"it": found})
+    assert not holds(expander, root, {"it": 0})
+
+
+@pytest.mark.parametrize("reference", ["#", ""])
+def test_the_whole_document(reference: str) -> None:
+    assert _target(_refer(reference)).number == 0
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["#/$defs/b", "#/$defs/a/b", "#/anyOf/2", "#/anyOf/-", "#/anyOf/²", "#/anyOf/" + "1" * 5_000, "#nowhere"],
+)
+def test_references_that_lead_nowhere_are_errors(reference: str) -> None:
+    with pytest.raises(SchemaError, match="leads nowhere") as caught:
+        _target(_refer(reference, anyOf=[{}, {}], **{"$defs": {"a": {}}}))
+    assert (caught.value.pointer, caught.value.keyword) == ("/properties/it", "$ref")
+
+
+@pytest.mark.parametrize(
+    "reference", ["http://example.org/other.json", "other.json#/$defs/a", "urn:uuid:1", "file:///x"]
+)
+def test_other_documents_are_refused_by_name(reference: str) -> None:
+    with pytest.raises(SchemaUnsupported, match=re.escape(reference)) as caught:
+        _target(_refer(reference))
+    assert (caught.value.pointer, caught.value.keyword) == ("/properties/it", "$ref")
+
+
+@pytest.mark.parametrize("reference", [1, None, ["#"]])
+def test_a_reference_is_a_string(reference: Any) -> None:
+    with pytest.raises(SchemaError) as caught:
+        _target(_refer(reference))
+    assert (caught.value.pointer, caught.value.keyword) == ("/properties/it", "$ref")
+
+
+def test_what_is_referred_to_must_be_a_schema() -> None:
+    with pytest.raises(SchemaError) as caught:
+        _target(_refer("#/$defs", **{"$defs": []}))
+    assert caught.value.pointer == "/$defs"
+
+
+def test_equal_places_are_one_node() -> None:
+    document = Document('{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {}}, "properties": {"x": {"$ref": "#/$defs/b"}}}')
+    first = document.target(document.root, "$ref", "#/$defs/b")
+    again = document.child(document.root, document.root.schema["$defs"]["b"], "/$defs/b")
+    assert first is again
+    assert first.pointer == "/$defs/b"
+    assert len(document.nodes) == 2
+
+
+def test_pointers_of_nodes_are_escaped() -> None:
+    document = Document('{"properties": {"a/b~": {"items": {"type": "null"}}}}')
+    outer = document.root.schema["properties"]["a/b~"]
+    node = document.child(document.root, outer, "/properties" + escape_key("a/b~"))
+    assert document.child(node, outer["items"], "/items").pointer == "/properties/a~1b~0/items"
+    assert escape_key(3) == "/3"
+
+
+EMBEDDED = {
+    "$id": "http://example.org/root.json",
+    "$defs": {
+        "leaf": {"const": "outer leaf"},
+        "item": {
+            "$id": "item.json",
+            "$defs": {"leaf": {"const": "inner leaf"}, "named": {"$anchor": "named", "const": "named"}},
+            "properties": {"leaf": {"$ref": "#/$defs/leaf"}, "root": {"$ref": "root.json#/$defs/leaf"}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("reference", "valid"),
+    [
+        ("item.json", {"leaf": "inner leaf", "root": "outer leaf"}),
+        ("#/$defs/item", {"leaf": "inner leaf", "root": "outer leaf"}),
+        ("http://example.org/item.json", {"leaf": "inner leaf"}),
+        ("item.json#/$defs/leaf", "inner leaf"),
+        ("item.json#named", "named"),
+        ("root.json#/$defs/leaf", "outer leaf"),
+        ("#/$defs/item/$defs/leaf", "inner leaf"),
+        ("#/$defs/item/properties/leaf", "inner leaf"),
+        ("http://example.org/root.json", {"it": {}}),
+    ],
+)
+def test_embedded_resources(reference: str, valid: Any) -> None:
+    schema = {**EMBEDDED, "properties": {"it": {"$ref": reference}}}
+    expander, root, _ = expand(schema)
+    library = library_validator(schema)
+    for value in (valid, {"leaf": "outer leaf"}, {"root": "inner leaf"}, "outer leaf", "inner leaf", {"it": 1}):
+        assert holds(expander, root, {"it": value}) == library.is_valid({"it": value}), value
+    assert holds(expander, root, {"it": valid})
+
+
+def test_ids_and_anchors_of_older_drafts() -> None:
+    for draft, keyword in ((DRAFT_4, "id"), (DRAFT_7, "$id")):
+        definitions = {"a": {keyword: "#a", "type": "integer"}, "b": {keyword: "http://b.org/b", "type": "null"}}
+        schema = {"$schema": URI[draft], "definitions": definitions}
+        schema["properties"] = {"a": {"$ref": "#a"}, "b": {"$ref": "http://b.org/b"}}
+        expander, root, _ = expand(schema)
+        assert holds(expander, root, {"a": 1, "b": None})
+        assert not holds(expander, root, {"a": None})
+        assert not holds(expander, root, {"b": 1})
+
+
+def test_ids_of_properties_are_no_ids() -> None:
+    schema = {"properties": {"$id": {"type": "string"}, "it": {"$ref": "#/properties/$id"}}}
+    expander, root, _ = expand(schema)
+    assert holds(expander, root, {"it": "a", "$id": "b"})
+    assert not holds(expander, root, {"it": 1})
+
+
+def test_neighbours_of_a_reference_count_from_2019_09_on() -> None:
+    for draft in DRAFTS.values():
+        schema = {"$schema": URI[draft], "properties": {"it": {"$ref": "#/definitions/a", "maximum": 2}}}
+        schema["definitions"] = {"a": {"type": "integer"}}
+        expander, root, _ = expand(schema)
+        assert holds(expander, root, {"it": 3}) == (draft <= DRAFT_7)
+        assert not holds(expander, root, {"it": "a"})
+
+
+@pytest.mark.parametrize("draft", [DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020])
+@pytest.mark.parametrize("own", [DRAFT_4, DRAFT_2020])
+def test_metaschemas_are_known_and_read_by_their_own_draft(draft: int, own: int) -> None:
+    schema = {"$schema": URI[own], "properties": {"it": {"$ref": URI[draft] + ("#" if draft <= DRAFT_7 else "")}}}
+    expander, root, _ = expand(schema)
+    definitions = "definitions" if draft <= DRAFT_7 else "$defs"
+    examples = [
+        {"type": "string", "properties": {"a": {"minLength": 1}}},
+        {"properties": {"a": {"type": 5}}},
+        {definitions: {"a": {"items": {"minLength": -1}}}},
+        {"anyOf": [{"not": {"required": "a"}}]},
+        {"exclusiveMaximum": True},
+        {"required": []},
+        True,
+    ]
+    found = [holds(expander, root, {"it": value}) for value in examples]
+    assert found == [library_validator(schema).is_valid({"it": value}) for value in examples]
+    assert found[:4] == [True, False, False, False]
+
+
+def test_dynamic_references_of_one_anchor_are_plain_ones() -> None:
+    schema = {
+        "$id": "http://example.org/tree",
+        "$dynamicAnchor": "node",
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": {"$dynamicRef": "#node"}}},
+    }
+    expander, root, _ = expand(schema)
+    assert holds(expander, root, {"children": [{"children": []}]})
+    assert not holds(expander, root, {"children": [1]})
+    schema["$defs"] = {"other": {"$dynamicAnchor": "node"}}
+    expander, root, _ = expand(schema)
+    with pytest.raises(SchemaUnsupported) as caught:
+        holds(expander, root, {"children": [1]})
+    assert caught.value.keyword == "$dynamicRef"
+
+
+def test_recursive_references() -> None:
+    schema = {"$schema": URI[DRAFT_2019], "type": "array", "items": {"$recursiveRef": "#"}}
+    expander, root, _ = expand(schema)
+    assert holds(expander, root, [[], [[]]])
+    assert not holds(expander, root, [[1]])
+    expander, root, _ = expand({**schema, "$recursiveAnchor": True})
+    with pytest.raises(SchemaUnsupported) as caught:
+        holds(expander, root, [[1]])
+    assert caught.value.keyword == "$recursiveRef"
+
+
+def test_recursion_through_definitions() -> None:
+    node = {"type": "object", "properties": {"left": {"$ref": "#/$defs/node"}}, "additionalProperties": False}
+    expander, root, _ = expand({"$ref": "#/$defs/node", "$defs": {"node": node}})
+    assert holds(expander, root, {"left": {"left": {}}})
+    assert not holds(expander, root, {"left": {"left": {"right": {}}}})
+
+
+def test_a_reference_that_the_library_fails_at_is_refused() -> None:
+    inner = {"$id": "inner.json", "items": [{"type": "integer"}]}  # a list is no schema in 2020-12
+    with pytest.raises(SchemaUnsupported, match="cannot be followed") as caught:
+        _target(_refer("inner.json#/items/0", **{"$defs": {"inner": inner}}))
+    assert (caught.value.pointer, caught.value.keyword) == ("/properties/it", "$ref")
