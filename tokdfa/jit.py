@@ -46,6 +46,7 @@ WARMUP_STEPS: tuple[tuple[str, str], ...] = (
     ("tokens DFA", "tokdfa.backends.tokens_dfa:_warm_up"),
     ("proper tokens", "tokdfa.backends.cartesian_merge:_warm_up"),
     ("grammars", "tokdfa.backends.earley_trie:_warm_up"),
+    ("JSON numbers", "tokdfa.json_schema.number_dfa:_warm_up"),
     ("pushdown automata", "tokdfa.backends.pushdown_trie:_warm_up"),
     ("proper grammars", "tokdfa.backends.proper_liveness:_warm_up"),
     ("judging of sequences", "tokdfa.bench.judge:_warm_up"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -20,7 +21,7 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.json_schema.number_dfa import SHIFT, number_dfa, numbers_dfa
-from tokdfa.json_schema.number_plan import FRACTION
+from tokdfa.json_schema.number_plan import EXPONENT_LIMIT, FRACTION
 from tokdfa.json_schema.number_set import NO_NUMBERS, Number, NumberSet
 from tokdfa.regex.compile import compile_dfa
 
@@ -97,6 +98,8 @@ def is_promised(numbers: NumberSet, item: Text, shift: int = SHIFT) -> bool:
         return True
     if shift < 0 or item.value == 0:
         return shift >= 0
+    if abs(item.exponent) > EXPONENT_LIMIT and replace(numbers.normal or numbers, plain=None) != NumberSet():
+        return False
     zeros = len(item.fraction) - len(item.fraction.lstrip("0"))
     position = len(item.whole) - 1 if item.whole != "0" else -1 - zeros
     if not -1 - shift <= position <= shift:
@@ -197,7 +200,6 @@ def test_enumerated_numbers() -> None:
         (NumberSet(plain=True), "-?(0|[1-9][0-9]*)"),
         (NumberSet(plain=False), r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)"),
         (NumberSet(low=0, high=0), r"-?0(\.0+)?([eE][+-]?[0-9]+)?"),
-        (NumberSet(low=0), rf"-0(\.0+)?([eE][+-]?[0-9]+)?|{JSON_NUMBER[2:]}"),
         (NumberSet(low=9, high=10, plain=True), "9|10"),
         (NumberSet(multiples=(10,), plain=True), "-?(0|[1-9][0-9]*0)"),
     ],
@@ -236,7 +238,7 @@ INTEGER = NumberSet(integer=True)
             "100.1 1e3 -1 100.00001 -0.1",
         ),
         (NumberSet(low=0), "12345.5 0 1e9 -0 -0.0e5", "-1 -0.001 -1e-9"),
-        (NumberSet(low=0, low_open=True, high=1), "0.1 1 1.0 1e-400", "0 0.0 -0 1.01 0e5"),
+        (NumberSet(low=0, low_open=True, high=1), "0.1 1 1.0 1e-307", "0 0.0 -0 1.01 0e5 1e-400"),
         (NumberSet(low=0, low_open=True, high=Decimal("0.5")), "0.1 0.5 0.500 5e-1", "0 0.0 0.51 5e-0"),
         (NumberSet(low=0, high=Decimal("0.5")), "0.5 0.49 0.4999 0 0.0 0.50", "0.501 1 -0.1"),
         (
@@ -255,8 +257,8 @@ INTEGER = NumberSet(integer=True)
         (NumberSet(low=9007199254740993, integer=True), "9007199254740993 1e16", "9007199254740992 9007199254740992.5"),
         (NumberSet(low=Decimal("1.5"), low_open=True, high=3, high_open=True, integer=True), "2 2.0", "1 3 1.6 2.5"),
         (NumberSet(multiples=(3,), integer=True), "9 -9 0 9.0", "10 1.5 9.3"),
-        (NumberSet(multiples=(Decimal("0.25"),)), "0.50 1 1.25 -0.25 0.5 1.2500 1e308", "0.3 0.255 0.2"),
-        (NumberSet(multiples=(Decimal("0.01"),)), "0.1 0.10 3 3.0 3.00 1.23 1.23e0 5e-2 1e308", "0.001 3.005 1e-3"),
+        (NumberSet(multiples=(Decimal("0.25"),)), "0.50 1 1.25 -0.25 0.5 1.2500 1e307", "0.3 0.255 0.2"),
+        (NumberSet(multiples=(Decimal("0.01"),)), "0.1 0.10 3 3.0 3.00 1.23 1.23e0 5e-2 1e307", "0.001 3.005 1e-3"),
         (NumberSet(low=1, high=1), "1 1.0 1e0 0.1e1 10e-1 1.000", "-1 1.01 11 0 1e1"),
         (NumberSet(low=Decimal("1.5"), high=Decimal("1.5")), "1.5 1.50 15e-1", "1 2 1.51 1.5e1"),
     ],
@@ -326,7 +328,11 @@ def test_doubles_as_programs_write_them(bound: float, other: float) -> None:
     for value in (bound, other, -bound):
         for text in (json.dumps(value), repr(value), f"{value:e}", f"{value:.17E}", f"{value:.3f}"):
             for numbers, dfa in zip(sets, automata, strict=True):
-                assert dfa.accepts(text.encode()) == numbers.holds(Decimal(text)), (numbers, text)
+                number = Decimal(text)
+                if number and not -EXPONENT_LIMIT <= number.adjusted() <= EXPONENT_LIMIT and "e" in text.lower():
+                    assert not dfa.accepts(text.encode())
+                else:
+                    assert dfa.accepts(text.encode()) == numbers.holds(number), (numbers, text)
 
 
 @pytest.mark.parametrize("value", [1e16, 1.5e16, 2.0**80 / 2.0**70, 1e22, 1e300, 1e-7, 0.5, 1.25e16, 123456789e10])
@@ -356,12 +362,12 @@ def test_multiples_in_decimal_arithmetic(c: int, places: int, sample: int) -> No
     ("numbers", "most"),
     [
         (NumberSet(), 11),
-        (NumberSet(low=0), 14),
-        (INTEGER, 60),
-        (NumberSet(low=1, integer=True), 60),
-        (NumberSet(low=0, high=100), 80),
+        (NumberSet(low=0), 24),
+        (INTEGER, 90),
+        (NumberSet(low=1, integer=True), 90),
+        (NumberSet(low=0, high=100), 90),
         (NumberSet(low=5, high=5), 40),
-        (NumberSet(multiples=(10**6,)), 80),
+        (NumberSet(multiples=(10**6,)), 110),
         (NumberSet(multiples=(86_400,), integer=True), 160),
         (NumberSet(low=1, high=65535, integer=True), 200),
         (NumberSet(low=-(2**63), high=2**63 - 1, integer=True), 700),
@@ -396,7 +402,7 @@ def test_two_thousand_digits_are_not_too_many() -> None:
     dfa = number_dfa(NumberSet(low=Decimal(f"1e-{1999}"), high=bound))
     assert dfa.accepts(b"7" * 1999)
     assert not dfa.accepts(b"7" * 1998 + b"8")
-    assert dfa.accepts(b"1e1998")
-    assert not dfa.accepts(b"1e1999")
+    assert dfa.accepts(b"1e307")
+    assert not dfa.accepts(b"1e1998")
     assert dfa.accepts(b"0." + b"0" * 1998 + b"1")
     assert not dfa.accepts(b"0." + b"0" * 1998 + b"09")

@@ -349,12 +349,13 @@ class ProperPushdown(CompiledConstraint):
 def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.pushdown` once; the brackets make every table grow."""
     from tokdfa.constraint import Grammar
-    from tokdfa.pushdown import lengths
+    from tokdfa.pushdown import explore, lengths
     from tokdfa.pushdown import partition as partitions
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     partitions._warm_up()
     lengths._warm_up()
+    explore._warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'
     out = np.zeros((2, masks.mask_words(vocab.size)), dtype=np.int32)

@@ -7,7 +7,7 @@ ideal's mass it keeps ``Z of the backend / Z of one that admits all spellings`` 
 then its target is 1 - s in total variation from the target of all spellings. So both are reported. The distances are
 between distributions over sequences of tokens; over texts they are at most as large.
 
-One item is the whole experiment: every model, every language (a regex with a prompt), every engine. All engines draw
+One item is the whole experiment: every model, language (a constraint with a prompt) and engine. All engines draw
 with the same random numbers, so their estimates are paired; those with equal masks draw equal sequences. Rows of the
 model are kept between the engines of a language (`tokdfa.models.cache`); ``rows`` says how many an engine would have
 needed by itself, each prefix once, ``rows_computed`` how many were new.
@@ -35,16 +35,19 @@ import itertools
 import json
 import time
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tokdfa.bench.asked_model import AskedModel
+from tokdfa.bench.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.bench.engines import Workshop, attempt, check_engines, spread
 from tokdfa.bench.limits import OK, Failure
 from tokdfa.bench.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
 from tokdfa.bench.saved_calls import NOT_ASKED, Engine
+from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.models.cache import CachedModel
@@ -72,20 +75,21 @@ SHOWN_TEXTS = 3
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
-class Language(BaseModel):
-    """A regex with a prompt. `max_tokens`: where a sample is cut; `events`: name -> the regex of a set of texts."""
+class Language(ConstraintEntry):
+    """A constraint with a prompt: a regex, a JSON schema, or whatever else an entry may be.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    `schema_name`: a case in the folder of schemas, in place of `json_schema`. `max_tokens`: where a sample is cut;
+    `events`: name -> the regex of a set of texts.
+    """
 
     label: str
     prompt: str
-    regex: str
     max_tokens: Count
     events: dict[str, str] = Field(default_factory=dict)
 
 
 class Settings(BaseModel):
-    """The settings of the experiment.
+    """The settings of the experiment, completed (`complete_settings`).
 
     `engines`: the kept share is relative to the first, which should admit all spellings. `only`: labels of languages,
     all if empty; `limit`: at most so many of these, evenly spread. `events`: label -> events beside the language's own.
@@ -119,7 +123,7 @@ class Settings(BaseModel):
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
     try:
-        typed = Settings.model_validate(settings)
+        typed = Settings.model_validate(complete_settings(settings))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -134,9 +138,39 @@ def check_settings(settings: dict[str, Any]) -> Settings:
             if label not in labels:
                 raise OptionError(f"settings.{name}: there is no language {label!r}; there are {', '.join(labels)}")
     for one in typed.chosen():
+        fault = fault_of_keys(one.model_fields_set)
+        if fault is not None:
+            raise OptionError(f"settings.languages: {one.label}: {fault[0]}")
+        one.build()
         for pattern in (one.regex, *one.events.values()):
-            parse(pattern, "", False)
+            if pattern is not None:
+                parse(pattern, "", False)
     return typed
+
+
+def complete_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with the schemas themselves in the place of their names, and the options of schemas with each.
+
+    Beside those of `Settings` there may be ``schemas``: a folder of cases (`tokdfa.bench.schema_corpus`), of which
+    ``schema_name`` in a language names one; and ``json_schema``: options for all schemas that do not say otherwise.
+    Raises ConfigError or UnknownNameError for a case that is not there or cannot be read.
+    """
+    settings = dict(settings)
+    folder, options = settings.pop("schemas", None), settings.pop("json_schema", {})
+    languages = settings.get("languages")
+    if (folder is None and not options) or not isinstance(languages, list):
+        return settings
+    if not isinstance(options, dict):
+        raise OptionError("settings.json_schema: this is a mapping from options of JSON schemas to values")
+    completed = []
+    for language in languages:
+        if isinstance(language, dict) and {"schema_name", "json_schema"} & language.keys():
+            language = {**options, **language}
+            if "schema_name" in language and folder is not None:
+                (case,) = read_cases(Path(folder), [language.pop("schema_name")])
+                language["json_schema"] = case.schema_text
+        completed.append(language)
+    return {**settings, "languages": completed}
 
 
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
@@ -164,7 +198,7 @@ def _measure(
 ) -> Iterator[dict[str, Any]]:
     """The rows of one language."""
     model = CachedModel(loaded.model, settings.cache_mb)
-    constraint = Regex(language.regex, label=language.label)
+    constraint = language.build()
     context = (*model.start_tokens, *loaded.tokenizer.encode(language.prompt))
     estimates: dict[str, Estimate] = {}
     for engine in settings.engines:

@@ -12,22 +12,23 @@ Cost: about 10 µs a property; automata are built only if no constraint of the v
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State, both
 from tokdfa.json_schema.document import Document, Dropped, Node
 from tokdfa.json_schema.expand import Expander
 from tokdfa.json_schema.lower_array import ArrayLowering
 from tokdfa.json_schema.lower_object import ObjectLowering
-from tokdfa.json_schema.number_dfa import numbers_dfa
+from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
 from tokdfa.json_schema.survey import is_predictable
 from tokdfa.pushdown.form import RETURN_PLACE, TEXT, FormBuilder, Text
 from tokdfa.pushdown.json_text import string_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from tokdfa.pushdown.form import Form
     from tokdfa.pushdown.json_text import Escapes
 
+#: More sets of numbers than this in one place are spelled without exponents.
+MANY_NUMBERS = 8
 #: Characters from which on a schema is large; instructions of a large one that are written at once.
 LARGE, AT_ONCE = 4_000, 300
 #: Keywords that are dropped one after another at most, if `lenient`.
@@ -74,6 +77,8 @@ class SchemaLowering:
         self.any_order = constraint.order == "any"
         self._frames: dict[State, int] = {}
         self._may_wait = False
+        #: The number of the node that is being lowered, for messages.
+        self._at = 0
         self._waiting: list[tuple[int, State]] = []
         self._objects, self._arrays = ObjectLowering(self), ArrayLowering(self)
         blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
@@ -144,6 +149,7 @@ class SchemaLowering:
 
     def value(self, state: State, following: int) -> int:
         """The place at which a value of a state is read, before `following`."""
+        self._at = min(state, default=0) >> 1
         shape = self.expander.shape(state)
         known = self._texts.get(id(shape))
         if known is not None:
@@ -170,6 +176,7 @@ class SchemaLowering:
         return " & ".join(named) or "any value"
 
     def _body(self, state: State) -> int:
+        self._at = min(state, default=0) >> 1
         shape = self.expander.shape(state)
         places = self._scalars(shape, RETURN_PLACE)
         for clause in shape.arrays:
@@ -191,7 +198,7 @@ class SchemaLowering:
             places.append(builder.read(builder.text(text), following))
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         if numbers:
-            places.append(builder.read(builder.text(_number_text(numbers)), following))
+            places.append(builder.read(builder.text(self._number_text(numbers)), following))
         for strings in shape.strings:
             if not self.expander.is_empty(strings):
                 places.append(self.read_string(strings, following))
@@ -210,6 +217,16 @@ class SchemaLowering:
             return builder.counted(strings.min_length, strings.max_length, following)
         return builder.read(builder.text(self._string_text(strings)), following)
 
+    def _number_text(self, numbers: tuple[NumberSet, ...]) -> Text:
+        if any(each.multiples or each.not_multiples for each in numbers):
+            try:
+                _numbers_automaton(numbers)  # the only ones that may be refused
+            except LimitExceeded as error:
+                pointer = self.expander.document.nodes[self._at].pointer
+                raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
+        key = b"json number " + b" | ".join([each.key for each in numbers])
+        return Text("number", key, lambda: _numbers_automaton(numbers))
+
     def _string_text(self, strings: StringSet) -> Text:
         label = (
             " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
@@ -226,8 +243,10 @@ def _nested(expander: Expander, depth: int) -> Node:
     return expander.synthesize(expander.document.root, "/(max_nesting)", schema)
 
 
-def _number_text(numbers: Sequence[NumberSet]) -> Text:
-    return Text("number", b"json number " + b" | ".join(each.key for each in numbers), lambda: numbers_dfa(numbers))
+@lru_cache(64)
+def _numbers_automaton(numbers: tuple[NumberSet, ...]) -> Dfa:
+    """The automaton of any of some sets; of many without exponents, which each would need states for."""
+    return numbers_dfa(numbers, SHIFT if len(numbers) <= MANY_NUMBERS else -1)
 
 
 def _compile(pattern: str) -> Dfa:

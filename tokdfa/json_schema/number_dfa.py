@@ -12,6 +12,7 @@ texts are in the automaton of a `NumberSet`:
   - where a number must be whole, or a multiple of a power of ten (or must not), the fraction has at most `FRACTION`
     digits, of which the last is not 0, unless all are; and the exponent is at least the number of these digits:
     2.5e1, 2.0e1, but neither 2.50e1 nor 200e-1;
+  - the exponent is between -EXPONENT_LIMIT and EXPONENT_LIMIT, unless nothing at all is demanded;
   - for multiples of 2^a · 10^g or 5^a · 10^g, the number must be a multiple of 10^(g + a); for other divisors, there
     are no exponents.
 

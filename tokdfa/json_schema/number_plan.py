@@ -16,6 +16,7 @@ other prime factors is asked for, no exponent is allowed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,19 +36,26 @@ FRACTION = 8
 #: The most states of an automaton before it is minimised. Only multipleOf, or bounds of thousands of digits, need more.
 STATE_LIMIT = 100_000
 
+#: Exponents of a number that anything is demanded of lie between this and its negative. What is spelled with an
+#: exponent is a double to most readers, and must be neither infinite nor 0 to them if the number is not.
+EXPONENT_LIMIT = 307
+
 #: No limit, for an exponent or a number of digits.
 FREE = 1 << 24
+
+ANY_NUMBER = NumberSet()
 
 # Entries of a plan. First the limit of the mantissa's position; least and beyond, -FREE and FREE for none; q, or -1 if
 # there are no trackers; the trackers' state at V = 0.
 SHIFT, LEAST, BEYOND, PLACES, RESIDUE_0 = range(5)
 # Then flags: zero belongs to the set; there are texts without, and with, point or exponent; zero, and other numbers,
-# may have exponents; some divisor is asked for; all trackers have c = 1; both signs have the same texts.
-WITH_ZERO, WITH_PLAIN, WITH_POINT, ZERO_EXPONENT, WITH_EXPONENT, ASKED, ONLY_TENS, SAME_SIGNS = range(5, 13)
+# may have exponents; some divisor is asked for; all trackers have c = 1; both signs have the same texts;
+# exponents have limits of their own.
+WITH_ZERO, WITH_PLAIN, WITH_POINT, ZERO_EXPONENT, WITH_EXPONENT, ASKED, ONLY_TENS, SAME_SIGNS, LIMITED = range(5, 14)
 # Then how many trackers there are, and for the positive and the negative numbers: they exist; the cap of the mantissa's
 # position and of the zeros behind "0."; and of the lower bound of magnitudes, then of the upper: exists, position of
 # the first digit, number of digits, closed, and where in the plan the digits are, the first not 0, nor the last.
-TRACKERS, SIDES, SIDE_SIZE = 13, 14, 13
+TRACKERS, SIDES, SIDE_SIZE = 14, 15, 13
 EXISTS, K_CAP, ZEROS_CAP, LOWER, UPPER = 0, 1, 2, 3, 8
 # Then three entries for each tracker (c, g, whether the divisor is asked for or forbidden), and the digits.
 _FIRST_TRACKER = SIDES + 2 * SIDE_SIZE
@@ -88,6 +96,7 @@ def plan_numbers(normal: NumberSet, shift: int) -> Ints:
         bool(normal.multiples),
         all(c == 1 for c, _, _ in trackers),
         sides[0] == sides[1],
+        replace(normal, plain=None) != ANY_NUMBER,
         len(trackers),
     ]
     start = _FIRST_TRACKER + 3 * len(trackers)

@@ -17,11 +17,13 @@ from tokdfa.json_schema.number_plan import (
     BAD,
     BEYOND,
     EXISTS,
+    EXPONENT_LIMIT,
     FRACTION,
     FREE,
     GOOD,
     K_CAP,
     LEAST,
+    LIMITED,
     LOWER,
     OFF_GRID,
     ONLY_TENS,
@@ -194,6 +196,8 @@ def _follow_kernel(plan: Ints, row: Ints, column: int, out: Ints) -> bool:
             low, high = -FREE, FREE
     elif WHOLE <= kind <= FRACTION_DIGITS:
         low, high = _find_exponents_kernel(plan, row)
+        if plan[LIMITED]:
+            low, high = max(low, -EXPONENT_LIMIT), min(high, EXPONENT_LIMIT)
     for field in range(FIELDS):
         out[field] = 0
     out[KIND], out[FROM_X], out[TO_X] = EXPONENT, low, high

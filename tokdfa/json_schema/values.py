@@ -40,8 +40,10 @@ def shape_of_values(expander: Expander, node: Node, keyword: str, values: list[A
         elif isinstance(value, bool):
             constants |= TRUE if value else FALSE
         elif isinstance(value, int | Decimal):
+            # an integer that no double is equal to is read as such only if it is spelled plainly
+            plain = True if isinstance(value, int) and not _is_double(value) else None
             try:
-                numbers[value] = NumberSet(low=value, high=value)
+                numbers[value] = NumberSet(low=value, high=value, plain=plain)
             except LimitExceeded as error:
                 raise SchemaUnsupported(str(error), node.pointer, keyword) from None
         else:
@@ -57,6 +59,13 @@ def shape_of_values(expander: Expander, node: Node, keyword: str, values: list[A
         tuple(arrays),
         tuple(objects),
     )
+
+
+def _is_double(value: int) -> bool:
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
 
 
 def _state_of(expander: Expander, node: Node, where: str, value: Any):  # type: ignore[no-untyped-def]

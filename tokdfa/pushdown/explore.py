@@ -10,6 +10,7 @@ Cost: about 10 µs a row, 256 steps most of which lead nowhere; then minimisatio
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,14 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import OK
-from tokdfa.pushdown.form import Form
 from tokdfa.pushdown.machine import ROW_BYTES, Machine
 from tokdfa.pushdown.pool import pool_of
 from tokdfa.pushdown.rows import BIAS
 from tokdfa.pushdown.steps import step_row
 from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokdfa.pushdown.form import Form
 
 
 def form_dfa(form: Form, name: str, max_states: int) -> Dfa:

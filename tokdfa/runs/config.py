@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from tokdfa.bench.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.bench.limits import Limits
 from tokdfa.bench.workloads import Workload, canonical_json
-from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
-from tokdfa.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,52 +65,6 @@ KINDS: dict[str, str | None] = {
 def hook(target: str | None, name: str) -> Callable[..., Any] | None:
     """The function called `name` of a kind's module (`target`: a value of `KINDS`), if it has one. Imports it."""
     return getattr(importlib.import_module(target.partition(":")[0]), name, None) if target else None
-
-
-class ConstraintEntry(BaseModel):
-    """One constraint: exactly one of `regex`, `choice`, `grammar` (Lark text) and `json_schema`, with its options.
-
-    `texts` are texts of its language, by which the workload ``texts`` and some special kinds drive along. In a file,
-    ``grammar_file`` and ``texts_file`` name files in place of `grammar` and `texts` (`tokdfa.runs.resolve`).
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    label: str = ""
-    regex: str | None = None
-    search: bool = False
-    ascii_classes: bool = False
-    flags: str = ""
-    choice: list[str] | None = None
-    grammar: str | None = None
-    start: str = "start"
-    json_schema: dict[str, Any] | bool | str | None = None
-    texts: list[str] = Field(default_factory=list)
-
-    def build(self) -> Constraint:
-        """The constraint. Raises OptionError or EmptyLanguageError."""
-        if self.regex is not None:
-            return Regex(self.regex, self.search, self.ascii_classes, self.flags, label=self.label)
-        if self.choice is not None:
-            return Choice(self.choice, label=self.label)
-        if self.grammar is not None:
-            return Grammar(self.grammar, self.start, label=self.label)
-        if self.json_schema is not None:
-            return JsonSchema(self.json_schema, label=self.label)
-        raise ConfigError(f"constraint {self.label!r} has none of {', '.join(CONSTRAINT_KEYS)}")
-
-    def key(self) -> str:
-        """What its language depends on, as canonical JSON: everything but the label and the texts."""
-        return canonical_json(self.model_dump(mode="json", exclude={"label", "texts"}, exclude_defaults=True))
-
-
-#: What says which kind of constraint an entry is -> the options that go with it.
-CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
-    "regex": frozenset({"search", "ascii_classes", "flags"}),
-    "choice": frozenset(),
-    "grammar": frozenset({"start"}),
-    "json_schema": frozenset(),
-}
 
 
 class BackendEntry(BaseModel):

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tokdfa.bench.constraint_entry import ConstraintEntry
     from tokdfa.bench.workloads import Workload
-    from tokdfa.runs.config import BackendEntry, ConstraintEntry, ExperimentConfig
+    from tokdfa.runs.config import BackendEntry, ExperimentConfig
 
 #: Part of every identity: raised when a change of tokdfa makes old numbers incomparable.
 FORMAT = 1

@@ -7,15 +7,18 @@ that names file, line and key, such as ``e.yaml:12: backends[2].options.lazi: th
 from __future__ import annotations
 
 import itertools
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.bench.constraint_entry import CONSTRAINT_KEYS, ConstraintEntry, fault_of_keys
 from tokdfa.bench.limits import Limits
 from tokdfa.bench.measure import MEASURES
+from tokdfa.bench.schema_corpus import read_case
 from tokdfa.bench.workloads import WORKLOADS, Workload
 from tokdfa.errors import ConfigError, RegexUnsupported, TokdfaError, pip_arguments
 from tokdfa.runs import checks
-from tokdfa.runs.config import CONSTRAINT_KEYS, KINDS, BackendEntry, ConstraintEntry, ExperimentConfig, hook
+from tokdfa.runs.config import KINDS, BackendEntry, ExperimentConfig, hook
 from tokdfa.runs.yaml_source import YamlSource, read_text, read_yaml
 
 if TYPE_CHECKING:
@@ -164,30 +167,30 @@ def _included(source: YamlSource, entry: dict[str, Any], where: Where) -> list[C
 
 def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:
     entry = _files_read(source, checks.as_mapping(source, raw, where), where)
-    given = [key for key in CONSTRAINT_KEYS if key in entry]
     checks.refuse_unknown(source, entry, where, ConstraintEntry.model_fields)
-    if len(given) != 1:
-        said = f"has {' and '.join(given)}" if given else "says nothing"
-        raise source.error(f"a constraint is exactly one of {', '.join(CONSTRAINT_KEYS)}; this one {said}", where)
-    for key in entry:
-        if key not in ("label", "texts", given[0]) and key not in CONSTRAINT_KEYS[given[0]]:
-            raise source.error(f"{key} does not go with {given[0]}", (*where, key))
+    fault = fault_of_keys(entry)
+    if fault is not None:
+        message, key = fault
+        raise source.error(message, (*where, key) if key else where)
     typed = checks.as_model(source, ConstraintEntry, entry, where)
     try:
         constraint = typed.build()
         _parse_pattern(typed)
     except TokdfaError as error:
-        raise source.error(str(error), (*where, given[0])) from None
+        kind = next(key for key in CONSTRAINT_KEYS if key in entry)
+        raise source.error(str(error), (*where, kind)) from None
     return typed if typed.label else typed.model_copy(update={"label": constraint.name})
 
 
 def _files_read(source: YamlSource, entry: dict[str, Any], where: Where) -> dict[str, Any]:
-    """`entry` with the contents of ``grammar_file`` and ``texts_file`` in the place of their names.
+    """`entry` with the contents of ``grammar_file``, ``schema_file`` and ``texts_file`` in the place of their names.
 
-    A grammar from a file is called after it. A file of texts is a list, or a mapping whose ``accepted`` is one.
+    A grammar or a schema from a file is called after it. A file of texts is a list, or a mapping whose ``accepted`` is
+    one. A file with a schema holds it alone, or is a case of `tokdfa.bench.schema_corpus`, whose valid instances are
+    the texts then, unless others are given; they have a blank after each comma and colon.
     """
     entry = dict(entry)
-    for key, target in (("grammar_file", "grammar"), ("texts_file", "texts")):
+    for key, target in (("grammar_file", "grammar"), ("schema_file", "json_schema"), ("texts_file", "texts")):
         if key not in entry:
             continue
         if target in entry:
@@ -196,9 +199,28 @@ def _files_read(source: YamlSource, entry: dict[str, Any], where: Where) -> dict
         path = checks.path_beside(source, name, (*where, key))
         if target == "grammar":
             entry = {"label": path.stem, **entry, "grammar": read_text(path)}
+        elif target == "json_schema":
+            of_file = _schema_of_file(path)
+            if "texts_file" in entry:
+                of_file.pop("texts", None)
+            entry = {**of_file, **entry}
         else:
             entry["texts"] = _texts(source, name, (*where, key))
     return entry
+
+
+def _schema_of_file(path: Path) -> dict[str, Any]:
+    """The schema of a file, its label, and where the file is a case, its valid instances. Raises ConfigError."""
+    text = read_text(path)
+    try:
+        is_case = {"schema", "tests"} <= set(json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # no JSON, or a boolean: the constraint says what is wrong
+        is_case = False
+    if not is_case:
+        return {"label": path.stem, "json_schema": text}
+    case = read_case(path)
+    valid = [test.text for test in case.tests if test.valid]
+    return {"label": case.name, "json_schema": case.schema_text, **({"texts": valid} if valid else {})}
 
 
 def _parse_pattern(entry: ConstraintEntry) -> None:
