@@ -97,7 +97,8 @@ def all_texts(tokenizer: Tokenizer) -> Regex:
     if load_marked_dfa(tokenizer) is None:
         raise UnsupportedConstraint(
             f"{tokenizer.name} has no pre-tokenizer, so no look-ahead tells how far its merges reach: proper sequences "
-            "of a context-free constraint are refused; turn it into a regex, or use another tokenizer"
+            "of a context-free constraint are refused; turn it into a regex, bound a schema by max_nesting, or use "
+            "another tokenizer"
         )
     return Regex(r"[\s\S]*", label="any text")
 

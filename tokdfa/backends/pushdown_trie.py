@@ -18,7 +18,9 @@ Options:
   constraint costs whose texts nobody has had before.
 - ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
   `tokdfa.pushdown.pool.save_pool` wrote.
-- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`; ``lookahead`` as there.
+- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`. It is exact for a regex, a choice
+  and a JSON schema with ``max_nesting``, as `cartesian_merge` knows all states of their texts; grammars and other
+  schemas are looked ahead in, ``lookahead`` tokens as there.
 
 Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
 alive read their tokens again (0.05 to 0.5 µs a byte) and go on; nobody notices but by the time it takes. One text that
@@ -81,7 +83,7 @@ class PushdownTrie(Backend):
         Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
         Option("disk", bool, False, "begin with the automata and partitions that `save_pool` wrote for the vocabulary"),
         Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
-        Option("lookahead", int, 8, "tokens looked ahead with proper grammars", minimum=1, maximum=64),
+        Option("lookahead", int, 8, "tokens looked ahead with proper grammars and schemas", minimum=1, maximum=64),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_search", int, 20_000, "limit on rows searched for a way to an end", minimum=1),
         Option("table_mb", int, 64, "rows and stacks kept, in MB", minimum=1),
@@ -121,7 +123,9 @@ class PushdownTrie(Backend):
         compiled.dropped = dropped
         if not self.settings["proper"]:
             return compiled
-        regular = not isinstance(constraint, Grammar | JsonSchema)
+        # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
+        bounded = isinstance(constraint, JsonSchema) and constraint.max_nesting is not None
+        regular = bounded or not isinstance(constraint, Grammar | JsonSchema)
         with phases.measure("proper"):
             proper = CartesianMerge(self.vocab).compile(constraint) if regular else proper_texts(self.vocab)
         return ProperPushdown(compiled, proper, 0 if regular else self.settings["lookahead"])
@@ -279,7 +283,7 @@ class CompiledPushdown(CompiledConstraint):
         return [target for target in dict.fromkeys(found) if target >= 0]
 
     def fill(self, epoch: Epoch, row: int, out: Mask) -> None:
-        """Write the mask of a row, and keep it. Raises MachineFull.
+        """Write the mask of a row, kept or made, and keep it. Raises MachineFull.
 
         Rows that differ in what no token can tell share the mask of one of them.
         """
@@ -287,7 +291,8 @@ class CompiledPushdown(CompiledConstraint):
         with self.lock:
             # what lies beyond a token may matter to searches for a way to an end
             alike = machine.representative(row) if self.complete else row
-            self._make_mask(epoch, alike, out)
+            if not epoch.masks.fill(alike, out):
+                self._make_mask(epoch, alike, out)
             if alike != row:
                 epoch.masks.share(alike, row)
 
@@ -332,6 +337,7 @@ class ProperPushdown(CompiledConstraint):
     def __init__(self, plain: CompiledPushdown, proper: CompiledConstraint, lookahead: int) -> None:
         super().__init__(plain.constraint, plain.vocab, PushdownTrie.name)
         self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
+        self.dropped = plain.dropped
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
         self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)
 

@@ -113,8 +113,6 @@ class Inhabited:
 
     def object(self, clause: ObjectClause) -> bool:
         """Whether some object meets a clause."""
-        from tokdfa.json_schema.plans import value_state
-
         if clause is ANY_OBJECT:
             return True
         if clause.most is not None and clause.most < max(clause.least, len(clause.required)):
@@ -125,8 +123,11 @@ class Inhabited:
             for name in clause.required:
                 if not self.state(properties.get(name, additional)):
                     return False
-        elif not all(self.state(value_state(self.expander, clause, name)) for name in clause.required):
-            return False
+        elif clause.required:
+            from tokdfa.json_schema.plans import value_state
+
+            if not all(self.state(value_state(self.expander, clause, name)) for name in clause.required):
+                return False
         if not clause.demands and clause.least <= len(clause.required):
             return True
         from tokdfa.json_schema.object_states import ObjectStates

@@ -30,7 +30,7 @@ from tokdfa.json_schema.clauses import (
 )
 from tokdfa.json_schema.complement import NotOneState, complement
 from tokdfa.json_schema.document import DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Node, escape_key
-from tokdfa.json_schema.keywords import local_shape
+from tokdfa.json_schema.keywords import TYPED_KEYWORDS, local_shape
 from tokdfa.json_schema.string_set import StringSet
 from tokdfa.json_schema.unevaluated import UNEVALUATED, unevaluated_shape
 from tokdfa.json_schema.values import shape_of_values
@@ -68,6 +68,10 @@ APPLICATORS: dict[str, tuple[int, int]] = {
 }
 
 
+#: A schema without any of these demands its `type` and nothing else.
+DEMANDING = TYPED_KEYWORDS | APPLICATORS.keys() | {"$schema"}
+
+
 class InProgress(Exception):
     """A shape was asked for that somebody further out is making."""
 
@@ -93,6 +97,7 @@ class Expander:
         self._remade = 0
         #: Literals whose shapes somebody further out is making.
         self._suspended: set[int] = set()
+        self._plain: dict[tuple[str, int], State] = {}
         self._matches: dict[tuple[str, str], bool] = {}
         self._empty: dict[StringSet, bool] = {}
         self.inhabited: Inhabited = Inhabited(self)
@@ -140,6 +145,25 @@ class Expander:
         if schema is True or schema == {}:
             return EVERYTHING
         return NOTHING if schema is False else frozenset([2 * node.number])
+
+    def child_state(self, parent: Node, schema: Any, keyword: str, key: str | int | None = None) -> State:
+        """The state that a schema inside `parent` demands, at a keyword and (if not None) a key there.
+
+        Schemas that are a plain type and nothing else have one state, whatever their annotations; most schemas are.
+        """
+        if isinstance(schema, dict) and schema.keys().isdisjoint(DEMANDING):
+            name = schema.get("type")
+            if isinstance(name, str):
+                plain = name, parent.draft
+                found = self._plain.get(plain)
+                if found is None:
+                    found = self._plain[plain] = self.state(self._child(parent, schema, keyword, key))
+                return found
+        return self.state(self._child(parent, schema, keyword, key))
+
+    def _child(self, parent: Node, schema: Any, keyword: str, key: str | int | None) -> Node:
+        place = escape_key(keyword) if key is None else escape_key(keyword) + escape_key(key)
+        return self.document.child(parent, schema, place)
 
     def synthesize(self, node: Node, place: str, schema: Any) -> Node:
         """A node for a schema that is not in the document, known by the place it comes from."""
@@ -284,8 +308,7 @@ class Expander:
 
     def part(self, node: Node, schema: Any, keyword: str, place: int | str | None = None) -> State:
         """The state of a schema that a keyword applies."""
-        key = escape_key(keyword) + ("" if place is None else escape_key(place))
-        return self.state(self.document.child(node, schema, key))
+        return self.child_state(node, schema, keyword, place)
 
     def _choose(self, make: Callable[[], Shape]) -> Shape:
         """What `make` makes, as one of several alternatives."""

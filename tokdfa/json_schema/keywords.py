@@ -26,7 +26,7 @@ from tokdfa.json_schema.clauses import (
     Scope,
     Shape,
 )
-from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_2019, DRAFT_2020, Node, escape_key
+from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_2019, DRAFT_2020, Node
 from tokdfa.json_schema.formats import ASSERTED_FORMATS
 from tokdfa.json_schema.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.patterns import parse_pattern
@@ -221,8 +221,7 @@ class Keywords:
 
     def state(self, keyword: str, schema: Any, key: str | int | None = None):  # type: ignore[no-untyped-def]
         """The state of a schema at a keyword of this node, or at one of its keys."""
-        place = escape_key(keyword) if key is None else escape_key(keyword) + escape_key(key)
-        return self.expander.state(self.expander.document.child(self.node, schema, place))
+        return self.expander.child_state(self.node, schema, keyword, key)
 
     def arrays(self) -> ArrayClause:
         """The clause of arrays."""
@@ -287,8 +286,5 @@ class Keywords:
             return {}
         if not isinstance(value, dict):
             raise self.broken(keyword, "it must be an object whose values are schemas")
-        expander, document, node = self.expander, self.expander.document, self.node
-        found = {}
-        for name, schema in value.items():
-            found[name] = expander.state(document.child(node, schema, f"/{keyword}{escape_key(name)}"))
-        return found
+        child_state, node = self.expander.child_state, self.node
+        return {name: child_state(node, schema, keyword, name) for name, schema in value.items()}

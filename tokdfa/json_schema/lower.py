@@ -15,10 +15,12 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported
-from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State, both
+from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State, both
 from tokdfa.json_schema.document import Document, Dropped, Node
 from tokdfa.json_schema.expand import Expander
+from tokdfa.json_schema.keywords import PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
 from tokdfa.json_schema.lower_array import ArrayLowering
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.string_set import StringSet
     from tokdfa.pushdown.form import Form
@@ -67,15 +68,35 @@ def lower_schema(constraint: JsonSchema) -> tuple[Form, tuple[Dropped, ...]]:
 
 
 class SchemaLowering:
-    """One run of `lower_schema`. `builder` holds what is written so far."""
+    """One run of `lower_schema`. `builder` holds what is written so far.
 
-    def __init__(self, constraint: JsonSchema, document: Document, dropped: frozenset[tuple[str, str]]) -> None:
+    What all schemas need, the texts of punctuation and of plain types and the code of any value, is written once for
+    each way to spell JSON, and copied (`_prelude`); that of `dropped` None is the one that writes it.
+    """
+
+    def __init__(self, constraint: JsonSchema, document: Document, dropped: frozenset[tuple[str, str]] | None) -> None:
         self.constraint = constraint
         self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
-        self.expander = Expander(document, dropped)
-        self.builder = FormBuilder()
+        self.expander = Expander(document, dropped or frozenset())
         self.any_order = constraint.order == "any"
         self._frames: dict[State, int] = {}
+        self._signs: dict[str, int] = {}
+        #: States of scalars that are texts and nothing else -> the numbers of the texts.
+        self._texts: dict[State, list[int]] = {}
+        #: The same of shapes that many states have, by identity.
+        self._plain: dict[int, list[int]] = {}
+        if dropped is None:
+            self.builder = FormBuilder(escapes=self.escapes)
+        else:
+            prelude = _prelude(
+                constraint.whitespace,
+                constraint.whitespace_pattern,
+                constraint.item_separator,
+                constraint.key_separator,
+                self.escapes,
+            )
+            self.builder, self._signs, self._plain = prelude.builder.copy(), prelude._signs, prelude._plain
+            self._frames[EVERYTHING] = prelude._frames[EVERYTHING]
         self._may_wait = False
         #: The number of the node that is being lowered, for messages.
         self._at = 0
@@ -83,9 +104,6 @@ class SchemaLowering:
         self._objects, self._arrays = ObjectLowering(self), ArrayLowering(self)
         blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
         self._blanks = f"(?:{blanks})" if blanks else ""
-        self._signs: dict[str, int] = {}
-        #: Shapes of scalars that are texts and nothing else -> their numbers; by identity, as many states share them.
-        self._texts: dict[int, tuple[Shape, list[int]]] = {}
         self.string = self.builder.text(string_text(self.escapes))
 
     def lower(self) -> Form:
@@ -149,25 +167,34 @@ class SchemaLowering:
 
     def value(self, state: State, following: int) -> int:
         """The place at which a value of a state is read, before `following`."""
-        self._at = min(state, default=0) >> 1
-        shape = self.expander.shape(state)
-        known = self._texts.get(id(shape))
-        if known is not None:
-            texts = known[1]
+        texts = self._texts.get(state)
+        if texts is not None:
             if len(texts) == 1:
                 return self.builder.read(texts[0], following)
             return self.builder.any_of([self.builder.read(text, following) for text in texts])
+        shape = self.expander.shape(state)
+        if (texts := self._plain.get(id(shape))) is not None:
+            self._texts[state] = texts
+            return self.value(state, following)
+        self._at = min(state, default=0) >> 1
         if not shape.arrays and not shape.objects:
             places = self._scalars(shape, following)
             code = self.builder.code
             if all(code[3 * place] == TEXT for place in places):
-                self._texts[id(shape)] = shape, [code[3 * place + 1] for place in places]
+                self._texts[state] = [code[3 * place + 1] for place in places]
             return self.builder.any_of(places)
         frame = self._frames.get(state)
         if frame is None:
             frame = self._frames[state] = self.builder.frame(self._name(state))
             self._waiting.append((frame, state))
         return self.builder.call(frame, following)
+
+    def reader(self, state: State) -> int | Callable[[int], int]:
+        """The text of a state that is one text and nothing else; otherwise what reads it before a place."""
+        texts = self._texts.get(state) or self._plain.get(id(self.expander.shape(state)))
+        if texts is not None and len(texts) == 1:
+            return texts[0]
+        return lambda following: self.value(state, following)
 
     def _name(self, state: State) -> str:
         """The name of a state's frame: the pointers of its schemas."""
@@ -179,11 +206,12 @@ class SchemaLowering:
         self._at = min(state, default=0) >> 1
         shape = self.expander.shape(state)
         places = self._scalars(shape, RETURN_PLACE)
+        is_sure = not places and len(shape.arrays) + len(shape.objects) == 1  # as the state is inhabited
         for clause in shape.arrays:
-            if self.expander.inhabited.array(clause):
+            if is_sure or self.expander.inhabited.array(clause):
                 places.append(self._arrays.lower(clause))
         for members in shape.objects:
-            if self.expander.inhabited.object(members):
+            if is_sure or self.expander.inhabited.object(members):
                 places.append(self._objects.lower(members))
         return self.builder.any_of(places)
 
@@ -233,6 +261,25 @@ class SchemaLowering:
         )
         key = b"json string " + self.escapes.encode() + strings.key
         return Text(label, key, lambda: strings_automaton((strings,), self.escapes))
+
+
+@lru_cache(32)
+def _prelude(whitespace: str, pattern: str, item_separator: str, key_separator: str, escapes: str) -> SchemaLowering:
+    """What is written before any schema that is spelled in this way."""
+    constraint = JsonSchema(
+        True, whitespace=whitespace, whitespace_pattern=pattern, item_separator=item_separator,
+        key_separator=key_separator, escapes=escapes,
+    )  # fmt: skip
+    lowering = SchemaLowering(constraint, Document("true"), None)
+    for sign in ("{", "}", "[", "]", ",", ":", "bare}", "bare]"):
+        lowering.punctuation(sign)
+    lowering.value(EVERYTHING, RETURN_PLACE)
+    lowering.write_waiting()
+    code = lowering.builder.code
+    for shape in (*PLAIN_SHAPES.values(), PLAIN_INTEGER_SHAPE):
+        if not shape.arrays and not shape.objects:
+            lowering._plain[id(shape)] = [code[3 * place + 1] for place in lowering._scalars(shape, RETURN_PLACE)]
+    return lowering
 
 
 def _nested(expander: Expander, depth: int) -> Node:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tokdfa.json_schema.clauses import ANY_STRING
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
 from tokdfa.json_schema.plans import plan_object
-from tokdfa.pushdown.form import RETURN_PLACE
+from tokdfa.pushdown.form import RETURN_PLACE, MemberChain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ class ObjectLowering:
         plan = plan_object(self.lowering.expander, clause)
         assert plan is not None
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands
-        if is_plain and not self.lowering.any_order:
+        if is_plain and not (self.lowering.any_order and plan.names):
             return self._chain(plan)
         return _StateLowering(self, clause, plan).lower()
 
@@ -72,31 +72,45 @@ class ObjectLowering:
         lowering, builder = self.lowering, self.builder
         opens, closes = lowering.punctuation("{"), lowering.punctuation("}")
         comma, colon = lowering.punctuation(","), lowering.punctuation(":")
-        count = len(plan.names)
         close = builder.read(closes, RETURN_PLACE)
         table = self.table(plan)
-        after, kinds, more = close, [], -1
+        after, kinds, more, other = close, [], -1, -1
         if plan.kinds:
             loop = builder.frame("more members")
             after = builder.call(loop, RETURN_PLACE)
             kinds = [builder.read(colon, lowering.value(kind.value, after)) for kind in plan.kinds]
             more = self.member(plan, table, 0, (), kinds)
             builder.enter(loop, builder.any_of([builder.read(comma, more), close]))
-        values: list[int] = []  # backwards: after the names from the last one to the present one
-        key, done, reach = more, True, count - 1
-        for k in range(count - 1, -1, -1):
-            values.insert(0, builder.read(colon, lowering.value(plan.states[k], after)))
-            if plan.required[k]:
-                done, reach = False, k
-            window = values[: reach - k + 1]
-            key = self.member(plan, table, k, window, kinds if done else ())
-            after = builder.read(comma, key)
-            if done:
-                after = builder.any_of([after, close])
+            if len(plan.kinds) == 1 and plan.kinds[0].names is ANY_STRING:
+                other = builder.read(lowering.string, kinds[0])
+        is_done = not any(plan.required)
+        if plan.names and (other >= 0 or not plan.kinds):
+            values = [lowering.reader(state) for state in plan.states]
+            chain = MemberChain(table, values, plan.required, other, comma, colon, close, after, more)
+            key, _ = builder.member_chain(chain)
+        else:
+            key = self._mixed_chain(plan, table, after, more, kinds)
         starts = [key] if key >= 0 else []
-        if done:
+        if is_done:
             starts.append(builder.read(lowering.punctuation("bare}"), RETURN_PLACE))
         return builder.read(opens, builder.any_of(starts))
+
+    def _mixed_chain(self, plan: ObjectPlan, table: int, after: int, more: int, kinds: Sequence[int]) -> int:
+        """The place of the first name where other names are of several kinds."""
+        lowering, builder = self.lowering, self.builder
+        comma, colon = lowering.punctuation(","), lowering.punctuation(":")
+        close = builder.read(lowering.punctuation("}"), RETURN_PLACE)
+        values: list[int] = []  # after the names from the present one to the last
+        key, is_done, reach = more, True, len(plan.names) - 1
+        for k in range(reach, -1, -1):
+            values.insert(0, builder.read(colon, lowering.value(plan.states[k], after)))
+            if plan.required[k]:
+                is_done, reach = False, k
+            key = self.member(plan, table, k, values[: reach - k + 1], kinds if is_done else ())
+            after = builder.read(comma, key)
+            if is_done:
+                after = builder.any_of([after, close])
+        return key
 
 
 def _runs(targets: Sequence[int]) -> list[tuple[int, Sequence[int]]]:

@@ -41,7 +41,7 @@ from __future__ import annotations
 import threading
 from array import array
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +129,27 @@ class NameTable:
         return cls(names, escapes, tuple([units[k] for k in order]), tuple(order))
 
 
+class MemberChain(NamedTuple):
+    """What `FormBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
+
+    `table`: the names, of which the first ones, as many as there are `values`, come in order; `values`: for each the
+    number of a text, or what writes the code of a value before a place; `required`: for each; `other`: the place of
+    the TEXT that reads other names, where all required ones have been, or -1; `comma`, `colon`: texts; `close`: the
+    place at which the object ends; `after`: the place after the last value; `more`: that of other names after all
+    declared ones, or -1.
+    """
+
+    table: int
+    values: Sequence[int | Callable[[int], int]]
+    required: Sequence[bool]
+    other: int
+    comma: int
+    colon: int
+    close: int
+    after: int
+    more: int
+
+
 @dataclass(frozen=True, eq=False)
 class Form:
     """A program. Immutable; build one with `FormBuilder`.
@@ -200,6 +221,29 @@ class FormBuilder:
     _pair_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
     _makes: list[Callable[[], int]] = field(default_factory=list)
 
+    def copy(self) -> FormBuilder:
+        """A builder that has written the same and goes on by itself. Raises ValueError if code waits to be written."""
+        if self._makes:
+            raise ValueError("code that is written later belongs to one builder")
+        return FormBuilder(
+            self.texts.copy(),
+            self.token_sets.copy(),
+            self.name_tables.copy(),
+            self.pairs.copy(),
+            self.code[:],
+            self.alternatives[:],
+            self.arguments[:],
+            self.entries[:],
+            self.written[:],
+            self.escapes,
+            _string_text=self._string_text,
+            _places=self._places.copy(),
+            _names=self._names.copy(),
+            _text_numbers=self._text_numbers.copy(),
+            _table_numbers=self._table_numbers.copy(),
+            _pair_numbers=self._pair_numbers.copy(),
+        )
+
     def text(self, text: Text) -> int:
         """The number of a text; texts of equal key and laziness have one number."""
         number = self._text_numbers.setdefault((text.key, text.lazy), len(self.texts))
@@ -241,7 +285,13 @@ class FormBuilder:
 
     def read(self, text: int, following: int) -> int:
         """TEXT."""
-        return self._put(TEXT, text, following)
+        instruction = TEXT, text, following
+        found = self._places.get(instruction)
+        if found is None:  # as `_put`; most instructions are made here, and a call costs as much as the rest
+            code = self.code
+            found = self._places[instruction] = len(code) // 3
+            code.extend(instruction)
+        return found
 
     def take(self, tokens: SpecialTokens, following: int) -> int:
         """TOKEN."""
@@ -255,6 +305,8 @@ class FormBuilder:
 
     def any_of(self, places: Sequence[int]) -> int:
         """ANY of one or more places; of one it is that place."""
+        if len(places) == 1:
+            return places[0]
         distinct = tuple(sorted(set(places)))
         if len(distinct) == 1:
             return distinct[0]
@@ -282,18 +334,59 @@ class FormBuilder:
                 low, high = size, -1  # no name is allowed, only others
             elif not 0 <= low <= high < size or len(targets) != high - low + 1:
                 raise ValueError(f"names {low} to {high} with {len(targets)} targets do not fit their table")
-            pair = -1
-            if other >= 0:
-                if self.code[3 * other] != TEXT or self.texts[self.code[3 * other + 1]].key not in _STRING_KEYS:
-                    raise ValueError(f"what reads other strings is a TEXT of any string, not instruction {other}")
-                both = table, self.code[3 * other + 1]
-                pair = self._pair_numbers.setdefault(both, len(self.pairs))
-                if pair == len(self.pairs):
-                    self.pairs.append(both)
+            pair = self._pair_of(table, other) if other >= 0 else -1
             begin = len(self.arguments)
             self.arguments.extend((table, low, high, other, pair, *targets))
             found = self._places[key] = self._append(NAMES, begin, 0)
         return found
+
+    def member_chain(self, chain: MemberChain) -> tuple[int, int]:
+        """The members of an object that come in order: (the place of the first name, that after all others' values).
+
+        See `MemberChain`. What `read`, `names` and `any_of` would write one by one, in a tenth of the time.
+        """
+        code, arguments, alternatives = self.code, self.arguments, self.alternatives
+        table, other, comma, colon, close = chain.table, chain.other, chain.comma, chain.colon, chain.close
+        pair = self._pair_of(table, other) if other >= 0 else -1
+        after, key, is_done, reach = chain.after, chain.more, True, len(chain.values) - 1
+        targets: list[int] = []
+        for k in range(reach, -1, -1):
+            value = chain.values[k]
+            place = len(code) // 3
+            if callable(value):
+                value = value(after)
+                place = len(code) // 3
+                code.extend((TEXT, colon, value))
+                targets.insert(0, place)
+                key = place + 1
+            else:
+                code.extend((TEXT, value, after, TEXT, colon, place))
+                targets.insert(0, place + 1)
+                key = place + 2
+            if chain.required[k]:
+                is_done, reach = False, k
+            begin = len(arguments)
+            arguments.extend((table, k, reach, other if is_done else -1, pair if is_done else -1))
+            arguments.extend(targets if reach - k + 1 == len(targets) else targets[: reach - k + 1])
+            after = key + 1
+            if is_done:
+                begin_any = len(alternatives)
+                alternatives.extend((after, close))
+                code.extend((NAMES, begin, 0, TEXT, comma, key, ANY, begin_any, begin_any + 2))
+                after += 1
+            else:
+                code.extend((NAMES, begin, 0, TEXT, comma, key))
+        return key, after
+
+    def _pair_of(self, table: int, other: int) -> int:
+        """The number of a table and the text of the TEXT that reads other strings. Raises ValueError if it is none."""
+        if self.code[3 * other] != TEXT or self.texts[self.code[3 * other + 1]].key not in _STRING_KEYS:
+            raise ValueError(f"what reads other strings is a TEXT of any string, not instruction {other}")
+        both = table, self.code[3 * other + 1]
+        pair = self._pair_numbers.setdefault(both, len(self.pairs))
+        if pair == len(self.pairs):
+            self.pairs.append(both)
+        return pair
 
     def counted(self, minimum: int, maximum: int | None, following: int) -> int:
         """COUNTED: any JSON string of `minimum` to `maximum` (None: any number of) characters, then `following`.
