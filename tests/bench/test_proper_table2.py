@@ -138,6 +138,21 @@ def test_bad_settings_are_refused(change: dict[str, Any], error: type[TokdfaErro
         proper_table2.check_settings({"engines": ENGINES, **change})
 
 
-def test_only_regexes_are_taken() -> None:
-    with pytest.raises(OptionError, match="regexes"):
-        proper_table2.run_item({"tokenizer": "mistral-v1", "choice": ["a"], "engines": ENGINES}, seed=0)
+def test_a_schema_brings_its_own_texts() -> None:
+    schema = {"enum": ["celsius", "fahrenheit"]}
+    texts = ['"celsius"', '"fahrenheit"']
+    own = {"label": "unit", "json_schema": schema, "whitespace": "compact", "escapes": "needed", "texts": texts}
+    settings = {"tokenizer": "mistral-v1", "engines": ENGINES, "repeats": 1, "walks": 1, "steps": 9}
+    rows = proper_table2.run_item(settings | own, seed=1)
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {row["constraint"] for row in rows} == {"unit"}
+    assert {row["step"]: row["differing"] for row in rows if row["step"] == 4} == {4: 0}
+    assert all(row["states"] > 0 for row in rows if row["step"] < 4)
+    refused = proper_table2.run_item(settings | own | {"texts": ['"kelvin"'], "walks": 0}, seed=1)
+    assert {row["status"] for row in refused if row["step"] == 4} == {"wrong_refusal"}
+
+
+@pytest.mark.parametrize("constraint", [{"grammar": 'start: "a"'}, {}, {"regex": "a", "choice": ["b"]}])
+def test_what_has_no_automaton_is_refused(constraint: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="regexes, choices and JSON schemas"):
+        proper_table2.run_item({"tokenizer": "mistral-v1", "engines": ENGINES} | constraint, seed=0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tokdfa.backends.registry import compile
-from tokdfa.bench.skew_regex import MEASURES, check_settings, run_item
+from tokdfa.bench.skew_regex import MEASURES, check_settings, complete_settings, run_item
 from tokdfa.constraint import Choice
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.models.registry import load_model
@@ -26,6 +26,8 @@ SETTINGS = {
     "samples": 400,
     "batch": 100,
 }
+
+LANGUAGE = {"label": "one", "prompt": "x", "max_tokens": 8}
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +109,35 @@ def test_a_proper_engine_keeps_a_part_of_the_mass():
     assert proper["rows_computed"] < proper["rows"] < plain["rows"] == plain["rows_computed"]
 
 
+UNITS = ["celsius", "fahrenheit", "kelvin"]
+
+
+def schema_settings(folder):
+    case = {"schema": {"enum": UNITS}, "tests": []}
+    (folder / "units.json").write_text(json.dumps(case))
+    languages = [
+        {"label": "choice", "prompt": "It is", "choice": [f'"{unit}"' for unit in UNITS], "max_tokens": 40},
+        {"label": "written", "prompt": "It is", "json_schema": {"enum": UNITS}, "escapes": "needed", "max_tokens": 40},
+        {"label": "named", "prompt": "It is", "schema_name": "units", "max_tokens": 40},
+    ]
+    changes = {"languages": languages, "events": {}, "schemas": str(folder), "json_schema": {"whitespace": "compact"}}
+    return SETTINGS | changes | {"engines": [{"backend": "token_index"}, {"backend": "pushdown_trie"}], "samples": 50}
+
+
+def test_schemas_are_languages_too(tmp_path):
+    settings = complete_settings(schema_settings(tmp_path))
+    assert "schemas" not in settings  # the folder is not needed any more
+    assert settings["languages"][2]["json_schema"] == '{"enum":["celsius","fahrenheit","kelvin"]}'
+    assert [language.get("whitespace") for language in settings["languages"]] == [None, "compact", "compact"]
+    assert complete_settings(settings) == settings
+    found = run_item(settings, seed=2)
+    drawn = {name: [row["sequences"] for row in of(found, "estimate", name)] for name in ("choice", "written", "named")}
+    assert drawn["written"] == drawn["choice"]  # one spelling of each value: the same language
+    assert len(set(drawn["choice"])) == 1
+    assert set(drawn["named"]).isdisjoint(drawn["choice"])  # escapes in strings give more of them
+    assert {row["status"] for row in of(found, "estimate", "named")} <= {"ok", "all_cut"}
+
+
 def test_failures_are_rows(rows):
     for row in of(rows, "estimate", "endless"):  # one token at most: what goes on is cut
         assert row["status"] == "ok"
@@ -152,6 +183,28 @@ def test_languages_are_chosen_and_spread():
         ({"languages": SETTINGS["languages"][:1] * 2}, OptionError, "same label"),
         ({"events": {"small": {"bad": "("}}}, Exception, r"\("),
         ({"sample": 3}, OptionError, "sample"),
+        (
+            {"json_schema": {"escapes": "some"}, "languages": [{**LANGUAGE, "json_schema": True}]},
+            OptionError,
+            "escapes",
+        ),
+        ({"json_schema": ["compact"]}, OptionError, "mapping"),
+        (
+            {"languages": [{**LANGUAGE, "schema_name": "unit"}], "events": {}},
+            OptionError,
+            "schema_name needs settings.schemas",
+        ),
+        ({"languages": [LANGUAGE], "events": {}}, OptionError, "languages: one: a constraint is exactly one of"),
+        (
+            {"languages": [{**LANGUAGE, "choice": ["a"], "escapes": "all"}], "events": {}},
+            OptionError,
+            "escapes does not go with choice",
+        ),
+        (
+            {"languages": [{**LANGUAGE, "json_schema": "{"}], "events": {}},
+            OptionError,
+            "languages: one: the schema is not JSON",
+        ),
     ],
 )
 def test_faults_of_settings_are_named(changes, error, words):

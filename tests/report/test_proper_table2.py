@@ -35,7 +35,7 @@ def row(step, engine, seconds, constraint="", **more):
 def data():
     rows = [row(1, "ours, built", 0.2), row(1, "seed's replay", 15.0)]
     for place, constraint in enumerate(("person", "order", "song")):
-        rows.append(row(2, "token_index", 0.002, constraint, compile_s=0.002))
+        rows.append(row(2, "token_index", 0.002, constraint, compile_s=0.002, states=154.0, transitions=71_395.0))
         for engine in SECONDS:
             more = {"pairs": 9_000.0 if engine == "pairs" else None, "bytes": 2e6, "compile_s": 7.0}
             rows.append(row(3, engine, SECONDS[engine][place], constraint, **more))
@@ -43,6 +43,16 @@ def data():
             masks = {} if seconds is None else {"masks": 100, "differing": 0, "p99_s": 5e-5, "again_s": 1e-6}
             rows.append(row(4, engine, seconds, constraint, call_s=1e-7, **masks))
     return run_data(rows)
+
+
+def test_automata_have_states_transitions_and_the_time_of_the_compile(data):
+    table = next(table for table in build_tables(data) if table.name == "proper_table2_automata")
+    assert table.columns == ("tokenizer", "constraint", "token_index", "fixpoint", "pairs")
+    assert [line[1].text for line in table.rows] == ["person", "order", "song"]
+    index, fixpoint, pairs = table.rows[2][2:]
+    assert (index.text, index.value, index.detail) == ("154", 154, "71,395 transitions, 2.00 ms")
+    assert fixpoint.text == "7.00 s"  # a compile that says nothing of its size
+    assert pairs.text == "timeout"
 
 
 def test_the_table_has_medians_beside_what_was_published(data):

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tokdfa.backends.base import Matcher, Support
-    from tokdfa.constraint import Constraint
+    from tokdfa.constraint import Constraint, JsonSchema
     from tokdfa.json_schema.document import Dropped
     from tokdfa.mask import Mask
     from tokdfa.pushdown.form import Form
@@ -99,6 +99,14 @@ class PushdownTrie(Backend):
             return NO_TOKENIZER
         return super().supports(constraint)
 
+    def _prepare(self, constraint: JsonSchema) -> None:
+        """Make the tables that most schemas need of the vocabulary, if this is its first schema."""
+        from tokdfa.backends.schema_tables import prepare_tables
+
+        pool = pool_of(self.vocab, self.settings["disk"])
+        with pool.lock:
+            prepare_tables(pool, pool.filler(self.settings["partition"], self.settings["subtrees"]), constraint)
+
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.constraint import Grammar, JsonSchema
         from tokdfa.pushdown.lower import lower_grammar, lower_regular
@@ -107,6 +115,9 @@ class PushdownTrie(Backend):
         if isinstance(constraint, JsonSchema):
             from tokdfa.json_schema.lower import lower_schema
 
+            if self.settings["shared"] and self.settings["shared_automata"]:
+                with phases.measure("vocabulary"):
+                    self._prepare(constraint)
             with phases.measure("lower"):
                 form, dropped = lower_schema(constraint)
         elif isinstance(constraint, Grammar):

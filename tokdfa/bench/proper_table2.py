@@ -7,7 +7,7 @@
 1. the table of the tokenizer's proper sequences. Once for a tokenizer, in the item of the constraint that the setting
    ``table_with`` names, so these rows have no constraint: ``ours, built``; ``ours, from disk``, which verifies it as
    well; and for the tokenizers in ``replay`` the ``seed's replay`` (`tokdfa.bench.canonicity_replay`).
-2. the token DFA of the regex, which the engines with ``step: 2`` build; ``seconds`` is their whole compile.
+2. the token DFA of the constraint, which the engines with ``step: 2`` build; ``seconds`` is their whole compile.
 3. what makes the masks free of dead ends, for the engines with ``step: 3``, all of which allow proper sequences only.
    ``seconds`` is the compile but for the byte DFA (`SHARED_PHASES`) and the tokenizer's table, which are steps of their
    own; ``compile_s`` is all of it. An engine without a token DFA has its step 2 in this.
@@ -40,13 +40,13 @@ from tokdfa import mask as masks
 from tokdfa.backends.registry import backend_class, create_backend
 from tokdfa.bench.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.bench.clock import clock_overhead_ns, collector_off, time_call
+from tokdfa.bench.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.bench.limits import OK, Failure, failure_of
 from tokdfa.bench.measure import rotated
 from tokdfa.bench.scaling import SHARED_PHASES
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import derive_seed
 from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity, read_or_build
-from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError, TokenRefused, UnknownNameError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
+    from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 #: The engine whose masks are not those of the first one.
@@ -78,7 +79,8 @@ class Engine(BaseModel):
 class Settings(BaseModel):
     """The settings of the experiment; see the module's page.
 
-    `engines`: the first with step 3 is what masks are compared with. `texts`: label of a constraint -> its texts.
+    `engines`: the first with step 3 is what masks are compared with. `texts`: label of a constraint -> its texts; in an
+    item of a constraint that brings texts, those.
     `repeats`: of compiles and of the tokenizer's table; `seconds`: after which an engine takes no further repeats.
     `walks` random walks of at most `steps` tokens.
     """
@@ -86,7 +88,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     engines: list[Engine] = Field(min_length=1)
-    texts: dict[str, list[str]] = Field(default_factory=dict)
+    texts: dict[str, list[str]] | list[str] = Field(default_factory=dict)
     repeats: Count = 3
     seconds: Annotated[float, Field(gt=0)] = 5.0
     walks: Annotated[int, Field(ge=0, le=10_000)] = 5
@@ -135,19 +137,18 @@ def check_settings(settings: dict[str, Any]) -> Settings:
 
 
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure one tokenizer and one regex: a row for each step and engine.
+    """Measure one tokenizer and one constraint: a row for each step and engine.
 
-    `settings`: tokenizer (name); label, regex (and search, ascii_classes, flags); and those of `Settings`. `seed`
-    draws the walks. Raises OptionError for a constraint that is no regex.
+    `settings`: tokenizer (name); the fields of a `ConstraintEntry`; and those of `Settings`. `seed` draws the walks.
+    Raises OptionError for a grammar, whose automaton has no end of states.
     """
-    names = ("search", "ascii_classes", "flags")
-    keys = ("tokenizer", "label", "regex", *names)
-    if "regex" not in settings:
-        raise OptionError("proper_table2 takes regexes, no other constraints")
-    typed = check_settings({key: value for key, value in settings.items() if key not in keys})
+    fields = {key: settings[key] for key in ConstraintEntry.model_fields if key in settings and key != "texts"}
+    if "grammar" in fields or fault_of_keys(fields):
+        raise OptionError("proper_table2 takes regexes, choices and JSON schemas, one an item")
+    typed = check_settings({key: value for key, value in settings.items() if key not in {"tokenizer", *fields}})
     tokenizer = load_tokenizer(settings["tokenizer"])
-    label = settings.get("label", "")
-    constraint = Regex(settings["regex"], label=label, **{name: settings[name] for name in names if name in settings})
+    constraint = ConstraintEntry.model_validate(fields).build()
+    label = constraint.label
     rows = _tokenizer_rows(tokenizer, typed) if label and label == typed.table_with else []
     entrants = [
         _enter(engine, tokenizer)
@@ -161,7 +162,8 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     racing = [entrant for entrant in proper if entrant.compiled is not None and entrant.failure is None]
     compared = 0
     if racing:
-        walks = [tokenizer.encode(text) for text in typed.texts.get(label, ())]
+        texts = typed.texts.get(label, []) if isinstance(typed.texts, dict) else typed.texts
+        walks = [tokenizer.encode(text) for text in texts]
         walks += _random_walks(racing[0], constraint, typed, seed)
         for again in (False, True):
             for walk in walks:
@@ -207,7 +209,7 @@ def _enter(engine: Engine, tokenizer: Tokenizer) -> _Entrant:
     return _Entrant(engine, backend)
 
 
-def _compile(entrants: Sequence[_Entrant], constraint: Regex, settings: Settings) -> None:
+def _compile(entrants: Sequence[_Entrant], constraint: Constraint, settings: Settings) -> None:
     """Compile up to `repeats` times with each, taking turns; the last one that went through is kept."""
     with collector_off():
         for repeat in range(settings.repeats):
@@ -262,7 +264,7 @@ def _mask_row(one: _Entrant, compared: int, call_s: float) -> dict[str, Any]:
     }
 
 
-def _random_walks(one: _Entrant, constraint: Regex, settings: Settings, seed: int) -> list[list[int]]:
+def _random_walks(one: _Entrant, constraint: Constraint, settings: Settings, seed: int) -> list[list[int]]:
     """Tokens of walks, uniform among the allowed ones. A compile of their own: the timed one is to meet new states."""
     assert one.backend is not None
     compiled = one.backend.compile(constraint)

@@ -141,7 +141,10 @@ def check_settings(settings: dict[str, Any]) -> Settings:
         fault = fault_of_keys(one.model_fields_set)
         if fault is not None:
             raise OptionError(f"settings.languages: {one.label}: {fault[0]}")
-        one.build()
+        try:
+            one.build()
+        except OptionError as error:
+            raise OptionError(f"settings.languages: {one.label}: {error}") from None
         for pattern in (one.regex, *one.events.values()):
             if pattern is not None:
                 parse(pattern, "", False)
@@ -157,20 +160,27 @@ def complete_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """
     settings = dict(settings)
     folder, options = settings.pop("schemas", None), settings.pop("json_schema", {})
-    languages = settings.get("languages")
-    if (folder is None and not options) or not isinstance(languages, list):
-        return settings
     if not isinstance(options, dict):
         raise OptionError("settings.json_schema: this is a mapping from options of JSON schemas to values")
-    completed = []
-    for language in languages:
-        if isinstance(language, dict) and {"schema_name", "json_schema"} & language.keys():
-            language = {**options, **language}
-            if "schema_name" in language and folder is not None:
-                (case,) = read_cases(Path(folder), [language.pop("schema_name")])
-                language["json_schema"] = case.schema_text
-        completed.append(language)
-    return {**settings, "languages": completed}
+    languages = settings.get("languages")
+    if isinstance(languages, list):
+        settings["languages"] = [_with_schema(one, folder, options) for one in languages]
+    return settings
+
+
+def _with_schema(language: Any, folder: str | None, options: dict[str, Any]) -> Any:
+    """A language as it is given, or with its schema and the options."""
+    if not isinstance(language, dict) or not {"schema_name", "json_schema"} & language.keys():
+        return language
+    completed = {**options, **language}
+    if "schema_name" in language:
+        if folder is None:
+            raise OptionError(
+                f"settings.languages: {language.get('label')}: schema_name needs settings.schemas, a folder of schemas"
+            )
+        (case,) = read_cases(Path(folder), [completed.pop("schema_name")])
+        completed["json_schema"] = case.schema_text
+    return completed
 
 
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:

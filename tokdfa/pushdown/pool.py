@@ -111,6 +111,8 @@ class Pool:
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.lock = threading.RLock()
+        #: Ways of spelling JSON for which somebody has made the tables that most schemas need.
+        self.prepared: set[tuple[str, ...]] = set()
         room = FIRST_ROOM
         #: Rows of states that there are not yet hold anything; pages that no state uses are never touched.
         self.transitions: Int32 = np.empty(room * 256, dtype=np.int32)

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.liveness import live_states
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.regex.derivative import AT_START, AssertionDeriver, _derive_kernel, context_after
@@ -37,6 +38,9 @@ UNDECIDED, IS_DEAD, IS_LIVE = 0, 1, 2
 D_STATES, D_NEXT = range(2)
 #: More status values (see `tokdfa.regex.nodes`): a state with assertions, which only Python code can derive.
 NEEDS_PYTHON = 10
+#: States that a search for a live one looks at before all are made, if they are not more than the second. One at a
+#: time costs about 20 us a state, all at once one or two.
+SEARCHED, DECIDED_AT_ONCE = 24, 6_000
 #: Status of `_fill_rows_kernel`: an array of the automaton or of the store is too short.
 FULL = 11
 
@@ -69,6 +73,7 @@ class LazyDfa:
         self._asserting: dict[tuple[int, int], int] = {}  # (expression, context) -> state
         self._known = DerivativeTable(store, classes)
         self._meta: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
+        self._tried_all = False
         self._intern(root, AT_START)
         self._decide(0)
 
@@ -253,6 +258,10 @@ class LazyDfa:
         came_from = {state: state}
         agenda = [state]
         while agenda:
+            if len(came_from) > SEARCHED and not self._tried_all:
+                self._tried_all = True
+                if self._decide_all():
+                    return
             here = agenda.pop()
             if self.live[here] == IS_LIVE:
                 while here != state:
@@ -268,6 +277,23 @@ class LazyDfa:
                     agenda.append(target)
         for reached in came_from:
             self.live[reached] = IS_DEAD
+
+
+    def _decide_all(self) -> bool:
+        """Find out which states are live, all at once and all transitions with them; False if they are too many."""
+        try:
+            dfa = self.to_dfa(DECIDED_AT_ONCE)
+        except LimitExceeded as error:
+            if error.limit != "max_states":
+                raise
+            return False
+        count = dfa.state_count
+        alive = live_states(dfa)
+        self.live[:count] = np.where(alive, IS_LIVE, IS_DEAD)
+        targets = self.raw[: count * self.class_count]
+        kept = (targets >= 0) & alive[targets // self.class_count]
+        self.transitions[: count * self.class_count] = np.where(kept, targets, DEAD)
+        return True
 
 
 def _double(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

@@ -30,7 +30,10 @@ STEPS: dict[int, tuple[str, float]] = {
     4: ("a mask", 0.00153),
 }
 TIME = Metric("step_time", "time", "time of a step, median", "s", "results", "seconds")
-_COLUMNS = ("seconds", "compile_s", "p99_s", "again_s", "call_s", "masks", "differing", "pairs", "edges", "bytes")
+_COLUMNS = (
+    *("seconds", "compile_s", "p99_s", "again_s", "call_s", "masks", "differing", "pairs", "edges", "bytes"),
+    *("states", "transitions"),
+)
 
 
 def measured(data: RunData) -> pd.DataFrame:
@@ -59,7 +62,7 @@ def finished(mine: pd.DataFrame) -> pd.Series[float]:
 
 
 def build_tables(data: RunData) -> list[Table]:
-    """Table 2; masks; relevance and masks of every constraint; what went wrong."""
+    """Table 2; masks; relevance, masks and automata of every constraint; what went wrong."""
     rows = measured(data)
     tokenizers = [str(name) for name in dict.fromkeys(rows["tokenizer"])]
     return [
@@ -67,6 +70,7 @@ def build_tables(data: RunData) -> list[Table]:
         _masks(rows, tokenizers),
         _by_constraint(rows, 3, "Relevance by constraint"),
         _by_constraint(rows, 4, "Masks by constraint"),
+        _automata(rows),
         _failures(rows),
     ]
 
@@ -155,6 +159,33 @@ def _time_cell(row: pd.Series[Any], best: float) -> Cell:
         parts += [format_bytes(row["bytes"])] if row["bytes"] == row["bytes"] else []
         detail = ", ".join(parts)
     return Cell(format_seconds(row["seconds"]), row["seconds"], best=row["seconds"] == best, detail=detail)
+
+
+def _automata(rows: pd.DataFrame) -> Table:
+    """One row per tokenizer and constraint, one column per engine that compiles: how large, and made in what time."""
+    mine = rows[rows["step"].isin((2, 3))]
+    engines = [engine for step, engine in entries(rows) if step in (2, 3)]
+    lines = []
+    for (tokenizer, constraint), group in mine.groupby(["tokenizer", "constraint"], sort=False):
+        found = {str(row["engine"]): row for _, row in group.iterrows()}
+        cells = [_automaton_cell(found[engine]) if engine in found else NOTHING for engine in engines]
+        lines.append((text_cell(tokenizer), text_cell(constraint), *cells))
+    note = (
+        "States, transitions, and the whole compile. An engine that settles states when a mask needs them has the "
+        "transitions of those that it has settled."
+    )
+    return Table(
+        "proper_table2_automata", "Automata by constraint", note, ("tokenizer", "constraint", *engines), tuple(lines)
+    )
+
+
+def _automaton_cell(row: pd.Series[Any]) -> Cell:
+    if row["status"] != "ok":
+        return status_cell(str(row["status"]))
+    if np.isnan(row["states"]):
+        return Cell(format_seconds(row["compile_s"]), row["compile_s"])
+    parts = [] if np.isnan(row["transitions"]) else [f"{row['transitions']:,.0f} transitions"]
+    return Cell(f"{row['states']:,.0f}", row["states"], detail=", ".join([*parts, format_seconds(row["compile_s"])]))
 
 
 def _failures(rows: pd.DataFrame) -> Table:

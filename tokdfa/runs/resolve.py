@@ -11,7 +11,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.bench.constraint_entry import CONSTRAINT_KEYS, ConstraintEntry, fault_of_keys
+from tokdfa.bench.constraint_entry import CONSTRAINT_KEYS, SCHEMA_OPTIONS, ConstraintEntry, fault_of_keys
 from tokdfa.bench.limits import Limits
 from tokdfa.bench.measure import MEASURES
 from tokdfa.bench.schema_corpus import read_case
@@ -22,7 +22,7 @@ from tokdfa.runs.config import KINDS, BackendEntry, ExperimentConfig, hook
 from tokdfa.runs.yaml_source import YamlSource, read_text, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from tokdfa.runs.checks import Where
@@ -135,7 +135,7 @@ def _constraints(source: YamlSource, raw: dict[str, Any]) -> list[ConstraintEntr
     places: list[Where] = []
     for index, entry in enumerate(checks.as_list(source, raw.get("constraints", []), ("constraints",))):
         where: Where = ("constraints", index)
-        found = _included(source, entry, where) if _is_include(entry) else [_constraint(source, entry, where)]
+        found = _included(source, entry, where) or [_constraint(source, entry, where)]
         entries += found
         places += [where] * len(found)
         if len(entries) > checks.MAX_ENTRIES:
@@ -144,25 +144,54 @@ def _constraints(source: YamlSource, raw: dict[str, Any]) -> list[ConstraintEntr
     return entries
 
 
-def _is_include(entry: Any) -> bool:
-    return isinstance(entry, dict) and "file" in entry
+def _included(source: YamlSource, entry: Any, where: Where) -> list[ConstraintEntry]:
+    """The entries that one with ``file`` or ``schema_folder`` stands for; none for any other."""
+    if not isinstance(entry, dict):
+        return []
+    if "file" in entry:
+        return _entries_of_file(source, entry, where)
+    return _entries_of_folder(source, entry, where) if "schema_folder" in entry else []
 
 
-def _included(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
+def _entries_of_file(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
     """The entries of ``{file: inputs/regexes.yaml, only: [email, date]}``, in the order of `only` if it is given."""
     checks.refuse_unknown(source, entry, where, ("file", "only"))
     included = checks.read_beside(source, entry["file"], (*where, "file"))
     items = checks.as_list(included, included.data, ())
+    if not items:
+        raise source.error(f"{included.path} has no constraints", (*where, "file"))
     found = [_constraint(included, item, (index,)) for index, item in enumerate(items)]
     places = [(index,) for index in range(len(found))]
     checks.refuse_twice(included, "constraint label", [one.label for one in found], places)
-    if "only" not in entry:
-        return found
     by_label = {one.label: one for one in found}
+    return [by_label[label] for label in _chosen(source, entry, where, str(included.path), by_label)]
+
+
+def _entries_of_folder(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
+    """The schemas of ``{schema_folder: inputs/schemas, only: [values---month]}``, all with the options beside these."""
+    checks.refuse_unknown(source, entry, where, ("schema_folder", "only", *SCHEMA_OPTIONS))
+    name = entry["schema_folder"]
+    folder = checks.folder_beside(source, name, (*where, "schema_folder"))
+    known = sorted(path.stem for path in folder.glob("*.json"))
+    if not known:
+        raise source.error(f"there are no files *.json in {folder}", (*where, "schema_folder"))
+    options = {key: value for key, value in entry.items() if key in SCHEMA_OPTIONS}
+    return [
+        _constraint(source, {"schema_file": f"{name}/{stem}.json", **options}, where)
+        for stem in _chosen(source, entry, where, str(folder), known)
+    ]
+
+
+def _chosen(source: YamlSource, entry: dict[str, Any], where: Where, origin: str, known: Iterable[str]) -> list[Any]:
+    """The labels in ``only``, which are `known` and at least one; all if it is not given."""
+    if "only" not in entry:
+        return list(known)
     wanted = checks.as_list(source, entry["only"], (*where, "only"))
     for index, label in enumerate(wanted):
-        checks.require_known(source, (*where, "only", index), f"constraint in {included.path}", label, by_label)
-    return [by_label[label] for label in wanted]
+        checks.require_known(source, (*where, "only", index), f"constraint in {origin}", label, known)
+    if not wanted:
+        raise source.error("this list chooses nothing", (*where, "only"))
+    return wanted
 
 
 def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:

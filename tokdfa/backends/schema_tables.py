@@ -1,0 +1,78 @@
+"""Tables of a vocabulary that most JSON schemas need, made once, before the first schema is compiled.
+
+What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
+partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
+them, and are then there for every schema (as `tokdfa.pushdown.pool.save_pool` keeps them on disk for every process).
+
+Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.constraint import JsonSchema
+
+if TYPE_CHECKING:
+    from tokdfa.pushdown.fill import Filler
+    from tokdfa.pushdown.pool import Pool
+
+#: Name -> (schema, a value of it): types and bounds that schemas often have.
+COMMON: dict[str, tuple[dict[str, Any], Any]] = {
+    "text": ({"type": "string"}, 'One "two" \u00e9'),
+    "some": ({"type": "string", "minLength": 1}, "word"),
+    "short": ({"type": "string", "minLength": 1, "maxLength": 100}, "a few words"),
+    "long": ({"type": "string", "maxLength": 255}, "a few more words"),
+    "whole": ({"type": "integer"}, 120),
+    "count": ({"type": "integer", "minimum": 0}, 7),
+    "positive": ({"type": "integer", "minimum": 1}, 12),
+    "amount": ({"type": "number"}, -1.25e10),
+    "price": ({"type": "number", "minimum": 0}, 12.5),
+    "flag": ({"type": "boolean"}, True),
+    "none": ({"type": ["string", "null"]}, None),
+    "list": ({"type": "array"}, [1, "two", [], {"three": None}]),
+}
+#: Asserted format -> a text of it.
+FORMATS = {
+    "date-time": "2024-02-29T12:30:00.5+01:00",
+    "date": "2024-02-29",
+    "time": "12:30:00Z",
+    "duration": "P1DT2H",
+    "email": "some.one@mail.example",
+    "hostname": "www.example",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uuid": "123e4567-e89b-12d3-a456-426614174000",
+    "uri": "https://www.example/a/b?c=d#e",
+    "uri-reference": "/a/b?c",
+}
+
+
+def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
+    """Make what schemas spelled as `constraint` need in a pool, once. The pool's lock must be held."""
+    from tokdfa.json_schema.lower import lower_schema
+    from tokdfa.pushdown.machine import Machine
+
+    spelling = {
+        name: getattr(constraint, name)
+        for name in ("whitespace", "whitespace_pattern", "item_separator", "key_separator", "escapes")
+    }
+    key = tuple(spelling.values())
+    if key in pool.prepared:
+        return
+    pool.prepared.add(key)
+    properties = {name: schema for name, (schema, _) in COMMON.items()}
+    properties |= {name: {"type": "string", "format": name} for name in FORMATS}
+    value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
+    form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
+    machine = Machine(form, pool)
+    text = json.dumps(
+        value, ensure_ascii=False, separators=(constraint.item_separator, constraint.key_separator)
+    ).encode()
+    row = 0
+    for place in range(len(text)):
+        filler.fill(machine, row)
+        row = machine.run_text(text[place : place + 1], row)
+        if row < 0:
+            break  # a pattern for blanks may ask for some everywhere

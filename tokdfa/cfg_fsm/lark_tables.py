@@ -1,0 +1,237 @@
+"""Lark's LALR(1) tables and terminals, as arrays.
+
+Lark reads the grammar, simplifies its rules and builds the tables; where a shift and a reduction are both possible, it
+shifts. Rows are states, columns terminals, the last one being the end of the text. Terminals are numbered in the order
+in which Lark's lexer tries them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, UnknownNameError, UnsupportedConstraint
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: What Lark calls the end of the text.
+END_NAME = "$END"
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A terminal. `regexp`: as Lark gives it to `re`; `is_string`: written as a string; `flags`: of the pattern."""
+
+    name: str
+    shown: str
+    regexp: str
+    is_string: bool
+    value: str
+    flags: frozenset[str]
+    priority: int
+
+
+@dataclass(frozen=True, eq=False)
+class LalrTables:
+    """LALR(1) tables. S states, T terminals, N nonterminals, R rules.
+
+    `terminals`: in the order of the lexer; `ignored`: numbers of those that mean nothing. `actions`: int32, shape
+    (S, T + 1), 0 for an error, s + 1 for a shift to s, -r - 1 for a reduction by rule r; the last column is the end of
+    the text. `gotos`: int32, shape (S, N), -1 if there is none. `rule_lengths`, `rule_lefts`: int32, shape (R,).
+    `start`, `end`: states. `conflicts`: what had to be resolved, in Lark's words. `is_productive`: every nonterminal
+    derives some sequence of terminals.
+    """
+
+    terminals: tuple[Terminal, ...]
+    ignored: frozenset[int]
+    actions: npt.NDArray[np.int32]
+    gotos: npt.NDArray[np.int32]
+    rule_lengths: npt.NDArray[np.int32]
+    rule_lefts: npt.NDArray[np.int32]
+    start: int
+    end: int
+    conflicts: tuple[str, ...] = ()
+    is_productive: bool = True
+
+
+def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> LalrTables:
+    """The tables of a grammar in Lark's notation.
+
+    `conflicts`: ``shift`` resolves a shift/reduce conflict as Lark does, ``refuse`` raises UnsupportedConstraint as
+    Lark's strict mode does. A reduce/reduce conflict is always refused. Raises GrammarSyntaxError and UnknownNameError,
+    and GrammarUnsupported for a terminal that may be empty.
+    """
+    import lark
+
+    try:
+        loaded = lark.Lark(text, parser="lalr", lexer=_no_lexer(), start=start, _plugins={"LALR_Parser": _Analysis})
+        terminals = sorted(loaded.terminals, key=_place_in_order)
+    except lark.exceptions.UnexpectedInput as error:
+        line, column = max(int(error.line), 1), max(int(error.column), 1)
+        raise GrammarSyntaxError("Lark cannot read the grammar", text, line, column) from None
+    except lark.exceptions.LarkError as error:
+        _refuse(str(error), text, start)
+    for terminal in terminals:
+        if terminal.pattern.min_width == 0:
+            raise GrammarUnsupported(
+                f"the terminal {terminal.user_repr()} may be empty, which Lark's lexer does not allow",
+                text,
+                *_place_of(terminal.name, text),
+            )
+    analysis = loaded.parser.parser.analysis
+    found = _resolved_conflicts(analysis)
+    if found and conflicts == "refuse":
+        raise UnsupportedConstraint(_with_advice("\n".join(found)))
+    return _make_tables(loaded, analysis, terminals, start, found)
+
+
+class _Analysis:
+    """Stands in for Lark's parser: keeps the analysis, which has the lookaheads that the finished table lacks."""
+
+    def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:
+        from lark.parsers.lalr_analysis import LALR_Analyzer
+
+        self.analysis = LALR_Analyzer(parser_conf)
+        self.analysis.compute_lalr()
+
+
+def _no_lexer() -> Any:
+    """A lexer for Lark that is never used: contexts and their order are ours (`tokdfa.cfg_fsm.contextual`)."""
+    from lark.lexer import Lexer
+
+    class NoLexer(Lexer):
+        __future_interface__ = 2
+
+        def __init__(self, conf: Any) -> None:
+            pass
+
+        def lex(self, lexer_state: Any, parser_state: Any) -> Any:
+            raise NotImplementedError
+
+    return NoLexer
+
+
+def _place_in_order(terminal: Any) -> tuple[int, int, int, str]:
+    """The key by which Lark sorts the terminals of a lexer."""
+    pattern = terminal.pattern
+    return -terminal.priority, -pattern.max_width, -len(pattern.value), terminal.name
+
+
+def _refuse(message: str, text: str, start: str) -> NoReturn:
+    """Raise what Lark's message amounts to."""
+    if "collision" in message:
+        raise UnsupportedConstraint(_with_advice(message)) from None
+    if re.search(rf"(rule|symbol)\S* .*\b{re.escape(start)}\b", message) and not re.search(
+        rf"^\s*[?!]*{re.escape(start)}\b", text, re.MULTILINE
+    ):
+        rules = re.findall(r"^\s*[?!]*([a-z_][a-z_0-9]*)[^\n:]*:", text, re.MULTILINE)
+        raise UnknownNameError("rule", start, rules) from None
+    names = re.findall(r"\w+", message)
+    place = next((found for name in names if (found := _place_of(name, text)) != (1, 1)), (1, 1))
+    raise GrammarSyntaxError(f"Lark refuses the grammar: {message}", text, *place) from None
+
+
+def _with_advice(message: str) -> str:
+    return (
+        f"the grammar is not LALR(1), says Lark:\n{message}\n"
+        "rewrite these rules, or use the backend earley_trie, which takes every context-free grammar"
+    )
+
+
+def _place_of(name: str, text: str) -> tuple[int, int]:
+    """Line and column of the first definition of `name`, or of its first use; (1, 1) if it does not occur."""
+    escaped = re.escape(name)
+    found = re.search(rf"^\s*[?!]*\b{escaped}\b[^\n]*?:", text, re.MULTILINE) or re.search(rf"\b{escaped}\b", text)
+    if not found:
+        return 1, 1
+    begin = found.start() + len(found[0]) - len(found[0].lstrip())
+    return text.count("\n", 0, begin) + 1, begin - text.rfind("\n", 0, begin)
+
+
+def _resolved_conflicts(analysis: Any) -> tuple[str, ...]:
+    """The shift/reduce conflicts, and the reduce/reduce conflicts that priorities of rules decide, in words."""
+    found = []
+    for itemset in analysis.lr0_itemsets:
+        for lookahead, rules in itemset.lookaheads.items():
+            listed = "".join(f"\n * {rule}" for rule in rules)
+            if lookahead in itemset.transitions:
+                found.append(f"Shift/Reduce conflict for terminal {lookahead.name}:{listed}")
+            elif len(rules) > 1:
+                found.append(f"Reduce/Reduce conflict for terminal {lookahead.name}, decided by priority:{listed}")
+    return tuple(sorted(found))
+
+
+def _make_tables(
+    loaded: Any, analysis: Any, terminals: list[Any], start: str, conflicts: tuple[str, ...]
+) -> LalrTables:
+    from lark.parsers.lalr_analysis import Shift
+
+    table = analysis.parse_table
+    columns = {terminal.name: column for column, terminal in enumerate(terminals)}
+    columns[END_NAME] = len(terminals)
+    rules = list(dict.fromkeys(arg for row in table.states.values() for kind, arg in row.values() if kind is not Shift))
+    rule_numbers = {rule: number for number, rule in enumerate(rules)}
+    lefts: dict[str, int] = {}
+    for rule in rules:
+        lefts.setdefault(rule.origin.name, len(lefts))
+    actions = np.zeros((len(table.states), len(columns)), dtype=np.int32)
+    gotos = np.full((len(table.states), max(len(lefts), 1)), -1, dtype=np.int32)
+    for state, row in table.states.items():
+        for name, (kind, arg) in row.items():
+            if name in columns:
+                actions[state, columns[name]] = arg + 1 if kind is Shift else -rule_numbers[arg] - 1
+            elif name in lefts:
+                gotos[state, lefts[name]] = arg
+    return LalrTables(
+        tuple(map(_read_terminal, terminals)),
+        frozenset(columns[name] for name in loaded.ignore_tokens),
+        actions,
+        gotos,
+        np.array([len(rule.expansion) for rule in rules], dtype=np.int32),
+        np.array([lefts[rule.origin.name] for rule in rules], dtype=np.int32),
+        table.start_states[start],
+        table.end_states[start],
+        conflicts,
+        _is_productive(loaded.rules),
+    )
+
+
+def _read_terminal(terminal: Any) -> Terminal:
+    pattern = terminal.pattern
+    return Terminal(
+        terminal.name,
+        terminal.user_repr(),
+        pattern.to_regexp(),
+        pattern.type == "str",
+        pattern.value,
+        frozenset(pattern.flags),
+        terminal.priority,
+    )
+
+
+def _is_productive(rules: list[Any]) -> bool:
+    """Whether every nonterminal derives some sequence of terminals."""
+    productive: set[str] = set()
+    waiting = [(rule.origin.name, {symbol.name for symbol in rule.expansion if not symbol.is_term}) for rule in rules]
+    changed = True
+    while changed:
+        before = len(productive)
+        productive |= {left for left, needed in waiting if needed <= productive}
+        changed = len(productive) > before
+    return all(left in productive for left, _ in waiting)
+
+
+def one_terminal_tables(may_be_empty: bool) -> LalrTables:
+    """The tables of a grammar whose texts are the lexemes of one terminal, and perhaps the empty text.
+
+    State 0 shifts the terminal to 1; rule 0 makes the start of it, rule 1 of nothing; state 2 is the end.
+    """
+    actions = np.array([[2, -2 if may_be_empty else 0], [0, -1], [0, 0]], dtype=np.int32)
+    gotos = np.array([[2], [-1], [-1]], dtype=np.int32)
+    lengths, lefts = np.array([1, 0], dtype=np.int32), np.zeros(2, dtype=np.int32)
+    terminal = Terminal("TEXT", "TEXT", "", False, "", frozenset(), 0)
+    return LalrTables((terminal,), frozenset(), actions, gotos, lengths, lefts, 0, 2)
