@@ -211,6 +211,21 @@ ERRORS = [
     ("regex: 'a|b'", "regex: a, flags: q", "constraints[0].regex", "unknown regex flag 'q'"),
     ("regex: 'a|b'", "regex: 12", "constraints[0].regex", "valid string, not 12"),
     ("regex: 'a|b'", "json_schema: '{'", "constraints[0].json_schema", "not JSON"),
+    ("regex: 'a|b'", "json_schema: true, search: true", "constraints[0].search", "search does not go with json_schema"),
+    ("regex: 'a|b'", "regex: a, max_nesting: 2", "constraints[0].max_nesting", "max_nesting does not go with regex"),
+    (
+        "regex: 'a|b'",
+        "json_schema: true, order: rand",
+        "constraints[0].order",
+        "should be 'schema' or 'any', not 'rand'",
+    ),
+    ("regex: 'a|b'", "json_schema: true, max_nesting: 101", "constraints[0].max_nesting", "less than or equal to 100"),
+    ("regex: 'a|b'", "json_schema: true, item_separator: ;", "constraints[0].json_schema", "item_separator is ';'"),
+    ("regex: 'a|b'", "json_schema: true, schema_file: x", "constraints[0].schema_file", "either json_schema or"),
+    ("regex: 'a|b'", "schema_file: x.json", "constraints[0].schema_file", "there is no file"),
+    ("{label: ab, regex: 'a|b'}", "{schema_folder: x}", "constraints[0].schema_folder", "there is no folder"),
+    ("{label: ab, regex: 'a|b'}", "{schema_folder: ., label: x}", "constraints[0].label", "no key 'label'"),
+    ("{label: ab, regex: 'a|b'}", "{schema_folder: .}", "constraints[0].schema_folder", "no files *.json"),
     ("regex: 'a|b'", "file: x.yaml", "constraints[0].label", "no key 'label'"),
     ("{label: ab, regex: 'a|b'}", "{file: x.yaml}", "constraints[0].file", "there is no file"),
     ("{label: ab, regex: 'a|b'}", "{file: 3}", "constraints[0].file", "a file name is expected"),
@@ -317,6 +332,67 @@ def test_a_grammar_may_be_a_file_and_have_texts(tmp_path):
     again = load(tmp_path, config.to_yaml(), "resolved.yaml")
     assert again.model_dump() == config.model_dump()
     assert again.fingerprint == config.fingerprint
+
+
+CASE = '{"schema": {"enum": [1e1, "a"]}, "tests": [{"valid": true, "data": 1e1}, {"valid": false, "data": {"b": 2}}]}'
+
+
+def test_a_schema_may_be_a_file_with_its_valid_instances(tmp_path):
+    (tmp_path / "case.json").write_text(CASE)
+    (tmp_path / "plain.json").write_text('{"type": "null"}')
+    (tmp_path / "texts.yaml").write_text("['\"a\"']")
+    entries = """
+  - {schema_file: case.json, whitespace: compact, max_nesting: 3}
+  - {schema_file: case.json, label: other, texts_file: texts.yaml}
+  - {schema_file: plain.json}"""
+    config = load(tmp_path, BASE.replace("\n  - {label: ab, regex: 'a|b'}", entries))
+    case, other, plain = config.constraints
+    assert (case.label, case.json_schema, case.texts) == ("case", '{"enum":[1e1,"a"]}', ["1e1"])
+    assert (other.label, other.json_schema, other.texts) == ("other", case.json_schema, ['"a"'])
+    assert (plain.label, plain.json_schema, plain.texts) == ("plain", '{"type": "null"}', [])
+    built = case.build()
+    assert (built.whitespace, built.max_nesting, built.order, built.escapes) == ("compact", 3, "schema", "all")
+    assert len({one.key() for one in config.constraints}) == 3
+    again = load(tmp_path, config.to_yaml(), "resolved.yaml")
+    assert again.model_dump() == config.model_dump()
+    assert again.fingerprint == config.fingerprint
+
+
+@pytest.mark.parametrize(("only", "labels"), [("", ["a", "b", "c"]), (", only: [c, a]", ["c", "a"])])
+def test_a_folder_of_schemas_is_an_entry_for_each(tmp_path, only, labels):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.json").write_text(CASE)
+    config = load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", f"{{schema_folder: .{only}, escapes: needed}}"))
+    assert [entry.label for entry in config.constraints] == labels
+    assert {entry.escapes for entry in config.constraints} == {"needed"}
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{schema_folder: ., only: [a, d]}"))
+    assert caught.value.where == "constraints[0].only[1]"
+
+
+@pytest.mark.parametrize("content", ["{", '{"schema": 3, "tests": []}', '{"schema": true, "tests": [1]}'])
+def test_a_file_that_holds_no_schema_is_named(tmp_path, content):
+    (tmp_path / "case.json").write_text(content)
+    with pytest.raises(ConfigError, match=r"not JSON|case\.json"):
+        load(tmp_path, BASE.replace("label: ab, regex: 'a|b'", "schema_file: case.json"))
+
+
+def test_options_that_are_not_given_leave_a_fingerprint_alone(tmp_path):
+    given = load(tmp_path, BASE).model_dump(mode="json")["constraints"][0]
+    assert not given.keys() & {"order", "whitespace", "item_separator", "escapes", "max_nesting", "lenient"}
+    schema = BASE.replace("regex: 'a|b'", "json_schema: true, whitespace: flexible, escapes: needed")
+    (dumped,) = load(tmp_path, schema).model_dump(mode="json")["constraints"]
+    assert "whitespace" not in dumped
+    assert dumped["escapes"] == "needed"
+
+
+def test_only_must_choose_something(tmp_path):
+    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n")
+    with pytest.raises(ConfigError, match="chooses nothing"):
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml, only: []}"))
+    (tmp_path / "more.yaml").write_text("[]")
+    with pytest.raises(ConfigError, match="has no constraints"):
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml}"))
 
 
 def test_texts_of_a_file_are_read_once_for_all_and_checked(tmp_path):

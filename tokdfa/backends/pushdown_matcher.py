@@ -68,8 +68,14 @@ class PushdownMatcher(StateMatcher[int]):
                 np.copyto(out, packed)
                 return
             state = self.state
-            if self._simple and state is not self._FINISHED and self._compiled.fill_alike(self._epoch, state, out):
-                return
+            if self._simple and state is not self._FINISHED:
+                if self._compiled.fill_alike(self._epoch, state, out):
+                    return
+                try:
+                    self._fill(state, out)
+                    return
+                except MachineFull:
+                    pass  # the usual way moves to new tables
         self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
 
     def _fits(self, out: Mask) -> bool:

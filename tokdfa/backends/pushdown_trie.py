@@ -333,7 +333,7 @@ class CompiledPushdown(CompiledConstraint):
                 for token in masks.mask_to_ids(words).tolist():
                     if self.step(epoch, row, token) < 0:
                         masks.clear_token(words, token)
-            allowed = machine.token_sets(row)
+            allowed = machine.token_sets(row) if self.program.token_sets else None
             if allowed:
                 words = words.copy()
                 for token, sets in self._token_sets.items():

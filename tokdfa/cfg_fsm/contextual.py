@@ -233,9 +233,7 @@ class Contextual:
         ).reshape(count, self.class_count)
         self.labels: npt.NDArray[np.int32] = np.array(self._labels, dtype=np.int32)
         self.residues: npt.NDArray[np.int32] = np.array(self._residues, dtype=np.int32)
-        self.starts: npt.NDArray[np.int32] = np.full(
-            (len(self._obligations), len(self._contexts)), -1, dtype=np.int32
-        )
+        self.starts: npt.NDArray[np.int32] = np.full((len(self._obligations), len(self._contexts)), -1, dtype=np.int32)
         for pair, number in self._starts.items():
             self.starts[pair] = number
         self.ends: npt.NDArray[np.uint64] = np.zeros((count, (shift + 63) // 64), dtype=np.uint64)
@@ -265,6 +263,12 @@ class Contextual:
         return all(not wanted[context] & ~bits for (_, context), bits in writable.items())
 
     @property
+    def bytes_read(self) -> npt.NDArray[np.bool_]:
+        """bool, shape (256,): the bytes with which some lexer state goes on."""
+        read: npt.NDArray[np.bool_] = (self.transitions >= 0).any(axis=0)
+        return read[self.byte_class]
+
+    @property
     def state_count(self) -> int:
         """K."""
         return len(self.labels)
@@ -272,7 +276,9 @@ class Contextual:
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays."""
-        return self.transitions.nbytes + self.labels.nbytes + self.residues.nbytes + self.ends.nbytes + self.starts.nbytes
+        return (
+            self.transitions.nbytes + self.labels.nbytes + self.residues.nbytes + self.ends.nbytes + self.starts.nbytes
+        )
 
 
 def _byte_classes(automata: Sequence[Dfa]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.intp]]:

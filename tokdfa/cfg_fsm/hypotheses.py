@@ -103,8 +103,8 @@ class Hypotheses:
             self.grow()
 
     def grow(self) -> None:
-        """Make room after a kernel has found something full: for hypotheses, or for stacks if those are near it."""
-        if self.stacks.count + 64 >= len(self.stacks.arrays.tops):
+        """Make room after a kernel has found an array full: for stacks if there is none left, or for hypotheses."""
+        if self.stacks.count == len(self.stacks.arrays.tops):
             self.stacks.grow()
             return
         if len(self.arena) >= MAX_HYPOTHESES:

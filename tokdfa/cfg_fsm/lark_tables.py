@@ -80,7 +80,7 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
             raise GrammarUnsupported(
                 f"the terminal {terminal.user_repr()} may be empty, which Lark's lexer does not allow",
                 text,
-                *_place_of(terminal.name, text),
+                *place_of(terminal.name, text),
             )
     analysis = loaded.parser.parser.analysis
     found = _resolved_conflicts(analysis)
@@ -131,7 +131,7 @@ def _refuse(message: str, text: str, start: str) -> NoReturn:
         rules = re.findall(r"^\s*[?!]*([a-z_][a-z_0-9]*)[^\n:]*:", text, re.MULTILINE)
         raise UnknownNameError("rule", start, rules) from None
     names = re.findall(r"\w+", message)
-    place = next((found for name in names if (found := _place_of(name, text)) != (1, 1)), (1, 1))
+    place = next((found for name in names if (found := place_of(name, text)) != (1, 1)), (1, 1))
     raise GrammarSyntaxError(f"Lark refuses the grammar: {message}", text, *place) from None
 
 
@@ -142,7 +142,7 @@ def _with_advice(message: str) -> str:
     )
 
 
-def _place_of(name: str, text: str) -> tuple[int, int]:
+def place_of(name: str, text: str) -> tuple[int, int]:
     """Line and column of the first definition of `name`, or of its first use; (1, 1) if it does not occur."""
     escaped = re.escape(name)
     found = re.search(rf"^\s*[?!]*\b{escaped}\b[^\n]*?:", text, re.MULTILINE) or re.search(rf"\b{escaped}\b", text)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 #: Patterns with a look-behind -> the same matches without.
-EQUIVALENTS = {r'\".*?(?<!\\)(\\\\)*?\"': r'"(?:[^"\\\n]|\\.)*"'}
+EQUIVALENTS = {r"\".*?(?<!\\)(\\\\)*?\"": r'"(?:[^"\\\n]|\\.)*"'}
 #: Instructions that one pattern may become.
 MAX_INSTRUCTIONS = 50_000
 #: Targets in a node's row: no such byte, and the end of the character.

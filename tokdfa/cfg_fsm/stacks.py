@@ -30,9 +30,7 @@ REFUSED, FULL = -1, -2
 
 
 class ParseArrays(NamedTuple):
-    """`LalrTables` for kernels. `contexts`: int32, shape (S,), the context of each state; `allowed`: uint64, shape
-    (X, W), the terminals of each context, and bit T + 1 where the text may end; `end`: int64, shape (1,), the state.
-    """
+    """`LalrTables` for kernels. `contexts`: int32, shape (S,), the context of each state; `end`: int64, shape (1,)."""
 
     actions: npt.NDArray[np.int32]
     gotos: npt.NDArray[np.int32]
@@ -147,7 +145,8 @@ class Stacks:
 @kernel
 def _slot_kernel(stacks, below, top):  # type: ignore[no-untyped-def]
     """Where the stack (below, top) is in the hash table, or belongs."""
-    key = (np.int64(below) + 1) * 1000003 + np.int64(top) + 1
+    key = (int(below) + 1) * 1000003 + int(top) + 1
+    # multiplying by an odd constant spreads the keys; the sign bit is cleared because numba's product wraps around
     mixed = (key * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
     slot = (mixed >> 20) & (len(stacks.slots) - 1)
     while True:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class Walker:
-    """Walks one vocabulary's trie for the situations of one grammar. `nodes_visited` counts. Not thread-safe."""
+    """Walks one vocabulary's trie for the situations of one grammar. `counters`: work done. Not thread-safe."""
 
     def __init__(self, hypotheses: Hypotheses, trie: TokenTrie) -> None:
         self.hypotheses, self.trie = hypotheses, trie
-        self.nodes_visited = 0
+        self.counters = {"nodes_visited": 0}
         self._words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
         self._begins: npt.NDArray[np.int64] = np.zeros(trie.depth_limit + 2, dtype=np.int64)
 
@@ -57,7 +57,7 @@ class Walker:
                 self._begins,
                 self._words,
             )
-            self.nodes_visited += visited
+            self.counters["nodes_visited"] += visited
             if position >= trie.node_count:
                 break
             known.grow()

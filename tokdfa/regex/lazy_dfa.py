@@ -278,7 +278,6 @@ class LazyDfa:
         for reached in came_from:
             self.live[reached] = IS_DEAD
 
-
     def _decide_all(self) -> bool:
         """Find out which states are live, all at once and all transitions with them; False if they are too many."""
         try:

@@ -1,0 +1,74 @@
+"""The prompts of experiments/inputs/skew_schemas.yaml, checked as experiments/skew_json.yaml uses them."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from tests.vocabulary.tokenizer_files import needs_smollm2
+from tokdfa.automata.algebra import difference, intersection, is_empty
+from tokdfa.backends.base import Phases
+from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.bench.skew_regex import check_settings
+from tokdfa.constraint import Regex
+from tokdfa.regex.compile import compile_dfa
+from tokdfa.runs.config import load_config
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+SOURCE = (EXPERIMENTS / "inputs" / "skew_schemas.yaml").read_text()
+CONFIG = load_config(EXPERIMENTS / "skew_json.yaml")
+LANGUAGES = {one.label: one for one in check_settings(CONFIG.settings).chosen()}
+
+
+def examples(language):
+    """The answers that a prompt gives itself: the lines below the one that is its last."""
+    *lines, last, empty = language.prompt.split("\n")
+    assert not empty
+    return [answer for before, answer in pairwise(lines) if before == last]
+
+
+def test_there_are_as_many_as_said():
+    assert len(LANGUAGES) == 9
+    assert SOURCE.startswith("# Nine JSON schemas")
+    assert sum("schema_name" in entry for entry in yaml.safe_load(SOURCE)) == 8
+    assert all(language.prompt.endswith(":\n") for language in LANGUAGES.values())
+
+
+@pytest.mark.parametrize("label", LANGUAGES)
+def test_the_examples_of_a_prompt_are_texts_of_its_language(label):
+    language = LANGUAGES[label]
+    schema = language.build().schema
+    automaton = explicit_automaton(language.build(), 30_000, Phases())
+    given = examples(language)
+    assert given
+    for answer in given:
+        value = json.loads(answer)
+        assert Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).is_valid(value)
+        assert json.dumps(value) == answer
+        assert automaton.accepts(answer.encode())
+        assert not automaton.accepts(answer.encode() + b"\n")
+
+
+@pytest.mark.parametrize("label", LANGUAGES)
+def test_every_event_is_some_texts_of_its_language_and_not_all(label):
+    language = LANGUAGES[label]
+    texts = explicit_automaton(language.build(), 30_000, Phases())
+    assert language.events
+    for pattern in language.events.values():
+        event = compile_dfa(Regex(pattern))
+        assert not is_empty(intersection(texts, event))
+        assert not is_empty(difference(texts, event))
+
+
+@needs_smollm2
+@pytest.mark.parametrize("label", LANGUAGES)
+def test_tokens_of_a_prompt_begin_those_of_the_whole(label):
+    tokenizer, language = load_tokenizer("smollm2"), LANGUAGES[label]
+    prompt = tokenizer.encode(language.prompt)
+    for answer in examples(language):
+        assert tokenizer.encode(language.prompt + answer)[: len(prompt)] == prompt
+        assert len(tokenizer.encode(answer)) < language.max_tokens / 1.5

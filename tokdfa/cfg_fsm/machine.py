@@ -1,0 +1,147 @@
+"""From a grammar, a regex or a choice to a `Machine`: tables, lexer states, stacks and hypotheses in one.
+
+A regex or a choice is a grammar of one terminal, whose automaton is the plain one of its language: where the longest
+lexeme has to be the whole text, any lexeme that is not the longest is followed by something, and that is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.cfg_fsm.contextual import Context, Contextual
+from tokdfa.cfg_fsm.hypotheses import Hypotheses
+from tokdfa.cfg_fsm.lark_tables import one_terminal_tables, place_of, read_tables
+from tokdfa.cfg_fsm.liveness import Liveness
+from tokdfa.cfg_fsm.match_automata import match_automaton
+from tokdfa.cfg_fsm.stacks import Stacks
+from tokdfa.constraint import Grammar
+from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, RegexSyntaxError
+from tokdfa.regex.compile import compile_dfa
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.cfg_fsm.lark_tables import LalrTables, Terminal
+    from tokdfa.constraint import Constraint
+
+
+class Machine:
+    """A recogniser of bytes whose states are situations. Not thread-safe.
+
+    `limits`: ``max_lexer_states``, ``max_stacks``, ``max_situations``, ``max_search``. `is_certified`: what is live is
+    seen at once (see the package); otherwise `liveness` searches. Raises LimitExceeded, and EmptyLanguageError if no
+    text is accepted.
+    """
+
+    def __init__(self, tables: LalrTables, automata: Sequence[Dfa], limits: Mapping[str, int]) -> None:
+        self.tables = tables
+        contexts, context_of = _contexts(tables)
+        self.lexer = Contextual(
+            automata,
+            contexts,
+            tables.ignored,
+            _following(tables, context_of),
+            int(context_of[tables.start]),
+            limits["max_lexer_states"],
+        )
+        self.stacks = Stacks(tables, context_of, limits["max_stacks"])
+        self.hypotheses = Hypotheses(self.lexer, self.stacks, limits["max_situations"])
+        self.is_certified = self.lexer.is_certified and not tables.conflicts and tables.is_productive
+        self.liveness = Liveness(self.hypotheses, limits["max_search"])
+        self.start = 0 if self.is_certified else self.only_live(self.hypotheses.members[0])
+        if self.start < 0:
+            raise EmptyLanguageError(
+                "Lark accepts no text by this grammar: its lexer or its resolution of conflicts is in the way of each"
+            )
+
+    def only_live(self, found: np.ndarray) -> int:
+        """The situation of those of the hypotheses (int32, shape (count, 2)) that are live; -1 if none is."""
+        if not self.is_certified and len(found):
+            alive = [self.liveness.is_live(state, stack) for state, stack in found.tolist()]
+            found = found[np.array(alive, dtype=np.bool_)]
+        return self.hypotheses.intern(found) if len(found) else -1
+
+    def run(self, situation: int, data: np.ndarray, begin: int, end: int) -> int:
+        """The situation after ``data[begin:end]`` (uint8), -1 if that cannot be completed."""
+        return self.only_live(self.hypotheses.run(situation, data, begin, end))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by tables, lexer states and stacks."""
+        return self.lexer.nbytes + self.stacks.nbytes
+
+
+def build_machine(constraint: Constraint, limits: Mapping[str, int], conflicts: str = "shift") -> Machine:
+    """The machine of a Grammar, Regex or Choice. `conflicts`: see `tokdfa.cfg_fsm.lark_tables.read_tables`.
+
+    Raises what `read_tables` and `compile_dfa` raise, and GrammarUnsupported for a terminal that cannot be matched
+    byte by byte.
+    """
+    if not isinstance(constraint, Grammar):
+        dfa = compile_dfa(constraint)
+        return Machine(one_terminal_tables(bool(dfa.accepting[dfa.start])), [dfa], limits)
+    tables = read_tables(constraint.text, constraint.start, conflicts)
+    return Machine(tables, [_automaton(terminal, constraint.text) for terminal in tables.terminals], limits)
+
+
+def _automaton(terminal: Terminal, text: str) -> Dfa:
+    try:
+        return match_automaton(terminal.regexp)
+    except RegexSyntaxError as error:
+        message = f"the terminal {terminal.shown}, {terminal.regexp!r}: {error.reason}"
+        raise GrammarUnsupported(message, text, *place_of(terminal.name, text)) from None
+    except LimitExceeded as error:
+        raise LimitExceeded(f"{terminal.shown}: {error}", limit=error.limit, value=error.value) from None
+
+
+def _contexts(tables: LalrTables) -> tuple[list[Context], np.ndarray]:
+    """The distinct contexts, and the context of each state (int32)."""
+    taken = _strings_of_regexes(tables.terminals)
+    numbers: dict[frozenset[int], int] = {}
+    context_of = np.zeros(len(tables.actions), dtype=np.int32)
+    for state, row in enumerate(tables.actions[:, :-1]):
+        context_of[state] = numbers.setdefault(frozenset(np.flatnonzero(row).tolist()), len(numbers))
+    return [_context(tables, accepted, taken) for accepted in numbers], context_of
+
+
+def _context(tables: LalrTables, accepted: frozenset[int], taken: Mapping[int, Sequence[int]]) -> Context:
+    present = sorted(accepted | tables.ignored)
+    names: dict[int, tuple[int, ...]] = {}
+    embedded: set[int] = set()
+    for regex in present:
+        strings = tuple(string for string in taken.get(regex, ()) if string in present)
+        if strings:
+            names[regex] = strings
+            flags = tables.terminals[regex].flags
+            embedded |= {string for string in strings if tables.terminals[string].flags <= flags}
+    return Context(tuple(terminal for terminal in present if terminal not in embedded), names, accepted)
+
+
+def _strings_of_regexes(terminals: Sequence[Terminal]) -> dict[int, tuple[int, ...]]:
+    """Regex -> the strings of its priority that it matches as a whole; those Lark gives it when both may come."""
+    found = {}
+    for number, terminal in enumerate(terminals):
+        if not terminal.is_string:
+            pattern = re.compile(terminal.regexp)
+            found[number] = tuple(
+                other
+                for other, string in enumerate(terminals)
+                if string.is_string
+                and string.priority == terminal.priority
+                and (match := pattern.match(string.value)) is not None
+                and match[0] == string.value
+            )
+    return found
+
+
+def _following(tables: LalrTables, context_of: np.ndarray) -> list[list[int]]:
+    """Terminal -> the contexts that the parser can be in after it."""
+    found = []
+    for column in range(len(tables.terminals)):
+        shifts = tables.actions[:, column]
+        found.append(sorted(set(context_of[shifts[shifts > 0] - 1].tolist())))
+    return found
