@@ -93,6 +93,27 @@ def test_mask_of_a_grammar(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-u
     assert "after b'[12]', token 32 (b' ') is not allowed" in text
 
 
+def test_a_schema_is_shown_and_followed(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    schema = '{"type": "object", "properties": {"a": {"enum": [1]}, "b": true}, "additionalProperties": false}'
+    (tmp_path / "plain.json").write_text(schema)
+    (tmp_path / "case.json").write_text(f'{{"schema": {schema}, "tests": []}}')
+    for name in ("plain", "case"):
+        status, printed = tokdfa("show", "--schema", str(tmp_path / f"{name}.json"))
+        assert status == 0
+        assert "call #" in printed
+    file = str(tmp_path / "plain.json")
+    given = ("mask", "--schema", file, "-t", "bytes", "--prefix", '{"b":2,"')
+    status, printed = tokdfa(*given)
+    assert status == 1
+    assert "is not allowed" in printed
+    status, printed = tokdfa(*given, "--schema-option", "order=any")
+    assert status == 0
+    assert "'a'" in printed
+    status, printed = tokdfa(*given, "--schema-option", "colour=blue")
+    assert status == 1
+    assert "options of JsonSchema" in printed
+
+
 def test_show_prints_the_program(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "pairs.lark"
     path.write_text('start: "a" start "b" | "c"\n%ignore " "\n')
@@ -139,7 +160,7 @@ def test_a_fault_in_a_grammar_is_shown_in_its_place(tokdfa, tmp_path: Path) -> N
         (("mask", "-r", "a", "-t", "bytes", "-o", "lazy"), "NAME=VALUE"),
         (("mask", "-r", "(?=b)a", "-t", "bytes"), "no text matches"),
         (("mask", "-r", "abc", "-t", "bytes", "-p", "ax"), "after b'a', token 120 (b'x') is not allowed"),
-        (("mask", "-t", "bytes"), "--regex PATTERN, --choice TEXT once or more, or --grammar FILE"),
+        (("mask", "-t", "bytes"), "--regex PATTERN, --choice TEXT once or more, --grammar FILE, or --schema FILE"),
         (("mask", "-r", "a", "-c", "a", "-t", "bytes"), "give one constraint"),
         (("mask", "-r", "a", "-g", "no/such.lark", "-t", "bytes"), "give one constraint"),
         (("mask", "-g", "no/such.lark", "-t", "bytes"), "no/such.lark: there is no such file"),

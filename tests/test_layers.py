@@ -21,6 +21,7 @@ LAYERS = (
     "grammar",
     "pushdown",
     "json_schema",
+    "cfg_fsm",
     "backends",
     "models",
     "decoding",

@@ -18,7 +18,7 @@ from tokdfa.errors import ConfigError, OptionError, TokdfaError, TokenRefused
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Matcher
-    from tokdfa.constraint import Constraint
+    from tokdfa.constraint import Constraint, JsonSchema
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 app = typer.Typer(
@@ -92,13 +92,11 @@ def _parse_settings(given: list[str]) -> dict[str, Any]:
     for entry in given:
         name, sign, text = entry.partition("=")
         if not sign or not name:
-            raise OptionError(f"--set {entry!r}: a setting is given as NAME=VALUE")
+            raise OptionError(f"{entry!r}: a setting is given as NAME=VALUE")
         try:
             settings[name] = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise OptionError(
-                f"--set {entry!r}: the value is not YAML; quote it within the quotes of the shell"
-            ) from None
+            raise OptionError(f"{entry!r}: the value is not YAML; quote it within the quotes of the shell") from None
     return settings
 
 
@@ -136,7 +134,12 @@ def show_mask(
         Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", "-s", help="The constraint: a file that holds a JSON schema.")
+        Path | None,
+        typer.Option("--schema", "-s", help="The constraint: a file with a JSON schema, or a case with its tests."),
+    ] = None,
+    schema_option: Annotated[
+        list[str] | None,
+        typer.Option("--schema-option", help="How the schema is read, as NAME=VALUE, such as order=any; repeat."),
     ] = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
     backend: Annotated[
@@ -144,7 +147,7 @@ def show_mask(
         typer.Option(
             "--backend",
             "-b",
-            help="A name that `tokdfa backends` lists (default: token_index; earley_trie for a grammar).",
+            help="A name that `tokdfa backends` lists (default: one that takes the constraint).",
         ),
     ] = None,
     search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
@@ -155,7 +158,7 @@ def show_mask(
     from tokdfa.backends.registry import create_backend
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    constraint = _constraint(regex, search, choice, grammar, schema)
+    constraint = _constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
         backend = {"grammar": "earley_trie", "json_schema": "pushdown_trie"}.get(constraint.kind, "token_index")
     _ensure_warm()
@@ -169,10 +172,15 @@ def show_mask(
 
 
 def _constraint(
-    regex: str | None, search: bool, choices: list[str] | None, grammar: Path | None, schema: Path | None
+    regex: str | None,
+    search: bool,
+    choices: list[str] | None,
+    grammar: Path | None,
+    schema: Path | None,
+    schema_options: list[str] | None,
 ) -> Constraint:
     """The one constraint that the arguments give."""
-    from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
+    from tokdfa.constraint import Choice, Grammar, Regex
 
     if (regex is not None) + bool(choices) + (grammar is not None) + (schema is not None) != 1:
         raise OptionError(
@@ -182,10 +190,29 @@ def _constraint(
         from tokdfa.runs.yaml_source import read_text
 
         if schema is not None:
-            return JsonSchema(read_text(schema), label=schema.stem)
+            return _read_schema(schema, schema_options or [])
         assert grammar is not None
         return Grammar(read_text(grammar), label=grammar.stem)
     return Regex(regex, search=search) if regex is not None else Choice(choices or [])
+
+
+def _read_schema(path: Path, options: list[str]) -> JsonSchema:
+    """The constraint of a file with a JSON schema, or with a case of a benchmark: a schema and its tests."""
+    import json
+
+    from tokdfa.constraint import JsonSchema
+    from tokdfa.runs.yaml_source import read_text
+
+    text, settings = read_text(path), _parse_settings(options)
+    try:
+        data = json.loads(text)
+        if isinstance(data, dict) and "schema" in data and "tests" in data:
+            text = json.dumps(data["schema"])
+        return JsonSchema(text, label=path.stem, **settings)
+    except json.JSONDecodeError as error:
+        raise OptionError(f"{path} is not JSON: {error}") from None
+    except TypeError:
+        raise OptionError(f"a schema is read with options of JsonSchema, not {', '.join(settings)}") from None
 
 
 def _advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str) -> None:
@@ -243,7 +270,12 @@ def show_form(
         Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", "-s", help="The constraint: a file that holds a JSON schema.")
+        Path | None,
+        typer.Option("--schema", "-s", help="The constraint: a file with a JSON schema, or a case with its tests."),
+    ] = None,
+    schema_option: Annotated[
+        list[str] | None,
+        typer.Option("--schema-option", help="How the schema is read, as NAME=VALUE, such as order=any; repeat."),
     ] = None,
     search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
     lexer: Annotated[
@@ -256,7 +288,7 @@ def show_form(
 
     if lexer not in ("longest", "any"):
         raise OptionError(f"--lexer is longest or any, not {lexer!r}")
-    constraint = _constraint(regex, search, choice, grammar, schema)
+    constraint = _constraint(regex, search, choice, grammar, schema, schema_option)
     if isinstance(constraint, JsonSchema):
         from tokdfa.json_schema.lower import lower_schema
 

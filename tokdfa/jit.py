@@ -48,6 +48,7 @@ WARMUP_STEPS: tuple[tuple[str, str], ...] = (
     ("grammars", "tokdfa.backends.earley_trie:_warm_up"),
     ("JSON numbers", "tokdfa.json_schema.number_dfa:_warm_up"),
     ("pushdown automata", "tokdfa.backends.pushdown_trie:_warm_up"),
+    ("LALR grammars", "tokdfa.backends.cfg_fsm:_warm_up"),
     ("proper grammars", "tokdfa.backends.proper_liveness:_warm_up"),
     ("judging of sequences", "tokdfa.bench.judge:_warm_up"),
 )

@@ -21,7 +21,7 @@ from tests.pushdown import compile_cfg
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.backends.contract_trial import advances
 from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import (
     LimitExceeded,
     TokdfaError,
@@ -30,6 +30,7 @@ from tokdfa.errors import (
     VocabularyCannotSpell,
     VocabularyError,
 )
+from tokdfa.mask import allocate_mask
 from tokdfa.pushdown import fill, machine, partition
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -823,3 +824,69 @@ def test_proper_masks_are_those_of_cartesian_merge():
     every = [compile_with(Regex('"[a-z ]*"'), tokenizer.vocabulary, name, **options) for name, options in backends]
     for text in ('"ab c"', "", ""):
         walk_all([compiled.start() for compiled in every], tokenizer, text, 8, rng)
+
+
+CALL = {
+    "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "kelvin"]}, "days": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+    "type": "object",
+}
+CALL_TEXTS = ('{"city": "San José", "unit": "kelvin", "days": 14}', '{"city": ""}', "", "")
+
+
+def call_schema(max_nesting=None):
+    return JsonSchema(
+        CALL,
+        whitespace="compact",
+        item_separator=", ",
+        key_separator=": ",
+        escapes="needed",
+        max_nesting=max_nesting,
+    )
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
+def test_proper_masks_of_a_bounded_schema_are_those_of_cartesian_merge(name):
+    tokenizer, rng = tokenizer_of(name), random.Random(4)
+    backends = (("cartesian_merge", {}), ("pushdown_trie", {"proper": True}))
+    every = [compile_with(call_schema(2), tokenizer.vocabulary, name, **options) for name, options in backends]
+    for text in CALL_TEXTS:
+        walk_all([compiled.start() for compiled in every], tokenizer, text, 24, rng)
+
+
+def test_proper_masks_of_an_unbounded_schema_are_found_by_looking_ahead():
+    """The schema nests no deeper anyway, so the masks are those of the bounded one."""
+    tokenizer, rng = tokenizer_of("llama3"), random.Random(5)
+    every = [
+        compile_with(call_schema(depth), tokenizer.vocabulary, "pushdown_trie", proper=True) for depth in (2, None)
+    ]
+    assert [compiled.lookahead for compiled in every] == [0, 8]
+    for text in CALL_TEXTS:
+        walk_all([compiled.start() for compiled in every], tokenizer, text, 24, rng)
+
+
+def test_an_unbounded_schema_is_refused_where_no_look_ahead_tells():
+    with pytest.raises(UnsupportedConstraint, match="bound a schema by max_nesting"):
+        compile_with(call_schema(), tokenizer_of("mistral-v1").vocabulary, proper=True)
+
+
+def test_proper_says_what_a_lenient_schema_drops():
+    schema = JsonSchema(
+        {"type": "array", "contains": {"type": "string"}, "uniqueItems": True}, lenient=True, max_nesting=1
+    )
+    vocab = tokenizer_of("mistral-v1").vocabulary
+    plain, proper = (compile_with(schema, vocab, proper=proper) for proper in (False, True))
+    assert proper.dropped == plain.dropped != ()
+
+
+def test_a_mask_is_made_once_for_a_row_however_it_is_asked_for():
+    """The filter of proper sequences asks for masks by the state, past what a matcher remembers."""
+    compiled = compile_with(Regex("[a-z]*x"), tokenizer_of("mistral-v1").vocabulary)
+    matcher, first, second = compiled.start(), *(allocate_mask(compiled.vocab.size) for _ in range(2))
+    matcher._fill(matcher.state, first)
+    visited = compiled.work()["nodes_visited"]
+    assert visited > 0
+    matcher._fill(matcher.state, second)
+    assert compiled.work()["nodes_visited"] == visited
+    assert first.tolist() == second.tolist()

@@ -8,7 +8,7 @@ import pytest
 from tokdfa.backends.registry import compile
 from tokdfa.bench.skew_regex import MEASURES, check_settings, complete_settings, run_item
 from tokdfa.constraint import Choice
-from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.errors import ConfigError, OptionError, UnknownNameError
 from tokdfa.models.registry import load_model
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
@@ -189,6 +189,14 @@ def test_languages_are_chosen_and_spread():
             "escapes",
         ),
         ({"json_schema": ["compact"]}, OptionError, "mapping"),
+        ({"schemas": 3}, OptionError, "settings.schemas: this is a folder"),
+        (
+            {"languages": [{**LANGUAGE, "schema_name": "a", "json_schema": True}], "schemas": "x", "events": {}},
+            OptionError,
+            "one: give either json_schema or",
+        ),
+        ({"languages": [{**LANGUAGE, "schema_name": 3}], "schemas": "x", "events": {}}, OptionError, "give either"),
+        ({"languages": [{**LANGUAGE, "schema_name": "a"}], "schemas": "nowhere"}, ConfigError, "nowhere"),
         (
             {"languages": [{**LANGUAGE, "schema_name": "unit"}], "events": {}},
             OptionError,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tokdfa.bench.vegas import KEYS, VARIANTS, check_settings, object_members, run_item
+from tokdfa.bench.vegas import KEYS, VARIANTS, check_settings, complete_settings, object_members, run_item
 from tokdfa.errors import OptionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SETTINGS: dict[str, Any] = {
     "members": [1, 8],
@@ -23,6 +27,9 @@ SETTINGS: dict[str, Any] = {
     "repeats": 1,
     "max_transitions": 2000,
 }
+
+#: The texts of the schema of two units.
+UNIT = {"label": "unit", "choice": ['"km"', '"mile"']}
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +95,32 @@ def test_members_take_turns() -> None:
         ({"library": ["text"]}, r"settings\.library: there is no 'text'"),
         ({"only": ["a"], "regexes": []}, r"settings\.only: there is no 'a'"),
         ({"regexes": [{"label": "a"}]}, r"settings\.regexes: each has a label"),
+        ({"regexes": [{"label": "a", "grammar": 'start: "a"'}]}, r"settings\.regexes: each has a label"),
+        ({"regexes": [{"label": "a", "json_schema": True, "order": "no"}]}, r"regexes: a: order: input should be"),
+        ({"regexes": [{"label": "a", "json_schema": "{"}]}, r"settings\.regexes: a: the schema is not JSON"),
+        ({"schema_names": ["a"]}, r"settings\.schemas: schema_names"),
+        ({"schemas": "x", "schema_names": "a"}, r"schema_names a list"),
         ({"speed": 1}, r"settings\.speed"),
     ],
 )
 def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         check_settings({**SETTINGS, "only": [], **wrong})
+
+
+def test_schemas_of_a_folder_are_cases(tmp_path: Path) -> None:
+    for name, schema in {"unit": {"enum": ["km", "mile"]}, "other": True}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"schema": schema, "tests": []}))
+    options = {"whitespace": "compact", "escapes": "needed"}
+    given = {**SETTINGS, "members": [], "schemas": str(tmp_path), "schema_names": ["unit"], "json_schema": options}
+    settings = complete_settings(given)
+    assert complete_settings(settings) == settings
+    assert settings["only"] == ["large", "words", "unit"]
+    assert settings["regexes"][-1] == {"label": "unit", "json_schema": '{"enum":["km","mile"]}', **options}
+    found = of(run_item({"tokenizer": "mistral-v1", **settings, "only": ["unit"]}, 0), "unit")
+    assert {(row["family"], row["status"], row["equal"]) for row in found.values()} == {("json_schema", "ok", True)}
+    words = run_item({"tokenizer": "mistral-v1", **settings, "regexes": [UNIT], "only": []}, 0)
+    assert found["whole"]["states"] == of(words, "unit")["whole"]["states"]
 
 
 def test_constraints_belong_into_the_settings() -> None:

@@ -43,7 +43,7 @@ def test_every_question_has_its_file():
         "pushdown_ablation", "quickstart", "regex_speed",
         "regex_states", "saved_calls", "saved_calls_lm", "scaling", "seen_masks", "skew_choices", "skew_json",
         "skew_regex", "skew_theodore", "slices", "smoke",
-        "tokens_dfa_ablation", "trie_walk", "vegas",
+        "tokens_dfa_ablation", "trie_walk", "vegas", "vegas_schemas",
     ]  # fmt: skip
 
 

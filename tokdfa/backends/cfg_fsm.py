@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 INT32 = np.dtype(np.int32)
 #: How many (situation, token) -> situation are kept, about 100 bytes each.
 KEPT_STEPS = 200_000
-_READING = "texts are those that Lark's LALR(1) parser accepts with its contextual lexer"
 
 
 class CfgFsm(Backend):
@@ -60,7 +59,9 @@ class CfgFsm(Backend):
     name: ClassVar[str] = "cfg_fsm"
     summary: ClassVar[str] = "Lark's LALR(1) parser and contextual lexer over tokens (RegexFSM concatenation and union)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar")
-    known_differences: ClassVar[dict[str, str]] = {"texts_in_language": _READING, "texts_accepted": _READING}
+    known_differences: ClassVar[dict[str, str]] = {
+        "texts_accepted": "texts are those that Lark's LALR(1) parser accepts with its contextual lexer"
+    }
     own_readings: ClassVar[tuple[str, ...]] = ("grammar",)
     options: ClassVar[tuple[Option, ...]] = (
         Option("masks", str, "vectors", "how a new mask is made", choices=("vectors", "walk")),

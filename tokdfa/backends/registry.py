@@ -28,6 +28,7 @@ BUILT_IN: dict[str, str] = {
     "cartesian_merge": "tokdfa.backends.cartesian_merge:CartesianMerge",
     "earley_trie": "tokdfa.backends.earley_trie:EarleyTrie",
     "pushdown_trie": "tokdfa.backends.pushdown_trie:PushdownTrie",
+    "cfg_fsm": "tokdfa.backends.cfg_fsm:CfgFsm",
     "llguidance": "tokdfa.backends.peers.llguidance_peer:LlguidancePeer",
     "outlines_core": "tokdfa.backends.peers.outlines_core_peer:OutlinesCorePeer",
     "glrmask": "tokdfa.backends.peers.glrmask_peer:GlrmaskPeer",

@@ -32,7 +32,7 @@ class ConstraintEntry(BaseModel):
 
     `texts` are texts of its language, by which the workload ``texts`` and some special kinds drive along. In a file,
     ``grammar_file``, ``schema_file`` and ``texts_file`` name files in place of `grammar`, `json_schema` and `texts`
-    (`tokdfa.runs.resolve`).
+    (`tokdfa.runs.constraints`).
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)

@@ -151,7 +151,7 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     label = constraint.label
     rows = _tokenizer_rows(tokenizer, typed) if label and label == typed.table_with else []
     entrants = [
-        _enter(engine, tokenizer)
+        _enter(engine, tokenizer, constraint.kind)
         for engine in typed.engines
         if not engine.tokenizers or tokenizer.name in engine.tokenizers
     ]
@@ -198,14 +198,14 @@ def _tokenizer_rows(tokenizer: Tokenizer, settings: Settings) -> list[dict[str, 
     return rows
 
 
-def _enter(engine: Engine, tokenizer: Tokenizer) -> _Entrant:
+def _enter(engine: Engine, tokenizer: Tokenizer, kind: str) -> _Entrant:
     try:
         backend = create_backend(engine.backend, tokenizer.vocabulary, **engine.options)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a package that is not installed, or an engine that does not take the tokens
         return _Entrant(engine, failure=failure_of(error))
-    warm_up(backend)
+    warm_up(backend, kind)
     return _Entrant(engine, backend)
 
 

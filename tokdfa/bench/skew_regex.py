@@ -78,8 +78,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 class Language(ConstraintEntry):
     """A constraint with a prompt: a regex, a JSON schema, or whatever else an entry may be.
 
-    `schema_name`: a case in the folder of schemas, in place of `json_schema`. `max_tokens`: where a sample is cut;
-    `events`: name -> the regex of a set of texts.
+    `max_tokens`: where a sample is cut; `events`: name -> the regex of a set of texts.
     """
 
     label: str
@@ -145,9 +144,10 @@ def check_settings(settings: dict[str, Any]) -> Settings:
             one.build()
         except OptionError as error:
             raise OptionError(f"settings.languages: {one.label}: {error}") from None
-        for pattern in (one.regex, *one.events.values()):
-            if pattern is not None:
-                parse(pattern, "", False)
+        if one.regex is not None:
+            parse(one.regex, one.flags, one.ascii_classes)
+        for pattern in one.events.values():
+            parse(pattern, "", False)
     return typed
 
 
@@ -156,12 +156,15 @@ def complete_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
     Beside those of `Settings` there may be ``schemas``: a folder of cases (`tokdfa.bench.schema_corpus`), of which
     ``schema_name`` in a language names one; and ``json_schema``: options for all schemas that do not say otherwise.
-    Raises ConfigError or UnknownNameError for a case that is not there or cannot be read.
+    Raises ConfigError or UnknownNameError for a case that is not there or cannot be read, OptionError for what else is
+    wrong with these.
     """
     settings = dict(settings)
     folder, options = settings.pop("schemas", None), settings.pop("json_schema", {})
     if not isinstance(options, dict):
         raise OptionError("settings.json_schema: this is a mapping from options of JSON schemas to values")
+    if not isinstance(folder, str | None):
+        raise OptionError("settings.schemas: this is a folder of schemas")
     languages = settings.get("languages")
     if isinstance(languages, list):
         settings["languages"] = [_with_schema(one, folder, options) for one in languages]
@@ -173,14 +176,15 @@ def _with_schema(language: Any, folder: str | None, options: dict[str, Any]) -> 
     if not isinstance(language, dict) or not {"schema_name", "json_schema"} & language.keys():
         return language
     completed = {**options, **language}
-    if "schema_name" in language:
-        if folder is None:
-            raise OptionError(
-                f"settings.languages: {language.get('label')}: schema_name needs settings.schemas, a folder of schemas"
-            )
-        (case,) = read_cases(Path(folder), [completed.pop("schema_name")])
-        completed["json_schema"] = case.schema_text
-    return completed
+    if "schema_name" not in language:
+        return completed
+    place, name = f"settings.languages: {language.get('label')}", completed.pop("schema_name")
+    if "json_schema" in language or not isinstance(name, str):
+        raise OptionError(f"{place}: give either json_schema or the name of a case as schema_name")
+    if folder is None:
+        raise OptionError(f"{place}: schema_name needs settings.schemas, a folder of schemas")
+    (case,) = read_cases(Path(folder), [name])
+    return {**completed, "json_schema": case.schema_text}
 
 
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:

@@ -2,19 +2,19 @@
 
 The claim under test (002, end, and its Figure 6): parts that no token leaves can be computed once, and those of the
 usual types of JSON and YAML kept for all constraints. One item is a tokenizer. A *case* is a constraint: an object of
-one of the `FORMS` with so many members, whose types take turns, or one of the given regexes. From its minimal DFA over
-bytes to the minimal automaton over tokens it is made in four ways (``variant``):
+one of the `FORMS` with so many members, whose types take turns, or one of the given regexes and JSON schemas. From its
+minimal DFA over bytes to the minimal automaton over tokens it is made in four ways (``variant``):
 
 - ``whole``: DirectMerge as it is;
 - ``parts``: by parts, each distinct one once; nothing is known before;
 - ``library``: by parts, with a library of the usual types that has never seen this constraint;
 - ``seen``: by parts, with a library that has seen this constraint, so that nothing is merged.
 
-Rows: ``family`` (the form, or ``regex``), ``case``, ``members``, ``variant``, ``status`` and ``message`` (of a variant
-that exceeds a limit), ``seconds`` (all of it) and ``merge_seconds`` (merging alone: finding and taking out parts,
-merging, splicing), medians of ``repeats``; ``find_seconds`` (finding and taking out parts alone); ``parts``,
-``distinct``, ``known`` (of the distinct ones, from the library); ``states`` and ``transitions``; ``equal``: whether the
-automaton is the one of ``whole``, None if there is none.
+Rows: ``family`` (the form, ``regex`` or ``json_schema``), ``case``, ``members``, ``variant``, ``status`` and
+``message`` (of a variant that exceeds a limit), ``seconds`` (all of it) and ``merge_seconds`` (merging alone: finding
+and taking out parts, merging, splicing), medians of ``repeats``; ``find_seconds`` (finding and taking out parts alone);
+``parts``, ``distinct``, ``known`` (of the distinct ones, from the library); ``states`` and ``transitions``; ``equal``:
+whether the automaton is the one of ``whole``, None if there is none.
 
 Rows of the family ``library`` are about making it: the case is a type, or ``read`` for reading it all from the disk.
 What is fixed for a tokenizer (its rules, `MergeStages`, the trie of spellings) is made before and not counted.
@@ -31,13 +31,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tokdfa.automata.algebra import minimize
+from tokdfa.backends.base import Phases
+from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.bench.clock import collector_off, time_call
+from tokdfa.bench.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.bench.limits import OK, failure_of
+from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.bpe.piece_borders import load_marked_dfa
 from tokdfa.bpe.rules_cache import load_canonicity
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError, TokdfaError
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.regex.compile import MAX_STATES as MAX_TEXT_STATES
 from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, merge_rows
 from tokdfa.token_automata.direct_merge_pieces import join_pieces
 from tokdfa.token_automata.direct_merge_stages import MergeStages
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tokdfa.automata.dfa import Dfa
+    from tokdfa.constraint import Constraint
     from tokdfa.token_automata.direct_merge import Merged
     from tokdfa.token_automata.token_rows import TokenRows
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -71,9 +76,9 @@ class Settings(BaseModel):
     """The settings of the experiment.
 
     `members`: how many members the objects have, one object for each number and each of `forms`; `kinds`: the types
-    that take turns in them. `regexes`: further cases, each with ``label`` and ``regex`` or ``choice``; `only`: the
-    labels that are measured of them, all if it is empty. `library`: the types of the library. A variant with more than
-    `max_states` states or `max_transitions` transitions counts as failed.
+    that take turns in them. `regexes`: further cases, each with ``label`` and ``regex``, ``choice`` or ``json_schema``
+    (options beside it); `only`: the labels that are measured of them, all if it is empty. `library`: the types of the
+    library. A variant with more than `max_states` states or `max_transitions` transitions counts as failed.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -92,7 +97,7 @@ class Settings(BaseModel):
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError, which names what is wrong."""
     try:
-        typed = Settings.model_validate(settings)
+        typed = Settings.model_validate(complete_settings(settings))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -108,9 +113,47 @@ def check_settings(settings: dict[str, Any]) -> Settings:
             if one not in known:
                 raise OptionError(f"settings.{name}: there is no {one!r}; there are {', '.join(known)}")
     for entry in typed.regexes:
-        if "label" not in entry or len({"regex", "choice"} & entry.keys()) != 1:
-            raise OptionError("settings.regexes: each has a label, and either regex or choice")
+        if "label" not in entry or fault_of_keys(entry) or "grammar" in entry:
+            raise OptionError("settings.regexes: each has a label, and either regex, choice or json_schema")
+        _entry(entry)
     return typed
+
+
+def complete_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with a case in ``regexes`` for each schema that they name.
+
+    Beside those of `Settings` there may be ``schemas``: a folder of cases (`tokdfa.bench.schema_corpus`);
+    ``schema_names``: which of them, all by default; and ``json_schema``: their options. Raises OptionError, ConfigError
+    or UnknownNameError for what is wrong with these.
+    """
+    settings = dict(settings)
+    folder, names = settings.pop("schemas", None), settings.pop("schema_names", None)
+    options = settings.pop("json_schema", {})
+    if folder is None:
+        if names is not None or options:
+            raise OptionError("settings.schemas: schema_names and json_schema are about a folder of schemas")
+        return settings
+    if not isinstance(folder, str) or not isinstance(options, dict) or not isinstance(names, list | None):
+        raise OptionError("settings.schemas is a folder, schema_names a list, json_schema a mapping of options")
+    cases = read_cases(Path(folder), None if names is None else list(map(str, names)))
+    found = [{"label": case.name, "json_schema": case.schema_text, **options} for case in cases]
+    only = [*settings["only"], *(case.name for case in cases)] if settings.get("only") else []
+    return {**settings, "regexes": [*settings.get("regexes", []), *found], "only": only}
+
+
+def _entry(fields: dict[str, Any]) -> ConstraintEntry:
+    """A case of ``regexes``, typed. Raises OptionError."""
+    try:
+        entry = ConstraintEntry.model_validate(fields)
+        entry.build()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        message = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+        raise OptionError(f"settings.regexes: {fields.get('label')}: {message}") from None
+    except OptionError as error:
+        raise OptionError(f"settings.regexes: {fields.get('label')}: {error}") from None
+    return entry
 
 
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
@@ -136,7 +179,7 @@ def object_members(count: int, kinds: list[str]) -> list[tuple[str, str]]:
     return [(key, kinds[place % len(kinds)]) for place, key in enumerate(KEYS[:count])]
 
 
-def _cases(settings: Settings) -> Iterator[tuple[str, str, int | None, Regex | Choice]]:
+def _cases(settings: Settings) -> Iterator[tuple[str, str, int | None, Constraint]]:
     """(family, name, members, constraint)."""
     for form in settings.forms:
         for count in settings.members:
@@ -144,8 +187,8 @@ def _cases(settings: Settings) -> Iterator[tuple[str, str, int | None, Regex | C
             yield form, f"{form} {count}", count, Regex(object_pattern(members, form))
     for entry in settings.regexes:
         if not settings.only or entry["label"] in settings.only:
-            constraint = Regex(entry["regex"]) if "regex" in entry else Choice(entry["choice"])
-            yield "regex", entry["label"], None, constraint
+            family = "json_schema" if "json_schema" in entry else "regex"
+            yield family, entry["label"], None, _entry(entry).build()
 
 
 def _make_library(tokenizer: Tokenizer, settings: Settings, folder: Path) -> tuple[PartLibrary, list[dict[str, Any]]]:
@@ -178,10 +221,10 @@ class _Bench:
         self.fingerprint, self.settings = tokenizer.fingerprint, settings
 
     def measure(
-        self, family: str, name: str, members: int | None, constraint: Regex | Choice, library: PartLibrary
+        self, family: str, name: str, members: int | None, constraint: Constraint, library: PartLibrary
     ) -> list[dict[str, Any]]:
         """A row for each variant; round by round, one after the other."""
-        dfa = minimize(compile_dfa(constraint))
+        dfa = minimize(explicit_automaton(constraint, MAX_TEXT_STATES, Phases()))
         limits = (self.settings.max_states, self.settings.max_transitions)
         seen = library.in_memory()
         ways: dict[str, Callable[[TokenRows], Merged]] = {

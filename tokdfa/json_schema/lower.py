@@ -19,7 +19,7 @@ from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State, both
 from tokdfa.json_schema.document import Document, Dropped, Node
-from tokdfa.json_schema.expand import Expander
+from tokdfa.json_schema.expand import DEMANDING, Expander
 from tokdfa.json_schema.keywords import PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
 from tokdfa.json_schema.lower_array import ArrayLowering
 from tokdfa.json_schema.lower_object import ObjectLowering
@@ -61,10 +61,20 @@ def lower_schema(constraint: JsonSchema) -> tuple[Form, tuple[Dropped, ...]]:
         except RecursionError:
             raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
         except SchemaUnsupported as error:
-            is_new = (error.pointer, error.keyword) not in left_out
-            if not constraint.lenient or not is_new or len(dropped) >= MAX_DROPPED:
+            place = (error.pointer, error.keyword)
+            while place in left_out and place[0]:
+                place = _enclosing(place[0])  # what was dropped does not help: the keyword around it goes, too
+            if not constraint.lenient or place in left_out or len(dropped) >= MAX_DROPPED:
                 raise
-            dropped.append(Dropped(error.pointer, error.keyword, error.reason))
+            dropped.append(Dropped(*place, error.reason))
+
+
+def _enclosing(pointer: str) -> tuple[str, str]:
+    """The innermost keyword of a JSON pointer, and the pointer of the schema that has it."""
+    outer, _, last = pointer.rpartition("/")
+    while outer and last not in DEMANDING:
+        outer, _, last = outer.rpartition("/")
+    return outer, last
 
 
 class SchemaLowering:

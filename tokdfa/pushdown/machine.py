@@ -130,7 +130,7 @@ class Machine:
         self.callers: Int32 = np.zeros((room, 3), dtype=np.int32)
         self.pairs: Int64 = np.zeros(2 * room, dtype=np.int64)
         self.found: Int64 = np.zeros(2 * room, dtype=np.int64)
-        self.todo: Int32 = np.zeros((max(room, 2 * len(self.entries) + 8), 4), dtype=np.int32)
+        self.todo: Int32 = np.zeros((max(room, 2 * len(self.program.entries) + 8), 4), dtype=np.int32)
 
     def _take_program(self) -> None:
         """Read the program's arrays as they are now, with room for what is called of all frames there is room for."""

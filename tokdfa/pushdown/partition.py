@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Partitions of more tokens inside than this are kept as words, others as a list.
 DENSE = 1_024
+#: States whose rows one walk finds lacking at most, counted as often as it meets them.
+MAX_LACKING = 4_096
 #: Added to a state: its strict partition; one for an item that is alone in its row. What both are added to.
 STRICT, ALONE = 1 << 21, 1 << 22
 STATE_PART = STRICT - 1
@@ -105,29 +107,32 @@ class Partitions:
         begins = self.part_nodes[: self.count, 0]
         return int(begins[np.searchsorted(begins, node, side="right") - 1])
 
-    def divide(self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]) -> int:
-        """Make the partition of a place by a state; -1, or the state whose row in `transitions` is lacking."""
+    def divide(
+        self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]
+    ) -> list[int]:
+        """Make the partition of a place by a state; or say which states' rows in `transitions` are lacking."""
         begin, end = self.extent(place)
         size = end - begin
         if self.node_count + size > len(self.trie.nodes) + MAX_REST_NODES or self.dense_count >= MAX_DENSE:
             self._clear()
             self.drops += 1
             if place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
-                return -1
+                return []
         inside = np.empty(size, dtype=np.int32)
         rest = np.empty(size, dtype=np.uint64)
         stack = np.zeros(self.trie.depth_limit + 2, dtype=np.int32)
         ended = np.zeros(self.trie.depth_limit + 2, dtype=np.bool_)
         path = np.zeros((self.trie.depth_limit + 2, 2), dtype=np.int64)
         counts = np.zeros(2, dtype=np.int64)
-        lacking = _divide_kernel(
+        lacking = np.zeros(MAX_LACKING, dtype=np.int32)
+        count = _divide_kernel(
             self.nodes, begin, end, state, transitions, flags, self.trie.size, inside, rest, stack, ended, path,
-            counts,
+            counts, lacking,
         )  # fmt: skip
-        if lacking >= 0:
-            return int(lacking)
+        if count:
+            return np.unique(lacking[:count]).tolist()
         self._keep(place, state, inside[: counts[0]], rest[: counts[1]])
-        return -1
+        return []
 
     def has(self, place: int, state: int) -> bool:
         """Whether the partition of a place by a state is made."""
@@ -234,9 +239,12 @@ def _set_tokens_kernel(tokens, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def _divide_kernel(  # type: ignore[no-untyped-def]
-    nodes, begin, end, state, transitions, flags, spare, inside, rest, stack, ended, path, counts
+    nodes, begin, end, state, transitions, flags, spare, inside, rest, stack, ended, path, counts, lacking
 ):
-    """The state whose row is lacking, or -1. `inside` gets the tokens that stay inside; `counts`: how many, and nodes.
+    """How many states' rows are lacking. `inside` gets the tokens that stay inside; `counts`: how many, and nodes.
+
+    Where a row is lacking its state is put into `lacking` (several times, perhaps), and the walk goes on elsewhere: so
+    few walks find all rows that are needed. If any is, what the walk has found is of no use.
 
     `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. `path`: by
     depth, the node on the way and its number in `rest`, -1 if it is not written yet; `ended`: by depth, whether the
@@ -247,7 +255,8 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
     strict, alone = state & STRICT != 0, state & ALONE != 0
     stack[0] = state & STATE_PART
     if begin >= end:
-        return np.int64(-1)
+        return np.int64(0)
+    missing = np.int64(0)
     base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
     open_depth = np.int64(0)  # path[:open_depth] are the nodes above
     for here in range(begin, end):
@@ -263,7 +272,12 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
         if before >= 0:
             target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
             if target == UNKNOWN:
-                return before
+                if missing == 0 or lacking[missing - 1] != before:
+                    if missing == len(lacking):
+                        return missing
+                    lacking[missing] = before
+                    missing += 1
+                target = np.int64(-1)
             ended[depth + 1] = ended[depth] or (target >= 0 and flags[target] & ACCEPTS != 0)
             if strict and ended[depth + 1]:
                 target = np.int64(-1)
@@ -292,7 +306,7 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
         if path[level, 1] >= 0:
             rest[path[level, 1]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
     counts[0], counts[1] = staying, kept
-    return np.int64(-1)
+    return missing
 
 
 def _warm_up() -> None:

@@ -207,8 +207,9 @@ class Pool:
         state = int(self.alike[state]) | kind
         if self.partitions.has(place, state):
             return
-        while (lacking := self.partitions.divide(place, state, self.transitions, self.flags)) >= 0:
-            self.fill_row(lacking)
+        while lacking := self.partitions.divide(place, state, self.transitions, self.flags):
+            for other in lacking:
+                self.fill_row(other)
         self._arrays = None
 
     @property

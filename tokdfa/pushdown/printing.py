@@ -11,6 +11,7 @@ from tokdfa.pushdown.form import (
     COUNTED_BEYOND,
     COUNTED_MINIMUM,
     COUNTED_NEXT,
+    FIRST,
     LATER,
     NAMES,
     NAMES_HIGH,
@@ -35,17 +36,35 @@ def format_form(form: Form) -> str:
     """Frame by frame, one instruction a line: its place, what it does, and where it goes on. O(instructions).
 
     Where an instruction goes on with the next line, that is not written. Instructions that several frames share stand
-    under the first of them.
+    under the first of them. Frames that nothing calls are left out.
     """
     mode = "longest match" if form.longest else "every way to cut the text"
     head = f"{len(form.code)} instructions, {len(form.entries)} frames, {len(form.texts)} texts; {mode}"
     written: set[int] = set()
     lines = [head, *_format_part("the text", form.start, form, written)]
-    for frame, entry in enumerate(form.entries.tolist()):
-        lines += ["", *_format_part(form.frame_names[frame], entry, form, written)]
+    for frame in _called_frames(form):
+        lines += ["", *_format_part(form.frame_names[frame], int(form.entries[frame]), form, written)]
     if form.skip >= 0:
         lines += ["", *_format_part("between lexemes", form.skip, form, written)]
     return "\n".join(lines)
+
+
+def _called_frames(form: Form) -> list[int]:
+    """The frames that the text, or what is skipped, can come to call, in order."""
+    pending = [form.start] + [form.skip] * (form.skip >= 0)
+    met, frames = set(pending), set()
+    while pending:
+        place = pending.pop()
+        following = _following(place, form)
+        if form.code[place, OPERATION] == CALL:
+            frame = int(form.code[place, FIRST])
+            frames.add(frame)
+            following.append(int(form.entries[frame]))
+        for other in following:
+            if other not in met:
+                met.add(other)
+                pending.append(other)
+    return sorted(frames)
 
 
 def _format_part(name: str, entry: int, form: Form, written: set[int]) -> Iterator[str]:

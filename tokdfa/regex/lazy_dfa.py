@@ -40,7 +40,7 @@ D_STATES, D_NEXT = range(2)
 NEEDS_PYTHON = 10
 #: States that a search for a live one looks at before all are made, if they are not more than the second. One at a
 #: time costs about 20 us a state, all at once one or two.
-SEARCHED, DECIDED_AT_ONCE = 24, 6_000
+SEARCHED, DECIDED_AT_ONCE = 24, 100_000
 #: Status of `_fill_rows_kernel`: an array of the automaton or of the store is too short.
 FULL = 11
 

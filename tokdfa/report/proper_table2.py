@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: step -> what it does, and the seconds that 002 reports for it.
 STEPS: dict[int, tuple[str, float]] = {
     1: ("proper sequences of the tokenizer", 20.9),
-    2: ("token DFA of the regex", 0.687),
+    2: ("token DFA of the constraint", 0.687),
     3: ("relevant pairs, or what takes their place", 27.3),
     4: ("a mask", 0.00153),
 }

@@ -69,14 +69,14 @@ def gain(rows: pd.DataFrame, variant: str, column: str = "seconds") -> Gain | No
 
 
 def build_tables(data: RunData) -> list[Table]:
-    """Gains by family, the objects, the regexes, and the library."""
+    """Gains by family, the objects, the regexes and schemas, and the library."""
     rows = measured(data)
     named = cases(rows)
     objects, regexes = named[named["members"].notna()], named[named["members"].isna()]
     return [
         _gains(named),
         _cases_table(objects, "vegas_objects", "Objects by number of members"),
-        _cases_table(regexes, "vegas_regexes", "Regexes"),
+        _cases_table(regexes, "vegas_regexes", "Regexes and schemas"),
         _library(rows[rows["family"] == "library"]),
     ]
 

@@ -48,6 +48,19 @@ def folder_beside(source: YamlSource, name: Any, where: Where) -> Path:
     return path
 
 
+def texts_beside(source: YamlSource, name: Any, where: Where) -> list[str]:
+    """The texts of a file beside `source`: a list, alone or under the key ``accepted``."""
+    included = read_beside(source, name, where)
+    inside: Where = ("accepted",) if isinstance(included.data, dict) and "accepted" in included.data else ()
+    texts = as_list(included, included.data["accepted"] if inside else included.data, inside)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise included.error(f"a text is expected, not {text!r}; quote it", (*inside, index))
+    if not texts:
+        raise source.error(f"{included.path} has no texts", where)
+    return texts
+
+
 def as_mapping(source: YamlSource, value: Any, where: Where) -> dict[str, Any]:
     """`value` if it is keys and values, all keys being text."""
     if not isinstance(value, dict):
