@@ -11,7 +11,7 @@ import yaml
 from tokdfa.backends.registry import create_backend
 from tokdfa.bench.saved_calls import read_texts
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.runs.resolve import resolve
+from tokdfa.runs.config import load_config
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 INPUTS = Path(__file__).parents[1] / "experiments" / "inputs"
@@ -30,7 +30,7 @@ def constraints(tmp_path_factory):
     experiment.write_text(
         "name: one\ntokenizers: [bytes]\nconstraints: [{file: regexes.yaml}]\nbackends: [token_index]\n"
     )
-    return {entry.label: entry.build() for entry in resolve(experiment).constraints}
+    return {entry.label: entry.build() for entry in load_config(experiment).constraints}
 
 
 def test_there_are_enough_and_none_is_given_twice(constraints):

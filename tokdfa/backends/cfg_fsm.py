@@ -5,9 +5,9 @@ obligations says for each text so far which lexemes may have ended where. A matc
 hypotheses that the text leaves open, as one number; so rollback and fork cost nothing, and equal situations share
 their masks.
 
-Its language is that of Lark with ``parser="lalr", lexer="contextual"``, which differs from the grammar's own: a keyword
-is taken for nothing else where it may stand, a lexeme is what the first terminal in Lark's order matches, and a conflict
-between shift and reduction is a shift.
+Its language is that of Lark with ``parser="lalr", lexer="contextual"``, which is not always the grammar's own: a
+keyword is taken for nothing else where it may stand, a lexeme is what the first terminal in Lark's order matches, and a
+conflict between a shift and a reduction is a shift. Ignored text may stand at both ends, too.
 
 Options:
 
@@ -16,9 +16,9 @@ Options:
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
 - ``conflicts``: ``shift`` resolves them as Lark does, ``refuse`` refuses the grammar, as Lark's strict mode does.
 
-Dead ends. There are none. If the machine is certified (see the package) and the vocabulary has every byte that the
-terminals read as a token by itself, that is seen at once; if not, each token of a mask is tried, and hypotheses are kept
-only if a search (at most ``max_search`` steps) finds an end. Such masks are slow.
+Dead ends. There are none. If the machine is certified (see the package), what can be completed is seen at once; if not,
+it is searched, once for each stack (at most ``max_search`` hypotheses a search). If the vocabulary lacks bytes that the
+terminals read, each token of a mask is tried, and allowed only if a search finds a way of tokens to an end.
 
 Threads: a compiled constraint holds a lock while it makes something new; masks and steps that are kept need none.
 """
@@ -68,7 +68,7 @@ class CfgFsm(Backend):
         Option("memo", bool, True, "keep the mask of a situation once made"),
         Option("memo_steps", bool, True, "keep where each token led from each situation"),
         Option("conflicts", str, "shift", "what to do with a shift/reduce conflict", choices=("shift", "refuse")),
-        Option("max_lexer_states", int, 100_000, "limit on lexer states", minimum=16),
+        Option("max_lexer_states", int, 20_000, "limit on lexer states", minimum=16),
         Option("max_stacks", int, 1_000_000, "limit on parser stacks", minimum=16),
         Option("max_situations", int, 1_000_000, "limit on situations", minimum=16),
         Option("max_search", int, 20_000, "limit on what one search for an end may meet", minimum=1),
@@ -143,7 +143,7 @@ class CompiledCfgFsm(CompiledConstraint):
         """Write the mask of a situation, and keep it."""
         with self.lock:
             self.filler.fill(situation, out)
-            if not (self.complete and self.machine.is_certified):
+            if not self.complete:
                 for token in masks.mask_to_ids(out).tolist():
                     if self.step(situation, token) < 0:
                         masks.clear_token(out, token)

@@ -18,15 +18,17 @@ Words.
   to those after it is its *residue*, a set of obligations; a later byte breaks them or discharges them.
 - A *stack* is the parser's stack of LALR states, a node in a tree of shared stacks, so equal stacks are equal numbers.
 - A *hypothesis* is a lexer state and a stack, a *situation* the set of hypotheses that a text leaves open.
-- A hypothesis is *live* if some text leads from it to an end. `Contextual.is_certified` says of a grammar that lexing
-  is in no terminal's way: whatever was read before, each terminal of a context can be written next, perhaps after
-  ignored text. If the LALR tables have no conflicts, too, every stack can be completed, and a hypothesis is live iff
-  its lexer state can end in a terminal that the parser takes: one AND of two bit sets. Otherwise it is searched.
+- A hypothesis is *live* if some text leads from it to an end; situations hold live ones only. A lexer state says what
+  it can still end in; a stack, what leads on from it; a hypothesis is live iff these two sets of bits meet.
+- A grammar is *certified* if what the parser takes leads on: the LALR tables have no conflicts, every rule can come to
+  an end, and lexing is in no terminal's way: whatever was read before, each terminal of a context can be written next,
+  perhaps after ignored text. If it is not, what leads on from a stack is found by a search, once for each stack.
 
 In reading order: `lark_tables` (Lark's tables as arrays), `match_program` and `match_automata` (terminals),
-`contextual` (lexer states, all of them, before the first byte), `stacks`, `hypotheses` (both together), `liveness`.
-Masks, in two ways: `walk` (hypothesis sets along the flat token trie), and `splits` with `speculation`: the seed's
-prefix and suffix pairs, vectors for each lexer state, and the tree of terminals that one token may run through.
+`contextual` (lexer states, all of them, before the first byte), `stacks`, `liveness`, `hypotheses` (lexer and parser
+together), `machine` (all of it). Masks, in two ways: `walk` (hypothesis sets along the flat token trie), and `splits`
+with `speculation`: the seed's prefix and suffix pairs, vectors for each lexer state, and the tree of terminals that one
+token may run through.
 
 Departures from the seed. Its vectors belong to the states of terminals; ours to lexer states, which know about the
 order of terminals. Its tree is cached by the parser's stack; ours by the terminals passed and the contexts between

@@ -11,8 +11,8 @@ included. The next lexeme starts in ``starts[residue, context]``.
 Which residues meet which contexts is found out on the way: a context may follow a label if the parser can be in a state
 of that context after a shift of the label. That is more than what really happens, and it is finite.
 
-`ends` says for each lexer state which labels can still be reached, as bits: bit t for terminal t, bit T for ignored
-text, bit T + 1 for the end of the text, which may come where a lexeme may begin.
+An *outcome* is a label and the residue that comes with it. `ends` says for each lexer state, as bits, which labels or
+which outcomes can still be reached; the last bit stands for the end of the text, which may come where a lexeme begins.
 """
 
 from __future__ import annotations
@@ -65,11 +65,12 @@ class Context:
 
 
 class Contextual:
-    """All lexer states. K states, C byte classes, R residues, X contexts, W words of 64 bits for T + 2 labels.
+    """All lexer states. T terminals, K states, C byte classes, O outcomes, R residues, X contexts.
 
     `transitions`: int32, shape (K, C), -1 dead; `byte_class`: uint8, shape (256,); `labels`, `residues`: int32, shape
-    (K,), -1 where no lexeme ends; `ends`: uint64, shape (K, W); `starts`: int32, shape (R, X), -1 where they never
-    meet. Ignored text has the label T. State `starts[0, x]` begins a text in context x.
+    (K,), -1 where no lexeme ends; `outcomes`: int32, shape (O, 2), label and residue; `outcome_of`: int32, shape (K,),
+    -1 without one; `starts`: int32, shape (R, X), -1 where they never meet. Ignored text has the label T. State
+    ``starts[0, x]`` begins a text in context x. `is_certified`: see `tokdfa.cfg_fsm`.
 
     Raises LimitExceeded past `max_states` lexer states.
     """
@@ -84,7 +85,7 @@ class Contextual:
         max_states: int,
     ) -> None:
         self.terminal_count = len(automata)
-        self.ignored_label, self.end_label = len(automata), len(automata) + 1
+        self.ignored_label = len(automata)
         self._contexts, self._ignored, self._following = contexts, frozenset(ignored), following
         self._max_states = max_states
         self.byte_class, representatives = _byte_classes(automata)
@@ -208,65 +209,90 @@ class Contextual:
     def _trim(self) -> None:
         """Make the arrays, without ways on which no lexeme can end any more, and find out what is certified."""
         count = len(self._rows)
-        sources: list[set[int]] = [set() for _ in range(count)]
+        self.labels: npt.NDArray[np.int32] = np.array(self._labels, dtype=np.int32)
+        self.residues: npt.NDArray[np.int32] = np.array(self._residues, dtype=np.int32)
+        pairs = np.stack([self.labels, self.residues], axis=1)
+        labelled = self.labels != NO_LABEL
+        outcomes, numbers = np.unique(pairs[labelled], axis=0, return_inverse=True)
+        self.outcomes: npt.NDArray[np.int32] = outcomes.astype(np.int32)
+        self.outcome_of: npt.NDArray[np.int32] = np.full(count, -1, dtype=np.int32)
+        self.outcome_of[labelled] = numbers.reshape(-1)
+        self._reached = self._reach()
+        self.transitions: npt.NDArray[np.int32] = np.array(
+            [[target if target >= 0 and self._reached[target] else -1 for target in row] for row in self._rows],
+            dtype=np.int32,
+        ).reshape(count, self.class_count)
+        self.starts: npt.NDArray[np.int32] = np.full((len(self._obligations), len(self._contexts)), -1, dtype=np.int32)
+        for pair, number in self._starts.items():
+            self.starts[pair] = number
+        #: By lexer state: whether it is the beginning of a lexeme.
+        self.is_start = [not state.begun for state in self._states]
+        self.is_certified = self._certify()
+
+    def _reach(self) -> list[int]:
+        """By lexer state, the outcomes that can be reached, as bits."""
+        sources: list[set[int]] = [set() for _ in self._rows]
         for number, row in enumerate(self._rows):
             for target in row:
                 if target >= 0:
                     sources[target].add(number)
-        # one set of bits for each state: labels, and, above them, the residues of ignored text
-        shift = self.end_label + 1
-        marks = [0] * count
-        for number, label in enumerate(self._labels):
-            if label != NO_LABEL:
-                marks[number] |= 1 << label
-            if label == self.ignored_label:
-                marks[number] |= 1 << (shift + self._residues[number])
-        agenda = [number for number in range(count) if marks[number]]
+        reached = [1 << outcome if outcome >= 0 else 0 for outcome in self.outcome_of.tolist()]
+        agenda = [number for number, bits in enumerate(reached) if bits]
         while agenda:
             number = agenda.pop()
             for source in sources[number]:
-                if marks[number] & ~marks[source]:
-                    marks[source] |= marks[number]
+                if reached[number] & ~reached[source]:
+                    reached[source] |= reached[number]
                     agenda.append(source)
-        self.transitions: npt.NDArray[np.int32] = np.array(
-            [[t if t >= 0 and marks[t] else -1 for t in row] for row in self._rows], dtype=np.int32
-        ).reshape(count, self.class_count)
-        self.labels: npt.NDArray[np.int32] = np.array(self._labels, dtype=np.int32)
-        self.residues: npt.NDArray[np.int32] = np.array(self._residues, dtype=np.int32)
-        self.starts: npt.NDArray[np.int32] = np.full((len(self._obligations), len(self._contexts)), -1, dtype=np.int32)
-        for pair, number in self._starts.items():
-            self.starts[pair] = number
-        self.ends: npt.NDArray[np.uint64] = np.zeros((count, (shift + 63) // 64), dtype=np.uint64)
-        begins = set(self._starts.values())
-        for number, bits in enumerate(marks):
-            if number in begins:
-                bits |= 1 << self.end_label
-            for word in range(self.ends.shape[1]):
-                self.ends[number, word] = bits >> (64 * word) & (1 << min(64, max(shift - 64 * word, 0))) - 1
-        self.is_certified = self._certify(marks, shift)
+        return reached
 
-    def _certify(self, marks: list[int], shift: int) -> bool:
+    def reachable(self, state: int) -> list[int]:
+        """The outcomes that can be reached from a lexer state, its own included."""
+        return _bits(self._reached[state])
+
+    def _certify(self) -> bool:
         """Whether, whatever was read before, each terminal of a context can be written next."""
-        within = (1 << self.terminal_count) - 1
-        writable = {pair: marks[number] & within for pair, number in self._starts.items()}
+        outcomes = self.outcomes.tolist()
+        writable: dict[tuple[int, int], int] = {}
+        after_ignored: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for (residue, context), number in self._starts.items():
+            reached = [outcomes[outcome] for outcome in self.reachable(number)]
+            labels = {label for label, _ in reached} - {self.ignored_label}
+            writable[residue, context] = sum(1 << label for label in labels)
+            after_ignored[residue, context] = [
+                (left, context) for label, left in reached if label == self.ignored_label
+            ]
         changed = True
         while changed:
             changed = False
-            for (residue, context), number in self._starts.items():
-                bits = writable[residue, context]
-                for after in _bits(marks[number] >> shift):
-                    bits |= writable[after, context]
-                if bits != writable[residue, context]:
-                    writable[residue, context] = bits
-                    changed = True
+            for pair, followers in after_ignored.items():
+                for follower in followers:
+                    if writable[follower] & ~writable[pair]:
+                        writable[pair] |= writable[follower]
+                        changed = True
         wanted = [sum(1 << terminal for terminal in context.accepted) for context in self._contexts]
         return all(not wanted[context] & ~bits for (_, context), bits in writable.items())
+
+    def ends(self, by_outcome: bool) -> npt.NDArray[np.uint64]:
+        """What can still be reached: uint64, shape (K, W), W words for T + 2 labels or O + 1 outcomes.
+
+        By label, bit T is ignored text; the last bit is the end of the text, set where a lexeme begins.
+        """
+        labels = self.outcomes[:, 0].tolist()
+        count = len(labels) if by_outcome else self.ignored_label + 1
+        found = np.zeros((len(self._reached), (count + 1 + 63) // 64), dtype=np.uint64)
+        for number, reached in enumerate(self._reached):
+            bits = reached if by_outcome else sum({1 << labels[outcome] for outcome in _bits(reached)})
+            if self.is_start[number]:
+                bits |= 1 << count
+            for word in range(found.shape[1]):
+                found[number, word] = bits >> 64 * word & (1 << 64) - 1
+        return found
 
     @property
     def bytes_read(self) -> npt.NDArray[np.bool_]:
         """bool, shape (256,): the bytes with which some lexer state goes on."""
-        read: npt.NDArray[np.bool_] = (self.transitions >= 0).any(axis=0)
-        return read[self.byte_class]
+        return np.isin(self.byte_class, np.flatnonzero((self.transitions >= 0).any(axis=0)))
 
     @property
     def state_count(self) -> int:
@@ -276,9 +302,8 @@ class Contextual:
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays."""
-        return (
-            self.transitions.nbytes + self.labels.nbytes + self.residues.nbytes + self.ends.nbytes + self.starts.nbytes
-        )
+        kept = (self.transitions, self.labels, self.residues, self.outcomes, self.outcome_of, self.starts)
+        return sum(array.nbytes for array in kept)
 
 
 def _byte_classes(automata: Sequence[Dfa]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.intp]]:

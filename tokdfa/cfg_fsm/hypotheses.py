@@ -2,7 +2,8 @@
 
 A byte moves each hypothesis (lexer state, stack). Where the new lexer state is labelled, the lexeme may end: the label
 is shifted, and a second hypothesis begins the next lexeme in the new stack's context, with the residue as obligations.
-A hypothesis whose lexer state cannot end in anything that its stack takes is dropped at once.
+A hypothesis whose lexer state cannot end in anything that leads on from its stack is dropped at once, so all that are
+left are live.
 
 A text may end where one of its hypotheses is at the beginning of a lexeme and the parser takes the end.
 
@@ -11,13 +12,14 @@ Situations are numbered: a sorted list of hypotheses is looked up by its bytes. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.cfg_fsm.liveness import Liveness
 from tokdfa.cfg_fsm.stacks import FULL, REFUSED, shift_kernel, taken_kernel
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
+from tokdfa.jit import Struct, StructType, kernel, register_struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,35 +30,46 @@ if TYPE_CHECKING:
 #: Hypotheses that one text may leave open, summed over the bytes of one token.
 MAX_HYPOTHESES = 1 << 20
 
+LEX_FIELDS = ("transitions", "byte_class", "labels", "residues", "ends", "starts")
 
-class LexArrays(NamedTuple):
-    """`Contextual` for kernels; see there."""
 
-    transitions: npt.NDArray[np.int32]
-    byte_class: npt.NDArray[np.uint8]
-    labels: npt.NDArray[np.int32]
-    residues: npt.NDArray[np.int32]
-    ends: npt.NDArray[np.uint64]
-    starts: npt.NDArray[np.int32]
+class LexArrays(Struct):
+    """What kernels take of `Contextual`: LEX_FIELDS."""
+
+
+@register_struct(LexArrays, LEX_FIELDS)
+class LexType(StructType):
+    """numba's type of LexArrays."""
 
 
 class Hypotheses:
     """Situations of one grammar. Situation 0 is the beginning. Not thread-safe.
 
-    `arena`: int32, shape (room, 2): the hypotheses that a kernel is working on.
+    `lex`: what kernels take of the lexer. `arena`: int32, shape (room, 2): the hypotheses that a kernel is working on.
     """
 
-    def __init__(self, lexer: Contextual, stacks: Stacks, max_situations: int) -> None:
+    lex: Any
+
+    def __init__(self, lexer: Contextual, stacks: Stacks, max_situations: int, max_search: int) -> None:
         self.lexer, self.stacks, self.max_situations = lexer, stacks, max_situations
-        self.lex = LexArrays(
-            lexer.transitions, lexer.byte_class, lexer.labels, lexer.residues, lexer.ends, lexer.starts
-        )
+        self.liveness = Liveness(lexer, stacks, max_search)
+        self.ends = lexer.ends(by_outcome=stacks.is_searched)
+        self.lex = _make_lex(lexer.transitions, lexer.byte_class, lexer.labels, lexer.residues, self.ends, lexer.starts)
         self.arena: npt.NDArray[np.int32] = np.zeros((256, 2), dtype=np.int32)
+        self._end = stacks.terminal_count
         self._numbers: dict[bytes, int] = {}
         #: By situation: int32, shape (count, 2).
         self.members: list[npt.NDArray[np.int32]] = []
         self._ends: list[bool] = []
-        self.intern(np.array([[lexer.starts[0, stacks.context(0)], 0]], dtype=np.int32))
+        begin = int(lexer.starts[0, stacks.context(0)])
+        #: Whether any text is accepted.
+        self.is_live = self._leads_on(begin, 0)
+        self.intern(np.array([[begin, 0]], dtype=np.int32))
+
+    def _leads_on(self, state: int, stack: int) -> bool:
+        while not taken_kernel(self.stacks.struct, stack):
+            self.make_room()
+        return bool((self.ends[state] & self.stacks.taken[stack]).any())
 
     def intern(self, found: npt.NDArray[np.int32]) -> int:
         """The number of the situation with these hypotheses, each once, in any order."""
@@ -77,12 +90,8 @@ class Hypotheses:
         return number
 
     def _may_end(self, situation: int) -> bool:
-        end = self.lexer.end_label
-        ends = self.lex.ends[self.members[situation][:, 0], end >> 6].tolist()
-        stacks = self.members[situation][:, 1].tolist()
-        return any(
-            bits >> (end & 63) & 1 and self.stacks.takes(stack, end) for bits, stack in zip(ends, stacks, strict=True)
-        )
+        members = self.members[situation].tolist()
+        return any(self.lexer.is_start[state] and self.stacks.takes(stack, self._end) for state, stack in members)
 
     def can_end(self, situation: int) -> bool:
         """Whether the text may end in a situation."""
@@ -93,23 +102,33 @@ class Hypotheses:
         members = self.members[situation]
         while True:
             if len(members) > len(self.arena):
-                self.grow()
+                self.make_room()
                 continue
-            first, last = _run_kernel(
-                self.lex, self.stacks.parse, self.stacks.arrays, self.arena, members, data, begin, end
-            )
+            first, last = _run_kernel(self.lex, self.stacks.struct, self.arena, members, data, begin, end)
             if first >= 0:
                 return self.arena[first:last].copy()
-            self.grow()
+            self.make_room()
 
-    def grow(self) -> None:
-        """Make room after a kernel has found an array full: for stacks if there is none left, or for hypotheses."""
-        if self.stacks.count == len(self.stacks.arrays.tops):
+    def make_room(self) -> None:
+        """Do what a kernel has returned FULL for: search what leads on, or make room for stacks or for hypotheses."""
+        if not self.learn_or_grow():
+            self._grow()
+
+    def learn_or_grow(self) -> bool:
+        """As `make_room`, but not for hypotheses: False if that is not what was lacking."""
+        asked = self.stacks.pop_asked()
+        if asked >= 0:
+            self.stacks.learn(asked, self.liveness.leading_on(asked))
+        elif self.stacks.is_full:
             self.stacks.grow()
-            return
+        else:
+            return False
+        return True
+
+    def _grow(self) -> None:
         if len(self.arena) >= MAX_HYPOTHESES:
             raise LimitExceeded(
-                f"one token leaves more than {MAX_HYPOTHESES} readings of the text open; the terminals overlap too much",
+                f"one token leaves more than {MAX_HYPOTHESES} readings of the text open; make terminals overlap less",
                 limit="hypotheses",
                 value=MAX_HYPOTHESES,
             )
@@ -117,12 +136,16 @@ class Hypotheses:
 
 
 @kernel
-def _add_kernel(lex, parse, stacks, arena, first, last, state, stack):  # type: ignore[no-untyped-def]
-    """Add a hypothesis to arena[first:last] unless it is there or cannot be completed; the new end, or FULL."""
-    taken_kernel(parse, stacks, stack)
+def _make_lex(transitions, byte_class, labels, residues, ends, starts):  # type: ignore[no-untyped-def]
+    return LexArrays(transitions, byte_class, labels, residues, ends, starts)
+
+
+@kernel
+def add_kernel(ends, taken, arena, first, last, state, stack):  # type: ignore[no-untyped-def]
+    """Add a hypothesis to arena[first:last] unless it is there or is not live; the new end, or FULL."""
     hope = False
-    for word in range(lex.ends.shape[1]):
-        if lex.ends[state, word] & stacks.taken[stack, word] != 0:
+    for word in range(ends.shape[1]):
+        if ends[state, word] & taken[stack, word] != 0:
             hope = True
     if not hope:
         return last
@@ -137,38 +160,47 @@ def _add_kernel(lex, parse, stacks, arena, first, last, state, stack):  # type: 
 
 
 @kernel
-def step_kernel(lex, parse, stacks, arena, first, last, byte):  # type: ignore[no-untyped-def]
-    """Move the hypotheses arena[first:last] by a byte; write what is left from `last` on. Its end, or FULL."""
-    column = lex.byte_class[byte]
+def end_lexeme_kernel(lex, stacks, arena, first, last, state, stack):  # type: ignore[no-untyped-def]
+    """Add to arena[first:last] what follows if the lexeme ends in the labelled `state`; the new end, or FULL."""
+    after = shift_kernel(stacks, stack, lex.labels[state])
+    if after < 0:
+        return last if after == REFUSED else np.int64(FULL)
+    if not taken_kernel(stacks, after):
+        return np.int64(FULL)
+    begin = lex.starts[lex.residues[state], stacks.contexts[stacks.tops[after]]]
+    return add_kernel(lex.ends, stacks.taken, arena, first, last, begin, after)
+
+
+@kernel
+def step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, last, column):  # type: ignore[no-untyped-def]
+    """Move the hypotheses arena[first:last] by a byte of class `column`; write what is left from `last` on.
+
+    Returns its end, or FULL. The first four are fields of `lex` and `stacks`: to read a field costs as much as a step.
+    """
     end = np.int64(last)
     for k in range(first, last):
-        state = lex.transitions[arena[k, 0], column]
+        state = transitions[arena[k, 0], column]
         if state < 0:
             continue
         stack = np.int64(arena[k, 1])
-        end = _add_kernel(lex, parse, stacks, arena, last, end, state, stack)
+        end = add_kernel(ends, taken, arena, last, end, state, stack)
+        if end != FULL and labels[state] >= 0:
+            end = end_lexeme_kernel(lex, stacks, arena, last, end, state, stack)
         if end == FULL:
-            return end
-        label = lex.labels[state]
-        if label >= 0:
-            after = shift_kernel(parse, stacks, stack, label)
-            if after == FULL:
-                return np.int64(FULL)
-            if after != REFUSED:
-                begin = lex.starts[lex.residues[state], parse.contexts[stacks.tops[after]]]
-                end = _add_kernel(lex, parse, stacks, arena, last, end, begin, after)
-                if end == FULL:
-                    return end
+            break
     return end
 
 
 @kernel
-def _run_kernel(lex, parse, stacks, arena, members, data, begin, end):  # type: ignore[no-untyped-def]
+def _run_kernel(lex, stacks, arena, members, data, begin, end):  # type: ignore[no-untyped-def]
     """Move `members` by data[begin:end]. Returns where in `arena` the result lies, or (FULL, FULL)."""
+    transitions, byte_class, labels = lex.transitions, lex.byte_class, lex.labels
+    ends, taken = lex.ends, stacks.taken
     first, last = np.int64(0), np.int64(len(members))
     arena[:last] = members
     for place in range(begin, end):
-        after = step_kernel(lex, parse, stacks, arena, first, last, data[place])
+        column = byte_class[data[place]]
+        after = step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, last, column)
         if after == FULL:
             return np.int64(FULL), np.int64(FULL)
         first, last = last, after

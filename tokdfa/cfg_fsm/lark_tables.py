@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, UnknownNameError, UnsupportedConstraint
+from tokdfa.cfg_fsm.lark_errors import not_lalr, place_of, refusal
+from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -69,24 +70,34 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
 
     try:
         loaded = lark.Lark(text, parser="lalr", lexer=_no_lexer(), start=start, _plugins={"LALR_Parser": _Analysis})
-        terminals = sorted(loaded.terminals, key=_place_in_order)
-    except lark.exceptions.UnexpectedInput as error:
-        line, column = max(int(error.line), 1), max(int(error.column), 1)
-        raise GrammarSyntaxError("Lark cannot read the grammar", text, line, column) from None
     except lark.exceptions.LarkError as error:
-        _refuse(str(error), text, start)
-    for terminal in terminals:
-        if terminal.pattern.min_width == 0:
-            raise GrammarUnsupported(
-                f"the terminal {terminal.user_repr()} may be empty, which Lark's lexer does not allow",
-                text,
-                *place_of(terminal.name, text),
-            )
+        raise refusal(str(error), text, start) from None
+    except RecursionError:
+        raise LimitExceeded("the grammar is nested too deeply for Lark", limit="recursion", value=0) from None
+    for terminal in loaded.terminals:
+        _check_terminal(terminal, text)
+    used = {symbol.name for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
+    for name in sorted(used - {terminal.name for terminal in loaded.terminals}):
+        reason = f"the terminal {name} is declared without a pattern, so no text can be it; define it"
+        raise GrammarUnsupported(reason, text, *(place_of(name, text) or (1, 1)))
+    terminals = sorted(loaded.terminals, key=_place_in_order)
     analysis = loaded.parser.parser.analysis
     found = _resolved_conflicts(analysis)
     if found and conflicts == "refuse":
-        raise UnsupportedConstraint(_with_advice("\n".join(found)))
+        raise not_lalr("\n".join(found))
     return _make_tables(loaded, analysis, terminals, start, found)
+
+
+def _check_terminal(terminal: Any, text: str) -> None:
+    """Raise what Lark's lexer would: for a broken regex, and for a terminal that may be empty."""
+    place = place_of(terminal.name, text) or (1, 1)
+    try:
+        re.compile(terminal.pattern.to_regexp())
+    except re.error as error:
+        raise GrammarSyntaxError(f"the terminal {terminal.user_repr()} is no regex: {error}", text, *place) from None
+    if terminal.pattern.min_width == 0:
+        reason = f"the terminal {terminal.user_repr()} may be empty, which Lark's lexer does not allow"
+        raise GrammarUnsupported(reason, text, *place)
 
 
 class _Analysis:
@@ -119,37 +130,6 @@ def _place_in_order(terminal: Any) -> tuple[int, int, int, str]:
     """The key by which Lark sorts the terminals of a lexer."""
     pattern = terminal.pattern
     return -terminal.priority, -pattern.max_width, -len(pattern.value), terminal.name
-
-
-def _refuse(message: str, text: str, start: str) -> NoReturn:
-    """Raise what Lark's message amounts to."""
-    if "collision" in message:
-        raise UnsupportedConstraint(_with_advice(message)) from None
-    if re.search(rf"(rule|symbol)\S* .*\b{re.escape(start)}\b", message) and not re.search(
-        rf"^\s*[?!]*{re.escape(start)}\b", text, re.MULTILINE
-    ):
-        rules = re.findall(r"^\s*[?!]*([a-z_][a-z_0-9]*)[^\n:]*:", text, re.MULTILINE)
-        raise UnknownNameError("rule", start, rules) from None
-    names = re.findall(r"\w+", message)
-    place = next((found for name in names if (found := place_of(name, text)) != (1, 1)), (1, 1))
-    raise GrammarSyntaxError(f"Lark refuses the grammar: {message}", text, *place) from None
-
-
-def _with_advice(message: str) -> str:
-    return (
-        f"the grammar is not LALR(1), says Lark:\n{message}\n"
-        "rewrite these rules, or use the backend earley_trie, which takes every context-free grammar"
-    )
-
-
-def place_of(name: str, text: str) -> tuple[int, int]:
-    """Line and column of the first definition of `name`, or of its first use; (1, 1) if it does not occur."""
-    escaped = re.escape(name)
-    found = re.search(rf"^\s*[?!]*\b{escaped}\b[^\n]*?:", text, re.MULTILINE) or re.search(rf"\b{escaped}\b", text)
-    if not found:
-        return 1, 1
-    begin = found.start() + len(found[0]) - len(found[0].lstrip())
-    return text.count("\n", 0, begin) + 1, begin - text.rfind("\n", 0, begin)
 
 
 def _resolved_conflicts(analysis: Any) -> tuple[str, ...]:

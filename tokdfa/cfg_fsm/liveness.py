@@ -5,8 +5,15 @@ lexing: a terminal that cannot be written because the one before it would go on,
 is nothing but to look: a search over hypotheses at the beginning of lexemes, one step for each lexeme that can be
 written, shallow stacks first, for a text is completed by reducing. What is found is kept.
 
+So it is known of each stack which outcomes of the next lexeme lead to an end, and a hypothesis is live iff its lexer
+state can reach one of them: again one AND of two sets.
+
+Deep stacks could go on for ever without an end, as in a rule that uses itself and nothing else. So a hypothesis is only
+followed if there is an end in *outline*: for a parser that has forgotten its stack but for the top, and after a
+reduction may be in any state that the terminal is shifted to. What has no end in outline has none.
+
 A search meets at most `limit` hypotheses; past it LimitExceeded is raised. A live hypothesis is mostly found at once; a
-dead one only if finitely many follow from it.
+dead one only if its outline is dead, too, or finitely many follow from it.
 """
 
 from __future__ import annotations
@@ -14,44 +21,69 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tokdfa.cfg_fsm.stacks import REFUSED
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.cfg_fsm.hypotheses import Hypotheses
+    from tokdfa.cfg_fsm.contextual import Contextual
+    from tokdfa.cfg_fsm.stacks import Stacks
 
-Hypothesis = tuple[int, int]
+#: A lexer state in which a lexeme begins, and a stack.
+Beginning = tuple[int, int]
 
 
 class Liveness:
-    """Answers, and remembers, whether a hypothesis can be completed. Not thread-safe."""
+    """Answers, and remembers, what can be completed. Not thread-safe."""
 
-    def __init__(self, hypotheses: Hypotheses, limit: int) -> None:
-        self.hypotheses, self.limit = hypotheses, limit
-        self._known: dict[Hypothesis, bool] = {}
-        self._outcomes: dict[int, list[tuple[int, int]]] = {}
+    def __init__(self, lexer: Contextual, stacks: Stacks, limit: int) -> None:
+        self.lexer, self.stacks, self.limit = lexer, stacks, limit
+        self._known: dict[Beginning, bool] = {}
+        self._outcomes = [(label, residue) for label, residue in lexer.outcomes.tolist()]
+        self._outline: dict[Beginning, bool] = {}
+        actions = stacks.actions
+        #: Terminal -> the states that it is shifted to.
+        self._shifted = [np.unique(column[column > 0] - 1).tolist() for column in actions.T]
 
-    def is_live(self, state: int, stack: int) -> bool:
-        """Whether some text leads from the hypothesis to an end. Raises LimitExceeded."""
-        begin = state, stack
+    def leading_on(self, stack: int) -> int:
+        """The outcomes of the next lexeme after which the text can be completed, as bits; and the end as the last bit.
+
+        Raises LimitExceeded.
+        """
+        bits = 0
+        for outcome in range(len(self._outcomes)):
+            following = self._following(stack, outcome)
+            if following is not None and self.is_live(following):
+                bits |= 1 << outcome
+        return bits | self.stacks.takes(stack, self.stacks.terminal_count) << len(self._outcomes)
+
+    def is_live(self, begin: Beginning) -> bool:
+        """Whether some text leads from the beginning of a lexeme to an end. Raises LimitExceeded."""
         if begin in self._known:
             return self._known[begin]
+        if not self._has_outline(begin):
+            return False
+        if self._is_end(begin):
+            self._known[begin] = True
+            return True
         came_from = {begin: begin}
         agenda = [(0, 0, begin)]
         while agenda:
             _, _, here = heapq.heappop(agenda)
-            if self._known.get(here) or self._is_end(here):
-                while here != begin:
-                    self._known[here] = True
-                    here = came_from[here]
-                self._known[begin] = True
-                return True
             for target in self._successors(here):
-                if target not in came_from and self._known.get(target) is not False:
-                    came_from[target] = here
-                    heapq.heappush(agenda, (self._depth(target[1]), len(came_from), target))
+                if target in came_from or self._known.get(target) is False or not self._has_outline(target):
+                    continue
+                came_from[target] = here
+                if self._known.get(target) or self._is_end(target):
+                    while target != begin:
+                        self._known[target] = True
+                        target = came_from[target]
+                    self._known[begin] = True
+                    return True
+                heapq.heappush(agenda, (self._depth(target[1]), len(came_from), target))
             if len(came_from) > self.limit:
                 raise LimitExceeded(
                     f"no way to an end of the text was found among {self.limit} ways to go on; the grammar has "
@@ -62,41 +94,67 @@ class Liveness:
         self._known.update(dict.fromkeys(came_from, False))
         return False
 
-    def _is_end(self, hypothesis: Hypothesis) -> bool:
-        state, stack = hypothesis
-        end = self.hypotheses.lexer.end_label
-        bits = int(self.hypotheses.lex.ends[state, end >> 6])
-        return bool(bits >> (end & 63) & 1) and self.hypotheses.stacks.takes(stack, end)
+    def _is_end(self, begin: Beginning) -> bool:
+        return self.stacks.takes(begin[1], self.stacks.terminal_count)
 
-    def _successors(self, hypothesis: Hypothesis) -> Iterator[Hypothesis]:
-        """The beginnings of the next lexeme after each way in which this one may end."""
-        state, stack = hypothesis
-        stacks, starts = self.hypotheses.stacks, self.hypotheses.lex.starts
-        for label, residue in self.outcomes(state):
-            after = stacks.shift(stack, label)
-            if after != REFUSED:
-                yield int(starts[residue, stacks.context(after)]), after
+    def _successors(self, here: Beginning) -> Iterator[Beginning]:
+        """The beginnings of the next lexeme, after each outcome of this one."""
+        state, stack = here
+        for outcome in self.lexer.reachable(state):
+            following = self._following(stack, outcome)
+            if following is not None:
+                yield following
 
-    def outcomes(self, state: int) -> list[tuple[int, int]]:
-        """The (label, residue) pairs with which a lexeme may end that is in this lexer state. Kept by state."""
-        if state not in self._outcomes:
-            lex = self.hypotheses.lex
-            seen, agenda = {state}, [state]
-            found: dict[tuple[int, int], None] = {}
-            while agenda:
-                for target in set(lex.transitions[agenda.pop()].tolist()) - seen - {-1}:
-                    seen.add(target)
-                    agenda.append(target)
-                    if lex.labels[target] >= 0:
-                        found[int(lex.labels[target]), int(lex.residues[target])] = None
-            # a state may come back to itself and end there
-            if lex.labels[state] >= 0 and any(state in lex.transitions[other] for other in seen):
-                found[int(lex.labels[state]), int(lex.residues[state])] = None
-            self._outcomes[state] = sorted(found)
-        return self._outcomes[state]
+    def _following(self, stack: int, outcome: int) -> Beginning | None:
+        """Where the next lexeme begins after an outcome; None if the parser refuses its label."""
+        label, residue = self._outcomes[outcome]
+        if label != self.lexer.ignored_label and not self.stacks.actions[self.stacks.tops[stack], label]:
+            return None
+        after = self.stacks.shift(stack, label)
+        if after == REFUSED:
+            return None
+        state = int(self.lexer.starts[residue, self.stacks.context(after)])
+        return None if state < 0 else (state, after)
+
+    def _has_outline(self, begin: Beginning) -> bool:
+        """Whether there is an end in outline. Found out for all places that can be reached, at once."""
+        place = begin[0], int(self.stacks.tops[begin[1]])
+        if place not in self._outline:
+            sources: dict[Beginning, list[Beginning]] = {place: []}
+            agenda = [place]
+            for here in agenda:  # grows on the way
+                for target in self._outline_successors(*here):
+                    if target not in sources:
+                        sources[target] = []
+                        agenda.append(target)
+                    sources[target].append(here)
+            end = self.stacks.terminal_count
+            agenda = [here for here in sources if self._outline.get(here) or self.stacks.actions[here[1], end]]
+            self._outline.update(dict.fromkeys(sources, False))
+            self._outline.update(dict.fromkeys(agenda, True))
+            for here in agenda:
+                for source in sources[here]:
+                    if not self._outline[source]:
+                        self._outline[source] = True
+                        agenda.append(source)
+        return self._outline[place]
+
+    def _outline_successors(self, state: int, top: int) -> Iterator[Beginning]:
+        """Where the next lexeme may begin after this one, as lexer state and top of the stack."""
+        starts, contexts = self.lexer.starts, self.stacks.contexts
+        for outcome in self.lexer.reachable(state):
+            label, residue = self._outcomes[outcome]
+            if label == self.lexer.ignored_label:
+                targets = [top]
+            else:
+                action = int(self.stacks.actions[top, label])
+                targets = [] if action == 0 else [action - 1] if action > 0 else self._shifted[label]
+            for target in targets:
+                if (begin := int(starts[residue, contexts[target]])) >= 0:
+                    yield begin, target
 
     def _depth(self, stack: int) -> int:
-        depth, below = 0, self.hypotheses.stacks.arrays.below
+        depth, below = 0, self.stacks.below
         while stack >= 0:
             stack = int(below[stack])
             depth += 1

@@ -13,8 +13,8 @@ import numpy as np
 
 from tokdfa.cfg_fsm.contextual import Context, Contextual
 from tokdfa.cfg_fsm.hypotheses import Hypotheses
-from tokdfa.cfg_fsm.lark_tables import one_terminal_tables, place_of, read_tables
-from tokdfa.cfg_fsm.liveness import Liveness
+from tokdfa.cfg_fsm.lark_errors import place_of
+from tokdfa.cfg_fsm.lark_tables import one_terminal_tables, read_tables
 from tokdfa.cfg_fsm.match_automata import match_automaton
 from tokdfa.cfg_fsm.stacks import Stacks
 from tokdfa.constraint import Grammar
@@ -23,6 +23,8 @@ from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.cfg_fsm.lark_tables import LalrTables, Terminal
@@ -33,46 +35,34 @@ class Machine:
     """A recogniser of bytes whose states are situations. Not thread-safe.
 
     `limits`: ``max_lexer_states``, ``max_stacks``, ``max_situations``, ``max_search``. `is_certified`: what is live is
-    seen at once (see the package); otherwise `liveness` searches. Raises LimitExceeded, and EmptyLanguageError if no
-    text is accepted.
+    seen at once (see the package); otherwise it is searched. Raises LimitExceeded, and EmptyLanguageError if no text is
+    accepted.
     """
 
     def __init__(self, tables: LalrTables, automata: Sequence[Dfa], limits: Mapping[str, int]) -> None:
         self.tables = tables
         contexts, context_of = _contexts(tables)
-        self.lexer = Contextual(
-            automata,
-            contexts,
-            tables.ignored,
-            _following(tables, context_of),
-            int(context_of[tables.start]),
-            limits["max_lexer_states"],
-        )
-        self.stacks = Stacks(tables, context_of, limits["max_stacks"])
-        self.hypotheses = Hypotheses(self.lexer, self.stacks, limits["max_situations"])
+        following, first = _following(tables, context_of), int(context_of[tables.start])
+        self.lexer = Contextual(automata, contexts, tables.ignored, following, first, limits["max_lexer_states"])
         self.is_certified = self.lexer.is_certified and not tables.conflicts and tables.is_productive
-        self.liveness = Liveness(self.hypotheses, limits["max_search"])
-        self.start = 0 if self.is_certified else self.only_live(self.hypotheses.members[0])
-        if self.start < 0:
+        searched = 0 if self.is_certified else len(self.lexer.outcomes)
+        self.stacks = Stacks(tables, context_of, limits["max_stacks"], searched)
+        self.hypotheses = Hypotheses(self.lexer, self.stacks, limits["max_situations"], limits["max_search"])
+        self.start = 0
+        if not self.hypotheses.is_live:
             raise EmptyLanguageError(
                 "Lark accepts no text by this grammar: its lexer or its resolution of conflicts is in the way of each"
             )
 
-    def only_live(self, found: np.ndarray) -> int:
-        """The situation of those of the hypotheses (int32, shape (count, 2)) that are live; -1 if none is."""
-        if not self.is_certified and len(found):
-            alive = [self.liveness.is_live(state, stack) for state, stack in found.tolist()]
-            found = found[np.array(alive, dtype=np.bool_)]
-        return self.hypotheses.intern(found) if len(found) else -1
-
-    def run(self, situation: int, data: np.ndarray, begin: int, end: int) -> int:
+    def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The situation after ``data[begin:end]`` (uint8), -1 if that cannot be completed."""
-        return self.only_live(self.hypotheses.run(situation, data, begin, end))
+        found = self.hypotheses.run(situation, data, begin, end)
+        return self.hypotheses.intern(found) if len(found) else -1
 
     @property
     def nbytes(self) -> int:
         """Bytes held by tables, lexer states and stacks."""
-        return self.lexer.nbytes + self.stacks.nbytes
+        return self.lexer.nbytes + self.stacks.nbytes + self.hypotheses.ends.nbytes
 
 
 def build_machine(constraint: Constraint, limits: Mapping[str, int], conflicts: str = "shift") -> Machine:
@@ -93,12 +83,12 @@ def _automaton(terminal: Terminal, text: str) -> Dfa:
         return match_automaton(terminal.regexp)
     except RegexSyntaxError as error:
         message = f"the terminal {terminal.shown}, {terminal.regexp!r}: {error.reason}"
-        raise GrammarUnsupported(message, text, *place_of(terminal.name, text)) from None
+        raise GrammarUnsupported(message, text, *(place_of(terminal.name, text) or (1, 1))) from None
     except LimitExceeded as error:
         raise LimitExceeded(f"{terminal.shown}: {error}", limit=error.limit, value=error.value) from None
 
 
-def _contexts(tables: LalrTables) -> tuple[list[Context], np.ndarray]:
+def _contexts(tables: LalrTables) -> tuple[list[Context], npt.NDArray[np.int32]]:
     """The distinct contexts, and the context of each state (int32)."""
     taken = _strings_of_regexes(tables.terminals)
     numbers: dict[frozenset[int], int] = {}
@@ -138,7 +128,7 @@ def _strings_of_regexes(terminals: Sequence[Terminal]) -> dict[int, tuple[int, .
     return found
 
 
-def _following(tables: LalrTables, context_of: np.ndarray) -> list[list[int]]:
+def _following(tables: LalrTables, context_of: npt.NDArray[np.int32]) -> list[list[int]]:
     """Terminal -> the contexts that the parser can be in after it."""
     found = []
     for column in range(len(tables.terminals)):

@@ -21,11 +21,13 @@ import numpy as np
 
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.dfa import Dfa
-from tokdfa.cfg_fsm.match_program import DONE, MATCH, NONE, MatchProgram, Read, Split
+from tokdfa.cfg_fsm.match_program import DONE, MATCH, NONE, Loop, MatchProgram, Read, Split
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import numpy.typing as npt
 
 #: A thread: an instruction that reads a character, and the node in its automaton.
 Thread = tuple[int, int]
@@ -42,7 +44,7 @@ def match_automaton(pattern: str, max_states: int = MAX_MATCH_STATES) -> Dfa:
     threads, accepts = _close(program, [program.entry])
     states: dict[tuple[tuple[Thread, ...], bool], int] = {(threads, accepts): 0}
     pending = [threads]
-    table: list[np.ndarray] = []
+    table: list[npt.NDArray[np.int32]] = []
     for threads in pending:  # grows on the way
         row = np.full(256, NONE, dtype=np.int32)
         for members, following in _successors(program, threads):
@@ -72,13 +74,17 @@ def _close(program: MatchProgram, entries: Iterable[int | Thread]) -> tuple[tupl
         agenda = [entry]
         while agenda:
             place = agenda.pop()
+            instruction = program.instructions[place]
             if place in seen:
+                if isinstance(instruction, Loop) and instruction.following not in seen:
+                    agenda.append(instruction.following)
                 continue
             seen.add(place)
             if place == MATCH:
                 return tuple(found), True
-            instruction = program.instructions[place]
-            if isinstance(instruction, Split):
+            if isinstance(instruction, Loop):
+                agenda += (instruction.following, instruction.body)
+            elif isinstance(instruction, Split):
                 agenda += (instruction.second, instruction.first)
             elif isinstance(instruction, Read):
                 found.setdefault((place, instruction.node))
@@ -87,7 +93,7 @@ def _close(program: MatchProgram, entries: Iterable[int | Thread]) -> tuple[tupl
 
 def _successors(
     program: MatchProgram, threads: tuple[Thread, ...]
-) -> list[tuple[np.ndarray, tuple[tuple[Thread, ...], bool]]]:
+) -> list[tuple[npt.NDArray[np.intp], tuple[tuple[Thread, ...], bool]]]:
     """The bytes on which some thread goes on, in sets that lead to one state, and that state."""
     if not threads:
         return []

@@ -2,9 +2,8 @@
 
 Lark matches terminals with `re`, so the pattern is parsed by `re`'s own parser and nothing of its dialect is
 reinterpreted. An instruction reads one character of a set and goes on (`Read`), or chooses between two ways, the first
-preferred (`Split`), or is `MATCH`. Greedy and lazy repetitions differ in the order of their choices only.
-
-``e*`` is written as ``(e+)?``: with an e that may be empty that is what `re` does, which tries no second empty round.
+preferred (`Split`, `Loop`), or is `MATCH`. Greedy and lazy repetitions differ in the order of their choices; ``e*`` is
+written as ``(e+)?``.
 
 Character sets become small automata over UTF-8 bytes: a node is a row of 256 targets, nodes being shared by content.
 Sets that ignore case, and the classes ``\\d \\w \\s``, are asked of `re` itself, character by character.
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 #: Patterns with a look-behind -> the same matches without.
-EQUIVALENTS = {r"\".*?(?<!\\)(\\\\)*?\"": r'"(?:[^"\\\n]|\\.)*"'}
+EQUIVALENTS = {r'".*?(?<!\\)(\\\\)*?"': r'"(?:[^"\\\n]|\\.)*"'}
 #: Instructions that one pattern may become.
 MAX_INSTRUCTIONS = 50_000
 #: Targets in a node's row: no such byte, and the end of the character.
@@ -66,6 +65,19 @@ class Split(NamedTuple):
     second: int
 
 
+class Loop(NamedTuple):
+    """After a round of a greedy repetition: another round at `body`; if that fails, go on at `following`.
+
+    Who comes back here without having read anything has made an empty round, and `re` makes no other after that.
+    """
+
+    body: int
+    following: int
+
+
+Instruction = Read | Split | Loop
+
+
 class MatchProgram:
     """A pattern's instructions. Instruction 0 is `MATCH`; `entry` is the first. Raises RegexSyntaxError,
     RegexUnsupported or LimitExceeded.
@@ -73,7 +85,7 @@ class MatchProgram:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.instructions: list[Read | Split | None] = [None]
+        self.instructions: list[Instruction | None] = [None]
         #: Rows of targets of the nodes of character sets: int32, shape (256,) each.
         self.rows: list[npt.NDArray[np.int32]] = []
         self._nodes: dict[bytes, int] = {}
@@ -86,7 +98,7 @@ class MatchProgram:
             raise RegexSyntaxError(error.msg, pattern, error.pos or 0) from None
         self.entry = self._sequence(parsed, parsed.state.flags, MATCH)
 
-    def _emit(self, instruction: Read | Split) -> int:
+    def _emit(self, instruction: Instruction) -> int:
         if len(self.instructions) >= MAX_INSTRUCTIONS:
             raise LimitExceeded(
                 f"a terminal becomes more than {MAX_INSTRUCTIONS} instructions; lower its repeat bounds",
@@ -130,7 +142,7 @@ class MatchProgram:
             # e+: after each round a choice between another and leaving
             after = self._emit(Split(following, following))
             entry = self._sequence(items, flags, after)
-            self.instructions[after] = choice(entry, following)
+            self.instructions[after] = Split(following, entry) if lazy else Loop(entry, following)
             if low == 0:
                 return self._emit(choice(entry, following))
             copies = low - 1

@@ -20,16 +20,18 @@ There a concatenation multiplies vectors over all pairs each time; here that is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.cfg_fsm.splits import RestVectors, split_table
-from tokdfa.cfg_fsm.stacks import FULL, REFUSED, shift_kernel, taken_kernel
-from tokdfa.jit import kernel
+from tokdfa.cfg_fsm.stacks import FULL, shift_kernel, taken_kernel
+from tokdfa.jit import Struct, StructType, kernel, register_struct
 from tokdfa.mask import mask_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from tokdfa.cfg_fsm.hypotheses import Hypotheses
@@ -42,21 +44,20 @@ _PACKED_SHARE = 0.1
 DONE, NEEDS_ROOT, NEEDS_CHILD = 0, 1, 2
 
 
-class TreeArrays(NamedTuple):
-    """The tree for kernels. `roots`: int32, shape (K,), nodes, -1 if there is none yet; `nodes`: int32, shape (., 4),
-    where groups and exits begin and end; `groups`: int32, shape (., 3), the class of labels, and where its tokens begin
-    and end in `tokens`, or -1 and a row of `packed`; `exits`: int32, shape (., 2), outcome as label and residue;
-    `children`: int32, shape (., X), nodes by context, -1 if there is none yet; `class_ends`: uint64, shape (., W).
-    """
+#: ``roots``: by lexer state, its node, -1 if there is none yet; ``nodes``, shape (., 4): where groups and exits begin
+#: and end; ``groups``, shape (., 3): the class of labels, and where the tokens begin and end in ``tokens``, or -1 and a
+#: row of ``packed``; ``exits``, shape (., 3): label, residue, bit; ``children``, shape (., X): nodes by context, -1 if
+#: there is none yet; ``class_ends``: uint64, shape (., W), the labels of each class. Others int32, ``packed`` uint32.
+TREE_FIELDS = ("roots", "nodes", "groups", "tokens", "packed", "exits", "children", "class_ends")
 
-    roots: npt.NDArray[np.int32]
-    nodes: npt.NDArray[np.int32]
-    groups: npt.NDArray[np.int32]
-    tokens: npt.NDArray[np.int32]
-    packed: npt.NDArray[np.uint32]
-    exits: npt.NDArray[np.int32]
-    children: npt.NDArray[np.int32]
-    class_ends: npt.NDArray[np.uint64]
+
+class TreeArrays(Struct):
+    """What kernels take: TREE_FIELDS."""
+
+
+@register_struct(TreeArrays, TREE_FIELDS)
+class TreeType(StructType):
+    """numba's type of TreeArrays."""
 
 
 class _Rows:
@@ -66,7 +67,7 @@ class _Rows:
         self._array = np.zeros((64, width), dtype=dtype)
         self.count = 0
 
-    def extend(self, rows: np.ndarray) -> tuple[int, int]:
+    def extend(self, rows: npt.NDArray[Any]) -> tuple[int, int]:
         """Append rows; returns where they begin and end."""
         begin, self.count = self.count, self.count + len(rows)
         if self.count > len(self._array):
@@ -77,7 +78,7 @@ class _Rows:
         return begin, self.count
 
     @property
-    def rows(self) -> np.ndarray:
+    def rows(self) -> npt.NDArray[Any]:
         """All rows, a view."""
         return self._array[: self.count]
 
@@ -88,27 +89,28 @@ class Speculation:
     `limit`: bytes of vectors and nodes, past which all are dropped before the next mask.
     """
 
+    _tree: Any
+
     def __init__(self, hypotheses: Hypotheses, vocab: Vocabulary, limit: int) -> None:
         self.hypotheses, self.limit = hypotheses, limit
         self.table = split_table(vocab)
         self.counters = {"nodes_passed": 0, "nodes_made": 0, "vectors_made": 0}
-        lex = hypotheses.lex
         self._words = mask_words(vocab.size)
-        outcomes = np.stack([lex.labels, lex.residues], axis=1)
-        self._outcomes, numbers = np.unique(outcomes, axis=0, return_inverse=True)
-        #: int32, by lexer state: the number of its outcome, -1 without a label.
-        self._outcome_of = np.where(lex.labels < 0, -1, numbers.reshape(-1)).astype(np.int32)
-        self._class_ends, classes = np.unique(lex.ends, axis=0, return_inverse=True)
+        self._class_ends, classes = np.unique(hypotheses.ends, axis=0, return_inverse=True)
+        #: By outcome: label, residue, and the bit that says whether it leads on.
+        outcomes = hypotheses.lexer.outcomes
+        marks = np.arange(len(outcomes)) if hypotheses.stacks.is_searched else outcomes[:, 0]
+        self._outcomes = np.column_stack([outcomes, marks]).astype(np.int32)
         self._class_of = classes.reshape(-1).astype(np.int32)
         self._agenda: npt.NDArray[np.int32] = np.zeros((256, 2), dtype=np.int32)
         self.clear()
 
     def clear(self) -> None:
         """Forget all vectors and nodes."""
-        lex = self.hypotheses.lex
+        lex = self.hypotheses.lexer
         self._vectors: dict[int, RestVectors] = {}
         self._roots: npt.NDArray[np.int32] = np.full(len(lex.labels), -1, dtype=np.int32)
-        self._nodes, self._groups, self._exits = _Rows(4), _Rows(3), _Rows(2)
+        self._nodes, self._groups, self._exits = _Rows(4), _Rows(3), _Rows(3)
         self._tokens, self._packed = _Rows(1), _Rows(self._words, np.uint32)
         self._children = _Rows(lex.starts.shape[1])
         #: By exit: the pairs that are left, tokens and rests.
@@ -118,7 +120,7 @@ class Speculation:
         self._refresh()
 
     def _refresh(self) -> None:
-        self.tree = TreeArrays(
+        self._tree = _make_tree(
             self._roots,
             self._nodes.rows,
             self._groups.rows,
@@ -134,17 +136,9 @@ class Speculation:
         if self.nbytes > self.limit:
             self.clear()
         out.fill(0)
-        stacks, members = self.hypotheses.stacks, self.hypotheses.members[situation]
+        stacks, members, words = self.hypotheses.stacks, self.hypotheses.members[situation], out.view(np.uint32)
         while True:
-            status, one, other, passed = _descend_kernel(
-                self.hypotheses.lex.starts,
-                stacks.parse,
-                stacks.arrays,
-                self.tree,
-                members,
-                self._agenda,
-                out.view(np.uint32),
-            )
+            status, one, other, passed = _descend_kernel(stacks.struct, self._tree, members, self._agenda, words)
             self.counters["nodes_passed"] += passed
             if status == DONE:
                 return
@@ -152,15 +146,13 @@ class Speculation:
                 self._roots[one] = self._make_node(one, self.table.tokens, self.table.wholes)
             elif status == NEEDS_CHILD:
                 self._children.rows[one, other] = self._child(one, other)
-            elif stacks.count == len(stacks.arrays.tops):
-                stacks.grow()
-            else:
+            elif not self.hypotheses.learn_or_grow():
                 self._agenda = np.concatenate([self._agenda, np.zeros_like(self._agenda)])
             self._refresh()
 
     def _child(self, exit_number: int, context: int) -> int:
         residue = int(self._exits.rows[exit_number, 1])
-        state = int(self.hypotheses.lex.starts[residue, context])
+        state = int(self.hypotheses.lexer.starts[residue, context])
         key = exit_number, state
         if key not in self._same_child:
             self._same_child[key] = self._make_node(state, *self._pairs[exit_number])
@@ -171,8 +163,8 @@ class Speculation:
         found = self._vectors.get(state)
         if found is None:
             self.counters["vectors_made"] += 1
-            found = self.table.vectors(self.hypotheses.lex, self._outcome_of, state)
-            if (self.hypotheses.lex.starts == state).any():
+            found = self.table.vectors(self.hypotheses.lexer, state)
+            if (self.hypotheses.lexer.starts == state).any():
                 self._vectors[state] = found
                 self.nbytes += found.nbytes
         return found
@@ -180,26 +172,16 @@ class Speculation:
     def _make_node(self, state: int, tokens: npt.NDArray[np.int32], rests: npt.NDArray[np.int32]) -> int:
         """A new node: lexer state `state` and the pairs (tokens[i], rests[i])."""
         self.counters["nodes_made"] += 1
-        vectors = self.vectors(state)
-        inside = vectors.after[rests]
-        stays = np.flatnonzero(inside >= 0)
-        classes = self._class_of[inside[stays]]
-        groups = [
-            (number, *self._keep_tokens(tokens[stays[classes == number]])) for number in np.unique(classes).tolist()
-        ]
-        counts = vectors.begins[rests + 1] - vectors.begins[rests]
-        # the exits of all pairs, one after another
-        firsts = np.repeat(vectors.begins[rests] - (np.cumsum(counts) - counts), counts)
-        places = firsts + np.arange(len(firsts))
-        outcomes, left, leaving = vectors.outcomes[places], vectors.rests[places], np.repeat(tokens, counts)
-        exits = np.unique(outcomes)
-        for number in exits.tolist():
-            chosen = outcomes == number
-            self._pairs.append((leaving[chosen], left[chosen]))
-            self.nbytes += 8 * int(chosen.sum())
+        class_ends, staying, outcome_ends, leaving, left = _join_pairs_kernel(
+            *self.vectors(state), self._class_of, len(self._class_ends), len(self._outcomes), tokens, rests
+        )
+        groups = [(one, *self._keep_tokens(staying[begin:end])) for one, begin, end in _runs(class_ends)]
+        exits = list(_runs(outcome_ends))
+        self._pairs += [(leaving[begin:end], left[begin:end]) for _, begin, end in exits]
+        self.nbytes += leaving.nbytes + left.nbytes
         group_range = self._groups.extend(np.array(groups, dtype=np.int32).reshape(-1, 3))
-        exit_range = self._exits.extend(self._outcomes[exits])
-        self._children.extend(np.full((len(exits), self.hypotheses.lex.starts.shape[1]), -1, dtype=np.int32))
+        exit_range = self._exits.extend(self._outcomes[[outcome for outcome, _, _ in exits]])
+        self._children.extend(np.full((len(exits), self.hypotheses.lexer.starts.shape[1]), -1, dtype=np.int32))
         node, _ = self._nodes.extend(np.array([[*group_range, *exit_range]], dtype=np.int32))
         return node
 
@@ -214,44 +196,91 @@ class Speculation:
         return -1, self._packed.extend(row)[0]
 
 
+def _runs(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
+    """(number, begin, end) of each run that is not empty; run k ends at ``ends[k]``, where the next one begins."""
+    begins = np.concatenate([[0], ends[:-1]])
+    for number in np.flatnonzero(ends > begins).tolist():
+        yield number, int(begins[number]), int(ends[number])
+
+
 @kernel
-def _descend_kernel(starts, parse, stacks, tree, members, agenda, words):  # type: ignore[no-untyped-def]
+def _join_pairs_kernel(  # type: ignore[no-untyped-def]
+    after, begins, outcomes, exit_rests, class_of, class_count, outcome_count, tokens, rests
+):
+    """Join pairs (tokens[i], rests[i]) with the vectors of a lexer state.
+
+    Returns the tokens that stay inside, ordered by class, and before them where each class ends among them; then, by
+    outcome, where each ends, and the tokens and rests of the pairs that are left.
+    """
+    class_ends, outcome_ends = np.zeros(class_count, dtype=np.int64), np.zeros(outcome_count, dtype=np.int64)
+    for pair in range(len(rests)):
+        rest = rests[pair]
+        if after[rest] >= 0:
+            class_ends[class_of[after[rest]]] += 1
+        for place in range(begins[rest], begins[rest + 1]):
+            outcome_ends[outcomes[place]] += 1
+    staying = np.empty(class_ends.sum(), dtype=np.int32)
+    leaving = np.empty(outcome_ends.sum(), dtype=np.int32)
+    left = np.empty_like(leaving)
+    # first where each begins; each entry made moves it on, so that at last it is where it ends
+    class_ends[:] = np.cumsum(class_ends) - class_ends
+    outcome_ends[:] = np.cumsum(outcome_ends) - outcome_ends
+    for pair in range(len(rests)):
+        rest = rests[pair]
+        if after[rest] >= 0:
+            number = class_of[after[rest]]
+            staying[class_ends[number]] = tokens[pair]
+            class_ends[number] += 1
+        for place in range(begins[rest], begins[rest + 1]):
+            outcome = outcomes[place]
+            leaving[outcome_ends[outcome]] = tokens[pair]
+            left[outcome_ends[outcome]] = exit_rests[place]
+            outcome_ends[outcome] += 1
+    return class_ends, staying, outcome_ends, leaving, left
+
+
+@kernel
+def _make_tree(roots, nodes, groups, tokens, packed, exits, children, class_ends):  # type: ignore[no-untyped-def]
+    return TreeArrays(roots, nodes, groups, tokens, packed, exits, children, class_ends)
+
+
+@kernel
+def _descend_kernel(stacks, tree, members, agenda, words):  # type: ignore[no-untyped-def]
     """OR into `words` the tokens of all groups below `members` (hypotheses) whose labels their stacks take.
 
     Returns (status, lexer state or exit, context, nodes passed). After anything but DONE, make what is asked for and
     call again: bits that are set already do no harm.
     """
+    roots, nodes, groups, tokens, packed = tree.roots, tree.nodes, tree.groups, tree.tokens, tree.packed
+    exits, children, class_ends = tree.exits, tree.children, tree.class_ends
+    contexts, tops, taken, known = stacks.contexts, stacks.tops, stacks.taken, stacks.known
     passed = np.int64(0)
     for member in range(len(members)):
         state = members[member, 0]
-        if tree.roots[state] < 0:
+        if roots[state] < 0:
             return NEEDS_ROOT, np.int64(state), np.int64(0), passed
-        agenda[0, 0], agenda[0, 1] = tree.roots[state], members[member, 1]
+        agenda[0, 0], agenda[0, 1] = roots[state], members[member, 1]
         waiting = 1
         while waiting:
             waiting -= 1
             node, stack = agenda[waiting, 0], np.int64(agenda[waiting, 1])
             passed += 1
-            taken_kernel(parse, stacks, stack)
-            taken = stacks.taken[stack]
-            for group in range(tree.nodes[node, 0], tree.nodes[node, 1]):
-                hope = False
-                for word in range(len(taken)):
-                    if tree.class_ends[tree.groups[group, 0], word] & taken[word] != 0:
-                        hope = True
-                if hope:
-                    _add_group_kernel(tree, group, words)
-            for leaving in range(tree.nodes[node, 2], tree.nodes[node, 3]):
-                label = np.int64(tree.exits[leaving, 0])
-                if taken[label >> 6] >> np.uint64(label & 63) & np.uint64(1) == 0:
+            if not known[stack] and not taken_kernel(stacks, stack):
+                return FULL, np.int64(0), np.int64(0), passed
+            for group in range(nodes[node, 0], nodes[node, 1]):
+                for word in range(taken.shape[1]):
+                    if class_ends[groups[group, 0], word] & taken[stack, word] != 0:
+                        _add_group_kernel(tokens, packed, groups[group, 1], groups[group, 2], words)
+                        break
+            for leaving in range(nodes[node, 2], nodes[node, 3]):
+                bit = np.int64(exits[leaving, 2])
+                if taken[stack, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1) == 0:
                     continue
-                after = shift_kernel(parse, stacks, stack, label)
+                after = shift_kernel(stacks, stack, exits[leaving, 0])
                 if after == FULL or waiting == len(agenda):
                     return FULL, np.int64(0), np.int64(0), passed
-                if after == REFUSED:
-                    continue
-                context = np.int64(parse.contexts[stacks.tops[after]])
-                child = tree.children[leaving, context]
+                context = np.int64(contexts[tops[after]])
+                child = children[leaving, context]
                 if child < 0:
                     return NEEDS_CHILD, np.int64(leaving), context, passed
                 agenda[waiting, 0], agenda[waiting, 1] = child, after
@@ -260,14 +289,12 @@ def _descend_kernel(starts, parse, stacks, tree, members, agenda, words):  # typ
 
 
 @kernel
-def _add_group_kernel(tree, group, words):  # type: ignore[no-untyped-def]
+def _add_group_kernel(tokens, packed, begin, end, words):  # type: ignore[no-untyped-def]
     """OR the tokens of a group into `words`."""
-    begin, end = tree.groups[group, 1], tree.groups[group, 2]
     if begin < 0:
-        row = tree.packed[end]
         for word in range(len(words)):
-            words[word] |= row[word]
+            words[word] |= packed[end, word]
         return
     for place in range(begin, end):
-        token = tree.tokens[place]
+        token = tokens[place]
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)

@@ -25,17 +25,17 @@ from tokdfa.jit import kernel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.cfg_fsm.hypotheses import LexArrays
+    from tokdfa.cfg_fsm.contextual import Contextual
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
 class RestVectors(NamedTuple):
     """What one lexer state makes of all rests. `after`: int32, shape (rests,), the lexer state, -1 if it dies;
-    `begins`: int64, shape (rests + 1,), where the exits of each rest begin; `outcomes`, `rests`: int32, of each exit.
+    `begins`: int32, shape (rests + 1,), where the exits of each rest begin; `outcomes`, `rests`: int32, of each exit.
     """
 
     after: npt.NDArray[np.int32]
-    begins: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int32]
     outcomes: npt.NDArray[np.int32]
     rests: npt.NDArray[np.int32]
 
@@ -76,13 +76,13 @@ class SplitTable:
         parts = (self.rest_at, self.where, self.lengths, self.shared, self.tokens, self.wholes)
         return sum(part.nbytes for part in parts)
 
-    def vectors(self, lex: LexArrays, outcome_of: npt.NDArray[np.int32], state: int) -> RestVectors:
-        """What lexer state `state` makes of all rests. `outcome_of`: int32, by lexer state, -1 without a label."""
+    def vectors(self, lexer: Contextual, state: int) -> RestVectors:
+        """What lexer state `state` makes of all rests."""
         return RestVectors(
             *_run_rests_kernel(
-                lex.transitions,
-                lex.byte_class,
-                outcome_of,
+                lexer.transitions,
+                lexer.byte_class,
+                lexer.outcome_of,
                 self.byte_data,
                 self.where,
                 self.lengths,
@@ -121,7 +121,7 @@ def _run_rests_kernel(  # type: ignore[no-untyped-def]
     """The fields of `RestVectors` for a lexer state. ``states[d]`` is the state after d bytes of the current rest."""
     count = len(where)
     after = np.full(count, -1, dtype=np.int32)
-    begins = np.zeros(count + 1, dtype=np.int64)
+    begins = np.zeros(count + 1, dtype=np.int32)
     outcomes, rests = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int32)
     longest = 0
     for rest in range(count):

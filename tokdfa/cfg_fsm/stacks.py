@@ -1,145 +1,169 @@
 """Shared stacks of LALR states, and what the parser does with a terminal.
 
 A stack is a node: its top state, and the stack below. Nodes are found again by (stack below, top), so equal stacks are
-one number, copying one costs nothing, and what is known of a stack is kept beside it: the set of terminals that it
-takes, as bits (see `tokdfa.cfg_fsm.contextual.Contextual.ends`), found out once by trying each of its context.
+one number, copying one costs nothing, and what is known of a stack is kept beside it: the set of labels that lead on
+from it, as bits (`tokdfa.cfg_fsm.contextual.Contextual.ends`), found out once by trying all terminals. Where not every
+terminal that the parser takes leads to an end, it is the set of outcomes that do, and `tokdfa.cfg_fsm.liveness` fills
+it in when a kernel asks for it.
 
 A terminal may make the parser reduce several times before it is shifted. Reductions are done on the side, in `pushed`,
 above the part of the old stack that they leave; only the result is made a node.
 
-Kernels take the tables and the stacks as named tuples of arrays. Where an array is too short they return FULL and have
-changed nothing that counts; `Stacks.grow` makes room.
+Kernels take the tables and the stacks as one struct. Where an array is too short they return FULL and have changed
+nothing that counts; `Stacks.grow` makes room.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
+from tokdfa.jit import Struct, StructType, kernel, register_struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.cfg_fsm.lark_tables import LalrTables
 
-#: What kernels return for a terminal that the parser does not take, and for arrays that are too short.
+#: What kernels return for a terminal that the parser does not take, and where something is lacking: room, or what
+#: leads on from the stack ``meta[M_ASKED]``.
 REFUSED, FULL = -1, -2
+#: Indices into `meta`: stacks made so far; the state that is the end; whether `taken` is filled in by a search; the
+#: stack for which a kernel has asked for it, or -1.
+M_COUNT, M_END, M_SEARCHED, M_ASKED = range(4)
+
+#: Tables (`LalrTables`): ``actions``, ``gotos``, ``lengths`` and ``lefts`` of rules; ``contexts``: the context of each
+#: state. Stacks, each array as long as there is room: ``below``, ``tops``; ``taken`` uint64, shape (room, W), and
+#: ``known``, whether it is filled in. ``slots``: their hash table; ``pushed``: room for one parse; ``meta`` int64.
+STACK_FIELDS = (
+    *("actions", "gotos", "lengths", "lefts", "contexts"),
+    *("below", "tops", "taken", "known", "slots", "pushed", "meta"),
+)
 
 
-class ParseArrays(NamedTuple):
-    """`LalrTables` for kernels. `contexts`: int32, shape (S,), the context of each state; `end`: int64, shape (1,)."""
-
-    actions: npt.NDArray[np.int32]
-    gotos: npt.NDArray[np.int32]
-    lengths: npt.NDArray[np.int32]
-    lefts: npt.NDArray[np.int32]
-    contexts: npt.NDArray[np.int32]
-    end: npt.NDArray[np.int64]
+class StackArrays(Struct):
+    """What kernels take: STACK_FIELDS."""
 
 
-class StackArrays(NamedTuple):
-    """Stacks as arrays. `below`, `tops`: int32; `taken`: uint64, shape (room, W); `known`: bool, whether `taken` is
-    filled in; `slots`: int32, a hash table of stacks; `count`: int64, shape (1,); `pushed`: int32, room for one parse.
-    """
-
-    below: npt.NDArray[np.int32]
-    tops: npt.NDArray[np.int32]
-    taken: npt.NDArray[np.uint64]
-    known: npt.NDArray[np.bool_]
-    slots: npt.NDArray[np.int32]
-    count: npt.NDArray[np.int64]
-    pushed: npt.NDArray[np.int32]
+@register_struct(StackArrays, STACK_FIELDS)
+class StackType(StructType):
+    """numba's type of StackArrays."""
 
 
 class Stacks:
     """All stacks met so far. Stack 0 holds the start state alone. Not thread-safe.
 
-    `max_stacks`: past it LimitExceeded is raised; the stacks made so far stay usable.
+    `struct`: what kernels take, a new one after `grow`. `max_stacks`: past it LimitExceeded is raised; the stacks made
+    so far stay usable. `outcome_count`: if not 0, what leads on from a stack is a set of outcomes, set by `learn`.
     """
 
-    def __init__(self, tables: LalrTables, contexts: npt.NDArray[np.int32], max_stacks: int) -> None:
+    struct: Any
+
+    def __init__(
+        self, tables: LalrTables, contexts: npt.NDArray[np.int32], max_stacks: int, outcome_count: int = 0
+    ) -> None:
         self.terminal_count = tables.actions.shape[1] - 1
         self.max_stacks = max_stacks
-        self.parse = ParseArrays(
-            tables.actions,
-            tables.gotos,
-            tables.rule_lengths,
-            tables.rule_lefts,
-            contexts,
-            np.array([tables.end], dtype=np.int64),
-        )
+        self.contexts, self.actions = contexts, tables.actions
+        self._tables = (tables.actions, tables.gotos, tables.rule_lengths, tables.rule_lefts, contexts)
+        words, room = ((outcome_count or self.terminal_count + 1) + 1 + 63) // 64, min(256, max_stacks)
+        self.below: npt.NDArray[np.int32] = np.full(room, -1, dtype=np.int32)
+        self.tops: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
+        self.taken: npt.NDArray[np.uint64] = np.zeros((room, words), dtype=np.uint64)
+        self._known: npt.NDArray[np.bool_] = np.zeros(room, dtype=np.bool_)
         # between two shifts no nonterminal comes to stand above itself without the parser looping
         deepest = len(tables.rule_lengths) + tables.gotos.shape[1] + 2
-        words = (self.terminal_count + 2 + 63) // 64
-        room = 256
-        self.arrays = StackArrays(
-            np.full(room, -1, dtype=np.int32),
-            np.zeros(room, dtype=np.int32),
-            np.zeros((room, words), dtype=np.uint64),
-            np.zeros(room, dtype=np.bool_),
-            np.full(2 * room, -1, dtype=np.int32),
-            np.zeros(1, dtype=np.int64),
-            np.zeros(deepest, dtype=np.int32),
+        self._pushed: npt.NDArray[np.int32] = np.zeros(deepest, dtype=np.int32)
+        self._meta: npt.NDArray[np.int64] = np.array([0, tables.end, outcome_count > 0, -1], dtype=np.int64)
+        self._gather()
+        _push_kernel(self.struct, -1, tables.start)
+
+    def _gather(self) -> None:
+        """Make the struct anew, with an empty hash table."""
+        slots = np.full(1 << (2 * len(self.tops)).bit_length(), -1, dtype=np.int32)
+        self.struct = _make_stacks(
+            *self._tables, self.below, self.tops, self.taken, self._known, slots, self._pushed, self._meta
         )
-        _push_kernel(self.arrays, -1, tables.start)
 
     @property
     def count(self) -> int:
         """Stacks made so far."""
-        return int(self.arrays.count[0])
+        return int(self._meta[M_COUNT])
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether what leads on from a stack is found by a search."""
+        return bool(self._meta[M_SEARCHED])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no stack can be made before `grow`."""
+        return self.count == len(self.tops)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the arrays."""
-        return sum(array.nbytes for array in (*self.parse, *self.arrays))
+        """Bytes held by the tables and the stacks."""
+        kept = (*self._tables, self.below, self.tops, self.taken, self._known)
+        return sum(array.nbytes for array in kept) + 8 * len(self.tops)
 
     def grow(self) -> None:
-        """Make room for as many stacks again. LimitExceeded past `max_stacks`."""
-        old = self.arrays
-        room = len(old.tops)
+        """Make room for as many stacks again, but for at most `max_stacks`; LimitExceeded if there are so many."""
         if self.count >= self.max_stacks:
             raise LimitExceeded(
                 f"the parser has met more than {self.max_stacks} stacks; raise max_stacks",
                 limit="max_stacks",
                 value=self.max_stacks,
             )
-        slots = np.full(4 * room, -1, dtype=np.int32)
-        self.arrays = StackArrays(
-            np.concatenate([old.below, np.full(room, -1, dtype=np.int32)]),
-            np.concatenate([old.tops, np.zeros(room, dtype=np.int32)]),
-            np.concatenate([old.taken, np.zeros_like(old.taken)]),
-            np.concatenate([old.known, np.zeros_like(old.known)]),
-            slots,
-            old.count,
-            old.pushed,
-        )
-        _refill_slots_kernel(self.arrays)
+        more = min(len(self.tops), self.max_stacks - len(self.tops))
+        self.below = np.concatenate([self.below, np.full(more, -1, dtype=np.int32)])
+        self.tops = np.concatenate([self.tops, np.zeros(more, dtype=np.int32)])
+        self.taken = np.concatenate([self.taken, np.zeros((more, self.taken.shape[1]), dtype=np.uint64)])
+        self._known = np.concatenate([self._known, np.zeros(more, dtype=np.bool_)])
+        self._gather()
+        _refill_slots_kernel(self.struct)
 
     def shift(self, stack: int, terminal: int) -> int:
         """The stack after `terminal` (T for ignored text, which changes nothing), REFUSED if it cannot come next."""
-        while (found := int(shift_kernel(self.parse, self.arrays, stack, terminal))) == FULL:
+        while (found := int(shift_kernel(self.struct, stack, terminal))) == FULL:
             self.grow()
         return found
 
     def takes(self, stack: int, terminal: int) -> bool:
-        """Whether `terminal` may come next; T + 1 asks for the end of the text."""
-        taken_kernel(self.parse, self.arrays, stack)
-        return bool(int(self.arrays.taken[stack, terminal >> 6]) >> (terminal & 63) & 1)
+        """Whether the parser takes `terminal` next; T asks for the end of the text."""
+        return bool(_takes_kernel(self.struct, stack, terminal))
+
+    def pop_asked(self) -> int:
+        """The stack of which a kernel wants to know what leads on from it, once; -1 if there is none."""
+        asked = int(self._meta[M_ASKED])
+        self._meta[M_ASKED] = -1
+        return asked
+
+    def learn(self, stack: int, outcomes: int) -> None:
+        """Set what leads on from a stack: outcomes, and the end of the text as the bit after them."""
+        for word in range(self.taken.shape[1]):
+            self.taken[stack, word] = outcomes >> 64 * word & (1 << 64) - 1
+        self._known[stack] = True
 
     def context(self, stack: int) -> int:
         """The context in which the next lexeme begins."""
-        return int(self.parse.contexts[self.arrays.tops[stack]])
+        return int(self.contexts[self.tops[stack]])
 
     def states(self, stack: int) -> list[int]:
         """The states of a stack, the start state first."""
         found = []
         while stack >= 0:
-            found.append(int(self.arrays.tops[stack]))
-            stack = int(self.arrays.below[stack])
+            found.append(int(self.tops[stack]))
+            stack = int(self.below[stack])
         return found[::-1]
+
+
+@kernel
+def _make_stacks(  # type: ignore[no-untyped-def]
+    actions, gotos, lengths, lefts, contexts, below, tops, taken, known, slots, pushed, meta
+):
+    return StackArrays(actions, gotos, lengths, lefts, contexts, below, tops, taken, known, slots, pushed, meta)
 
 
 @kernel
@@ -163,61 +187,62 @@ def _push_kernel(stacks, below, top):  # type: ignore[no-untyped-def]
     found = stacks.slots[slot]
     if found >= 0:
         return np.int64(found)
-    count = stacks.count[0]
+    count = stacks.meta[M_COUNT]
     if count >= len(stacks.tops):
         return np.int64(FULL)
     stacks.below[count] = below
     stacks.tops[count] = top
     stacks.slots[slot] = count
-    stacks.count[0] = count + 1
+    stacks.meta[M_COUNT] = count + 1
     return np.int64(count)
 
 
 @kernel
 def _refill_slots_kernel(stacks):  # type: ignore[no-untyped-def]
     """Enter all stacks into an empty hash table."""
-    for stack in range(stacks.count[0]):
+    for stack in range(stacks.meta[M_COUNT]):
         stacks.slots[_slot_kernel(stacks, stacks.below[stack], stacks.tops[stack])] = stack
 
 
 @kernel
-def _reduce_kernel(parse, stacks, stack, column):  # type: ignore[no-untyped-def]
+def _reduce_kernel(stacks, stack, column):  # type: ignore[no-untyped-def]
     """Do all reductions before the terminal of `column` is shifted.
 
     Returns (the part of the stack that stays, how many states were pushed above it, the state to shift to). The last is
     -1 if the parser does not take the terminal; for the end of the text it is the end state if it does.
     """
+    actions, gotos, pushed, tops, below = stacks.actions, stacks.gotos, stacks.pushed, stacks.tops, stacks.below
     base, depth = np.int64(stack), np.int64(0)
-    at_end = column == parse.actions.shape[1] - 1
+    at_end = column == actions.shape[1] - 1
     while True:
-        top = stacks.pushed[depth - 1] if depth else stacks.tops[base]
-        action = parse.actions[top, column]
+        top = pushed[depth - 1] if depth else tops[base]
+        action = actions[top, column]
         if action == 0:
             return base, depth, np.int64(-1)
         if action > 0:
             return base, depth, np.int64(action - 1)
         rule = -action - 1
-        length = np.int64(parse.lengths[rule])
+        length = np.int64(stacks.lengths[rule])
         kept = min(length, depth)
         depth -= kept
         for _ in range(length - kept):
-            base = np.int64(stacks.below[base])
-        exposed = stacks.pushed[depth - 1] if depth else stacks.tops[base]
-        target = parse.gotos[exposed, parse.lefts[rule]]
-        if target < 0 or depth >= len(stacks.pushed):
+            base = np.int64(below[base])
+        exposed = pushed[depth - 1] if depth else tops[base]
+        target = gotos[exposed, stacks.lefts[rule]]
+        if target < 0 or depth >= len(pushed):
             return base, depth, np.int64(-1)
-        stacks.pushed[depth] = target
+        pushed[depth] = target
         depth += 1
-        if at_end and target == parse.end[0]:
+        if at_end and target == stacks.meta[M_END]:
             return base, depth, np.int64(target)
 
 
 @kernel
-def shift_kernel(parse, stacks, stack, terminal):  # type: ignore[no-untyped-def]
+def shift_kernel(stacks, stack, terminal):  # type: ignore[no-untyped-def]
     """The stack after a terminal; REFUSED or FULL. Ignored text leaves the stack as it is."""
-    if terminal >= parse.actions.shape[1] - 1:
+    if terminal >= stacks.actions.shape[1] - 1:
         return np.int64(stack)
-    base, depth, target = _reduce_kernel(parse, stacks, stack, terminal)
+    base, depth, target = _reduce_kernel(stacks, stack, terminal)
     if target < 0:
         return np.int64(REFUSED)
     for k in range(depth):
@@ -228,16 +253,25 @@ def shift_kernel(parse, stacks, stack, terminal):  # type: ignore[no-untyped-def
 
 
 @kernel
-def taken_kernel(parse, stacks, stack):  # type: ignore[no-untyped-def]
-    """Make the set of what a stack takes known. Ignored text is in every such set."""
+def _takes_kernel(stacks, stack, column):  # type: ignore[no-untyped-def]
+    """Whether the parser takes the terminal of a column."""
+    return stacks.actions[stacks.tops[stack], column] != 0 and _reduce_kernel(stacks, stack, column)[2] >= 0
+
+
+@kernel
+def taken_kernel(stacks, stack):  # type: ignore[no-untyped-def]
+    """Make known what leads on from a stack; False if that has to be searched. Ignored text always leads on."""
     if stacks.known[stack]:
-        return
-    columns = parse.actions.shape[1]
-    top = stacks.tops[stack]
+        return True
+    if stacks.meta[M_SEARCHED]:
+        stacks.meta[M_ASKED] = stack
+        return False
+    columns = stacks.actions.shape[1]
     for column in range(columns):
-        if parse.actions[top, column] != 0 and _reduce_kernel(parse, stacks, stack, column)[2] >= 0:
+        if _takes_kernel(stacks, stack, column):
             bit = column if column < columns - 1 else columns
             stacks.taken[stack, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
     ignored = columns - 1
     stacks.taken[stack, ignored >> 6] |= np.uint64(1) << np.uint64(ignored & 63)
     stacks.known[stack] = True
+    return True

@@ -41,7 +41,7 @@ class Walker:
         known, trie = self.hypotheses, self.trie
         members = known.members[situation]
         while len(members) > len(known.arena):
-            known.grow()
+            known.make_room()
         known.arena[: len(members)] = members
         self._begins[0], self._begins[1] = 0, len(members)
         self._words[:] = 0
@@ -51,8 +51,7 @@ class Walker:
                 trie.nodes,
                 position,
                 known.lex,
-                known.stacks.parse,
-                known.stacks.arrays,
+                known.stacks.struct,
                 known.arena,
                 self._begins,
                 self._words,
@@ -60,21 +59,24 @@ class Walker:
             self.counters["nodes_visited"] += visited
             if position >= trie.node_count:
                 break
-            known.grow()
+            known.make_room()
         out[:] = self._words[: len(out)].view(np.int32)
         if trie.size & 31:
             out[-1] &= np.int32((1 << (trie.size & 31)) - 1)  # the spare bit
 
 
 @kernel
-def _walk_sets_kernel(nodes, position, lex, parse, stacks, arena, begins, words):  # type: ignore[no-untyped-def]
+def _walk_sets_kernel(nodes, position, lex, stacks, arena, begins, words):  # type: ignore[no-untyped-def]
     """Walk from node `position` on, setting bits in `words`. Returns (where it stopped for room, nodes visited)."""
+    transitions, byte_class, labels = lex.transitions, lex.byte_class, lex.labels
+    ends, taken = lex.ends, stacks.taken
     here, visited = np.int64(position), np.int64(0)
     while here < len(nodes):
         node = nodes[here]
         depth = np.int64(node >> np.uint64(DEPTH_SHIFT) & np.uint64((1 << DEPTH_BITS) - 1))
         first, last = begins[depth], begins[depth + 1]
-        end = step_kernel(lex, parse, stacks, arena, first, last, np.int64(node & np.uint64(0xFF)))
+        column = byte_class[np.int64(node & np.uint64(0xFF))]
+        end = step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, last, column)
         if end == FULL:
             break
         visited += 1
