@@ -9,13 +9,16 @@ which hold. A state is brought to its own shape only when somebody needs it, so 
 finitely many states. This is how an alternating tree automaton is made nondeterministic.
 
 - `document`: reads the text, its draft, and what ``$ref`` leads to;
-- `values`: JSON values as sets and keys; `clauses`: clauses, shapes, and how they intersect;
-- `keywords`: the shape of one schema; `negation`: of its complement; `expand`: of a state, with the in-place
-  applicators (allOf, anyOf, oneOf, not, if); `unevaluated`: what unevaluatedProperties reduces to;
+- `clauses`: clauses, shapes, states, and how they intersect; `values`: the shapes of enum and const;
+- `keywords`: the shape of the keywords of one type; `complement`: of all other values; `expand`: of a literal and a
+  state, with the in-place applicators (allOf, anyOf, oneOf, not, if); `unevaluated`: what unevaluatedProperties
+  reduces to;
 - `emptiness`: whether a state has a value at all;
-- `number_set`, `number_dfa`, `string_set`, `string_body`, `patterns`, `formats`: clauses of numbers and strings, and
-  their texts;
-- `lower`, `lower_object`, `lower_array`: from shapes to the form.
+- `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
+  the automata of their texts;
+- `string_set`, `string_lengths`, `string_body`, `patterns`, `formats`, `uri_formats`, `regex_format`: those of strings;
+- `plans`, `object_states`, `array_states`: what a clause of an object or array comes to;
+- `survey`, `lower`, `lower_object`, `lower_array`: from shapes to the form.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).
 """
