@@ -255,5 +255,6 @@ def test_other_kinds_are_refused(peer: str) -> None:
 
 @installed("lm_format_enforcer").marks[0]
 def test_the_laws_hold_for_bitmasks_of_lm_format_enforcer() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: the peer packs bitmasks with it")
     results = check_backend("lm_format_enforcer", {"token_list": "bitmask"})
     assert [result for result in results if not result.ok] == []

@@ -99,7 +99,7 @@ class DirectMerge(Backend):
             else:
                 merge = partial(merge_rows, stages=tokenizer.keep("merge_stages", lambda: MergeStages(canonicity)))
         dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
-        with phases.measure("minimize"):
+        with phases.measure("automaton"):
             dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
         return ProperIndex(self, constraint, dfa, canonicity, marked, merge, phases)
 

@@ -40,7 +40,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases
-from tokdfa.backends.batch import RowMasks
+from tokdfa.backends.batch import RowMasks, _are_equal_kernel
 from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
@@ -370,6 +370,7 @@ def _warm_up() -> None:
     from tokdfa.pushdown import partition as partitions
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
+    _are_equal_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
     partitions._warm_up()
     lengths._warm_up()
     explore._warm_up()

@@ -20,7 +20,7 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import OK
-from tokdfa.pushdown.machine import ROW_BYTES, Machine
+from tokdfa.pushdown.machine import ROW_BYTES, Machine, MachineFull
 from tokdfa.pushdown.pool import pool_of
 from tokdfa.pushdown.rows import BIAS
 from tokdfa.pushdown.steps import step_row
@@ -41,18 +41,25 @@ def form_dfa(form: Form, name: str, max_states: int) -> Dfa:
         row = 0
         while row < machine.row_count:
             if row >= max_states:
-                raise LimitExceeded(
-                    f"the automaton of {name!r} has more than {max_states} states: bound the nesting of its values"
-                    " (max_nesting of a JsonSchema), lower counts, or raise max_states",
-                    limit="max_states",
-                    value=max_states,
-                )
-            following_rows(machine, row)
+                raise _too_many(name, max_states)
+            try:
+                following_rows(machine, row)
+            except MachineFull:
+                raise _too_many(name, max_states) from None
             row += 1
         count = machine.row_count
         table = machine.transitions[: count * 256].reshape(count, 256) - BIAS
         accepting = np.array([machine.can_end(row) for row in range(count)], dtype=np.bool_)
     return trim(Dfa.from_table(np.where(table < 0, -1, table).astype(np.int32), accepting, 0))
+
+
+def _too_many(name: str, max_states: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"the automaton of {name!r} has more than {max_states} states: bound the nesting of its values"
+        " (max_nesting of a JsonSchema), lower counts, or raise max_states",
+        limit="max_states",
+        value=max_states,
+    )
 
 
 def following_rows(machine: Machine, row: int) -> npt.NDArray[np.int32]:
