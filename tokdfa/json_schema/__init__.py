@@ -17,7 +17,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
   the automata of their texts;
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `formats`, `uri_formats`, `regex_format`: those of strings;
-- `plans`, `object_states`, `array_states`: what a clause of an object or array comes to;
+- `plans`, `object_states`, `array_states`, `ends`: what a clause of an object or array comes to;
 - `survey`, `lower`, `lower_object`, `lower_array`: from shapes to the form.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, both
 from tokdfa.json_schema.complement import negations
+from tokdfa.json_schema.ends import Ends, TooManyStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ class ArrayStates:
         self.cap = max(len(clause.prefix), counted, clause.least if clause.most is None else clause.most)
         self.start = Items(0, (0,) * len(clause.counts), 0)
         self.values: list[State] = []
-        self._alive: dict[Items, bool] = {}
+        self._ends = Ends(self.can_close, lambda state: (move.following for move in self._all_moves(state)), MAX_STATES)
         if clause.unique and not self._at_most_one():
             self.values = self._item_values()
 
@@ -144,36 +145,9 @@ class ArrayStates:
         return self.alive(self.start)
 
     def alive(self, state: Items) -> bool:
-        """Whether a state can come to an end; depth first, as in `object_states`."""
-        known = self._alive.get(state)
-        if known is not None:
-            return known
-        todo = [(state, self._all_moves(state))]
-        on_way = {state}
-        while todo:
-            here, moves = todo[-1]
-            found = self.can_close(here)
-            if not found:
-                for move in moves:
-                    following = move.following
-                    if self._alive.get(following):
-                        found = True
-                        break
-                    if following not in on_way and following not in self._alive:
-                        on_way.add(following)
-                        todo.append((following, self._all_moves(following)))
-                        break
-                else:
-                    todo.pop()
-                    continue
-            if found:
-                for above, _ in todo:
-                    self._alive[above] = True
-                break
-            if len(on_way) > MAX_STATES:
-                place = self.expander.document.root.pointer
-                raise SchemaUnsupported("too many ways to count items", place, "minItems")
-        if state not in self._alive:
-            for dead in on_way:
-                self._alive.setdefault(dead, False)
-        return self._alive[state]
+        """Whether a state can come to an end. Raises SchemaUnsupported."""
+        try:
+            return self._ends.alive(state)
+        except TooManyStates:
+            place = self.expander.document.root.pointer
+            raise SchemaUnsupported("too many ways to count items", place, "minItems") from None

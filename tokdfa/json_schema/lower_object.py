@@ -87,7 +87,7 @@ class ObjectLowering:
         if plan.names and (other >= 0 or not plan.kinds):
             values = [lowering.reader(state) for state in plan.states]
             chain = MemberChain(table, values, plan.required, other, comma, colon, close, after, more)
-            key, _ = builder.member_chain(chain)
+            key = builder.member_chain(chain)
         else:
             key = self._mixed_chain(plan, table, after, more, kinds)
         starts = [key] if key >= 0 else []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import State, both
+from tokdfa.json_schema.ends import Ends, TooManyStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,7 @@ class ObjectStates:
         self.all_required = sum(1 << k for k, needed in enumerate(plan.required) if needed)
         #: Members are counted up to here.
         self.cap = plan.least if plan.most is None else plan.most
-        self._alive: dict[Members, bool] = {}
+        self._ends = Ends(self.can_close, lambda state: (move.following for move in self._all_moves(state)), MAX_STATES)
         #: Position -> the last index of the window that begins there: the next required name.
         self.window: list[int] = [len(plan.names) - 1] * (len(plan.names) + 1)
         for k in range(len(plan.names) - 1, -1, -1):
@@ -115,38 +116,9 @@ class ObjectStates:
         return self.alive(START)
 
     def alive(self, state: Members) -> bool:
-        """Whether a state can come to an end."""
-        known = self._alive.get(state)
-        if known is not None:
-            return known
-        # depth first; a state that is on the way counts as dead, and is looked at again by whoever is not on the way
-        todo: list[tuple[Members, Iterator[Move]]] = [(state, self._all_moves(state))]
-        on_way = {state}
-        while todo:
-            here, moves = todo[-1]
-            found = self.can_close(here)
-            if not found:
-                for move in moves:
-                    following = move.following
-                    if self._alive.get(following):
-                        found = True
-                        break
-                    if following not in on_way and following not in self._alive:
-                        on_way.add(following)
-                        todo.append((following, self._all_moves(following)))
-                        break
-                else:
-                    todo.pop()
-                    continue
-            if found:
-                # all that are on the way lead here
-                for above, _ in todo:
-                    self._alive[above] = True
-                break
-            if len(on_way) > MAX_STATES:
-                place = self.expander.document.root.pointer
-                raise SchemaUnsupported("too many ways to count members", place, "minProperties")
-        if state not in self._alive:
-            for dead in on_way:
-                self._alive.setdefault(dead, False)
-        return self._alive[state]
+        """Whether a state can come to an end. Raises SchemaUnsupported."""
+        try:
+            return self._ends.alive(state)
+        except TooManyStates:
+            place = self.expander.document.root.pointer
+            raise SchemaUnsupported("too many ways to count members", place, "minProperties") from None
