@@ -75,9 +75,9 @@ def test_next_tokens(models: Command) -> None:
     row = model.log_probabilities([tokenizer.encode("The statement is")])[0]
     best = np.argsort(-row, kind="stable")[:4]
     assert status == 0
-    assert lines[0] == f"model   ngram, 32,000 tokens, fingerprint {model.fingerprint}"
-    assert lines[1] == "prompt  'The statement is': 3 tokens"
-    assert lines[2].startswith("time    ")
+    assert lines[0] == f"model     ngram, 32,000 tokens, fingerprint {model.fingerprint}"
+    assert lines[1] == "prompt    'The statement is': 3 tokens"
+    assert lines[2].startswith("time      ")
     assert lines[2].endswith(" s for the next token")
     assert lines[3].split() == ["token", "spells", "probability", "log"]
     assert len(lines) == 9
@@ -85,7 +85,7 @@ def test_next_tokens(models: Command) -> None:
         spelled = repr(tokenizer.vocabulary.token_bytes(token).decode())
         assert line.split() == [str(token), *spelled.split(), f"{np.exp(row[token]):.3e}", f"{row[token]:.4f}"]
     rest, end = 1 - np.exp(row[best]).sum(), np.exp(row[2])
-    assert lines[8] == f"others  {rest:.3e} on all other tokens; {end:.3e} on the end of the text"
+    assert lines[8] == f"others    {rest:.3e} on all other tokens; {end:.3e} on the end of the text"
 
 
 def test_no_prompt_and_the_end_of_a_text(models: Command, tmp_path: Path) -> None:
@@ -94,10 +94,10 @@ def test_no_prompt_and_the_end_of_a_text(models: Command, tmp_path: Path) -> Non
     name = f"ngram?text={path}&order=3"
     status, lines, _ = models(name, "-t", "bytes", "-n", "1")
     assert status == 0
-    assert lines[1] == "prompt  '': 0 tokens"
+    assert lines[1] == "prompt    '': 0 tokens"
     assert lines[4].split()[:2] == ["195", r"b'\xc3'"]
     _, lines, _ = models(name, "-t", "bytes", "-n", "1", "-p", "x" * 70 + "ö")
-    assert lines[1] == f"prompt  ...'{'x' * 59}ö': 72 tokens"
+    assert lines[1] == f"prompt    ...'{'x' * 59}ö': 72 tokens"
     assert lines[4].split()[:2] == ["256", "<end>"]
 
 

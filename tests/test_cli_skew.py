@@ -72,8 +72,8 @@ def test_the_tables(skew: Command, tokenizer: str) -> None:
     assert list(by_strategy) == ["ideal", "token_index", "tokens_dfa", "tokens_dfa?proper=true"]
     assert by_strategy["ideal"][-1] == str(ideal.prefixes)
     assert by_strategy["tokens_dfa?proper=true"][5] == "0.00%"
-    assert lines[-1] == "equal    tokens_dfa and token_index: at most 0 apart in the probability of any choice"
-    assert lines[-2].startswith("model    table?seed=5: ")
+    assert lines[-1] == "equal     tokens_dfa and token_index: at most 0 apart in the probability of any choice"
+    assert lines[-2].startswith("model     table?seed=5: ")
 
 
 def _parts(result: object) -> tuple[tuple[bytes, ...], list[float]]:
@@ -91,7 +91,7 @@ def test_many_choices_are_cut(skew: Command, tokenizer: str) -> None:
     letters = [argument for letter in "bcdefghijklm" for argument in ("-c", f" {letter}")]
     status, lines, _ = skew("-m", "table", "-t", tokenizer, "-p", "It was", *letters, "-b", "token_index")
     assert status == 0
-    assert "         and 2 others, less probable ideally" in lines
+    assert "          and 2 others, less probable ideally" in lines
     assert sum(line.startswith("' ") for line in lines) == 10
 
 
@@ -99,7 +99,7 @@ def test_a_backend_that_fails_is_said(skew: Command, tokenizer: str) -> None:
     arguments = ("-m", "table", "-t", tokenizer, "-p", "It was a", *CHOICES)
     status, lines, _ = skew(*arguments, "-b", "token_index", "-b", "direct_merge?max_transitions=1")
     assert status == 1
-    assert lines[-1].startswith("failed   direct_merge?max_transitions=1: memory: ")
+    assert lines[-1].startswith("failed    direct_merge?max_transitions=1: memory: ")
     status, lines, _ = skew(*arguments, "-b", "direct_merge?max_transitions=1")
     assert status == 1
     assert lines[0].split() == ["choice", "ideal"]
@@ -110,7 +110,7 @@ def test_a_disagreement_is_said(skew: Command, tokenizer: str, monkeypatch: pyte
     arguments = ("-m", "table?seed=5", "-t", tokenizer, "-p", "It was a", *CHOICES)
     status, lines, _ = skew(*arguments, "-b", "token_index", "-b", "tokens_dfa?mute_literals=true")
     assert status == 1
-    assert lines[-1].startswith("DIFFER   tokens_dfa?mute_literals=true and token_index: at most 0.")
+    assert lines[-1].startswith("DIFFER    tokens_dfa?mute_literals=true and token_index: at most 0.")
 
 
 def test_backends_are_read_with_their_options() -> None:

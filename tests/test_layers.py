@@ -23,6 +23,7 @@ LAYERS = (
     "json_schema",
     "cfg_fsm",
     "backends",
+    "display",
     "models",
     "decoding",
     "skew",
@@ -30,7 +31,12 @@ LAYERS = (
     "bench",
     "runs",
     "report",
+    "cli_text",
+    "cli_arguments",
     "cli_progress",
+    "cli_cost",
+    "cli_report",
+    "cli_show",
     "cli_proper",
     "cli_models",
     "cli_skew",
@@ -80,6 +86,7 @@ def test_heavy_packages_are_imported_lazily() -> None:
     heavy = {
         "torch", "transformers", "tiktoken", "tokenizers", "sentencepiece", "mistral_common", "llama_models",
         "llguidance", "outlines_core", "glrmask", "matplotlib", "pandas", "pyarrow", "networkx", "interegular", "lark",
+        "dask", "distributed",
     }  # fmt: skip
     for path in PACKAGE.rglob("*.py"):
         for node in runtime_only(path).body:

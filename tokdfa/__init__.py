@@ -1,8 +1,9 @@
 """tokdfa compares the strategies for turning a constraint into token masks for language-model decoding.
 
 The public names are below; everything else is reached through its module. The order of the parts, from the bottom up:
-errors, jit, mask, constraint, vocabulary, automata, regex, token_automata, backends, bench, runs, report, cli; imports
-go only downwards.
+errors, jit, mask, constraint, archive, vocabulary, automata, regex, bpe, token_automata, grammar, pushdown,
+json_schema, cfg_fsm, backends, display, models, decoding, skew, guide, bench, runs, report, cli; imports go only
+downwards.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tokdfa import backends
-    from tokdfa.backends.registry import compile
+    # at run time the package `tokdfa.backends`, which can be called; for type checkers what calling it does
+    from tokdfa.backends.registry import backends, compile
     from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+    from tokdfa.display import show
     from tokdfa.errors import TokdfaError, TokenRefused
     from tokdfa.mask import allocate_mask, mask_to_bool, mask_to_ids
     from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
@@ -34,6 +36,7 @@ _PUBLIC = {
     "allocate_mask": "tokdfa.mask",
     "mask_to_bool": "tokdfa.mask",
     "mask_to_ids": "tokdfa.mask",
+    "show": "tokdfa.display",
     "Tokenizer": "tokdfa.vocabulary.tokenizers",
     "load_tokenizer": "tokdfa.vocabulary.tokenizers",
     "Vocabulary": "tokdfa.vocabulary.vocabulary",
@@ -55,6 +58,7 @@ __all__ = [
     "load_tokenizer",
     "mask_to_bool",
     "mask_to_ids",
+    "show",
 ]
 
 

@@ -2,12 +2,16 @@
 
 The file is a numpy archive (.npz) without pickled objects. The header is JSON and holds the format's name and version,
 whatever the writer adds, and a SHA-256 of all arrays. Who reads still has to check that the arrays mean something.
+
+`load_arrays` reads the arrays of any numpy archive, whoever wrote it and whatever has happened to it since.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import math
 import os
 import tempfile
 import zipfile
@@ -21,6 +25,7 @@ from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import IO
 
     import numpy.typing as npt
 
@@ -45,18 +50,48 @@ def write_archive(path: str | Path, kind: str, version: int, header: Mapping[str
 def read_archive(path: str | Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """(header, arrays) of a file of `write_archive`. Raises SavedIndexError for any other."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-            header = json.loads(arrays.pop("header").tobytes())
+        with open(path, "rb") as file:
+            arrays = load_arrays(file)
+        header = json.loads(arrays.pop("header").tobytes())
     except FileNotFoundError:
         raise SavedIndexError(f"there is no file {path}") from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError) as error:
+    except (OSError, ValueError, KeyError, RecursionError) as error:
         raise SavedIndexError(f"{path} is no saved index, or damaged ({error}); compile and save it again") from None
     if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (kind, version):
         raise SavedIndexError(f"{path} is not in version {version} of the format; compile and save it again")
     if header.get("sha256") != digest_arrays(arrays):
         raise SavedIndexError(f"{path} is damaged: its content does not match its digest; compile and save it again")
     return header, arrays
+
+
+def load_arrays(file: IO[bytes]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a numpy archive (.npz) without compression and pickled objects, as `numpy.savez` writes it.
+
+    Raises ValueError for everything else, and OSError. Takes no more memory than twice the file's size: an array that
+    claims to be larger than what is written of it is refused before there is room made for it.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return {entry.filename.removesuffix(".npy"): _load_array(archive, entry) for entry in archive.infolist()}
+    except OSError:
+        raise
+    except Exception as error:  # zipfile and numpy let out whatever a damaged file makes them stumble over
+        raise ValueError(f"no archive of arrays: {error or type(error).__name__}") from None
+
+
+def _load_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    if entry.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{entry.filename} is compressed")
+    content = io.BytesIO(archive.read(entry))
+    layout: Any = np.lib.format  # numpy gives its functions no types
+    versions = {(1, 0): layout.read_array_header_1_0, (2, 0): layout.read_array_header_2_0}
+    shape, _, dtype = versions[layout.read_magic(content)](content)
+    claimed, written = math.prod(shape) * dtype.itemsize, content.getbuffer().nbytes - content.tell()
+    if claimed != written or min(shape, default=0) < 0:
+        raise ValueError(f"{entry.filename} claims {claimed} bytes and has {written}")
+    content.seek(0)
+    array: npt.NDArray[Any] = layout.read_array(content, allow_pickle=False)
+    return array
 
 
 def digest_arrays(arrays: Arrays) -> str:

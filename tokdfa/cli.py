@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003 (typer reads the annotations)
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from tokdfa.errors import ConfigError, OptionError, TokdfaError, TokenRefused
-
-if TYPE_CHECKING:
-    from tokdfa.backends.base import Matcher
-    from tokdfa.constraint import Constraint, JsonSchema
-    from tokdfa.vocabulary.tokenizers import Tokenizer
+from tokdfa import cli_arguments as arguments
+from tokdfa import cli_cost, cli_report
+from tokdfa.cli_text import plain
+from tokdfa.errors import TokdfaError
 
 app = typer.Typer(
     help="Compare the strategies for turning constraints into token masks.",
@@ -28,10 +26,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
-
-OptionsArgument = Annotated[
-    list[str] | None, typer.Option("--option", "-o", help="A backend option as NAME=VALUE; may be repeated.")
-]
 
 
 def main() -> None:
@@ -44,7 +38,7 @@ def main() -> None:
 
 
 def _print_error(error: TokdfaError) -> None:
-    Console(stderr=True).print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False)
+    Console(stderr=True).print(f"[bold red]error:[/] {plain(str(error))}", highlight=False)
 
 
 @app.command()
@@ -60,87 +54,57 @@ def run(
         list[str] | None,
         typer.Option("--set", help="A setting of the experiment as NAME=VALUE (YAML), such as data=DIR; repeat."),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Measure on a Dask cluster: the scheduler's address (tcp://HOST:PORT), or dask:local."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Groups measured at a time, each on a core of its own (default: 1; with dask:local one a core). "
+            "With a scheduler's address: how many workers to wait for.",
+        ),
+    ] = None,
 ) -> None:
     """Run an experiment; an interrupted one goes on where it stopped."""
     from tokdfa.runs.config import load_config
     from tokdfa.runs.expand import describe
 
-    config = load_config(file, _parse_settings(settings or []))
+    config = load_config(file, arguments.read_settings(settings or []))
     plan = describe(config, folder)
-    console.print(f"[bold]{config.name}[/]: {_plain(config.question)}", highlight=False)
-    console.print(_plain(str(plan)), highlight=False)
+    console.print(f"[bold]{config.name}[/]: {plain(config.question)}", highlight=False)
+    console.print(plain(str(plan)), highlight=False)
     if dry_run:
         return
-    _ensure_warm()
     from tokdfa.cli_progress import RunProgress
     from tokdfa.runs.execute import run as execute
+    from tokdfa.runs.executor import measures_here
 
+    if measures_here(scheduler):
+        _ensure_warm()
     with RunProgress(console) as progress:
-        summary = execute(config, folder=folder, progress=progress, fresh=fresh)
-    console.print(_plain(str(summary)), highlight=False)
+        summary = execute(config, folder, progress, fresh, workers, scheduler)
+    console.print(plain(str(summary)), highlight=False)
     if report:
-        _report(summary.folder)
+        cli_report.report_run(summary.folder, console)
     if summary.interrupted:
         raise typer.Exit(130)
 
 
-def _parse_settings(given: list[str]) -> dict[str, Any]:
-    """``["data=DIR", "max_cases=5"]`` as names and values."""
-    import yaml
-
-    settings: dict[str, Any] = {}
-    for entry in given:
-        name, sign, text = entry.partition("=")
-        if not sign or not name:
-            raise OptionError(f"{entry!r}: a setting is given as NAME=VALUE")
-        try:
-            settings[name] = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise OptionError(f"{entry!r}: the value is not YAML; quote it within the quotes of the shell") from None
-    return settings
-
-
-@app.command()
-def report(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders (or the folder that holds them).")],
-) -> None:
-    """Write tables (Markdown), plots and one HTML page for each run folder."""
-    for folder in folders:
-        inside = (
-            [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))
-        )
-        if not inside:
-            raise ConfigError("there is no run in this folder (no config.yaml)", str(folder))
-        for run_folder in inside:
-            _report(run_folder)
-
-
-def _report(folder: Path) -> None:
-    from tokdfa.report.write import print_summary, write_report
-    from tokdfa.runs.store import open_run
-
-    measured = open_run(folder)
-    print_summary(measured, console)
-    files = write_report(measured)
-    console.print(f"report: {files.html}", highlight=False, soft_wrap=True)
+app.command()(cli_report.report)
+app.command()(cli_report.compare)
+app.command()(cli_cost.cost)
 
 
 @app.command("mask")
 def show_mask(
-    tokenizer: Annotated[str, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")],
-    regex: Annotated[str | None, typer.Option("--regex", "-r", help="The constraint: a regular expression.")] = None,
-    choice: Annotated[list[str] | None, typer.Option("--choice", "-c", help="The constraint: a text; repeat.")] = None,
-    grammar: Annotated[
-        Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option("--schema", "-s", help="The constraint: a file with a JSON schema, or a case with its tests."),
-    ] = None,
-    schema_option: Annotated[
-        list[str] | None,
-        typer.Option("--schema-option", help="How the schema is read, as NAME=VALUE, such as order=any; repeat."),
-    ] = None,
+    tokenizer: arguments.Tokenizer,
+    regex: arguments.Regex = None,
+    choice: arguments.Choice = None,
+    grammar: arguments.Grammar = None,
+    schema: arguments.Schema = None,
+    schema_option: arguments.SchemaOptions = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
     backend: Annotated[
         str | None,
@@ -150,157 +114,63 @@ def show_mask(
             help="A name that `tokdfa backends` lists (default: one that takes the constraint).",
         ),
     ] = None,
-    search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
+    search: arguments.Search = False,
     samples: Annotated[int, typer.Option("--samples", "-n", help="How many allowed tokens to print.")] = 24,
-    option: OptionsArgument = None,
+    option: arguments.Options = None,
 ) -> None:
     """Print which tokens may come next."""
     from tokdfa.backends.registry import create_backend
+    from tokdfa.cli_show import advance_by_text, print_mask
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    constraint = _constraint(regex, search, choice, grammar, schema, schema_option)
+    constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
         backend = {"grammar": "earley_trie", "json_schema": "pushdown_trie"}.get(constraint.kind, "token_index")
     _ensure_warm()
     loaded = load_tokenizer(tokenizer)
-    settings = _parse_options(backend, option or [])
+    settings = arguments.read_options(backend, option or [])
     if backend == "token_index" and not settings:
         settings = {"lazy": True}
     matcher = create_backend(backend, loaded.vocabulary, **settings).compile(constraint).start()
-    _advance_by_text(matcher, loaded, prefix)
-    _print_mask(matcher, loaded, samples)
-
-
-def _constraint(
-    regex: str | None,
-    search: bool,
-    choices: list[str] | None,
-    grammar: Path | None,
-    schema: Path | None,
-    schema_options: list[str] | None,
-) -> Constraint:
-    """The one constraint that the arguments give."""
-    from tokdfa.constraint import Choice, Grammar, Regex
-
-    if (regex is not None) + bool(choices) + (grammar is not None) + (schema is not None) != 1:
-        raise OptionError(
-            "give one constraint: --regex PATTERN, --choice TEXT once or more, --grammar FILE, or --schema FILE"
-        )
-    if grammar is not None or schema is not None:
-        from tokdfa.runs.yaml_source import read_text
-
-        if schema is not None:
-            return _read_schema(schema, schema_options or [])
-        assert grammar is not None
-        return Grammar(read_text(grammar), label=grammar.stem)
-    return Regex(regex, search=search) if regex is not None else Choice(choices or [])
-
-
-def _read_schema(path: Path, options: list[str]) -> JsonSchema:
-    """The constraint of a file with a JSON schema, or with a case of a benchmark: a schema and its tests."""
-    import json
-
-    from tokdfa.constraint import JsonSchema
-    from tokdfa.runs.yaml_source import read_text
-
-    text, settings = read_text(path), _parse_settings(options)
-    try:
-        data = json.loads(text)
-        if isinstance(data, dict) and "schema" in data and "tests" in data:
-            text = json.dumps(data["schema"])
-        return JsonSchema(text, label=path.stem, **settings)
-    except json.JSONDecodeError as error:
-        raise OptionError(f"{path} is not JSON: {error}") from None
-    except TypeError:
-        raise OptionError(f"a schema is read with options of JsonSchema, not {', '.join(settings)}") from None
-
-
-def _advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str) -> None:
-    """Feed the tokenizer's tokens of `prefix`."""
-    vocab = tokenizer.vocabulary
-    done: list[int] = []
-    for token in tokenizer.encode(prefix):
-        try:
-            matcher.advance(token)
-        except TokenRefused:
-            raise TokdfaError(
-                f"the prefix leaves the constraint: after {vocab.spell(done)!r}, "
-                f"token {token} ({vocab.token_bytes(token)!r}) is not allowed"
-            ) from None
-        done.append(token)
-    if done:
-        spelled = " ".join(f"{vocab.token_bytes(token)!r}" for token in done)
-        console.print(f"prefix    {len(done)} tokens: {_plain(spelled)}", highlight=False)
-
-
-def _print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int) -> None:
-    import numpy as np
-    from rich.table import Table
-
-    from tokdfa import mask as masks
-
-    vocab = tokenizer.vocabulary
-    mask = masks.allocate_mask(vocab.size)
-    matcher.fill_mask(mask)
-    allowed = masks.mask_to_ids(mask)
-    spelling = sorted((vocab.token_bytes(token), token) for token in allowed.tolist() if vocab.token_bytes(token))
-    share = len(spelling) / vocab.size
-    console.print(f"allowed   {len(spelling):,} of {vocab.size:,} tokens ({share:.2%})", highlight=False)
-    console.print(f"may end   {'yes' if matcher.can_end() else 'no'}", highlight=False)
-    forced = matcher.forced_tokens()
-    if forced:
-        console.print(f"forced    {_plain(repr(vocab.spell(forced)))} ({len(forced)} tokens)", highlight=False)
-    if not spelling or samples <= 0:
-        return
-    picked = np.unique(np.linspace(0, len(spelling) - 1, min(samples, len(spelling))).round().astype(int))
-    table = Table("token", "bytes", "token", "bytes", "token", "bytes", box=None, pad_edge=False)
-    cells = [cell for k in picked.tolist() for cell in (str(spelling[k][1]), _plain(repr(spelling[k][0])[1:]))]
-    for start in range(0, len(cells), 6):
-        table.add_row(*cells[start : start + 6])
-    title = "all of them" if len(picked) == len(spelling) else f"{len(picked)} of them, evenly spaced in byte order"
-    console.print(f"{title}:", highlight=False)
-    console.print(table)
+    advance_by_text(matcher, loaded, prefix, console)
+    print_mask(matcher, loaded, samples, console)
 
 
 @app.command("show")
-def show_form(
-    regex: Annotated[str | None, typer.Option("--regex", "-r", help="The constraint: a regular expression.")] = None,
-    choice: Annotated[list[str] | None, typer.Option("--choice", "-c", help="The constraint: a text; repeat.")] = None,
-    grammar: Annotated[
-        Path | None, typer.Option("--grammar", "-g", help="The constraint: a file that holds a Lark grammar.")
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option("--schema", "-s", help="The constraint: a file with a JSON schema, or a case with its tests."),
-    ] = None,
-    schema_option: Annotated[
-        list[str] | None,
-        typer.Option("--schema-option", help="How the schema is read, as NAME=VALUE, such as order=any; repeat."),
-    ] = None,
-    search: Annotated[bool, typer.Option("--search", help="The text contains a match, instead of being one.")] = False,
+def show_inside(
+    regex: arguments.Regex = None,
+    choice: arguments.Choice = None,
+    grammar: arguments.Grammar = None,
+    schema: arguments.Schema = None,
+    schema_option: arguments.SchemaOptions = None,
+    search: arguments.Search = False,
     lexer: Annotated[
-        str, typer.Option("--lexer", help="For a grammar: longest, or any way to cut the text.")
-    ] = "longest",
+        str | None,
+        typer.Option(
+            "--lexer", help="pushdown_trie, for a grammar: longest (the default), or any way to cut the text."
+        ),
+    ] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", "-b", help="pushdown_trie: its program. cfg_fsm: the situation after a text.")
+    ] = "pushdown_trie",
+    tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="cfg_fsm: whose tokens.")] = None,
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="cfg_fsm: text that has been generated already.")] = "",
+    tree: Annotated[
+        Path | None, typer.Option("--tree", help="cfg_fsm: draw the speculative terminal tree (.svg, .pdf, .png).")
+    ] = None,
 ) -> None:
-    """Print the program that `pushdown_trie` makes of a constraint."""
-    from tokdfa.constraint import JsonSchema
-    from tokdfa.pushdown.lower import lower_constraint_to_form
+    """Print what a backend makes of a constraint: its program, or which terminals the next token may run through."""
+    from tokdfa.cli_show import Question, show
 
-    if lexer not in ("longest", "any"):
-        raise OptionError(f"--lexer is longest or any, not {lexer!r}")
-    constraint = _constraint(regex, search, choice, grammar, schema, schema_option)
-    if isinstance(constraint, JsonSchema):
-        from tokdfa.json_schema.lower import lower_schema
-
-        form, _ = lower_schema(constraint)
-    else:
-        form = lower_constraint_to_form(constraint, longest=lexer == "longest")
-    console.print(_plain(str(form)), highlight=False, soft_wrap=True)
+    constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
+    if backend == "cfg_fsm":
+        _ensure_warm()
+    show(Question(constraint, backend, lexer, tokenizer, prefix, tree), console)
 
 
 @app.command("proper")
 def show_proper(
-    tokenizer: Annotated[str, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")],
+    tokenizer: arguments.Tokenizer,
     text: Annotated[
         str | None, typer.Argument(help='A text; or token ids to judge, as in "[1, 2, 3]" or "1 2 3".')
     ] = None,
@@ -349,15 +219,15 @@ def list_backends(name: Annotated[str | None, typer.Argument(help="One backend, 
         console.print(table)
         return
     info = backend_info(name)
-    console.print(f"[bold]{info.name}[/]: {_plain(info.summary)}", highlight=False)
+    console.print(f"[bold]{info.name}[/]: {plain(info.summary)}", highlight=False)
     console.print(f"takes {', '.join(info.kinds)}", highlight=False)
     table = Table("option", "type", "default", "what it does", box=None, pad_edge=False)
     for option in info.options:
         kind = " | ".join(option.choices) or option.kind.__name__
-        table.add_row(option.name, _plain(kind), _plain(repr(option.default)), _plain(option.help))
+        table.add_row(option.name, plain(kind), plain(repr(option.default)), plain(option.help))
     console.print(table if info.options else "no options")
     for law, reason in backend_class(name).known_differences.items():
-        console.print(f"known difference ({_plain(law)}): {_plain(reason)}", highlight=False)
+        console.print(f"known difference ({plain(law)}): {plain(reason)}", highlight=False)
 
 
 @app.command("tokenizers")
@@ -371,16 +241,14 @@ def list_tokenizers() -> None:
     for info in tokenizer_names().values():
         size = f"{info.size:,}" if info.size else "by file"
         installed = "yes" if info.installed else f"no: pip install {' '.join(info.missing)}"
-        table.add_row(_plain(info.name), size, _plain(info.summary), _plain(installed))
+        table.add_row(plain(info.name), size, plain(info.summary), plain(installed))
     console.print(table)
 
 
 @app.command("models")
 def show_models(
     name: Annotated[str | None, typer.Argument(help="One model: what comes after the prompt?")] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")
-    ] = None,
+    tokenizer: arguments.OptionalTokenizer = None,
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="The text so far.")] = "",
     top: Annotated[int, typer.Option("--top", "-n", help="How many tokens to print.")] = 10,
 ) -> None:
@@ -398,9 +266,7 @@ def show_skew(
     model: Annotated[str, typer.Option("--model", "-m", help="A name that `tokdfa models` lists.")],
     choice: Annotated[list[str], typer.Option("--choice", "-c", help="A text that may come next; at least two.")],
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="The text so far.")] = "",
-    tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")
-    ] = None,
+    tokenizer: arguments.OptionalTokenizer = None,
     backend: Annotated[
         list[str] | None,
         typer.Option(
@@ -431,17 +297,17 @@ def check(
     tokenizer: Annotated[
         list[str] | None, typer.Option("--tokenizer", "-t", help="Also on this tokenizer; may be repeated.")
     ] = None,
-    option: OptionsArgument = None,
+    option: arguments.Options = None,
 ) -> None:
     """Run the laws of the mask interface on a backend."""
     from tokdfa.backends.contract import check_backend, real_cases, toy_cases
 
-    settings = _parse_options(backend, option or [])
+    settings = arguments.read_options(backend, option or [])
     _ensure_warm()
     cases = [*toy_cases(), *(real_cases(tokenizer) if tokenizer else [])]
     with console.status("checking") as status:
         results = check_backend(
-            backend, settings, cases=cases, report=lambda result: status.update(f"checking: {_plain(result.law)}")
+            backend, settings, cases=cases, report=lambda result: status.update(f"checking: {plain(result.law)}")
         )
     _print_law_results(results)
     if any(not result.ok for result in results):
@@ -460,7 +326,7 @@ def _print_law_results(results: list[Any]) -> None:
     console.print(table)
     for result in results:
         if not result.ok:
-            console.print(f"[red]broken[/] {_plain(f'{result.law}, {result.case}: {result.message}')}", highlight=False)
+            console.print(f"[red]broken[/] {plain(f'{result.law}, {result.case}: {result.message}')}", highlight=False)
 
 
 @app.command()
@@ -491,27 +357,3 @@ def _ensure_warm() -> None:
         for title, done, total in jit.warm_up():
             progress.update(bar, description=title, completed=done, total=total)
         progress.update(bar, description="kernels", completed=len(jit.WARMUP_STEPS))
-
-
-def _parse_options(backend: str, given: list[str]) -> dict[str, Any]:
-    """NAME=VALUE texts as typed settings of `backend`."""
-    from tokdfa.backends.registry import backend_class
-    from tokdfa.errors import UnknownNameError
-
-    known = {option.name: option for option in backend_class(backend).options}
-    settings: dict[str, Any] = {}
-    for text in given:
-        name, separator, value = text.partition("=")
-        if not separator:
-            raise OptionError(f"an option is NAME=VALUE, not {text!r}")
-        if name not in known:
-            raise UnknownNameError(f"option of backend {backend}", name, known)
-        settings[name] = known[name].parse(value)
-    return settings
-
-
-def _plain(text: str) -> str:
-    """`text` without any meaning to rich's markup."""
-    from rich.markup import escape
-
-    return escape(text)

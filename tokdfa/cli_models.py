@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.cli_text import plain, print_line, spelled
 from tokdfa.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def print_models(console: Console) -> None:
         table.add_column(heading, no_wrap=heading == "name")
     for info in infos:
         tokenizer = "its own" if info.own_tokenizer else "any"
-        table.add_row(_plain(info.name), _plain(info.summary), tokenizer, "yes" if info.installed else "no")
+        table.add_row(plain(info.name), plain(info.summary), tokenizer, "yes" if info.installed else "no")
     console.print(table)
     for info in infos:
         for command in info.install_commands:
-            _print_line(console, f"to install {info.name}", command)
+            print_line(console, f"to install {info.name}", command)
 
 
 def print_next_tokens(name: str, tokenizer: str | None, prompt: str, top: int, console: Console) -> None:
@@ -65,10 +66,10 @@ def print_next_tokens(name: str, tokenizer: str | None, prompt: str, top: int, c
     best = best[np.isfinite(row[best])]
 
     shown = repr(prompt) if len(prompt) <= SHOWN_CHARACTERS else f"...{prompt[-SHOWN_CHARACTERS:]!r}"
-    _print_line(console, "model", f"{model.name}, {model.vocabulary.size:,} tokens, fingerprint {model.fingerprint}")
+    print_line(console, "model", f"{model.name}, {model.vocabulary.size:,} tokens, fingerprint {model.fingerprint}")
     before = f", after the start tokens {list(model.start_tokens)}" if model.start_tokens else ""
-    _print_line(console, "prompt", f"{shown}: {len(tokens):,} tokens{before}")
-    _print_line(console, "time", f"{loading:.2f} s to load, {model.counts.seconds:.4f} s for the next token")
+    print_line(console, "prompt", f"{shown}: {len(tokens):,} tokens{before}")
+    print_line(console, "time", f"{loading:.2f} s to load, {model.counts.seconds:.4f} s for the next token")
     _print_distribution(model.vocabulary, row, best, console)
 
 
@@ -81,29 +82,8 @@ def _print_distribution(
     for heading in ("token", "spells", "probability", "log"):
         table.add_column(heading, justify="left" if heading == "spells" else "right", no_wrap=True)
     for token in best.tolist():
-        table.add_row(str(token), _plain(_spelled(vocabulary, token)), f"{np.exp(row[token]):.3e}", f"{row[token]:.4f}")
+        table.add_row(str(token), plain(spelled(vocabulary, token)), f"{np.exp(row[token]):.3e}", f"{row[token]:.4f}")
     console.print(table)
     rest = max(0.0, 1 - float(np.exp(row[best]).sum()))
     ends = float(np.exp(row[list(vocabulary.end_tokens)]).sum())
-    _print_line(console, "others", f"{rest:.3e} on all other tokens; {ends:.3e} on the end of the text")
-
-
-def _spelled(vocabulary: Vocabulary, token: int) -> str:
-    """A token as a text, as bytes where it is no UTF-8, by its name where it spells nothing."""
-    data = vocabulary.token_bytes(token)
-    if not data:
-        return vocabulary.special_tokens.get(token, "padding")
-    try:
-        return repr(data.decode())
-    except UnicodeDecodeError:
-        return repr(data)
-
-
-def _print_line(console: Console, name: str, content: str) -> None:
-    console.print(f"{name:<7} {content}", markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+    print_line(console, "others", f"{rest:.3e} on all other tokens; {ends:.3e} on the end of the text")

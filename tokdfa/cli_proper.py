@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.cli_text import print_line, print_plain, spelled, text_of
 from tokdfa.errors import OptionError, VocabularyError
 
 if TYPE_CHECKING:
@@ -182,15 +183,15 @@ def _print_pieces(tokenizer: Tokenizer, question: Question, pieces: Sequence[Pie
         ]
         _print_json({"tokenizer": tokenizer.name, "text": text, "proper_tokens": tokens, "pieces": described}, console)
         return
-    _print_line(console, "text", f"{_size(text.encode())}, {_count(len(pieces), 'piece')}")
+    print_line(console, "text", f"{_size(text.encode())}, {_count(len(pieces), 'piece')}")
     if tokens is None:
-        _print_line(console, "proper", "no tokens: the text holds a character that no tokens stand for")
+        print_line(console, "proper", "no tokens: the text holds a character that no tokens stand for")
     else:
-        _print_line(console, "proper", f"{_count(len(tokens), 'token')}: {', '.join(map(str, tokens))}")
+        print_line(console, "proper", f"{_count(len(tokens), 'token')}: {', '.join(map(str, tokens))}")
     rows = []
     for piece in pieces:
         for index, token in enumerate(piece.tokens or ()):
-            cells = ["" if index else _shorten(piece.text), str(token), _spelled(vocabulary, token)]
+            cells = ["" if index else _shorten(piece.text), str(token), spelled(vocabulary, token)]
             if question.derivation:
                 origin = _origin(canonicity, token, piece)
                 cells.append(", ".join(map(_merge_in_words, origin["merges"])) or origin["origin"])
@@ -234,7 +235,7 @@ def _print_verdict(tokenizer: Tokenizer, question: Question, verdict: Verdict, c
             "tokenizer": tokenizer.name,
             "proper": verdict.is_proper,
             "tokens": [_describe(vocabulary, token) for token in verdict.tokens],
-            "text": _text_of(verdict.text),
+            "text": text_of(verdict.text),
             "fault": described,
             "pieces": verdict.pieces and [piece.text.decode() for piece in verdict.pieces],
             "proper_tokens": proper,
@@ -242,20 +243,20 @@ def _print_verdict(tokenizer: Tokenizer, question: Question, verdict: Verdict, c
         }
         _print_json(content, console)
         return
-    _print_plain(console, "proper" if fault is None else f"not proper: at position {fault.position}: {fault.reason}")
+    print_plain(console, "proper" if fault is None else f"not proper: at position {fault.position}: {fault.reason}")
     pieces = "" if verdict.pieces is None else f", {_count(len(verdict.pieces), 'piece')}"
-    _print_line(console, "text", f"{_shorten(verdict.text)} ({_size(verdict.text)}{pieces})")
+    print_line(console, "text", f"{_shorten(verdict.text)} ({_size(verdict.text)}{pieces})")
     if fault is not None and fault.rule is not None and question.derivation:
         for token in verdict.tokens[fault.position - 1 : fault.position + 1]:
             steps = [_describe_rule(canonicity, rule) for rule in merge_steps(canonicity, token)]
             own = ", ".join(map(_merge_in_words, steps)) or "a letter"
-            _print_line(console, "merges", f"{token} {_spelled(vocabulary, token)}: {own}")
+            print_line(console, "merges", f"{token} {spelled(vocabulary, token)}: {own}")
     if fault is None:
-        rows = [[str(k), str(token), _spelled(vocabulary, token)] for k, token in enumerate(verdict.tokens)]
+        rows = [[str(k), str(token), spelled(vocabulary, token)] for k, token in enumerate(verdict.tokens)]
         if rows:
             _print_table(console, ["position", "token", "spells"], rows)
     elif proper is None:
-        _print_line(console, "proper", "there is no proper sequence of this text")
+        print_line(console, "proper", "there is no proper sequence of this text")
     else:
         _print_side_by_side(vocabulary, verdict.tokens, proper, difference or 0, console)
 
@@ -268,14 +269,14 @@ def _print_side_by_side(
     for number, positions in enumerate(_align(vocabulary, given, proper)):
         cells = []
         for sequence, k in zip((given, proper), positions, strict=True):
-            cells += ["", "", ""] if k < 0 else [str(k), str(sequence[k]), _spelled(vocabulary, sequence[k])]
+            cells += ["", "", ""] if k < 0 else [str(k), str(sequence[k]), spelled(vocabulary, sequence[k])]
         rows.append([*cells, "<- first difference" if number == difference else ""])
     begin, end = max(0, difference - CONTEXT_ROWS), difference + CONTEXT_ROWS + 1
     if begin:
-        _print_line(console, "...", f"{_count(begin, 'row')} without a difference")
+        print_line(console, "...", f"{_count(begin, 'row')} without a difference")
     _print_table(console, ["position", "given", "spells", "position", "proper", "spells", ""], rows[begin:end])
     if end < len(rows):
-        _print_line(console, "...", f"{_count(len(rows) - end, 'row')} more")
+        print_line(console, "...", f"{_count(len(rows) - end, 'row')} more")
 
 
 def _align(vocabulary: Vocabulary, given: Sequence[int], proper: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -307,20 +308,20 @@ def _print_followers(tokenizer: Tokenizer, token: int, question: Question, conso
         content = {"tokenizer": tokenizer.name, "token": _describe(vocabulary, token), "forbidden": forbidden}
         _print_json(content | {"of": possible, "rule_count": len(by_rule), "rules": rules}, console)
         return
-    _print_line(console, "after", f"{token} {_spelled(vocabulary, token)}")
+    print_line(console, "after", f"{token} {spelled(vocabulary, token)}")
     share = f"{forbidden:,} of {possible:,} tokens ({forbidden / possible:.2%})"
-    _print_line(console, "forbidden", f"{share} may not follow inside a piece")
+    print_line(console, "forbidden", f"{share} may not follow inside a piece")
     if canonicity.fallback is not None and canonicity.fallback.byte_of[token] >= 0:
-        _print_line(console, "note", "a byte token never merges; inside a character only byte tokens may follow it")
+        print_line(console, "note", "a byte token never merges; inside a character only byte tokens may follow it")
     if not listed:
         return
     which = "all" if len(listed) == len(by_rule) else f"{len(listed)} of {len(by_rule):,}"
-    _print_plain(console, f"rules that merge across the border, {which}:")
+    print_plain(console, f"rules that merge across the border, {which}:")
     rows = [
         [
             _merge_in_words(_describe_rule(canonicity, rule)),
             f"{len(followers):,}",
-            ", ".join(_spelled(vocabulary, one) for one in followers[:EXAMPLES]),
+            ", ".join(spelled(vocabulary, one) for one in followers[:EXAMPLES]),
         ]
         for rule, followers in listed
     ]
@@ -336,7 +337,7 @@ def _print_statistics(tokenizer: Tokenizer, question: Question, console: Console
         tokens = [_describe(vocabulary, token) for token in after]
         _print_json({"tokenizer": tokenizer.name} | vars(figures) | {"largest_after": tokens}, console)
         return
-    shown = ", ".join(f"{token} {_spelled(vocabulary, token)}" for token in after[:EXAMPLES])
+    shown = ", ".join(f"{token} {spelled(vocabulary, token)}" for token in after[:EXAMPLES])
     shown += f" and {len(after) - EXAMPLES} more" if len(after) > EXAMPLES else ""
     kinds = {
         "proper": figures.proper_tokens,
@@ -348,23 +349,23 @@ def _print_statistics(tokenizer: Tokenizer, question: Question, console: Console
     }
     always = ("proper", "improper", "irregular")
     counted = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number or kind in always)
-    _print_line(console, "tokenizer", f"{tokenizer.name}, {figures.tokens:,} tokens")
-    _print_line(console, "rules", f"{figures.rules:,}")
-    _print_line(console, "tokens", counted)
-    _print_line(console, "states", f"{figures.states:,}, with {figures.intervals:,} intervals")
-    _print_line(console, "largest", f"{figures.largest_count:,} tokens may not follow {shown}")
+    print_line(console, "tokenizer", f"{tokenizer.name}, {figures.tokens:,} tokens")
+    print_line(console, "rules", f"{figures.rules:,}")
+    print_line(console, "tokens", counted)
+    print_line(console, "states", f"{figures.states:,}, with {figures.intervals:,} intervals")
+    print_line(console, "largest", f"{figures.largest_count:,} tokens may not follow {shown}")
     pieces = "no pre-tokenizer"
     if figures.marked_states is not None and figures.marked_bytes is not None:
         pieces = f"pre-tokenizer: {figures.marked_states:,} states, {figures.marked_bytes / 1e6:.1f} MB"
-    _print_line(console, "memory", f"{figures.memory_bytes / 1e6:.1f} MB; {pieces}")
+    print_line(console, "memory", f"{figures.memory_bytes / 1e6:.1f} MB; {pieces}")
     loading = "loaded from the disk" if figures.on_disk else "built again, since the disk keeps nothing,"
     times = f"built in {figures.build_seconds:.2f} s, {loading} and verified in {figures.load_seconds:.2f} s"
-    _print_line(console, "time", times)
+    print_line(console, "time", times)
 
 
 def _describe(vocabulary: Vocabulary, token: int) -> dict[str, Any]:
-    spelled = vocabulary.token_bytes(token)
-    return {"id": token, "hex": spelled.hex(), "text": _text_of(spelled)}
+    data = vocabulary.token_bytes(token)
+    return {"id": token, "hex": data.hex(), "text": text_of(data)}
 
 
 def _describe_rule(canonicity: Canonicity, rule: int) -> dict[str, Any]:
@@ -379,45 +380,21 @@ def _merge_in_words(rule: dict[str, Any]) -> str:
     return f"{left}+{right} ({rule['rank']})"
 
 
-def _text_of(data: bytes) -> str | None:
-    """`data` as a text, None if it is no UTF-8."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _spelled(vocabulary: Vocabulary, token: int) -> str:
-    data = vocabulary.token_bytes(token)
-    if not data:
-        return vocabulary.special_tokens.get(token, "padding")
-    return repr(_text_of(data) or data)
-
-
 def _shorten(data: bytes) -> str:
     """The beginning of a text, or of bytes that are none."""
-    text: str | bytes | None = _text_of(data)
+    text: str | bytes | None = text_of(data)
     text = data if text is None else text
     return repr(text[:SHOWN_CHARACTERS]) + ("..." if len(text) > SHOWN_CHARACTERS else "")
 
 
 def _size(data: bytes) -> str:
-    text = _text_of(data)
+    text = text_of(data)
     characters = "" if text is None else f"{_count(len(text), 'character')}, "
     return f"{characters}{_count(len(data), 'byte')}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _print_line(console: Console, name: str, content: str) -> None:
-    _print_plain(console, f"{name:<9} {content}")
-
-
-def _print_plain(console: Console, text: str) -> None:
-    """One line, however long, in which no markup and no emoji code has a meaning."""
-    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -428,8 +405,8 @@ def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Seque
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
-        _print_plain(console, "  ".join(padded).rstrip())
+        print_plain(console, "  ".join(padded).rstrip())
 
 
 def _print_json(content: dict[str, Any], console: Console) -> None:
-    _print_plain(console, json.dumps(content, ensure_ascii=False))
+    print_plain(console, json.dumps(content, ensure_ascii=False))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.cli_text import plain, print_line
 from tokdfa.errors import ModelError, OptionError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -80,14 +81,14 @@ def print_skew(question: Question, console: Console) -> bool:
     measured = [entrant for entrant in found if not isinstance(entrant.result, Failure)]
     _print_choices(measured, console)
     _print_distances(measured, console)
-    _print_line(console, "model", f"{model.name}: {cached.misses:,} rows for all of them in {seconds:.1f} s")
+    print_line(console, "model", f"{model.name}: {cached.misses:,} rows for all of them in {seconds:.1f} s")
     same = agreements(found)
     for one in same:
-        _print_line(console, "equal" if one.holds else "DIFFER", _agreement(one))
+        print_line(console, "equal" if one.holds else "DIFFER", _agreement(one))
     failed = [entrant for entrant in found if entrant not in measured]
     for entrant in failed:
         assert isinstance(entrant.result, Failure)
-        _print_line(console, "failed", f"{entrant.name}: {entrant.result.kind}: {entrant.result.message}")
+        print_line(console, "failed", f"{entrant.name}: {entrant.result.kind}: {entrant.result.message}")
     return not failed and all(one.holds for one in same)
 
 
@@ -117,11 +118,11 @@ def _print_choices(entrants: Sequence[Entrant], console: Console) -> None:
     ideal, *_ = distributions = [_distribution(entrant) for entrant in entrants]
     table = _table("choice", *(entrant.name for entrant in entrants))
     for index in np.argsort(-ideal.probabilities, kind="stable")[:SHOWN_CHOICES].tolist():
-        shown = _plain(repr(ideal.texts[index].decode()))
+        shown = plain(repr(ideal.texts[index].decode()))
         table.add_row(shown, *(f"{one.probabilities[index]:.5f}" for one in distributions))
     console.print(table)
     if len(ideal.texts) > SHOWN_CHOICES:
-        _print_line(console, "", f"and {len(ideal.texts) - SHOWN_CHOICES} others, less probable ideally")
+        print_line(console, "", f"and {len(ideal.texts) - SHOWN_CHOICES} others, less probable ideally")
 
 
 def _distribution(entrant: Entrant) -> Any:
@@ -138,12 +139,12 @@ def _print_distances(entrants: Sequence[Entrant], console: Console) -> None:
         improper = "" if result.improper_mass is None else f"{result.improper_mass:.2%}"
         forced = "" if result.forced_share is None else f"{result.forced_share:.0%}"
         cells = (improper, f"{result.mean_tokens:.2f}", forced, f"{result.prefixes:,}")
-        table.add_row(_plain(entrant.name), *distances, *cells)
+        table.add_row(plain(entrant.name), *distances, *cells)
     console.print(table)
     variations = [one.distances.total_variation for one in entrants if one.distances]
     widest = max((high - low for low, high in variations), default=0.0)
     said = "TV: total variation from the ideal; KL to it: KL(ideal || it)"
-    _print_line(console, "in nats", f"{said}; at most {widest:.1g} of TV is unresolved")
+    print_line(console, "in nats", f"{said}; at most {widest:.1g} of TV is unresolved")
 
 
 def _middle(lower: float, upper: float) -> str:
@@ -159,15 +160,5 @@ def _table(*headings: str) -> Table:
 
     table = Table(box=None, pad_edge=False)
     for place, heading in enumerate(headings):
-        table.add_column(_plain(heading), justify="right" if place else "left", overflow="fold")
+        table.add_column(plain(heading), justify="right" if place else "left", overflow="fold")
     return table
-
-
-def _print_line(console: Console, name: str, content: str) -> None:
-    console.print(f"{name:<9}{content}", markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

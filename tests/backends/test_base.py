@@ -170,6 +170,20 @@ def test_compiled_constraints_say_what_they_are() -> None:
     assert (dict(compiled.phases), compiled.sizes) == ({}, {})
 
 
+def test_what_a_prompt_shows() -> None:
+    backend = CountUp(VOCAB, length=2)
+    assert repr(backend) == "CountUp(Vocabulary(xy, size=6, end_tokens=[3, 5]), length=2)"
+    compiled = backend.compile(Regex("x{2}", label="two"))
+    compiled.sizes["states"] = 3
+    assert repr(compiled) == "<count_up: regex 'two' for Vocabulary(xy, size=6, end_tokens=[3, 5]), 3 states>"
+    matcher = compiled.start()
+    assert repr(matcher) == "<CountUpMatcher: must go on>"
+    matcher.advance(1)
+    assert repr(matcher) == "<CountUpMatcher: may end>"
+    matcher.advance(3)
+    assert repr(matcher) == "<CountUpMatcher: finished>"
+
+
 def test_phases_add_up_in_order() -> None:
     phases = Phases()
     with phases.measure("parse"):

@@ -113,20 +113,40 @@ def test_lists_are_the_narrow_masks(memo: bool) -> None:
             assert tokens is None
 
 
-def test_what_is_taken_is_listed_exactly() -> None:
-    """Masks of all densities, with and without end tokens, against `mask_to_ids`."""
+def test_what_is_kept_comes_back() -> None:
+    """Masks of all densities, the narrow ones as lists, equal wide ones once; whatever the caller knows of them."""
     rng = np.random.default_rng(5)
     for size in (1, 31, 32, 33, 1_000, 40_000):
-        kept = RowMasks(1 << 20, masks.mask_words(size), (size - 1,))
-        for row, share in enumerate((0.0, 0.001, 0.01, 0.5, 1.0)):
-            flags = rng.random(size) < share
-            flags[size - 1] = False
-            words = masks.mask_from_ids(np.flatnonzero(flags), size)
-            out = masks.allocate_mask(size)
-            kept.take(row, words, row % 2 == 1, out, True)
-            flags[size - 1] = row % 2 == 1
-            assert masks.mask_to_ids(out).tolist() == np.flatnonzero(flags).tolist()
-            assert (row in kept.narrow) == (int(flags.sum()) <= NARROW)
-            again = masks.allocate_mask(size)
-            assert kept.fill(row, again)
-            assert np.array_equal(again, out)
+        for given in ("nothing", "signature", "tokens"):
+            kept = RowMasks(1 << 24, masks.mask_words(size))
+            for row, share in enumerate((0.0, 0.001, 0.01, 0.5, 1.0, 1.0)):
+                flags = rng.random(size) < share
+                mask = masks.mask_from_ids(np.flatnonzero(flags), size)
+                narrow = int(flags.sum()) <= NARROW
+                ids = rng.permutation(np.flatnonzero(flags)).astype(np.int32)
+                kept.keep(row, mask, None if given == "nothing" else 7, ids if given == "tokens" and narrow else None)
+                again = masks.allocate_mask(size)
+                assert kept.fill(row, again)
+                assert np.array_equal(again, mask)
+                assert (row in kept.narrow) == (narrow and given != "signature")
+                tokens = kept.tokens_of(row)
+                assert (tokens is None) == (not narrow)
+                if tokens is not None:
+                    assert tokens.tolist() == np.flatnonzero(flags).tolist()
+            if 4 in kept.packed:
+                assert kept.packed[4] is kept.packed[5]
+
+
+def test_memory_of_masks_is_used_again() -> None:
+    """Blocks go back when the masks are gone, unless they are of another size; a mask that is in use stays as it is."""
+    spare: list[np.ndarray] = []
+    for words in (10, 10, 20):
+        kept = RowMasks(1 << 20, words, spare)
+        for row in range(40):
+            kept.keep(row, np.full(words, row, dtype=np.int32), signature=row)
+        view = kept.packed[3]
+        before = len(spare)
+        del kept
+        assert len(spare) > before
+        assert bytes(view) == np.full(words, 3, dtype=np.int32).tobytes()
+    assert [block.shape[1] for block in spare] == [10, 10, 20, 20]

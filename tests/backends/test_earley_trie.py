@@ -416,7 +416,7 @@ def test_a_repeat_of_a_hundred_thousand():
     for _ in range(3000):
         matcher.advance(ord("x"))
     assert mask_of(matcher) == list(b"xz")
-    assert len(matcher._compiled.machine.lexer._places) < 3100
+    assert len(matcher._compiled.machine.lexer.components.places) < 3100
 
 
 def test_exponentially_many_parses():

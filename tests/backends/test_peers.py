@@ -29,6 +29,7 @@ from tokdfa.errors import (
     TokenRefused,
     UnsupportedConstraint,
     VocabularyCannotSpell,
+    VocabularyError,
 )
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -428,6 +429,13 @@ def test_objects_of_a_vocabulary_are_made_once_and_let_go(peer: str) -> None:
     del vocab, one, other
     gc.collect()
     assert gone() is None
+
+
+def test_a_vocabulary_that_a_peer_cannot_take() -> None:
+    """A token of more bytes than its trie is deep makes llguidance panic."""
+    long = Vocabulary([b"a" * 1100, b""], [1], name="long")
+    with pytest.raises(VocabularyError, match=r"llguidance cannot take Vocabulary\(long"):
+        create_backend("llguidance", long)
 
 
 def test_llguidance_keeps_a_tokenizer_for_each_choice_of_slices() -> None:

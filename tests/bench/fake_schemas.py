@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.bench.warm_up import LABEL as WARM_UP
-from tokdfa.errors import SchemaUnsupported, TokenRefused
+from tokdfa.errors import EmptyLanguageError, SchemaUnsupported, TokenRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +79,8 @@ class FakeCompiled(CompiledConstraint):
             raise RuntimeError("on purpose")
         elif trick == "refuse":
             raise SchemaUnsupported("too hard", "/properties/a", "uniqueItems")
+        elif trick == "be empty":
+            raise EmptyLanguageError("no value is valid")
         elif trick == "mutter":
             raise ValueError("cannot do minItems here")
 

@@ -181,3 +181,9 @@ def test_settings_that_cannot_be_run_are_refused(settings: dict[str, Any], error
 def test_settings_must_say_whose_parts_are_meant() -> None:
     with pytest.raises(OptionError, match="earley_trie or pushdown_trie"):
         ablation.check_settings({})
+
+
+@pytest.mark.parametrize("engine", [{}, [], None, 3])
+def test_an_engine_that_is_no_name(engine: Any) -> None:
+    with pytest.raises(UnknownNameError, match="there is no engine of engine_ablation"):
+        ablation.check_settings({"engine": engine})

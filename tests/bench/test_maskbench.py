@@ -15,7 +15,7 @@ from tokdfa.bench import maskbench, maskbench_process
 from tokdfa.bench.limits import Failure, Limits
 from tokdfa.bench.maskbench_process import READY, Found, Unprepared, in_forks
 from tokdfa.bench.maskbench_replay import run_case
-from tokdfa.bench.maskbench_schema import keyword_in, respelled, used_keywords
+from tokdfa.bench.maskbench_schema import keyword_in, reordered, respelled, used_keywords
 from tokdfa.bench.schema_corpus import SchemaCase, SchemaTest
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import ConfigError, OptionError, UnknownNameError
@@ -254,6 +254,27 @@ def test_a_suite_is_judged_by_the_end_of_its_texts(tmp_path: Path) -> None:
         ("draft7/minimum[0] one", "draft7/minimum"), ("draft7/minimum[1] two", "draft7/minimum"),
     ]  # fmt: skip
     assert {(row["suite"], row["outcome"], row["right_tests"]) for row in rows} == {(True, "over", 2)}
+
+
+def test_members_are_tried_in_every_order_if_there_are_few() -> None:
+    assert reordered(True, '{"a": 1, "b": [{"c": 1, "d": 2}, 3]}') == [
+        '{"a": 1, "b": [{"d": 2, "c": 1}, 3]}', '{"b": [{"c": 1, "d": 2}, 3], "a": 1}',
+        '{"b": [{"d": 2, "c": 1}, 3], "a": 1}',
+    ]  # fmt: skip
+    assert len(reordered(True, json.dumps(dict.fromkeys("abcde")))) == 119
+    for text in (json.dumps(dict.fromkeys("abcdef")), '{"a": 1, "a": 2}', "[1, 2]", '{"a": 1.50, "b": 1}', "{"):
+        assert reordered(True, text) == []
+    assert reordered(SCHEMA, OTHER) == [TEXT]
+    row = judged(case({**SCHEMA, "texts": [OTHER], "properties": {}}, (True, {"a": 1, "b": 2})))
+    assert (row["unordered_tests"], row["over_tests"], row["order_artefacts"]) == (0, 1, 1)
+
+
+def test_a_schema_without_a_value_judges_its_tests_in_a_suite() -> None:
+    one = case({"trick": "be empty"}, (True, 1), (False, 2), (False, 3))
+    for to_end, expected in ((False, (0, 0)), (True, (2, 1))):
+        row = judged(one, to_end=to_end)
+        assert row["outcome"] == "refused"
+        assert (row["right_tests"], row["over_tests"]) == expected
 
 
 def test_an_engine_that_cannot_be_made_says_so_for_every_case(tmp_path: Path) -> None:

@@ -1,23 +1,16 @@
 from __future__ import annotations
 
-import math
-import statistics
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.bench.fakes import byte_vocabulary, contenders, ignore
 from tests.runs.fake_backends import journal
 from tokdfa.bench.limits import Failure
 from tokdfa.bench.measure import (
-    PERCENTILES,
     Outcome,
     check_support,
     measure_compiles,
     replay,
     rotated,
-    summarize,
 )
 from tokdfa.bench.workloads import Walk
 from tokdfa.constraint import Grammar, Regex
@@ -36,25 +29,6 @@ def compiled(*tricks: str, where: str = "compile"):
     measure_compiles(racing, ABC, 1, ignore, first_mask=False)
     journal.clear()
     return racing
-
-
-@settings(deadline=None, derandomize=True, max_examples=60)
-@given(st.lists(st.integers(0, 10**12), min_size=2, max_size=300))
-def test_percentiles_agree_with_the_standard_library(ns):
-    found = summarize(ns)
-    exact = statistics.quantiles(ns, n=1000, method="inclusive")
-    for name, percent in PERCENTILES.items():
-        assert math.isclose(found[name], exact[round(percent * 10) - 1], rel_tol=1e-9, abs_tol=1e-3)
-    assert found["max"] == max(ns)
-    assert math.isclose(found["mean"], statistics.fmean(ns), rel_tol=1e-9)
-    assert found["count"] == len(ns)
-
-
-def test_one_sample_and_none():
-    assert {summarize([7])[name] for name in [*PERCENTILES, "max", "mean"]} == {7.0}
-    empty = summarize([])
-    assert empty.pop("count") == 0
-    assert all(math.isnan(value) for value in empty.values())
 
 
 def test_turns_rotate_over_all():

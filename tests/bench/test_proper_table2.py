@@ -1,4 +1,4 @@
-"""The experiment on the seed's Table 2: every step has its rows, and nothing that fails goes missing."""
+"""The experiment on 002's Table 2: every step has its rows, and nothing that fails goes missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_step_has_its_rows() -> None:
         assert row["constraint"] == "month"
         assert 0 < row["seconds"] <= row["compile_s"]
         assert row["repeats"] == 2
-    assert rows[2]["seconds"] == rows[2]["compile_s"]  # the seed's step 2 is all of it
+    assert rows[2]["seconds"] == rows[2]["compile_s"]  # 002's step 2 is all of it
     assert rows[4]["pairs"] == 9
     tokens = [len(load_tokenizer("mistral-v1").encode(text)) for text in TEXTS]
     for row in rows[6:]:
@@ -61,7 +61,7 @@ def test_the_replay_is_compared_with_the_lists(monkeypatch: pytest.MonkeyPatch) 
     found = ReplayResult(15.0, 10, 128, 32_000, 3)
     monkeypatch.setattr(proper_table2, "compare_with_replay", lambda _: found)
     row = run(table_with="month", replay=["mistral-v1"], engines=ENGINES[1:2], repeats=1)[2]
-    assert (row["engine"], row["seconds"], row["status"], row["bytes"]) == ("seed's replay", 15.0, "mismatch", 128)
+    assert (row["engine"], row["seconds"], row["status"], row["bytes"]) == ("002's replay", 15.0, "mismatch", 128)
     assert row["message"] == "3 of 32000 rows differ from the lists"
 
 

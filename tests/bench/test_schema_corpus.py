@@ -187,6 +187,7 @@ def test_the_suite_declares_the_draft_of_its_folder(tmp_path):
     write(tmp_path, "tests/draft7/type.json", json.dumps(groups))
     write(tmp_path, "tests/draft2020-12/optional/format/date.json", json.dumps([group(declared, "", valid=False)]))
     write(tmp_path, "tests/draft4/escaped.json", escaped)
+    write(tmp_path, "tests/draft3/type.json", "[no JSON")
     found = {case.name: case for case in read_suite(tmp_path / "tests")}
     assert list(found) == [
         "draft2020-12/optional/format/date[0]",

@@ -29,7 +29,7 @@ from tokdfa.cfg_fsm.machine import build_machine
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, TokdfaError
 
-# The examples of the seed, and of the issues it names.
+# The examples of 003, and of the threads that it names.
 
 
 def test_tokens_may_span_terminals() -> None:

@@ -118,6 +118,26 @@ def test_nodes_are_shared_by_stacks() -> None:
     assert made[-1] == made[5]
 
 
+def test_a_new_mask_takes_no_more_descents_than_the_tree_has_levels() -> None:
+    """Children that are lacking are asked for level by level, or as many at once as there is room for."""
+    letters = "abcdefghijkl"
+    alternatives = " | ".join(f'"{letter}"' for letter in letters)
+    machine = machine_of(f"start: ({alternatives})+\n")
+    pairs = [one + other for one in letters for other in letters]
+    pieces = [*letters, *pairs, *(pair + letter for pair in pairs for letter in "ab")]
+    vocab = Vocabulary([*(piece.encode() for piece in pieces), b""], end_tokens=[len(pieces)])
+    allowed, made = hopeful_tokens(machine, vocab, machine.start), []
+    for room in (1024, 5):
+        tree = Speculation(machine.hypotheses, vocab, 1 << 30)
+        tree._asked = np.zeros((room, 2), dtype=np.int32)
+        assert filled(tree, machine.start, vocab) == allowed
+        made.append(tree.counters["nodes_made"])
+        levels = 3  # no token is longer: a lexeme, one after it, and one after that
+        if room > 5:
+            assert tree.counters["nodes_passed"] <= levels * made[0]
+    assert made == [1 + 12 + 144] * 2
+
+
 def test_everything_is_forgotten_past_the_limit() -> None:
     grammar, accepted, _ = corpus("json")
     machine, rng = machine_of(grammar), random.Random(3)
@@ -129,6 +149,23 @@ def test_everything_is_forgotten_past_the_limit() -> None:
         here = machine.run(here, data, place, place + 1)
     assert tree.counters["nodes_made"] > 2 * large.counters["nodes_made"]
     assert large.nbytes > 1_000
+
+
+def test_vectors_are_forgotten_before_nodes() -> None:
+    grammar, accepted, _ = corpus("json")
+    machine, rng = machine_of(grammar), random.Random(3)
+    vocab = pieces_of(accepted, rng)
+    data = np.frombuffer(max(accepted, key=len).encode()[:60], dtype=np.uint8)
+    situations = [here := machine.start, *(here := machine.run(here, data, at, at + 1) for at in range(len(data)))]
+    large = Speculation(machine.hypotheses, vocab, 1 << 30)
+    expected = [filled(large, situation, vocab) for situation in situations]
+    of_nodes = large.nbytes - sum(one.nbytes for one in large._vectors.values())
+    assert large.nbytes > 3 * of_nodes
+    tree = Speculation(machine.hypotheses, vocab, 2 * of_nodes)
+    assert [filled(tree, situation, vocab) for situation in situations] == expected
+    assert tree.counters["nodes_made"] == large.counters["nodes_made"]
+    assert tree.counters["vectors_made"] > large.counters["vectors_made"]
+    assert len(tree._vectors) < len(large._vectors)
 
 
 # The split table.

@@ -122,8 +122,9 @@ def test_draw_index_when_the_product_rounds_to_the_sum() -> None:
 
 
 def test_log_total() -> None:
-    assert log_total(np.array([])) == log_total(np.array([-np.inf])) == -np.inf
-    assert log_total(np.array([-2000.0, -2000.0])) == pytest.approx(-2000 + math.log(2))
+    assert log_total(np.array([])) == log_total(np.array([-np.inf, -np.inf])) == -math.inf
+    assert log_total(np.log([0.25, 0.5])) == pytest.approx(math.log(0.75), abs=1e-15)
+    assert log_total(np.array([-1000.0, -1000.0, -np.inf])) == pytest.approx(-1000 + math.log(2), abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def component_after(lexer: Lexer, text: bytes) -> int:
         state = lexer.step(state, byte)
         if state < 0:
             return -1
-    return lexer.components(state)[0]
+    return lexer.components_of(state)[0]
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)

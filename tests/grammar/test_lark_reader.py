@@ -18,7 +18,6 @@ from tokdfa.errors import (
 from tokdfa.grammar import lark_reader
 from tokdfa.grammar.cfg import Lexeme, SpecialTokens
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.grammar.simplify import inline
 from tokdfa.regex.expression import ExpressionStore
 
 
@@ -376,4 +375,4 @@ def test_long_chains_and_lists_cost_no_stack() -> None:
     choices = "start: " + " | ".join(f'"w{i}"' for i in range(3000))
     assert len(read_lark(choices).lexemes) == 3000
     deep = "start: " + "(" * 99 + '"a"' + ' | "b")' * 99
-    assert CfgRecogniser(inline(read_lark(deep))).accepts(b"b")
+    assert CfgRecogniser(read_lark(deep)).accepts(b"b")

@@ -247,7 +247,7 @@ def test_intersections_are_not_clipped(monkeypatch):
     monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", 2)
     parts = ("/aa[bc]a{9}b/ & /aa(b|ca)a{8}b/", "/ba[bc]a{9}b/ & /ba(b|ca)a{9}b/")
     machine = Machine(read_lark(f"start: T\nT: ({parts[0]}) | ({parts[1]})\n", "start"))
-    assert isinstance(machine.lexer._automata[0], LazyDfa)
+    assert isinstance(machine.lexer.components.automata[0], LazyDfa)
     names, start = StateNames(machine, DEPTH), machine.start_state(0)
     after = [machine.lexer.step(start, byte) for byte in b"ab"]
     assert behaviour(machine, after[0]) != behaviour(machine, after[1])

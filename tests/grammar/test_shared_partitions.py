@@ -283,6 +283,21 @@ def test_files_that_do_not_fit_together_are_ignored(monkeypatch, name, column, v
         assert len(reader(vocab, None)) == 0
 
 
+def test_a_partition_under_the_name_of_another_is_dropped():
+    """Its sets name lexemes that the state under whose name it stands does not have."""
+    vocab = vocabulary()
+    store = filled(vocab)
+    name = next(iter(store._found))
+    partition, sets = store._found[name]
+    store._found[name] = partition, [(7,)] * len(sets)
+    lexer = Machine(make_cfg(("a", "b"), {"s": [("a", "b")]})).lexer
+    before = store.nbytes
+    assert store.find(name, (0, 1), lexer) is None
+    assert store.misses
+    assert name not in store._found
+    assert store.nbytes == before - partition.nbytes
+
+
 @pytest.mark.parametrize("name", ["exits", "names", "inside", "visited"])
 def test_arrays_of_other_types_are_ignored(monkeypatch, name):
     vocab, savez = vocabulary(), np.savez

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from decimal import Decimal
@@ -274,11 +275,55 @@ def test_dynamic_references_of_one_anchor_are_plain_ones() -> None:
     expander, root, _ = expand(schema)
     assert holds(expander, root, {"children": [{"children": []}]})
     assert not holds(expander, root, {"children": [1]})
-    schema["$defs"] = {"other": {"$dynamicAnchor": "node"}}
+
+
+TREE = {
+    "$id": "tree",
+    "$dynamicAnchor": "node",
+    "type": "object",
+    "properties": {"value": True, "children": {"type": "array", "items": {"$dynamicRef": "#node"}}},
+}
+STRICT = {"$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": False}
+
+
+def test_a_dynamic_anchor_outside_replaces_the_one_inside() -> None:
+    strict = {"$id": "http://example.org/strict", **STRICT, "$defs": {"tree": TREE}}
+    loose = {"$id": "http://example.org/loose", "$ref": "tree", "$defs": {"tree": TREE}}
+    plain = json.loads(json.dumps(strict).replace('"$dynamicRef": "#node"', '"$ref": "tree"'))
+    good, wrong = {"value": 1, "children": [{"value": 2}]}, {"children": [{"valeu": 2}]}
+    for schema, allows_wrong in ((strict, False), (loose, True), (plain, True)):
+        expander, root, _ = expand(schema)
+        assert holds(expander, root, good)
+        assert holds(expander, root, wrong) is allows_wrong
+        assert library_validator(schema).is_valid(wrong) is allows_wrong
+
+
+def test_a_place_is_two_nodes_in_two_scopes() -> None:
+    def lists(kind: str) -> dict[str, Any]:
+        own = {"$dynamicAnchor": "item", "type": kind}
+        return {"$id": f"{kind}s", "$defs": {"item": own}, "$ref": "list"}
+
+    generic = {"$id": "list", "items": {"$dynamicRef": "#item"}, "$defs": {"any": {"$dynamicAnchor": "item"}}}
+    schema = {
+        "$id": "http://example.org/root",
+        "properties": {"n": {"$ref": "numbers"}, "s": {"$ref": "strings"}, "l": {"$ref": "list"}},
+        "$defs": {"a": lists("number"), "b": lists("string"), "c": generic},
+    }
     expander, root, _ = expand(schema)
-    with pytest.raises(SchemaUnsupported) as caught:
-        holds(expander, root, {"children": [1]})
-    assert caught.value.keyword == "$dynamicRef"
+    library = library_validator(schema)
+    right = {"n": [1], "s": ["a"], "l": [1, "a", None]}
+    for name, item in itertools.product("nsl", (1, "a", None)):
+        value = {name: [item]}
+        assert holds(expander, root, value) == library.is_valid(value) == (item in right[name])
+
+
+def test_a_plain_reference_to_a_dynamic_anchor_stays() -> None:
+    inner = {"$id": "inner", "$dynamicAnchor": "it", "type": "string", "$defs": {"use": {"$ref": "#it"}}}
+    schema = {"$id": "http://example.org/outer", "$dynamicAnchor": "it", "$defs": {"inner": inner}}
+    schema["properties"] = {"a": {"$ref": "inner#/$defs/use"}}
+    expander, root, _ = expand(schema)
+    assert holds(expander, root, {"a": "x"})
+    assert not holds(expander, root, {"a": {}})
 
 
 def test_recursive_references() -> None:
@@ -287,9 +332,20 @@ def test_recursive_references() -> None:
     assert holds(expander, root, [[], [[]]])
     assert not holds(expander, root, [[1]])
     expander, root, _ = expand({**schema, "$recursiveAnchor": True})
-    with pytest.raises(SchemaUnsupported) as caught:
-        holds(expander, root, [[1]])
-    assert caught.value.keyword == "$recursiveRef"
+    assert holds(expander, root, [[], [[]]])
+    assert not holds(expander, root, [[1]])
+
+
+@pytest.mark.parametrize("anchor", [True, False])
+@pytest.mark.parametrize("outer_anchor", [True, False])
+def test_a_recursive_anchor_outside_replaces_the_one_inside(anchor: bool, outer_anchor: bool) -> None:
+    tree = {"$id": "tree", "$recursiveAnchor": anchor, "items": {"$recursiveRef": "#"}}
+    schema = {"$schema": URI[DRAFT_2019], "$id": "http://example.org/s", "$recursiveAnchor": outer_anchor}
+    schema |= {"$ref": "tree", "type": "array", "$defs": {"tree": tree}}
+    expander, root, _ = expand(schema)
+    assert holds(expander, root, [[[]]])
+    assert holds(expander, root, [[1]]) is not (anchor and outer_anchor)
+    assert not holds(expander, root, 1)
 
 
 def test_recursion_through_definitions() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
+from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, library_validator, values
 from tests.naive.schema_values import array_accepted, array_holds, object_accepted, object_holds
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema import array_states, plans
@@ -158,7 +159,38 @@ def test_items_that_differ_are_followed_by_value() -> None:
     assert array_accepted(expander, clause, exact([True, "1", None, 1.0]))
 
 
-@pytest.mark.parametrize("items", [{}, {"type": "number"}, {"enum": [[1], [2]]}, {"type": "string", "minLength": 1}])
+@pytest.mark.parametrize(
+    "items",
+    [
+        {"type": "integer", "minimum": 0, "exclusiveMaximum": 4},
+        {"type": "integer", "exclusiveMinimum": -0.5, "maximum": 3.5, "not": {"const": 2}},
+        {"type": ["integer", "boolean"], "minimum": 0, "maximum": 8, "multipleOf": 4},
+        {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 1, "maximum": 3},
+        {"enum": [1, 2, "1", True]},
+    ],
+)
+def test_integers_between_bounds_are_followed_as_listed_ones(items: dict[str, Any]) -> None:
+    schema: dict[str, Any] = {"uniqueItems": True, "items": items, "minItems": 2}
+    if "$schema" in items:
+        schema["$schema"] = items["$schema"]
+    expander, clause = _array_clause(schema)
+    library, found = library_validator({"type": "array", **schema}), Counter[bool]()
+    for length in range(4):
+        for value in itertools.product((0, 1, 2, 3, 4, 8, True, "1"), repeat=length):
+            expected = library.is_valid(list(value))
+            assert array_accepted(expander, clause, list(value)) == expected, value
+            found[expected] += 1
+    assert found[True] > 10
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {}, {"type": "number"}, {"enum": [[1], [2]]}, {"type": "string", "minLength": 1},
+        {"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "integer", "minimum": 0, "maximum": 64},
+    ],
+)  # fmt: skip
 def test_items_that_differ_are_refused_if_there_are_many(items: dict[str, Any]) -> None:
     expander, clause = _array_clause({"uniqueItems": True, "items": items})
     with pytest.raises(SchemaUnsupported) as caught:
@@ -193,3 +225,25 @@ def test_counting_too_far_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SchemaUnsupported) as caught:
         states.is_inhabited()
     assert caught.value.keyword == "minItems"
+
+
+def test_names_that_match_in_one_reading_only() -> None:
+    # é is a letter to Python, and none to ECMA-262
+    both = {
+        "patternProperties": {r"^\w+$": {"type": ["integer", "null"]}},
+        "additionalProperties": {"type": ["string", "null"]},
+    }
+    for schema in (both, {**both, "required": ["é"]}):
+        expander, root, _ = expand(schema)
+        (clause,) = expander.shape(root).objects
+        needed = {"é": None} if "required" in schema else {}
+        assert object_accepted(expander, clause, {"a": 1, "-": "s", **needed}, False)
+        for value in ({"é": 1}, {"é": "s"}, {"a": "s", **needed}, {"-": 1, **needed}):
+            assert not object_accepted(expander, clause, value, False)
+        if needed:
+            assert plan_object(expander, clause).names == ("é",)  # type: ignore[union-attr]
+    no_other = {"not": {"patternProperties": {r"^\w+$": True}, "additionalProperties": {"type": "string"}}}
+    expander, root, _ = expand({"type": "object", "required": ["é"], **no_other})
+    (clause,) = expander.shape(root).objects
+    assert object_accepted(expander, clause, {"é": 1, "-": 1}, True)
+    assert not object_accepted(expander, clause, {"é": 1}, True)

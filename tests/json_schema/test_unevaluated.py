@@ -1,7 +1,8 @@
-"""unevaluatedProperties and unevaluatedItems: equal to the library where they reduce, refused where they do not."""
+"""unevaluatedProperties and unevaluatedItems: equal to the library, on random schemas and where branches decide."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -84,28 +85,79 @@ def test_contains_looks_at_items_from_2020_12_on() -> None:
     schema = {"contains": {"const": 1}, "unevaluatedItems": False}
     expander, root, _ = expand({**DRAFT_2019, **schema})
     assert not holds(expander, root, [1])
+    for value, expected in (([1], True), ([1, 1], True), ([1, 2], False), ([], False)):
+        expander, root, _ = expand(schema)
+        assert holds(expander, root, value) is expected
+    # of several, and beside a schema for the rest, an item has to be in one of them
+    two = {"allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}]}
+    for rest, value, expected in (
+        *((False, [1, 2, 1], True), (False, [2, 1, 3], False)),
+        *(({"const": 3}, [3, 2, 1], True), ({"const": 3}, [3, 2, 1, 4], False), ({"const": 3}, [3, 2], False)),
+    ):
+        expander, root, _ = expand({**two, "unevaluatedItems": rest})
+        assert holds(expander, root, value) is expected
+
+
+CHOICES: list[dict[str, Any]] = [
+    {"anyOf": [{"properties": {"b": {"type": "integer"}}}, {}]},
+    {"anyOf": [{"required": ["b"], "properties": {"b": {}}}, {"required": ["c"], "patternProperties": {"^c": {}}}]},
+    {"oneOf": [{"patternProperties": {"b": {"const": 1}}, "required": ["b"]}, {"maxProperties": 1}]},
+    {"oneOf": [{"$ref": "#/$defs/x"}, {"properties": {"c": {"const": 1}}, "required": ["c"]}]},
+    {"if": {"properties": {"b": {"const": 1}}}},
+    {"if": {"required": ["b"]}, "then": {"properties": {"b": {}}}, "else": {"properties": {"c": {}}}},
+    {"if": {"required": ["a"]}, "else": {"additionalProperties": {"type": "string"}}},
+    {"if": {"properties": {"a": {"const": 1}}, "required": ["a"]}, "then": {"anyOf": [{"properties": {"b": {}}}, {}]}},
+    {"dependentSchemas": {"a": {"properties": {"b": {"type": "integer"}}}}},
+    {"allOf": [{"anyOf": [{"properties": {"b": {"type": "null"}}}, {}]}]},
+    {"not": {"anyOf": [{"properties": {"b": {"const": 1}}, "required": ["b"]}]}},
+    {
+        "anyOf": [
+            {"anyOf": [{"properties": {"b": {"const": 1}}}, {"properties": {"c": {"const": 1}}}]},
+            {"minProperties": 2},
+        ]
+    },
+    {"oneOf": [{"unevaluatedProperties": {"type": "integer"}, "required": ["b"]}, {"required": ["c"]}]},
+    {"$dynamicRef": "#/$defs/x"},
+]
+
+
+@pytest.mark.parametrize("rest", [False, {"type": "string"}], ids=["none", "strings"])
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_what_is_left_over_depends_on_branches(choice: dict[str, Any], rest: Any) -> None:
+    schema = {"properties": {"a": {}}, "$defs": {"x": {"properties": {"b": {}}, "required": ["b"]}}, **choice}
+    schema["unevaluatedProperties"] = rest
     expander, root, _ = expand(schema)
-    with pytest.raises(SchemaUnsupported) as caught:
-        expander.shape(root)
-    assert caught.value.keyword == "unevaluatedItems"
+    library, found = library_validator(schema), Counter[bool]()
+    for names in ("", "a", "b", "c", "ab", "ac", "bc", "abc", ("ab",), ("a", "ab"), ("b", "ab")):
+        for values_of in itertools.product((1, None, "s"), repeat=len(names)):
+            value = dict(zip(names, values_of, strict=True))
+            expected = library.is_valid(value)
+            assert holds(expander, root, value) == expected, value
+            found[expected] += 1
+    assert found[True] >= 3
+    assert found[False] >= 3
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        {"anyOf": [{"properties": {"b": {}}}, {}]},
-        {"oneOf": [{"patternProperties": {"b": {}}}, {"type": "object"}]},
-        {"if": {"properties": {"b": {"const": 1}}}},
-        {"if": {"required": ["b"]}, "then": {"properties": {"b": {}}}},
-        {"if": {"required": ["a"]}, "else": {"additionalProperties": {"type": "string"}}},
-        {"dependentSchemas": {"a": {"properties": {"b": {}}}}},
-        {"allOf": [{"anyOf": [{"properties": {"b": {}}}, {}]}]},
-        {"$dynamicRef": "#/$defs/x", "$defs": {"x": {}}},
-    ],
-)
-def test_what_depends_on_the_value_is_refused(choice: dict[str, Any]) -> None:
-    expander, root, _ = expand({"properties": {"a": {}}, **choice, "unevaluatedProperties": False})
-    with pytest.raises(SchemaUnsupported) as caught:
+def test_items_left_over_depend_on_branches() -> None:
+    first = {"prefixItems": [{"const": 1}, {}]}
+    for choice in (
+        {"anyOf": [first, {"prefixItems": [{}]}]},
+        {"if": {"prefixItems": [{"const": 1}]}, "then": {"prefixItems": [{}, {}, {}]}, "else": first},
+        {"if": {"contains": {"const": 2}}, "then": {"if": {"contains": {"const": 3}}}},
+        {"oneOf": [{**first, "minItems": 2}, {"items": {"const": 2}, "minItems": 1}]},
+    ):
+        schema = {**choice, "unevaluatedItems": False}
+        expander, root, _ = expand(schema)
+        library = library_validator(schema)
+        for length in range(4):
+            for value in itertools.product((1, 2, 3), repeat=length):
+                assert holds(expander, root, list(value)) == library.is_valid(list(value)), (choice, value)
+
+
+def test_too_many_combinations_are_refused() -> None:
+    parts = [{"anyOf": [{"properties": {f"a{k}": {}}}, {"properties": {f"b{k}": {}}}]} for k in range(6)]
+    expander, root, _ = expand({"allOf": parts, "unevaluatedProperties": False})
+    with pytest.raises(SchemaUnsupported, match="more than 256 combinations") as caught:
         expander.shape(root)
     assert caught.value.keyword == "unevaluatedProperties"
 

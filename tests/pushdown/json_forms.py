@@ -8,7 +8,8 @@ import numpy as np
 
 from tests.pushdown.test_fill import by_trial, fillers_of, tokens_of
 from tokdfa.constraint import Choice
-from tokdfa.pushdown.form import RETURN_PLACE, Form, FormBuilder, Text
+from tokdfa.pushdown.form import RETURN_PLACE, Form, Text
+from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool
 from tokdfa.regex.compile import compile_dfa

@@ -18,8 +18,9 @@ from tokdfa.backends.base import Phases
 from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError
-from tokdfa.pushdown import form as forms
-from tokdfa.pushdown.form import COUNTED, OPERATION, RETURN_PLACE, TEXT, FormBuilder, Text
+from tokdfa.pushdown import form_builder as forms
+from tokdfa.pushdown.form import COUNTED, OPERATION, RETURN_PLACE, TEXT, Text
+from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_dfa
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -179,7 +180,7 @@ def test_a_long_string_has_few_masks():
         matcher.fill_mask(out)  # from what is kept
         assert (out == before).all()
     kept = compiled.epoch.masks
-    assert len({id(mask) for mask in [*kept.narrow.values(), *kept.wide.values()]}) < 25
+    assert len({id(mask) for mask in kept.packed.values()}) < 25
     assert masks.mask_to_ids(out).tolist() == [ord('"')]
 
 

@@ -16,8 +16,10 @@ from tests.pushdown import LEXERS, machine_of, make_everything_wide
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.pushdown import fill, partition
-from tokdfa.pushdown.arrays import M_NODES
+from tokdfa.pushdown.arrays import M_NODES, M_PRUNES
 from tokdfa.pushdown.fill import Filler
+from tokdfa.pushdown.partition import OWN
+from tokdfa.pushdown.rows import LOOPS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -35,13 +37,13 @@ def by_trial(machine, row, vocab):
 
 
 def fillers_of(machine):
-    return [Filler(machine.pool.partitions.trie, *way) for way in WAYS]
+    return [Filler(*way) for way in WAYS]
 
 
 def tokens_of(filler, machine, row):
     words = filler.fill(machine, row)
     assert words.dtype == np.int32
-    assert words.shape == (masks.mask_words(filler.trie.size),)
+    assert words.shape == (masks.mask_words(machine.pool.partitions.trie.size),)
     return masks.mask_to_ids(words).tolist()
 
 
@@ -197,13 +199,72 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
     check_walk(machine, part, 0, 3)
 
 
+LOOPING = [
+    'start: V ("," V)*\nV: /[0-9]+(\\.[0-9]+)?/\n%ignore /[ \\n\\t]+/\n',
+    "start: (W | N)*\nW: /[a-z]+/\nN: /[0-9]+(\\.[0-9]+)?/\n%ignore / +/\n",
+    "start: A | B\nA: /[ab]+x/\nB: /[bc]+y/\n",
+    'start: /a+/ | /[a0-9]+/ | / *!/ | "ab" | "0x"\n',
+]
+
+
+@pytest.mark.parametrize("first_bytes", [True, False])
+@pytest.mark.parametrize("lexer", LEXERS)
+@pytest.mark.parametrize("grammar", LOOPING)
+def test_states_that_loop(grammar, lexer, first_bytes):
+    """Blanks and digits from partitions of their own, beside the walk of the vocabulary's trie, branches or not."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    machine = machine_of(grammar, lexer, vocab)
+    machine.meta[M_PRUNES] = first_bytes
+    machine.pool.mark_loops()
+    assert (machine.pool.flags & LOOPS).any()
+    rng = random.Random(11)
+    for _ in range(4):
+        row = 0
+        for _ in range(6):
+            found = [tokens_of(filler, machine, row) for filler in fillers_of(machine)]
+            assert found[0] == found[1] == found[2]
+            if not found[0]:
+                break
+            row = machine.run_text(vocab.token_bytes(rng.choice(found[0])), row)
+    keys = machine.pool.partitions.part_keys
+    assert (keys[keys >= 0] & OWN).any() == ("W:" not in grammar)  # W is wide in most rows
+
+
+def test_branches_spare_what_a_row_cannot_read():
+    """A literal is found without a look at the 250 other children of the root."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    nodes = {}
+    for first_bytes in (True, False):
+        machine = machine_of('start: "abc" | " x"\n', "any", vocab)
+        machine.meta[M_PRUNES] = first_bytes
+        assert tokens_of(Filler(), machine, 0) == by_trial(machine, 0, vocab)
+        before = int(machine.meta[M_NODES])
+        tokens_of(Filler(), machine, 0)
+        nodes[first_bytes] = int(machine.meta[M_NODES]) - before
+    assert nodes[False] > 150
+    assert nodes[True] < 100
+
+
+def test_signatures_tell_masks_apart():
+    """Different masks of one machine have different signatures, and a row has the same one again."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    machine = machine_of('start: S ("," S)* "."\nS: /"[^"]*"/ | /[0-9]+/\n', "any", vocab)
+    out, seen = masks.allocate_mask(vocab.size), {}
+    for text in (b"", b'"', b'"a', b'"a"', b'"a",', b"1", b"12", b"1,", b'1,"', b"1."):
+        row = machine.run_text(text)
+        signature = Filler().write(machine, row, out, with_ends=True)
+        assert Filler().write(machine, row, out, with_ends=True) == signature
+        assert seen.setdefault(signature, out.tobytes()) == out.tobytes()
+    assert len(seen) == len(set(seen.values())) > 4
+
+
 def test_counted_nodes():
     """With partitions a mask inside a string visits a small part of the trie."""
     vocab = load_tokenizer("mistral-v1").vocabulary
     nodes = {}
     for way in WAYS:
         machine = machine_of('start: S\nS: /"[^"]*"/\n', "longest", vocab)
-        filler, row = Filler(vocab.trie, *way), machine.run_text(b'"ab')
+        filler, row = Filler(*way), machine.run_text(b'"ab')
         filler.fill(machine, row)
         before = int(machine.meta[M_NODES])
         filler.fill(machine, row)

@@ -9,7 +9,8 @@ import pytest
 
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.pushdown.form import ANY, CALL, RETURN, RETURN_PLACE, TEXT, TOKEN, FormBuilder, Text
+from tokdfa.pushdown.form import ANY, CALL, RETURN, RETURN_PLACE, TEXT, TOKEN, Text
+from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.lower import lower_grammar
 
 

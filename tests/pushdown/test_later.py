@@ -16,8 +16,9 @@ from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
-from tokdfa.pushdown import form as forms
-from tokdfa.pushdown.form import LATER, OPERATION, RETURN_PLACE, FormBuilder
+from tokdfa.pushdown import form_builder as forms
+from tokdfa.pushdown.form import LATER, OPERATION, RETURN_PLACE
+from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool
 from tokdfa.pushdown.store import read_form, write_form

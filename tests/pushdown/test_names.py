@@ -17,7 +17,8 @@ from tokdfa.automata.algebra import difference, union
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.pushdown import name_trie
-from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder, NameTable, Text
+from tokdfa.pushdown.form import RETURN_PLACE, NameTable, Text
+from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_dfa
 from tokdfa.pushdown.name_trie import N_NAME, N_UNIT, T_NODES, T_PAST, build_tries
 from tokdfa.regex.compile import compile_dfa

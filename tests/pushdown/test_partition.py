@@ -15,6 +15,7 @@ from tests.pushdown import BYTES
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa.constraint import Regex
 from tokdfa.pushdown import lower, partition
+from tokdfa.pushdown.lacking import make_lacking_rows
 from tokdfa.pushdown.lower import lower_regular
 from tokdfa.pushdown.partition import find_partition
 from tokdfa.pushdown.pool import Pool
@@ -249,3 +250,23 @@ def test_a_place_that_was_dropped_is_not_divided(monkeypatch):
     states.divide(len(BYTES.trie.nodes) + 1, start)
     assert states.partitions.made == made
     assert states.partitions.count == 0
+
+
+def test_rows_of_a_lazy_automaton_are_made_once(monkeypatch):
+    """What a walk finds lacking is all that a partition needs, and no more than walking again and again would make."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
+    made = []
+    for together in (True, False):
+        states = Pool(vocab)
+        state = start_of(states, "(a|b|[c-z ]{2,9}){3,70}x")
+        rounds = 0
+        if together:
+            make_lacking_rows(states, 0, state, strict=False)
+        while lacking := states.partitions.divide(0, state, states.transitions, states.flags):
+            rounds += 1
+            for other in lacking:
+                states.fill_row(other)
+        assert (rounds == 0) is together
+        made.append((states.state_count, states.partitions.node_count, states.partitions.dense[0].tobytes()))
+    assert made[0] == made[1]

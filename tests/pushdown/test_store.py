@@ -11,8 +11,9 @@ import pytest
 
 from tokdfa import mask as masks
 from tokdfa.archive import write_archive
+from tokdfa.backends import schema_tables
 from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
-from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.pushdown import pool as pools
 from tokdfa.pushdown.pool import Pool, pool_of, save_pool
@@ -127,6 +128,16 @@ def test_forged_forms_are_refused(name: str, row: int, column: int | None, value
         read_form(tmp_path / "form.npz")
 
 
+@pytest.mark.parametrize("settings", [{"lexer": "shortest"}, {"lexxer": "any"}, {"mask_mb": "many"}])
+def test_a_form_with_wrong_options_names_its_file(settings: dict[str, object], tmp_path: Path) -> None:
+    vocabulary = small_vocabulary()
+    compiled = PushdownTrie(vocabulary).compile(CONSTRAINTS[0])
+    assert isinstance(compiled, CompiledPushdown)
+    write_form(tmp_path / "form.npz", compiled.form, CONSTRAINTS[0], settings)
+    with pytest.raises(SavedIndexError, match=r"form\.npz has options that cannot be"):
+        CompiledPushdown.load(tmp_path / "form.npz", vocabulary)
+
+
 def filled_pool(vocabulary: Vocabulary) -> tuple[Pool, list[list[bytes]]]:
     """The pool of a vocabulary after some constraints, and their masks."""
     found = []
@@ -154,6 +165,25 @@ def test_a_pool_from_disk_makes_nothing_again(tmp_path: Path, monkeypatch: pytes
     later = PushdownTrie(fresh, disk=True).compile(Regex('x"[^"]{0,7}"[ab]{0,9000}'))  # goes on as a pool does
     plain = PushdownTrie(small_vocabulary(), shared=False, partition=False).compile(later.constraint)
     assert masks_along(later) == masks_along(plain)  # type: ignore[arg-type]
+
+
+def test_what_schemas_need_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    vocabulary = small_vocabulary()
+    schema = JsonSchema({"type": "object", "properties": {"born": {"format": "date"}}})
+    expected = masks_along(PushdownTrie(vocabulary).compile(schema))  # type: ignore[arg-type]
+    (prepared,) = pool_of(vocabulary).prepared
+    save_pool(vocabulary)
+    monkeypatch.setattr(schema_tables, "_make_tables", lambda *_: pytest.fail("made again"))
+    fresh = small_vocabulary()
+    compiled = PushdownTrie(fresh, disk=True).compile(schema)
+    assert masks_along(compiled) == expected  # type: ignore[arg-type]
+    assert pool_of(fresh).prepared == {prepared}
+    monkeypatch.setitem(schema_tables.FORMATS, "date", "2024-02-28")  # another version makes its own
+    schema_tables._stamp.cache_clear()
+    with pytest.raises(pytest.fail.Exception, match="made again"):
+        PushdownTrie(fresh).compile(schema)
+    schema_tables._stamp.cache_clear()
 
 
 def test_a_damaged_pool_is_ignored_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,9 +234,28 @@ def test_forged_pools_are_refused(name: str, change, tmp_path: Path) -> None:
     read_pool(path, pool, vocabulary)  # as it is, it is read
     header, arrays = read_arrays(path)
     change(arrays[name])
-    kept = {key: header[key] for key in ("fingerprint", "starts", "spelled")}
+    kept = {key: header[key] for key in ("fingerprint", "starts", "spelled", "prepared")}
     write_archive(path, POOL_FORMAT, VERSION, kept, arrays)
     with pytest.raises(SavedIndexError, match="no valid tables"):
+        read_pool(path, Pool(vocabulary), vocabulary)
+
+
+def test_a_pool_without_an_array_is_refused(tmp_path: Path) -> None:
+    vocabulary = small_vocabulary()
+    pool, _ = filled_pool(vocabulary)
+    path = tmp_path / "pool.npz"
+    write_pool(path, pool, vocabulary)
+    header, arrays = read_arrays(path)
+    kept = {key: header[key] for key in ("fingerprint", "starts", "spelled", "prepared")}
+    for name in arrays:
+        some = {other: array for other, array in arrays.items() if other != name}
+        write_archive(path, POOL_FORMAT, VERSION, kept, some)
+        with pytest.raises(SavedIndexError, match="incomplete content"):
+            read_pool(path, Pool(vocabulary), vocabulary)
+    del arrays["flags"]
+    arrays["alike"] = arrays["alike"].astype(np.int64)  # a problem is found before the array is missed
+    write_archive(path, POOL_FORMAT, VERSION, kept, arrays)
+    with pytest.raises(SavedIndexError, match="incomplete content"):
         read_pool(path, Pool(vocabulary), vocabulary)
 
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.naive.languages import language
 from tests.regex.terms import ALPHABET, build, terms
@@ -110,6 +111,24 @@ class TestAssertionsInLoops:
         )
         loop = store.repeat(store.concat(inner, store.byte_set(b"ab")), 0, None)
         check_against_re(store, loop, r"(?:(?=[ab](?!b))[ab])*", "ab", 8)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(terms(), min_size=1, max_size=4))
+def test_many_expressions_share_one_automaton(many: list[tuple]) -> None:
+    """Each is what it would be by itself, whatever the others are."""
+    store = ExpressionStore()
+    expressions = [build(store, term) for term in many]
+    together = LazyDfa.of_many(store, expressions)
+    words = [bytes(word) for length in range(5) for word in itertools.product(ALPHABET + b"z", repeat=length)]
+    for expression in expressions:
+        start, alone = together.state_of(expression), LazyDfa(store, expression)
+        assert (start < 0) == alone.is_empty
+        if start < 0:
+            continue
+        for word in words:
+            state = together.run(word, start)
+            assert (state >= 0 and bool(together.accepting[state])) == alone.accepts(word)
 
 
 def test_states_are_made_on_demand() -> None:

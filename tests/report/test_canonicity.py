@@ -84,7 +84,7 @@ def test_headlines(data: RunData) -> None:
         "0 mismatches with the reference libraries.",
         "Tables built: mistral-v1 200 ms, large 800 ms.",
         "mistral-v1: 002 reports 20.9 s for the same table, on another machine, 104 times as long.",
-        "mistral-v1: the seed's replay of 58,876 rules takes 12.0 s on this machine, 60 times our whole build; "
+        "mistral-v1: 002's replay of 58,876 rules takes 12.0 s on this machine, 60 times our whole build; "
         "0 of 32,000 rows of the two tables differ.",
         "Read from the disk, checked and verified: mistral-v1 30.0 ms, large 120 ms.",
         "First mask of a wide list: mistral-v1 8.00 µs, large 32.0 µs.",

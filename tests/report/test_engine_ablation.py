@@ -11,9 +11,9 @@ import pytest
 
 from tests.report.synthetic import PROVENANCE, FakeRun, config
 from tokdfa.bench.engine_ablation import FAMILIES
-from tokdfa.report.data import RunData
+from tokdfa.report.data import RunData, factors
 from tokdfa.report.engine_ablation import headlines
-from tokdfa.report.engine_ablation_data import SWITCHES, ends, factors, reach, reuse, times
+from tokdfa.report.engine_ablation_data import SWITCHES, ends, reach, reuse, times
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables
 
 if TYPE_CHECKING:

@@ -38,7 +38,8 @@ def texts():
 
 def test_every_question_has_its_file():
     assert NAMES == [
-        "batch", "canonicity", "cost_vs_skew", "earley_ablation", "grammar_speed", "improper_mass", "intoxication",
+        "batch", "canonicity", "cfg_fsm", "cold_start", "cost_vs_skew", "earley_ablation", "grammar_speed",
+        "improper_mass", "intoxication",
         "json_schema", "literal_muting", "maskbench", "proper_scaling", "proper_schemas", "proper_table2",
         "pushdown_ablation", "quickstart", "regex_speed",
         "regex_states", "saved_calls", "saved_calls_lm", "scaling", "seen_masks", "skew_choices", "skew_json",

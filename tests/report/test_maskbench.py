@@ -183,8 +183,8 @@ def test_differences_and_refusals_have_their_reasons(tables: dict[str, Table]) -
     assert found["A---2"]["peer"] == "refused, oneOf at #/a/1: 12 ways"
     assert found["A---2"]["slow"] == "–"
     assert [[cell.text for cell in line] for line in tables["refusals"].rows] == [
-        ["peer", "refused", "oneOf", "2", "oneOf at … … ways", "A---2"],
-        ["slow", "timeout", "–", "1", "… had not ended after … s", "B---2"],
+        ["peer", "refused", "oneOf", "2", "4", "oneOf at … … ways", "A---2"],
+        ["slow", "timeout", "–", "1", "2", "… had not ended after … s", "B---2"],
     ]
 
 
@@ -196,7 +196,7 @@ def test_long_lists_are_cut_off_and_say_so() -> None:
     assert tables["differences"].note.startswith("Of 450 in all;")
     assert "The first 400 are listed" in tables["differences"].note
     assert len(tables["refusals"].rows) <= 400
-    assert max(len(line[4].text) for line in tables["refusals"].rows) == 120
+    assert max(len(line[5].text) for line in tables["refusals"].rows) == 120
 
 
 def test_headlines_are_computed(data: RunData) -> None:
@@ -236,6 +236,51 @@ def test_a_suite_has_a_table_by_file() -> None:
     assert list(found) == ["A", "B", "all"]
     assert found["A"] == {"file": "A", "tests": "4", "ours": "4 / 0 / 0", "peer": "2 / 2 / 0", "slow": "2 / 0 / 0"}
     assert found["all"] == {"file": "all", "tests": "6", "ours": "4 / 0 / 2", "peer": "2 / 4 / 2", "slow": "2 / 0 / 2"}
+
+
+def test_a_suite_has_a_table_by_draft() -> None:
+    many = {"tests": 8, "valid_tests": 5, "right_tests": 4, "over_tests": 3, "under_tests": 1, "order_artefacts": 2}
+    empty = {"tests": 3, "valid_tests": 1, "right_tests": 2, "over_tests": 1}
+    splits = [
+        *(
+            ("draft7/optional/format/date", "passed", {}),
+            ("draft7/type", "over", many),
+            ("draft7/not", "refused", empty),
+        ),
+        *(("draft7/optional/bignum", "refused", {}), ("draft4/type", "timeout", {}), ("draft7/ref", "refused", {})),
+    ]
+    rows = [
+        {**row("ours", f"{split}[0]", outcome, **more), "split": split, "suite": True, "to_end": True}
+        for split, outcome, more in splits
+    ]
+    table = next(table for table in build_tables(data_of(rows)) if table.name == "drafts")
+    assert [[cell.text for cell in line] for line in table.rows] == [
+        ["draft4", "required", "ours", "2", "0", "0", "0", "0", "0", "2"],
+        ["draft7", "required", "ours", "13", "6", "2", "2", "1", "2", "0"],
+        ["draft7", "optional", "ours", "2", "0", "0", "0", "0", "2", "0"],
+        ["draft7", "formats", "ours", "2", "2", "0", "0", "0", "0", "0"],
+    ]
+
+
+def test_walks_have_tables_and_a_sentence(tables: dict[str, Table]) -> None:
+    assert "walks" not in tables
+    none = {"walks_asked": 9, "walks": 0, "walk_tokens": 0, "walks_finished": 0, "walks_unfinished": 0, "dead_ends": 0}
+    none |= {"invalid_texts": 0, "unjudged_texts": 0, "walk_faults": "[]"}
+    some = none | {"walks": 9, "walk_tokens": 70, "walks_finished": 6, "walks_unfinished": 1, "dead_ends": 1}
+    some |= {"invalid_texts": 1, "walk_faults": json.dumps([["dead end", "[1", ""], ["invalid", "x" * 200, "$: no"]])}
+    lost = none | {"walks": 4, "walks_unfinished": 3, "unjudged_texts": 1}
+    rows = [row("ours", "A---1", **some), row("ours", "A---2", **lost), row("ours", "B---1", "refused", **none)]
+    data = data_of(rows)
+    found = {table.name: table for table in build_tables(data)}
+    assert [[cell.text for cell in line] for line in found["walks"].rows] == [
+        ["ours", "2", "13", "70", "6", "4", "1", "1", "1", "1", "1", "14"]
+    ]
+    assert [[cell.text for cell in line] for line in found["walk_faults"].rows] == [
+        ["ours", "A---1", "dead end", "[1", "–"],
+        ["ours", "A---1", "invalid", "x" * 159 + "…", "$: no"],
+    ]
+    said = "Of 13 random walks on 2 schemas, ours finishes 6; dead ends 1, invalid texts 1."
+    assert said in build_headlines(data)
 
 
 def test_one_engine_that_passes_nothing_has_a_report_too() -> None:

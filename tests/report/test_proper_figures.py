@@ -14,7 +14,7 @@ from tokdfa.report.proper_figures import (
     BOOLEAN,
     BOOLEAN_TEXTS,
     byte_tokens,
-    draw_seed_figures,
+    draw_figures,
     plain_rows,
     proper_boolean_rows,
     token_graph,
@@ -71,7 +71,7 @@ def test_figure_3_has_5_states_and_4_transitions(tokenizer: Tokenizer) -> None:
 def test_files(tmp_path: Path) -> None:
     """Three pictures, each with ink on it; no figure is left open."""
     before = plt.get_fignums()
-    paths = draw_seed_figures(tmp_path / "new" / "folder")
+    paths = draw_figures(tmp_path / "new" / "folder")
     assert [path.name for path in paths] == ["figure1_astar_bstar.png", "figure2_plain.png", "figure3_proper.png"]
     assert set(paths) == set((tmp_path / "new" / "folder").iterdir())
     for path in paths:

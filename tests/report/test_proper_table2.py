@@ -1,4 +1,4 @@
-"""Reports on the seed's Table 2, from made-up rows with known answers."""
+"""Reports on 002's Table 2, from made-up rows with known answers."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def row(step, engine, seconds, constraint="", **more):
 
 @pytest.fixture(scope="module")
 def data():
-    rows = [row(1, "ours, built", 0.2), row(1, "seed's replay", 15.0)]
+    rows = [row(1, "ours, built", 0.2), row(1, "002's replay", 15.0)]
     for place, constraint in enumerate(("person", "order", "song")):
         rows.append(row(2, "token_index", 0.002, constraint, compile_s=0.002, states=154.0, transitions=71_395.0))
         for engine in SECONDS:
@@ -59,7 +59,7 @@ def test_the_table_has_medians_beside_what_was_published(data):
     table = next(table for table in build_tables(data) if table.name == "proper_table2")
     lines = {(line[0].text, line[2].text): line for line in table.rows}
     assert list(lines) == [
-        ("1", "ours, built"), ("1", "seed's replay"), ("2", "token_index"), ("3", "fixpoint"), ("3", "pairs"),
+        ("1", "ours, built"), ("1", "002's replay"), ("2", "token_index"), ("3", "fixpoint"), ("3", "pairs"),
         ("4", "fixpoint"), ("4", "pairs"),
     ]  # fmt: skip
     assert [lines["1", "ours, built"][3].value, lines["3", "fixpoint"][3].value] == [20.9, 27.3]
@@ -88,7 +88,7 @@ def test_masks_and_constraints_and_failures_are_listed(data):
 def test_headlines_are_computed(data):
     sentences = build_headlines(data)
     assert sentences[0] == (
-        "mistral-v1, step 1 (proper sequences of the tokenizer): ours, built 200 ms, seed's replay 15.0 s; 002 "
+        "mistral-v1, step 1 (proper sequences of the tokenizer): ours, built 200 ms, 002's replay 15.0 s; 002 "
         "published 20.9 s, on another machine."
     )
     assert "fixpoint 20.0 ms, pairs 3.50 s (2 of 3 constraints); 002 published 27.3 s" in sentences[2]

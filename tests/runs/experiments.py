@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -48,6 +50,47 @@ def run_all(config: ExperimentConfig, **options: Any) -> tuple[RunSummary, dict[
     assert items["item_id"].is_unique
     rows = {row["label"]: row for row in items.to_dict("records")}
     return summary, rows, stored.samples()
+
+
+def children(*, recursive: bool = False) -> list[psutil.Process]:
+    """The processes that this one has started, without the resource tracker, which Python keeps until the end."""
+    found = []
+    for child in psutil.Process().children(recursive=recursive):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "resource_tracker" not in " ".join(child.cmdline()):
+                found.append(child)
+    return found
+
+
+def measuring(*pids: int) -> list[psutil.Process]:
+    """The worker processes that these processes (this one, if none is given) have started, each before its forks."""
+    found = []
+    for pid in pids or (os.getpid(),):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(pid).children():
+                if any("tokdfa.runs.worker" in word for word in child.cmdline()):
+                    found += [child, *child.children(recursive=True)]
+    return found
+
+
+def workers() -> list[psutil.Process]:
+    """The worker processes that this one has started, without their forks."""
+    found = []
+    for child in children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("tokdfa.runs.worker" in word for word in child.cmdline()):
+                found.append(child)
+    return found
+
+
+def affinities(processes: list[psutil.Process]) -> list[tuple[int, ...]]:
+    """The processors that each may run on; processes that have ended, be it unnoticed by their parent, are left out."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(tuple(process.cpu_affinity()))
+    return found
 
 
 def gone(pid: int) -> bool:

@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from tests.runs.experiments import experiment, run_all, trick
+from tests.runs.experiments import children, experiment, run_all, trick
 from tokdfa import jit
-from tokdfa.errors import OptionError, StoreError
+from tokdfa.errors import ClusterError, OptionError, StoreError
 from tokdfa.runs import config as config_module
 from tokdfa.runs import execute
 from tokdfa.runs.config import load_config
@@ -173,12 +173,21 @@ def test_a_finished_run_is_not_measured_again_until_asked(tmp_path, monkeypatch)
     first, rows, samples = run_all(config)
     assert (first.found, first.measured, first.interrupted) == (0, 3, False)
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "Watch", None)  # no worker may be started
+        patch.setattr(execute, "open_executor", None)  # no worker may be started
         second, again, same = run_all(config)
     assert (second.found, second.measured) == (3, 0)
     assert "3 were there already" in str(second)
     assert again.keys() == rows.keys()
     assert same.equals(samples)
+    with monkeypatch.context() as patch:
+
+        def nobody(*_):
+            raise ClusterError("no scheduler answers")
+
+        patch.setattr(execute, "open_executor", nobody)
+        with pytest.raises(ClusterError):
+            run_all(config, fresh=True)
+    assert open_run(first.folder).samples().equals(samples)  # nothing is dropped that nobody will measure
     third, _, fresh = run_all(config, fresh=True)
     assert (third.found, third.measured) == (0, 3)
     assert fresh["allowed"].tolist() == samples["allowed"].tolist()  # the same walks
@@ -223,14 +232,14 @@ def test_earlier_starts_are_kept_and_changes_since_are_said(tmp_path):
 
 def test_groups_in_parallel_give_the_same_rows(tmp_path):
     config = experiment(tmp_path, "fake", trick("segfault"), constraints=THREE)
-    summary, _, samples = run_all(config, processes=2, folder=tmp_path / "two")
+    summary, _, samples = run_all(config, workers=2, folder=tmp_path / "two")
     assert summary.statuses == {"ok": 3, "crash": 3}
     assert summary.folder.parent == tmp_path / "two"
     _, _, alone = run_all(config)
     assert samples["item_id"].tolist() == alone["item_id"].tolist()
     assert samples["allowed"].tolist() == alone["allowed"].tolist()
-    with pytest.raises(OptionError, match="at least one process"):
-        execute.run(config, processes=0)
+    with pytest.raises(OptionError, match="at least one worker"):
+        execute.run(config, workers=0)
 
 
 def test_a_run_in_a_thread(tmp_path):
@@ -264,15 +273,13 @@ def test_events_tell_a_progress_bar_all_it_needs(tmp_path):
 
 
 def test_an_error_of_the_callback_ends_the_workers(tmp_path):
-    import psutil
-
     def refuse(event):
         if event.event == "working":
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         execute.run(experiment(tmp_path, trick("sleep")), progress=refuse)
-    assert not psutil.Process().children(recursive=True)
+    assert not children(recursive=True)
     execute.run(experiment(tmp_path, "fake"))  # the lock is free again
 
 

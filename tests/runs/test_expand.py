@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.runs.experiments import experiment
-from tokdfa.runs.expand import describe, expand, expand_groups, format_seconds
+from tokdfa.runs.expand import describe, expand, expand_groups, format_duration
 from tokdfa.runs.store import RunStore
 
 AXES = {
@@ -92,4 +92,4 @@ def test_a_plan_counts_what_is_left(tmp_path):
 
 @pytest.mark.parametrize(("seconds", "text"), [(3.4, "3 s"), (89, "89 s"), (120, "2 min"), (9000, "2.5 h")])
 def test_durations(seconds, text):
-    assert format_seconds(seconds) == text
+    assert format_duration(seconds) == text

@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from tests.runs.experiments import experiment, gone, run_all, trick
+from tests.runs.experiments import children, experiment, gone, run_all, trick
 from tokdfa.runs import execute
 from tokdfa.runs.expand import expand
 from tokdfa.runs.store import open_run
@@ -20,12 +20,13 @@ SCRIPT = """
 import sys
 from tokdfa.backends import registry
 registry.BUILT_IN["fake"] = "tests.runs.fake_backends:Fake"
+from tokdfa.runs import execute
 from tokdfa.runs.config import load_config
-from tokdfa.runs.execute import run
+execute.WORKING_SECONDS = 0.05
 def tell(event):
     if event.event in ("group_started", "group_finished", "working"):
         print(event.event, flush=True)
-print(run(load_config(sys.argv[1]), progress=tell))
+print(execute.run(load_config(sys.argv[1]), progress=tell))
 """
 
 
@@ -80,7 +81,7 @@ def test_a_killed_worker_loses_nothing(tmp_path, victim):
     def kill_once(event):
         if event.event != "working" or killed:
             return
-        worker = psutil.Process().children()[0]
+        worker = children()[0]
         forks = worker.children()
         if victim == "worker" or forks:
             killed.append(worker.pid)
@@ -160,4 +161,4 @@ def test_a_second_interruption_is_raised_at_once(tmp_path):
             execute.run(experiment(tmp_path, trick("sleep")), progress=interrupt_twice)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert not psutil.Process().children(recursive=True)
+    assert not children(recursive=True)

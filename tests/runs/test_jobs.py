@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
+from tests.runs.experiments import experiment
 from tests.runs.fake_backends import Fake, FakePeer, journal
 from tokdfa.backends.registry import backend_class
 from tokdfa.bench.limits import Board, Failure, Limits
 from tokdfa.constraint import Choice
 from tokdfa.runs.config import BackendEntry
-from tokdfa.runs.jobs import MemoryJob, SpecialJob, Workbench, uses_kernels
+from tokdfa.runs.jobs import MemoryJob, SpecialJob, Workbench, needs_kernels, uses_kernels
 
 
 @pytest.fixture
@@ -59,3 +60,10 @@ def test_who_uses_kernels():
     assert uses_kernels(backend_class("token_index"))
     assert not uses_kernels(backend_class("llguidance"))
     assert not uses_kernels(Fake)
+
+
+def test_which_experiments_need_kernels(tmp_path):
+    own, peers = experiment(tmp_path, "fake", "token_index"), experiment(tmp_path, "fake", "llguidance")
+    assert needs_kernels(own)
+    assert not needs_kernels(peers)
+    assert needs_kernels(own.model_copy(update={"backends": []}))  # a special kind

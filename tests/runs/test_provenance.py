@@ -3,25 +3,25 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import tokdfa
 from tests.runs.experiments import experiment
+from tokdfa.backends import registry
+from tokdfa.backends.registry import backend_class
 from tokdfa.runs.expand import expand_groups
-from tokdfa.runs.provenance import collect, differences, git_state, package_versions
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tokdfa.runs.provenance import PACKAGES, code_fingerprint, collect, differences, git_state, package_versions
 
 
 def test_all_that_is_needed_to_judge_a_number_is_there(tmp_path):
     config = experiment(tmp_path, "fake_peer", "token_index", seed=4)
     groups = expand_groups(config)
-    found = json.loads(json.dumps(collect(config, groups, 2)))
+    found = json.loads(json.dumps(collect(config, groups)))
     assert found["tokdfa"] == tokdfa.__version__
     assert found["packages"]["numba"] == importlib.metadata.version("numba")
     assert found["seeds"] == {"experiment": 4, "groups": {groups[0].part_name: groups[0].items[0].seed}}
-    assert found["environment"]["processes"] == 2
+    assert found["environment"]["NUMBA_NUM_THREADS"] == "1"
+    assert found["code"] == code_fingerprint(Path(tokdfa.__file__).parent)
     assert {"machine", "calibration", "python", "started", "ended", "git"} <= set(found)
 
 
@@ -49,6 +49,27 @@ def test_the_commit_and_whether_it_was_changed(tmp_path):
     assert git_state(package) == {"commit": commit, "dirty": False}
     (package / "__init__.py").write_text("x = 2\n")
     assert git_state(package) == {"commit": commit, "dirty": True}
+
+
+def test_the_fingerprint_of_the_code(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "__init__.py").write_text("x = 1\n")
+    (tmp_path / "inner" / "a.py").write_text("y = 1\n")
+    found = code_fingerprint(tmp_path)
+    assert len(found) == 10
+    (tmp_path / "inner" / "a.txt").write_text("no code")
+    assert code_fingerprint(tmp_path) == found
+    (tmp_path / "inner" / "a.py").rename(tmp_path / "inner" / "b.py")
+    assert code_fingerprint(tmp_path) != found
+    (tmp_path / "inner" / "b.py").rename(tmp_path / "inner" / "a.py")
+    assert code_fingerprint(tmp_path) == found
+    (tmp_path / "inner" / "a.py").write_text("y = 2\n")
+    assert code_fingerprint(tmp_path) != found
+
+
+def test_the_peers_versions_are_kept_of_every_experiment():
+    built_in = [backend_class(name).packages for name in registry.BUILT_IN if name not in ("fake", "fake_peer")]
+    assert {package for packages in built_in for package in packages} <= set(PACKAGES)
 
 
 def test_packages_that_are_not_installed_are_left_out():

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from tests.runs.experiments import gone
+from tests.runs.experiments import children, gone
 from tokdfa.bench import limits
 from tokdfa.bench.limits import Limits
 from tokdfa.constraint import Choice
@@ -23,7 +23,7 @@ def watch():
     watch = Watch()
     yield watch
     watch.close()
-    assert not psutil.Process().children(recursive=True)
+    assert not children(recursive=True)
 
 
 def job(how="honest", where="compile", seconds=20.0, memory_mb=500.0, tokenizer="bytes"):

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import time
+from datetime import date
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tokdfa.errors import ConfigError
-from tokdfa.runs.yaml_source import key_path, read_yaml
+from tokdfa.runs import yaml_source
+from tokdfa.runs.yaml_source import key_path, read_text, read_yaml
 
 
 def write(tmp_path, text):
@@ -100,3 +103,18 @@ def test_files_that_are_not_there_or_no_files_or_too_large(tmp_path):
         handle.truncate(17 * 2**20)
     with pytest.raises(ConfigError, match="too large"):
         read_yaml(path)
+
+
+def test_a_device_is_not_read():
+    """It may never end."""
+    with pytest.raises(ConfigError, match="not a regular file"):
+        read_text(Path("/dev/zero"))
+
+
+def test_what_others_do_to_the_loader_does_not_matter(tmp_path, monkeypatch):
+    """lm-format-enforcer has dates read as text, for the whole process."""
+    as_text = yaml.SafeLoader.yaml_constructors["tag:yaml.org,2002:str"]
+    monkeypatch.setitem(yaml.SafeLoader.yaml_constructors, "tag:yaml.org,2002:timestamp", as_text)
+    yaml_source._loader_class.cache_clear()
+    assert read_yaml(write(tmp_path, "a: 2024-09-09\n")).data == {"a": date(2024, 9, 9)}
+    assert yaml.safe_load("a: 2024-09-09\n") == {"a": "2024-09-09"}

@@ -1,22 +1,19 @@
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokdfa.errors import EmptyLanguageError, OptionError
-from tokdfa.skew.eos import check_eos, check_texts, log_total
+from tokdfa.skew.eos import check_texts
 
 
 def test_the_conventions() -> None:
     for eos in ("ignored", "counted"):
-        check_eos(eos)
+        assert check_texts(["a"], eos) == (b"a",)
     for wrong in ("", "Counted", "eos"):
         with pytest.raises(OptionError, match="eos is 'ignored' or 'counted'"):
-            check_eos(wrong)
+            check_texts(["a"], wrong)
 
 
 def test_texts_keep_their_order_and_lose_repeats() -> None:
@@ -51,9 +48,3 @@ def test_no_texts(texts: list[str]) -> None:
 def test_what_is_no_list_of_texts(texts: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         check_texts(texts, "counted")
-
-
-def test_log_total() -> None:
-    assert log_total(np.array([])) == log_total(np.array([-np.inf, -np.inf])) == -math.inf
-    assert log_total(np.log([0.25, 0.5])) == pytest.approx(math.log(0.75), abs=1e-15)
-    assert log_total(np.array([-1000.0, -1000.0, -np.inf])) == pytest.approx(-1000 + math.log(2), abs=1e-12)

@@ -182,7 +182,8 @@ def test_edges_that_lead_to_visited_pairs_can_be_left_out() -> None:
     assert plain.sizes["edges"] > 5 * skipping.sizes["edges"] >= plain.sizes["transitions"]
     # plain: every visited pair looks at the whole row of its state
     table = plain.table
-    rows = np.diff(table._text.starts)[table._pairs.keys[table.visited] // table.width]
+    graph = table.graph
+    rows = np.diff(graph.text.starts)[graph.pairs.keys[table.visited] // graph.width]
     assert plain.sizes["edges"] == rows.sum()
 
 
@@ -205,7 +206,7 @@ def test_rows_and_counts_of_the_table() -> None:
     fixpoint.states.settle_all((-1, (fixpoint.table.automaton.starts[0],)))
     found = searched.table
     dead = 0
-    for key in found._text.keys.tolist():
+    for key in found.graph.text.keys.tolist():
         (tokens, targets, live), (*same, live_too) = found.row(key), fixpoint.table.row(key)
         assert [tokens.tolist(), targets.tolist()] == [array.tolist() for array in same]
         assert not (live & ~live_too).any()  # what the start does not lead to is not live here
@@ -215,7 +216,7 @@ def test_rows_and_counts_of_the_table() -> None:
         assert live.tolist() == lead_on
         dead += int((~live).sum())
     assert found.dead_transitions == dead > 0
-    assert found.settled_states == len(found._text.keys)
+    assert found.settled_states == len(found.graph.text.keys)
     assert 0 < found.nbytes < 10_000_000
     assert found.row(10**6)[0].size == 0
     assert not found.is_live(10**6, 300)

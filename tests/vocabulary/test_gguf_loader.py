@@ -229,3 +229,8 @@ def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], message: str)
     with pytest.raises(TokenizerError, match=message) as caught:
         load(tmp_path / "small.gguf", **changes)
     assert "small.gguf" in str(caught.value)
+
+
+def test_a_pre_tokenizer_whose_name_is_a_list(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="names the pre-tokenizer, is \\['smollm'\\]"):
+        load(tmp_path / "small.gguf", pre=["smollm"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -247,3 +248,38 @@ def test_broken_files(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "tokenizer.json").write_bytes(data)
     with pytest.raises(TokenizerError, match=message):
         load(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"decoder": {"type": {"a": 1}}}, "decoder: a step must be an object with a type"),
+        ({"decoder": {"type": "Sequence", "decoders": 3}}, "decoder: a Sequence needs a list decoders"),
+        ({"decoder": {"type": "Sequence", "decoders": [3]}}, "decoder: a step must be"),
+        (
+            {"decoder": {"type": "Metaspace", "replacement": 3}},
+            "replacement of Metaspace must be a text, not 3",
+        ),
+        (
+            {"normalizer": {"type": "Prepend", "prepend": []}},
+            r"prepend of Prepend must be a text, not \[\]",
+        ),
+        ({"pre_tokenizer": {"type": "Sequence"}}, "pre_tokenizer: a Sequence needs a list pretokenizers"),
+        ({"normalizer": "NFC"}, "normalizer: a step must be"),
+    ],
+)
+def test_steps_of_other_types_are_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    path = byte_fallback(tmp_path / "tokenizer.json", **changes)
+    with pytest.raises(TokenizerError, match=rf"tokenizer\.json: .*{reason}"):
+        load_tokenizer(f"hf:{path}")
+
+
+@pytest.mark.parametrize("unknown", [{}, [], 3, "not there"])
+def test_an_unknown_token_that_is_none(tmp_path: Path, unknown: Any) -> None:
+    """Refused by the package tokenizers, or as good as no unknown token."""
+    path = byte_fallback(tmp_path / "tokenizer.json")
+    content = json.loads(path.read_text())
+    content["model"]["unk_token"] = unknown
+    path.write_text(json.dumps(content))
+    with suppress(TokenizerError):
+        assert load_tokenizer(f"hf:{path}").encode("ab")

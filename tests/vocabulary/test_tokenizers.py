@@ -278,3 +278,11 @@ def test_wrong_texts_and_tokens(every: list[Tokenizer]) -> None:
 
 def test_repr() -> None:
     assert repr(load_tokenizer("bytes")) == "Tokenizer('bytes', size=257)"
+
+
+def test_a_vocabulary_that_cannot_be_names_its_file(tmp_path: Path) -> None:
+    path = rank_file(tmp_path / "ranks", {b"a" * 5000: 256})
+    with pytest.raises(VocabularyError, match=r"ranks: token 256 has 5000 bytes"):
+        load_tokenizer(f"tiktoken:{path}")
+    with pytest.raises(VocabularyError, match=r"bytes: 257 tokens do not fit"):
+        load_tokenizer("bytes", size=3)

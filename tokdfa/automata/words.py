@@ -20,13 +20,22 @@ def shortest_word(dfa: Dfa) -> bytes | None:
     return next(iter(words(dfa, 1)), None)
 
 
-def words(dfa: Dfa, limit: int) -> list[bytes]:
+def words(dfa: Dfa, limit: int, max_bytes: int | None = None) -> list[bytes]:
     """The first `limit` accepted words (all if there are fewer), shorter ones first, then in the order of their bytes.
 
-    Each length costs O(states x classes); the search enters no pair (state, bytes left) twice that has no word.
+    With `max_bytes`, none after the word at which all words together have more bytes than that: ``a*`` has few words
+    of each length, and its first 20,000 are 200 MB. Each length costs O(states x classes), each byte of a word 1 us;
+    the search enters no pair (state, bytes left) twice that has no word.
     """
     live = trim(dfa)
-    return list(islice(_words_by_length(live), max(limit, 0))) if live.state_count else []
+    found: list[bytes] = []
+    size = 0
+    for word in islice(_words_by_length(live), max(limit, 0)) if live.state_count else ():
+        found.append(word)
+        size += len(word)
+        if max_bytes is not None and size > max_bytes:
+            break
+    return found
 
 
 def _words_by_length(live: Dfa) -> Iterator[bytes]:
@@ -50,9 +59,14 @@ def _words_by_length(live: Dfa) -> Iterator[bytes]:
 def _words_of_length(live: Dfa, length: int, distances: list[int], hopeless: set[tuple[int, int]]) -> Iterator[bytes]:
     """All words of one length, depth first. `hopeless` collects (state, bytes left) from which there is no word."""
 
+    known: dict[int, list[tuple[int, int]]] = {}
+
     def moves(state: int) -> Iterator[tuple[int, int]]:
-        row = live.transitions[state, live.byte_class]
-        return ((int(byte), int(row[byte])) for byte in np.flatnonzero(row >= 0))
+        if state not in known:
+            row = live.transitions[state, live.byte_class]
+            leading = np.flatnonzero(row >= 0)
+            known[state] = list(zip(leading.tolist(), row[leading].tolist(), strict=True))
+        return iter(known[state])
 
     word = bytearray()
     path = [(0, moves(0))]

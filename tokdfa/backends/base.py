@@ -99,9 +99,9 @@ class Backend(ABC):
     """A strategy, bound to a vocabulary and to options. Subclasses set `name`, `options`, `kinds` and write `_compile`.
 
     Class attributes: `summary` (one line), `kinds` (constraint kinds it can take), `packages` (pip packages it needs
-    beyond tokdfa's own), `known_differences` (names of laws or token-language differences it is declared to have,
-    each with its reason; `tokdfa.backends.contract` tests them as such), `own_readings` (kinds of which it has a
-    reading of its own, so that its language, and with it its masks, may differ from ours).
+    beyond tokdfa's own), `known_differences` (names of laws that it is declared to break, each with the reason;
+    `tokdfa.backends.contract` tests them as such), `own_readings` (kinds of which it has a reading of its own, so that
+    its language, and with it its masks, may differ from ours).
     """
 
     name: ClassVar[str]
@@ -121,6 +121,11 @@ class Backend(ABC):
         self.settings: dict[str, Any] = {
             name: option.check(options.get(name, option.default)) for name, option in known.items()
         }
+
+    def __repr__(self) -> str:
+        defaults = {option.name: option.default for option in self.options}
+        changed = "".join(f", {name}={value!r}" for name, value in self.settings.items() if value != defaults[name])
+        return f"{type(self).__name__}({self.vocab!r}{changed})"
 
     @property
     def token_language(self) -> Literal["all", "proper"]:
@@ -171,6 +176,10 @@ class CompiledConstraint(ABC):
         self.phases = Phases()
         self.sizes: dict[str, int] = {}
 
+    def __repr__(self) -> str:
+        sizes = "".join(f", {count} {what}" for what, count in self.sizes.items())
+        return f"<{self.backend_name}: {self.constraint.kind} {self.constraint.name!r} for {self.vocab!r}{sizes}>"
+
     @abstractmethod
     def start(self, context: Sequence[int] = ()) -> Matcher:
         """A matcher before the first token. `context`: tokens before the constrained part (matter only to some)."""
@@ -182,6 +191,10 @@ class Matcher(ABC):
     def __init__(self, vocab: Vocabulary) -> None:
         self.vocab = vocab
         self.counters: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        condition = "finished" if self.is_finished() else "may end" if self.can_end() else "must go on"
+        return f"<{type(self).__name__}: {condition}>"
 
     @abstractmethod
     def fill_mask(self, out: Mask) -> None:
@@ -280,8 +293,8 @@ StateT = TypeVar("StateT", bound="Hashable")
 class StateMatcher(Matcher, Generic[StateT]):
     """A matcher whose whole state is one value: rollback and fork are free. Subclasses write the four `_` methods.
 
-    `_step` returns None for a token that is not allowed; end tokens never reach it. The history holds one state more
-    than there are tokens; FINISHED stands for the state after an end token.
+    `_step` returns None for a token that is not allowed; end tokens never reach it. The history holds the state before
+    each token that was taken; `_FINISHED` stands for the state after an end token.
     """
 
     _FINISHED: ClassVar[Any] = object()

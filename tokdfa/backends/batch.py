@@ -1,8 +1,8 @@
 """Masks kept by row, so that one is written with little Python and many are written at once.
 
-One mask: narrow ones are kept as a list of tokens, wide ones packed, equal ones once, as in
-`tokdfa.backends.mask_cache`. `RowMasks.take` puts a new mask into the caller's buffer, sets the end tokens, and finds
-out what to keep, in one kernel.
+One mask: narrow ones are kept as lists of tokens, as in `tokdfa.backends.mask_cache`. Wide ones are kept packed, equal
+ones once, and copied from memory to memory by the interpreter itself, without the price of calling a kernel or numpy.
+Narrow ones are not: the 16 kB that such a copy takes are rarely in a cache.
 
 Many masks: a serving engine fills those of all its sequences at each step. One by one from Python that is about 1 µs a
 mask, most of it the call. `fill_known` writes all masks that are kept in one call without the GIL, and several threads
@@ -13,6 +13,7 @@ asked for in a batch.
 from __future__ import annotations
 
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -32,103 +33,153 @@ if TYPE_CHECKING:
 NOT_PLACED = -1
 #: Stands for the row of a matcher that is finished; its mask is empty.
 FINISHED = -2
+#: Packed masks whose memory is taken at once, and of how many such blocks the memory is kept for constraints to come.
+BLOCK_MASKS, SPARE_BLOCKS = 32, 32
 
 
 class RowMasks:
     """Row -> mask, emptied when it passes `limit` bytes. Changes take the lock; looking up needs none.
 
-    `words`: int32 words of a mask; `end_tokens`: set where the text may end.
+    `words`: int32 words of a mask. `spare`: memory of masks that nobody needs any more, int32, shape (BLOCK_MASKS,
+    words) each; it is taken from there and given back at last, because a page that was touched before costs a tenth.
     """
 
-    def __init__(self, limit: int, words: int, end_tokens: tuple[int, ...]) -> None:
+    def __init__(self, limit: int, words: int, spare: list[npt.NDArray[np.int32]] | None = None) -> None:
         self.limit, self.nbytes = limit, 0
         self.lock = threading.RLock()
-        #: Row -> tokens, and row -> packed mask; the same dicts for ever, so that matchers may hold on to them.
+        #: Row -> the bytes of a packed mask, or row -> tokens of a narrow one; the same dicts for ever, so that
+        #: matchers may hold on to them.
+        self.packed: dict[Any, memoryview] = {}
         self.narrow: dict[Any, npt.NDArray[np.int32]] = {}
-        self.wide: dict[Any, Mask] = {}
-        self._same: dict[int, list[Mask]] = {}  # hash -> packed masks
-        self._ends = np.array(end_tokens, dtype=np.int32)
-        self._tokens = np.empty(NARROW, dtype=np.int32)
+        self._same: dict[int, list[tuple[Mask, memoryview]]] = {}  # signature -> packed masks
+        self._words = words
+        self._spare = [] if spare is None else spare
+        self._blocks: list[npt.NDArray[np.int32]] = []
+        self._used = BLOCK_MASKS  # masks of the last block
+        weakref.finalize(self, _give_back, self._spare, self._blocks).atexit = False
+        self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
+        self._begin_batches(0)
+
+    def _begin_batches(self, room: int) -> None:
+        """Nothing is placed; arrays are made with the first batch, many constraints have none."""
         #: int32: by row, 2 x place in the slab, or 2 x place among the lists + 1, or NOT_PLACED.
-        self.place_of: npt.NDArray[np.int32] = np.full(64, NOT_PLACED, dtype=np.int32)
+        self.place_of: npt.NDArray[np.int32] = np.full(room, NOT_PLACED, dtype=np.int32)
         #: int32, shape (room, words): wide masks.
-        self.slab: npt.NDArray[np.int32] = np.zeros((4, words), dtype=np.int32)
+        self.slab: npt.NDArray[np.int32] = np.zeros((room // 16, self._words), dtype=np.int32)
         #: int32: tokens of narrow masks, one after another, and where each begins and ends.
-        self.tokens: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
-        self.list_begin: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
+        self.tokens: npt.NDArray[np.int32] = np.zeros(16 * room, dtype=np.int32)
+        self.list_begin: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
         self._slab_count = self._list_count = 0
         self._slab_place: dict[int, int] = {}  # id of a packed mask -> its place
 
     def __len__(self) -> int:
-        return len(self.narrow) + len(self.wide)
+        return len(self.narrow) + len(self.packed)
 
     def fill(self, row: int, out: Mask) -> bool:
         """Write the mask of `row` into `out` (checked by the caller); False if it is not kept."""
-        tokens, mask = self.narrow.get(row), self.wide.get(row)
+        packed = self.packed.get(row)
+        if packed is not None:
+            out.data.cast("B")[:] = packed
+            return True
+        tokens = self.narrow.get(row)
         if tokens is not None:
             _write_tokens_kernel(tokens, out)
-        elif mask is not None:
-            np.copyto(out, mask)
-        return tokens is not None or mask is not None
+        return tokens is not None
 
-    def take(self, row: int, words: npt.NDArray[np.int32], can_end: bool, out: Mask, keep: bool) -> None:
-        """Write `words`, and the end tokens if the text `can_end`, into `out`; remember the mask if `keep`."""
+    def keep(
+        self, row: int, mask: Mask, signature: int | None = None, tokens: npt.NDArray[np.int32] | None = None
+    ) -> None:
+        """Remember a mask, which is copied. `signature`: a hash; equal masks should have equal ones.
+
+        `tokens`: those of the mask if it is narrow, in any order; if they are None they are looked for.
+        """
         with self.lock:
-            count, key = _take_mask_kernel(words, self._ends, can_end, out, self._tokens)
-            if not keep:
-                return
             if self.nbytes > self.limit:
                 self._clear()
-            if count >= 0:
-                self.narrow[row] = tokens = self._tokens[:count].copy()
+            if tokens is None and signature is None:
+                tokens = self._list_tokens(mask)
+            if tokens is not None:
+                self.narrow[row] = tokens = tokens.copy()
                 self.nbytes += tokens.nbytes + 100
                 return
-            known = self._same.setdefault(key, [])
-            for mask in known:
-                if _are_equal_kernel(mask, out):
-                    self.wide[row] = mask
-                    return
-            known.append(out.copy())
-            known[-1].flags.writeable = False
-            self.wide[row] = known[-1]
-            self.nbytes += out.nbytes
+            key = int(_hash_mask_kernel(mask)) if signature is None else signature
+            known = self._same.get(key)
+            if known is not None:
+                for same, packed in known:
+                    if _are_equal_kernel(same, mask):
+                        self.packed[row] = packed
+                        self.nbytes += 100
+                        return
+            copy = self._take_memory()
+            packed = copy.data.cast("B")
+            packed[:] = mask.data.cast("B")
+            self._same.setdefault(key, []).append((copy, packed))
+            self.packed[row] = packed
+            self.nbytes += copy.nbytes + 300
+
+    def _list_tokens(self, mask: Mask) -> npt.NDArray[np.int32] | None:
+        """The tokens of a mask that is narrow, valid until the next call; None if it is wide."""
+        if self._tokens is None:
+            self._tokens = np.empty(NARROW, dtype=np.int32)
+        count = int(_list_tokens_kernel(mask, self._tokens))
+        return self._tokens[:count] if count >= 0 else None
+
+    def tokens_of(self, row: int) -> npt.NDArray[np.int32] | None:
+        """The tokens of a narrow mask, int32, ascending; None if it is wide or not kept."""
+        tokens = self.narrow.get(row)
+        packed = self.packed.get(row)
+        if tokens is None and packed is not None:  # narrow masks are packed where nobody had counted their tokens
+            with self.lock:
+                tokens = self._list_tokens(np.frombuffer(packed, dtype=np.int32))
+        return None if tokens is None else np.unique(tokens)
 
     def share(self, row: int, other: int) -> None:
         """Keep the mask of `row`, if it is kept, for a row that has the same."""
         with self.lock:
-            tokens, mask = self.narrow.get(row), self.wide.get(row)
-            if tokens is not None:
+            packed, tokens = self.packed.get(row), self.narrow.get(row)
+            if packed is not None:
+                self.packed[other] = packed
+            elif tokens is not None:
                 self.narrow[other] = tokens
-                self.nbytes += 100
-            elif mask is not None:
-                self.wide[other] = mask
-                self.nbytes += 100
+            self.nbytes += 100
+
+    def _take_memory(self) -> Mask:
+        """Room for a mask."""
+        if self._used == BLOCK_MASKS:
+            fits = bool(self._spare) and self._spare[-1].shape[1] == self._words
+            self._blocks.append(self._spare.pop() if fits else np.empty((BLOCK_MASKS, self._words), dtype=np.int32))
+            self._used = 0
+        self._used += 1
+        return self._blocks[-1][self._used - 1]
 
     def _clear(self) -> None:
-        for kept in (self.narrow, self.wide, self._same, self._slab_place):
+        # matchers look up without the lock: memory that one may be copying from must not be used again
+        for kept in (self.narrow, self.packed, self._same):
             kept.clear()
-        self.place_of[:] = NOT_PLACED
-        self._slab_count = self._list_count = self.nbytes = 0
+        self._blocks.clear()
+        self._used = BLOCK_MASKS
+        self._begin_batches(0)
+        self.nbytes = 0
 
     def _place(self, row: int) -> bool:
         """Copy the mask of a row to where a batch finds it; False if it is not kept."""
-        tokens, mask = self.narrow.get(row), self.wide.get(row)
-        if tokens is None and mask is None:
+        tokens, packed = self.tokens_of(row), self.packed.get(row)
+        if tokens is None and packed is None:
             return False
         if row >= len(self.place_of):
             more = np.full(max(row + 1, 2 * len(self.place_of)) - len(self.place_of), NOT_PLACED, dtype=np.int32)
             self.place_of = np.concatenate([self.place_of, more])
-        self.place_of[row] = self._place_list(tokens) if tokens is not None else self._place_wide(mask)  # type: ignore[arg-type]
+        self.place_of[row] = self._place_list(tokens) if tokens is not None else self._place_wide(packed)  # type: ignore[arg-type]
         return True
 
-    def _place_wide(self, mask: Mask) -> int:
-        place = self._slab_place.setdefault(id(mask), self._slab_count)
+    def _place_wide(self, packed: memoryview) -> int:
+        place = self._slab_place.setdefault(id(packed), self._slab_count)
         if place == self._slab_count:
             if place == len(self.slab):
                 self.slab = np.concatenate([self.slab, np.zeros_like(self.slab)])
-            self.slab[place] = mask
+            self.slab[place] = np.frombuffer(packed, dtype=np.int32)
             self._slab_count += 1
-            self.nbytes += mask.nbytes
+            self.nbytes += packed.nbytes
         return 2 * place
 
     def _place_list(self, tokens: npt.NDArray[np.int32]) -> int:
@@ -151,6 +202,8 @@ class RowMasks:
         The result: which were not kept, as indices. More than one thread pays from about a hundred masks on.
         """
         with self.lock:  # what is kept must not be dropped meanwhile
+            if not len(self.place_of):
+                self._begin_batches(64)
             fresh = np.unique(rows[(rows >= len(self.place_of)) | (self.place_of[rows % len(self.place_of)] < 0)])
             for row in fresh[fresh >= 0].tolist():
                 self._place(row)
@@ -169,6 +222,11 @@ class RowMasks:
         return np.flatnonzero(missing)
 
 
+def _give_back(spare: list[npt.NDArray[np.int32]], blocks: list[npt.NDArray[np.int32]]) -> None:
+    """Keep the memory of masks that are gone for others."""
+    spare.extend(blocks[: max(SPARE_BLOCKS - len(spare), 0)])
+
+
 @cache
 def _workers(threads: int) -> ThreadPoolExecutor:
     """Threads that write masks, kept for the next batch."""
@@ -176,36 +234,31 @@ def _workers(threads: int) -> ThreadPoolExecutor:
 
 
 @kernel
-def _take_mask_kernel(words, ends, can_end, out, tokens):  # type: ignore[no-untyped-def]
-    """Write `words` and the end tokens into `out`. (tokens listed, or -1 if there are too many; a hash of the mask)."""
-    for k in range(len(out)):
-        out[k] = words[k]
-    if can_end:
-        for token in ends:
-            out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+def _list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
+    """List the tokens of a mask; how many there are, or -1 if there are too many."""
     total = np.int64(0)
-    for k in range(len(out)):
-        total += np.int64(_count_bits(np.uint32(out[k])))
+    for k in range(len(mask)):
+        total += np.int64(_count_bits(np.uint32(mask[k])))
     if total > len(tokens):
-        return np.int64(-1), _hash_mask(out)
+        return np.int64(-1)
     count = np.int64(0)
-    for k in range(len(out)):
-        word = np.uint32(out[k])
+    for k in range(len(mask)):
+        word = np.uint32(mask[k])
         while word:
             below = ~word & (word - np.uint32(1))  # ones below the lowest bit
             tokens[count] = np.int32(32 * k) + np.int32(_count_bits(below))
             count += 1
             word &= word - np.uint32(1)
-    return count, np.int64(0)
+    return count
 
 
 @kernel
 def _are_equal_kernel(first, second):  # type: ignore[no-untyped-def]
-    """Whether two masks are equal; several times as fast as numpy's comparison, which makes an array."""
-    place = 0
-    while place < len(first) and first[place] == second[place]:
-        place += 1
-    return place == len(first)
+    """Whether two masks are equal, without the array that numpy's comparison makes."""
+    different = np.int32(0)
+    for k in range(len(first)):  # to the end: a loop that may stop early takes one word at a time
+        different |= first[k] ^ second[k]
+    return different == 0
 
 
 @kernel
@@ -218,7 +271,7 @@ def _count_bits(word):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hash_mask(mask):  # type: ignore[no-untyped-def]
+def _hash_mask_kernel(mask):  # type: ignore[no-untyped-def]
     """A hash of a mask's words, in four lanes that the processor works on side by side."""
     prime = np.uint64(0x9E3779B97F4A7C15)
     a, b, c, d = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)

@@ -3,7 +3,7 @@
 Strategy (002). The proper tokenizations of a constraint's texts are the sequences that spell such a text and are
 proper. Neither condition needs an automaton over tokens to be built for the other: a mask is the intersection of what
 the text allows and what the last token allows. The difficulty is *relevance*: a token may be allowed by both and lead
-nowhere. The seed searches through all pairs of states, in half a minute a regex; here a fixpoint over states settles it
+nowhere. 002 searches through all pairs of states, in half a minute a regex; here a fixpoint over states settles it
 in milliseconds (`tokdfa.token_automata.proper_table`), and a mask is two bit sets
 (`tokdfa.token_automata.proper_states`).
 
@@ -11,7 +11,7 @@ Pre-tokenizers are part of it: the text is read with its borders of pieces (`tok
 
 Options:
 
-- ``relevance``: ``fixpoint``, or ``pairs``, the seed's search, for comparison (`tokdfa.token_automata.relevant_pairs`):
+- ``relevance``: ``fixpoint``, or ``pairs``, 002's search, for comparison (`tokdfa.token_automata.relevant_pairs`):
   all at once when compiling, and a mask made anew at each request. ``skip_visited``, ``max_pairs`` and ``max_seconds``
   are for it alone.
 - ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
@@ -34,9 +34,10 @@ from tokdfa.regex.compile import MAX_STATES
 from tokdfa.token_automata.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.marked_product import marked_product, marked_product_from, piece_automaton
+from tokdfa.token_automata.pair_search import MAX_PAIRS
 from tokdfa.token_automata.proper_states import ProperStates, State, begin_state
 from tokdfa.token_automata.proper_table import ProperTable
-from tokdfa.token_automata.relevant_pairs import MAX_PAIRS, PairStates, RelevantPairs
+from tokdfa.token_automata.relevant_pairs import PairStates, RelevantPairs
 from tokdfa.token_automata.spellable import spellable_part
 
 if TYPE_CHECKING:

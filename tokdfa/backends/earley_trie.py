@@ -2,8 +2,9 @@
 
 Strategy (000; `tokdfa.grammar` is its page of theory). A lexer made of the lexemes' automata reads bytes; where a
 lexeme ends, an Earley parser moves to its next row. A mask is a walk over the token trie: the lexer alone decides at
-nearly every node. Rows are interned by content (`tokdfa.grammar.earley`), so a matcher's state is one number, rollback
-and fork cost nothing, and equal situations share their masks.
+nearly every node. Rows are interned by content (`tokdfa.grammar.earley_rows`), so a matcher's state is one number,
+rollback and fork cost nothing, and equal situations share their masks. A JSON schema is read as a grammar, too, the
+same language as that of `pushdown_trie` (`tokdfa.json_schema.form_grammar`).
 
 Options:
 
@@ -22,8 +23,10 @@ Options:
   ``between`` only between two lexemes, as llguidance does.
 - ``forcing``: where the next bytes are forced, offer the one token that llguidance would, and no other spelling of
   them. Its masks are then not complete.
-- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`: exact for regular constraints;
-  for grammars with a look-ahead of ``lookahead`` tokens.
+- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`: exact for a regex, a choice and a
+  JSON schema with ``max_nesting``; for grammars and other schemas with a look-ahead of ``lookahead`` tokens.
+- ``max_instructions``: how large a JSON schema may be with all that it counts; `pushdown_trie` writes that as it is
+  reached.
 
 Dead ends. Every row can be completed, and every lexer state can reach the end of a lexeme; so if the bytes that are
 tokens by themselves suffice to end every lexeme from every state, there are none. If not, a token is allowed only if a
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
+    from tokdfa.json_schema.document import Dropped
     from tokdfa.mask import Mask
     from tokdfa.token_automata.proper_states import ProperStates
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -79,7 +83,7 @@ class EarleyTrie(Backend):
 
     name: ClassVar[str] = "earley_trie"
     summary: ClassVar[str] = "Earley parser and lazy lexer along the token trie (llguidance's way)"
-    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar")
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("mask", str, "partition", "how a new mask is made", choices=("partition", "slices", "walk")),
         Option("shared_partitions", bool, True, "share partitions between grammars of one vocabulary (mask=partition)"),
@@ -94,7 +98,8 @@ class EarleyTrie(Backend):
         Option("ignore", str, "anywhere", "where ignored text may stand", choices=("anywhere", "between")),
         Option("forcing", bool, False, "where bytes are forced, offer one token only, as llguidance does"),
         Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
-        Option("lookahead", int, 8, "tokens looked ahead with proper grammars", minimum=1, maximum=64),
+        Option("lookahead", int, 8, "tokens looked ahead with proper grammars and schemas", minimum=1, maximum=64),
+        Option("max_instructions", int, 100_000, "limit on the size of a JSON schema's program", minimum=16),
         Option("max_rows", int, 1_000_000, "limit on parser rows", minimum=16),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_lexer_states", int, 250_000, "limit on lexer states", minimum=16),
@@ -119,21 +124,28 @@ class EarleyTrie(Backend):
         return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
-        from tokdfa.constraint import Grammar
+        from tokdfa.constraint import Grammar, JsonSchema
         from tokdfa.grammar.regular import regular_cfg
 
-        phases = Phases()
+        phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
         with phases.measure("parse"):
-            if isinstance(constraint, Grammar):
+            if isinstance(constraint, JsonSchema):
+                from tokdfa.json_schema.form_grammar import schema_grammar
+
+                cfg, dropped = schema_grammar(constraint, self.settings["max_instructions"])
+            elif isinstance(constraint, Grammar):
                 from tokdfa.grammar.lark_reader import read_lark
 
                 cfg = read_lark(constraint.text, constraint.start)
             else:
                 cfg = regular_cfg(constraint)
         compiled = CompiledEarley(constraint, self.vocab, cfg, dict(self.settings), phases)
+        compiled.dropped = dropped
         if not self.settings["proper"]:
             return compiled
-        regular = not isinstance(constraint, Grammar)
+        # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
+        bounded = isinstance(constraint, JsonSchema) and constraint.max_nesting is not None
+        regular = bounded or not isinstance(constraint, Grammar | JsonSchema)
         with phases.measure("proper"):
             proper = CartesianMerge(self.vocab).compile(constraint) if regular else proper_texts(self.vocab)
         return ProperEarley(compiled, proper, 0 if regular else self.settings["lookahead"])
@@ -147,6 +159,8 @@ class CompiledEarley(CompiledConstraint):
     ) -> None:
         super().__init__(constraint, vocab, EarleyTrie.name)
         self.settings, self.phases = settings, phases
+        #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
+        self.dropped: tuple[Dropped, ...] = ()
         self.lock = threading.RLock()
         with phases.measure("tables"):
             self.machine = Machine(
@@ -172,7 +186,7 @@ class CompiledEarley(CompiledConstraint):
         clip = bool(settings["clip_counters"])
         self.partitions = PartitionMasks(self.machine, vocab.trie, self.limit, shared, clip)
         self._specials = special_lexemes(cfg, vocab)
-        self.complete = self.machine.lexer.ends_by(vocab.single_byte_tokens)
+        self.complete = self.machine.lexer.components.ends_by(vocab.single_byte_tokens)
         limit = int(settings["max_search"])  # type: ignore[call-overload]
         self._live = LiveSearch(self._targets, self.machine.can_end, limit)
         self._offers: dict[tuple[int, int], int] = {}
@@ -380,6 +394,7 @@ class ProperEarley(CompiledConstraint):
     def __init__(self, plain: CompiledEarley, proper: CompiledConstraint, lookahead: int) -> None:
         super().__init__(plain.constraint, plain.vocab, EarleyTrie.name)
         self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
+        self.dropped = plain.dropped
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
         self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)
 

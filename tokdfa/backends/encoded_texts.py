@@ -5,7 +5,7 @@ constraint has (`tokdfa.automata.words`), and the tokenizer's own encoder for th
 exactly those may come next that come next in an encoding; the text may end iff the sequence is one. With tokens before
 the text, an encoding of both together counts iff it begins with them.
 
-Finite constraints only, one encoding each: 5 to 50 us a text.
+Finite constraints only, one encoding each: 5 to 50 us a text, and 2 us a byte to list them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class EncodedTexts(Backend):
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
     options: ClassVar[tuple[Option, ...]] = (
         Option("max_texts", int, 20_000, "limit on the texts of the constraint", minimum=1),
+        Option("max_bytes", int, 500_000, "limit on the bytes of all texts together", minimum=1),
         Option("max_states", int, 100_000, "limit on DFA states", minimum=1),
     )
 
@@ -45,7 +46,7 @@ class EncodedTexts(Backend):
         return "proper"
 
     def supports(self, constraint: Constraint) -> Support:
-        """Lists the texts, as far as `max_texts`; a constraint that is wrong is for `compile` to complain about."""
+        """Lists the texts, as far as the limits go; a constraint that is wrong is for `compile` to complain about."""
         if self.vocab.tokenizer is None:
             return NO_TOKENIZER
         answer = super().supports(constraint)
@@ -55,9 +56,12 @@ class EncodedTexts(Backend):
             texts = self._list_texts(constraint)
         except TokdfaError:
             return answer
-        limit = self.settings["max_texts"]
-        if len(texts) > limit:
-            return Support(False, f"{constraint.name!r} has more than {limit} texts: use cartesian_merge")
+        for count, limit, what in (
+            (len(texts), self.settings["max_texts"], "texts"),
+            (sum(map(len, texts)), self.settings["max_bytes"], "bytes in its texts"),
+        ):
+            if count > limit:
+                return Support(False, f"{constraint.name!r} has more than {limit} {what}: use cartesian_merge")
         return answer
 
     def _list_texts(self, constraint: Constraint) -> list[bytes]:
@@ -65,7 +69,7 @@ class EncodedTexts(Backend):
         from tokdfa.automata.words import words
 
         dfa = trim(explicit_automaton(constraint, self.settings["max_states"], Phases()))
-        return words(dfa, self.settings["max_texts"] + 1)
+        return words(dfa, self.settings["max_texts"] + 1, self.settings["max_bytes"])
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         tokenizer = self.vocab.tokenizer

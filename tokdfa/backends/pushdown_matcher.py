@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
 INT32 = np.dtype(np.int32)
+#: A step is known by its row and token as one number. So many are kept for a constraint, about 100 bytes each.
+STEP_SHIFT, KEPT_STEPS = 21, 200_000
 
 ResultT = TypeVar("ResultT")
 
@@ -43,7 +45,9 @@ class PushdownMatcher(StateMatcher[int]):
         super().__init__(compiled.vocab, 0)
         self._compiled = compiled
         self._tokens: list[int] = []
+        #: The buffer that fitted last, and its bytes.
         self._fitting: Mask | None = None
+        self._bytes = memoryview(b"")
         self._shape = (masks.mask_words(compiled.vocab.size),)
         self._offsets, self._data = compiled.vocab.offsets, compiled.vocab.byte_data
         self._size = compiled.vocab.size
@@ -53,24 +57,22 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _use(self, epoch: Epoch) -> None:
         self._epoch, self._machine = epoch, epoch.machine
-        self._narrow, self._wide = epoch.masks.narrow, epoch.masks.wide
+        self._packed, self._narrow, self._steps = epoch.masks.packed, epoch.masks.narrow, epoch.steps
 
     def fill_mask(self, out: Mask) -> None:
         # kept masks, with as little Python as possible; everything else goes the usual way. A buffer that fitted once
         # still does: nobody can resize it while it is referred to here
         if out is self._fitting or self._fits(out):
-            tokens = self._narrow.get(self.state)
+            state = self.state
+            packed = self._packed.get(state)
+            if packed is not None:
+                self._bytes[:] = packed
+                return
+            tokens = self._narrow.get(state)
             if tokens is not None:
                 _write_tokens_kernel(tokens, out)
                 return
-            packed = self._wide.get(self.state)
-            if packed is not None:
-                np.copyto(out, packed)
-                return
-            state = self.state
             if self._simple and state is not self._FINISHED:
-                if self._compiled.fill_alike(self._epoch, state, out):
-                    return
                 try:
                     self._fill(state, out)
                     return
@@ -80,16 +82,16 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _fits(self, out: Mask) -> bool:
         if out.dtype is INT32 and out.shape == self._shape and out.flags.carray:
-            self._fitting = out
+            self._fitting, self._bytes = out, out.data.cast("B")
             return True
         return False
 
     def advance(self, token: int) -> None:
-        # transitions that are known, with as little Python as possible; everything else goes the usual way
+        # steps that were made before, with as little Python as possible; everything else goes the usual way
         state = self.state
-        if self._simple and state is not self._FINISHED and 0 <= token < self._size:
-            known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
-            if known == UNKNOWN:
+        if state is not self._FINISHED and 0 <= token < self._size:
+            known = self._steps.get(state << STEP_SHIFT | token)
+            if known is None:
                 known = self._step_new(state, token)
             if known >= 0:
                 self._history.append(state)
@@ -100,14 +102,25 @@ class PushdownMatcher(StateMatcher[int]):
         self._tokens.append(token)
 
     def _step_new(self, state: int, token: int) -> int:
-        """The row after a token whose transitions are not all known; UNKNOWN if something is lacking for that."""
-        begin, end = self._offsets[token : token + 2].tolist()
-        if begin == end:
+        """The row after a token by a step that was not made before; negative if it is refused or something is lacking.
+
+        Then the usual way finds out.
+        """
+        if not self._simple:
             return UNKNOWN
-        machine = self._machine
-        with self._compiled.lock:
-            found = int(run_kernel(state, self._data, begin, end, machine.arrays, machine.pool.arrays))
-        return found if found > -10 else UNKNOWN
+        known = int(run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets))
+        if known == UNKNOWN:
+            begin, end = self._offsets[token : token + 2].tolist()
+            if begin == end:
+                return UNKNOWN
+            machine = self._machine
+            with self._compiled.lock:
+                known = int(run_kernel(state, self._data, begin, end, machine.arrays, machine.pool.arrays))
+        if known >= 0:
+            if len(self._steps) >= KEPT_STEPS:
+                self._steps.clear()
+            self._steps[state << STEP_SHIFT | token] = known
+        return known
 
     def allows(self, token: int) -> bool:
         return self._retry(lambda: super(PushdownMatcher, self).allows(token))
@@ -142,11 +155,11 @@ class PushdownMatcher(StateMatcher[int]):
         """
         if self.state is self._FINISHED:
             return np.zeros(0, dtype=np.int32)
-        tokens = self._narrow.get(self.state)
-        if tokens is None and self.state not in self._wide:
+        kept = self._epoch.masks
+        if self.state not in kept.packed and self.state not in kept.narrow:
             self.fill_mask(masks.allocate_mask(self.vocab.size))
-            tokens = self._narrow.get(self.state)
-        return tokens
+            kept = self._epoch.masks  # a mask that fills the tables begins new ones
+        return kept.tokens_of(self.state)
 
     def _retry(self, do: Callable[[], ResultT]) -> ResultT:
         """What `do` returns; if the tables are full, move to new ones and do it again.
@@ -195,12 +208,12 @@ class PushdownMatcher(StateMatcher[int]):
             return self._machine.can_end(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        meta, counters = self._machine.meta, self.counters
-        nodes, rows = int(meta[M_NODES]), int(meta[M_ROWS])
-        self._compiled.fill(self._epoch, state, out)
-        counters["nodes_visited"] = counters.get("nodes_visited", 0) + int(meta[M_NODES]) - nodes
-        counters["rows_made"] = counters.get("rows_made", 0) + int(meta[M_ROWS]) - rows
-        counters["masks_made"] = counters.get("masks_made", 0) + 1
+        meta, counters = self._machine.counts, self.counters
+        nodes, rows = meta[M_NODES], meta[M_ROWS]
+        if self._compiled.fill(self._epoch, state, out):
+            counters["nodes_visited"] = counters.get("nodes_visited", 0) + meta[M_NODES] - nodes
+            counters["rows_made"] = counters.get("rows_made", 0) + meta[M_ROWS] - rows
+            counters["masks_made"] = counters.get("masks_made", 0) + 1
 
     def _fork_empty(self) -> PushdownMatcher:
         twin = PushdownMatcher(self._compiled)

@@ -10,8 +10,8 @@ Options:
   lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
 - ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
   trie is walked.
-- ``first_bytes``: when the items of a row are found, mark the bytes that none of them reads; otherwise each byte is
-  tried on each item when a walk comes to it.
+- ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
+  otherwise a walk comes to every byte, and each is tried on each item.
 - ``memo``: keep the mask of a row once made.
 - ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
   ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
@@ -40,16 +40,16 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases
-from tokdfa.backends.batch import RowMasks, _are_equal_kernel
+from tokdfa.backends.batch import RowMasks, _are_equal_kernel, _hash_mask_kernel, _list_tokens_kernel
 from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.pushdown_matcher import PushdownMatcher, fill_masks
 from tokdfa.backends.text_situations import PushdownTexts
-from tokdfa.errors import VocabularyCannotSpell
+from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError, VocabularyCannotSpell
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
-from tokdfa.pushdown.machine import Machine, MachineFull
+from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool, pool_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PushdownTrie(Backend):
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
         Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
-        Option("first_bytes", bool, True, "mark all bytes that a row refuses when its items are found"),
+        Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
         Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
@@ -148,7 +148,9 @@ class Epoch:
     def __init__(self, compiled: CompiledPushdown, machine: Machine) -> None:
         self.machine = machine
         vocab = compiled.vocab
-        self.masks = RowMasks(compiled.mask_limit, masks.mask_words(vocab.size), vocab.end_tokens)
+        self.masks = RowMasks(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
+        #: Row << STEP_SHIFT | token -> row, of steps made by matchers; emptied when there are too many.
+        self.steps: dict[int, int] = {}
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
             self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
@@ -245,7 +247,10 @@ class CompiledPushdown(CompiledConstraint):
         phases = Phases()
         with phases.measure("load"):
             form, constraint, settings = read_form(path)
-            settings = PushdownTrie(vocab, **settings).settings
+            try:
+                settings = PushdownTrie(vocab, **settings).settings
+            except (OptionError, UnknownNameError, TypeError) as error:
+                raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         return cls(constraint, vocab, form, settings, phases)
 
     def renew(self, full: Epoch) -> None:
@@ -284,8 +289,7 @@ class CompiledPushdown(CompiledConstraint):
     def targets(self, epoch: Epoch, row: int) -> list[int]:
         """The rows that tokens lead to, dead ends among them."""
         machine, vocab = epoch.machine, self.vocab
-        words = self.filler.fill(machine, row).copy()
-        tokens = masks.mask_to_ids(words).tolist()
+        tokens = masks.mask_to_ids(self.filler.fill(machine, row)).tolist()
         found = [
             machine.run(row, vocab.byte_data, int(vocab.offsets[token]), int(vocab.offsets[token + 1]))
             for token in tokens
@@ -293,53 +297,47 @@ class CompiledPushdown(CompiledConstraint):
         found += [machine.take(row, sets) for sets in self._token_sets.values()]
         return [target for target in dict.fromkeys(found) if target >= 0]
 
-    def fill(self, epoch: Epoch, row: int, out: Mask) -> None:
-        """Write the mask of a row, kept or made, and keep it. Raises MachineFull.
+    def fill(self, epoch: Epoch, row: int, out: Mask) -> bool:
+        """Write the mask of a row; whether it had to be made. Raises MachineFull.
 
         Rows that differ in what no token can tell share the mask of one of them.
         """
-        machine = epoch.machine
         with self.lock:
-            # what lies beyond a token may matter to searches for a way to an end
-            alike = machine.representative(row) if self.complete else row
-            if not epoch.masks.fill(alike, out):
-                self._make_mask(epoch, alike, out)
-            if alike != row:
-                epoch.masks.share(alike, row)
-
-    def fill_alike(self, epoch: Epoch, row: int, out: Mask) -> bool:
-        """Write the mask of a row, if that of a row with the same mask is kept; False if not.
-
-        `out` fits; the vocabulary spells all that the constraint reads.
-        """
-        if not self.program.counts:
-            return False
-        with self.lock:
-            try:
-                alike = epoch.machine.representative(row)
-            except MachineFull:
+            machine, kept, alike = epoch.machine, epoch.masks, row
+            if (row in kept.packed or row in kept.narrow) and kept.fill(row, out):
                 return False
-            if alike == row or not epoch.masks.fill(alike, out):
-                return False
-            epoch.masks.share(alike, row)
+            if self.complete and self.program.counts:
+                # what lies beyond a token may matter to searches for a way to an end
+                alike = machine.representative(row)
+                if alike != row and kept.fill(alike, out):
+                    kept.share(alike, row)
+                    return False
+            signature: int | None = self.filler.write(machine, row, out, not machine.longest)
+            tokens = self.filler.listed(machine)
+            if machine.longest or not self.complete or self.program.token_sets:
+                self._complete_mask(epoch, row, out)
+                signature = tokens = None
+            if self.keeps_masks:
+                kept.keep(alike, out, signature, tokens)
+                if alike != row:
+                    kept.share(alike, row)
             return True
 
-    def _make_mask(self, epoch: Epoch, row: int, out: Mask) -> None:
+    def _complete_mask(self, epoch: Epoch, row: int, out: Mask) -> None:
+        """Take out dead ends, and put in special tokens and end tokens."""
         machine = epoch.machine
-        with self.lock:
-            words = self.filler.fill(machine, row)
-            if not self.complete:
-                words = words.copy()  # searches fill other masks
-                for token in masks.mask_to_ids(words).tolist():
-                    if self.step(epoch, row, token) < 0:
-                        masks.clear_token(words, token)
-            allowed = machine.token_sets(row) if self.program.token_sets else None
-            if allowed:
-                words = words.copy()
-                for token, sets in self._token_sets.items():
-                    if not sets.isdisjoint(allowed) and self.step(epoch, row, token) >= 0:
-                        masks.set_token(words, token)
-            epoch.masks.take(row, words, machine.can_end(row), out, self.keeps_masks)
+        if not self.complete:
+            for token in masks.mask_to_ids(out).tolist():
+                if token not in self.vocab.end_token_set and self.step(epoch, row, token) < 0:
+                    masks.clear_token(out, token)
+        allowed = machine.token_sets(row) if self.program.token_sets else None
+        if allowed:
+            for token, sets in self._token_sets.items():
+                if not sets.isdisjoint(allowed) and self.step(epoch, row, token) >= 0:
+                    masks.set_token(out, token)
+        if machine.longest and machine.can_end(row):
+            for token in self.vocab.end_tokens:
+                masks.set_token(out, token)
 
 
 class ProperPushdown(CompiledConstraint):
@@ -366,12 +364,13 @@ class ProperPushdown(CompiledConstraint):
 def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.pushdown` once; the brackets make every table grow."""
     from tokdfa.constraint import Grammar
-    from tokdfa.pushdown import explore, lengths
-    from tokdfa.pushdown import partition as partitions
+    from tokdfa.pushdown import explore, lacking, lengths
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     _are_equal_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
-    partitions._warm_up()
+    _hash_mask_kernel(np.zeros(1, dtype=np.int32))
+    _list_tokens_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
+    lacking._warm_up()
     lengths._warm_up()
     explore._warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
@@ -396,7 +395,8 @@ def _warm_up() -> None:
 def _warm_up_strings(vocab: Vocabulary) -> None:
     """Names, counted strings and code written later."""
     from tokdfa.constraint import Choice
-    from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder
+    from tokdfa.pushdown.form import RETURN_PLACE
+    from tokdfa.pushdown.form_builder import FormBuilder
 
     builder = FormBuilder()
     string = builder.read(builder.string_text, RETURN_PLACE)

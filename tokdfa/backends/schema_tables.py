@@ -9,7 +9,9 @@ Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import JsonSchema
@@ -31,6 +33,8 @@ COMMON: dict[str, tuple[dict[str, Any], Any]] = {
     "price": ({"type": "number", "minimum": 0}, 12.5),
     "flag": ({"type": "boolean"}, True),
     "none": ({"type": ["string", "null"]}, None),
+    # an identifier inside has the library loaded that resolves references
+    "named": ({"$id": "urn:example:named", "type": "string", "pattern": "^\\w+\\s\\S"}, "two words"),
     "list": ({"type": "array"}, [1, "two", [], {"three": None}]),
 }
 #: Asserted format -> a text of it.
@@ -49,26 +53,37 @@ FORMATS = {
 }
 
 
+@cache
+def _stamp() -> str:
+    """A hash of what is made, for pools that were written to disk by another version."""
+    return hashlib.sha256(json.dumps([COMMON, FORMATS]).encode()).hexdigest()[:16]
+
+
 def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
     """Make what schemas spelled as `constraint` need in a pool, once. The pool's lock must be held."""
-    from tokdfa.json_schema.lower import lower_schema
-    from tokdfa.pushdown.machine import Machine
-
     spelling = {
         name: getattr(constraint, name)
         for name in ("whitespace", "whitespace_pattern", "item_separator", "key_separator", "escapes")
     }
-    key = tuple(spelling.values())
-    if key in pool.prepared:
-        return
-    pool.prepared.add(key)
+    key = (_stamp(), *spelling.values())
+    if key not in pool.prepared:
+        pool.prepared.add(key)
+        _make_tables(pool, filler, spelling)
+
+
+def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
+    """Read a document that has everything under a schema that has everything, and fill all masks on the way."""
+    from tokdfa.json_schema.lower import lower_schema
+    from tokdfa.pushdown.machine import Machine
+
     properties = {name: schema for name, (schema, _) in COMMON.items()}
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
     form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
     machine = Machine(form, pool)
+    pool.mark_loops()
     text = json.dumps(
-        value, ensure_ascii=False, separators=(constraint.item_separator, constraint.key_separator)
+        value, ensure_ascii=False, separators=(spelling["item_separator"], spelling["key_separator"])
     ).encode()
     row = 0
     for place in range(len(text)):

@@ -45,7 +45,7 @@ from tokdfa.backends.cartesian_merge import CartesianMerge, CartesianMergeMatche
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter
-from tokdfa.errors import OptionError
+from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError
 from tokdfa.regex.compile import MAX_STATES, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
@@ -251,7 +251,10 @@ class CompiledTokensDfa(CompiledConstraint):
         phases = Phases()
         with phases.measure("load"):
             table, constraint, settings, sizes = read_table(path, vocab)
-            backend = TokensDfa(vocab, **settings)
+            try:
+                backend = TokensDfa(vocab, **settings)
+            except (OptionError, UnknownNameError, TypeError) as error:
+                raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         return cls(constraint, vocab, table, backend.settings, phases, sizes)
 
     def start(self, context: Sequence[int] = ()) -> TokensDfaMatcher:

@@ -15,5 +15,5 @@ the machine hits all alike (`measure`); one thread, garbage collection off, ever
 (`clock`, `measure`); every contender sees the same tokens, and its masks are compared on the way (`workloads`,
 `measure`); a contender that hangs, swallows the memory or dies gets a row that says so (`limits`).
 
-Not done: no outlier is removed, no minimum is taken; `measure.summarize` gives percentiles of all samples.
+Not done: no outlier is removed, no minimum is taken; every sample is stored, and reports have percentiles of all.
 """

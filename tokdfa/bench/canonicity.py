@@ -17,7 +17,7 @@ count), the number of ``samples`` a median is of, a ``note``; a part that could 
   compiled judge (``pair judged``), which does it in two ways and reads the bytes as well;
 - ``pieces``, ``texts``: sequences judged by us and by the reference library (`tokdfa.bench.judge_draws`), with the
   number of ``mismatches``, and the first of them as rows ``example``;
-- ``replay``: the seed's way (`tokdfa.bench.canonicity_replay`), for the tokenizers that the settings name.
+- ``replay``: 002's way (`tokdfa.bench.canonicity_replay`), for the tokenizers that the settings name.
 
 Two tokenizers trained on the spot are measured likewise, as rows of their own, in the item of the tokenizer that the
 setting ``trained`` names.
@@ -97,7 +97,7 @@ class Settings(BaseModel):
 
     `judge`: sequences judged, as pieces and again as texts, each within `seconds`. `repeats`: of what is built, read
     and written; `processes`: new ones, from scratch and from the disk each. `masks`: of how many narrow and how many
-    wide lists masks are made, once a repeat. `replay`: the tokenizers that the seed's way is run on. `trained`: the
+    wide lists masks are made, once a repeat. `replay`: the tokenizers that 002's way is run on. `trained`: the
     tokenizer in whose item two tokenizers of `trained_size` tokens are trained and measured; none if it is empty.
     """
 
@@ -359,7 +359,7 @@ def _judge(figures: _Figures, group: str, tokenizer: Tokenizer, settings: Settin
 
 
 def _replay(figures: _Figures, canonicity: Canonicity) -> None:
-    """The seed's way, on the rules for which it is exact."""
+    """002's way, on the rules for which it is exact."""
     table = canonicity.size * ((canonicity.size + 7) // 8)
     if table > MAX_REPLAY_BYTES:
         raise LimitExceeded(

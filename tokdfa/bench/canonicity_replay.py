@@ -1,4 +1,4 @@
-"""The seed's replay (`tokdfa.bpe.replay`) as the baseline: how long it takes, and whether its table is ours.
+"""The replay of 002 (`tokdfa.bpe.replay`) as the baseline: how long it takes, and whether its table is ours.
 
 The replay applies each rule once, in order of rank. That is the tokenizer only where no two results share a rank, and
 where ranks rise along every derivation. So it is run, and compared, on the rules that satisfy the first condition

@@ -64,11 +64,12 @@ from tokdfa.constraint import Choice
 from tokdfa.decoding.adaptive_rejection import draw_by_adaptive_rejection
 from tokdfa.decoding.asap import draw_by_asap
 from tokdfa.decoding.rejection import draw_by_rejection
+from tokdfa.decoding.sampling import log_total
 from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import OptionError
 from tokdfa.models.cache import CachedModel
 from tokdfa.skew.distances import compare, total_variation
-from tokdfa.skew.eos import check_texts, log_total
+from tokdfa.skew.eos import check_texts
 from tokdfa.skew.exact import ExactResult, ideal_distribution, masked_distribution
 
 if TYPE_CHECKING:

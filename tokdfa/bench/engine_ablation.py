@@ -141,7 +141,7 @@ def family_of(settings: Mapping[str, Any]) -> Family:
     """The family that ``settings["engine"]`` names. Raises OptionError or UnknownNameError."""
     if "engine" not in settings:
         raise OptionError(f"settings.engine must say whose parts are meant: {' or '.join(FAMILIES)}")
-    if settings["engine"] not in FAMILIES:
+    if not isinstance(settings["engine"], str) or settings["engine"] not in FAMILIES:
         raise UnknownNameError("engine of engine_ablation", str(settings["engine"]), FAMILIES)
     return FAMILIES[settings["engine"]]
 

@@ -11,10 +11,13 @@ in the same order. One that is too slow for all may get a *sample*: the first so
 smaller samples are parts of larger ones; reports set the other engines beside it on the same sample.
 
 An item is a *chunk*: one engine, and about 25 cases one after another in one process, with a limit on the time of a
-case and on memory (`tokdfa.bench.maskbench_process`). The engine is created and warmed up on a trivial schema first, so
+case and on memory (`tokdfa.bench.maskbench_process`). The engine is created and warmed up on a small schema first, so
 what it makes once for a vocabulary is there, and what it shares between schemas stays from case to case; every schema
 is compiled anew. With ``chunk: 1`` no case finds anything of another. Engines take turns, chunk by chunk. The garbage
 collector is off while a case is measured and runs after it; one thread (`tokdfa.bench.clock.ONE_THREAD`).
+
+With the setting ``walks`` each case is also given so many random walks once it has been judged and timed
+(`tokdfa.bench.maskbench_walks`): does the engine ever lead to a dead end, or to a text that is not valid?
 
 A row is an engine and a case. What its process ran into, be it a limit or its death, costs that case only.
 """
@@ -35,6 +38,7 @@ from tokdfa.bench.engines import check_engines
 from tokdfa.bench.limits import Failure, Limits
 from tokdfa.bench.maskbench_process import READY, Found, Unprepared, in_forks
 from tokdfa.bench.maskbench_replay import CRASH, MAX_MESSAGE, MEMORY, REFUSED, TIMEOUT, UNAVAILABLE, described, run_case
+from tokdfa.bench.maskbench_walks import Judge, Walker, Walks, hints_of, walk_case
 from tokdfa.bench.saved_calls import Engine
 from tokdfa.bench.schema_corpus import read_cases, read_suite
 from tokdfa.bench.warm_up import warm_up
@@ -44,8 +48,9 @@ from tokdfa.errors import OptionError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from tokdfa.backends.base import CompiledConstraint
     from tokdfa.bench.schema_corpus import SchemaCase
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -70,9 +75,10 @@ class Settings(BaseModel):
     `data` or `suite`: the folder, relative to the current one (``{folder: NAME}`` in a file: relative to the file). Of
     its cases those called `names`, all by default, and of these `max_cases`, drawn by the seed. `to_end`: whether the
     end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
-    `memory_mb` (MiB) that it may take. An item has up to `chunk` cases, so the limit
-    of the experiment on an item must be a multiple of `seconds`. `inputs` is a hash of the folder, filled in when the
-    experiment is resolved. `tokenizer`: where the experiment has no list of tokenizers.
+    `memory_mb` (MiB) that it may take. An item has up to `chunk` cases, so the limit of the experiment on an item must
+    be a multiple of `seconds`. `walks`: random walks for each case; every ten of them may take `seconds` again.
+    `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
+    no list of tokenizers.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -86,6 +92,7 @@ class Settings(BaseModel):
     seconds: Annotated[float, Field(gt=0)] = 20.0
     memory_mb: Annotated[float, Field(gt=0)] = 4000.0
     chunk: Count = 25
+    walks: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     inputs: str | None = None
     tokenizer: str | None = None
 
@@ -96,7 +103,9 @@ class Settings(BaseModel):
 
 
 def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
+    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong, and
+    MissingDependency if there are to be walks and nobody to judge them.
+    """
     try:
         typed = Settings.model_validate(settings)
     except ValidationError as error:
@@ -114,6 +123,8 @@ def check_settings(settings: dict[str, Any]) -> Settings:
             "maskbench needs a folder of cases: settings.data, or settings.suite for the JSON-Schema-Test-Suite; "
             "on the command line: --set data=DIR"
         )
+    if typed.walks:
+        Judge("true")  # is its library installed?
     return typed
 
 
@@ -161,7 +172,7 @@ def split_settings(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[
             part = {
                 **{key: settings[key] for key in ("data", "suite", "inputs", "tokenizer") if settings.get(key)},
                 **{"seconds": typed.seconds, "memory_mb": typed.memory_mb, "engines": [engine.model_dump()]},
-                **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count},
+                **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count, "walks": typed.walks},
             }
             parts.append((start / len(mine), number, title, part))
     parts.sort(key=lambda part: part[:2])
@@ -211,7 +222,7 @@ def load_cached(name: str) -> Any:
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one chunk, as `split_settings` gives it, with the setting ``tokenizer``; a row for each case.
 
-    `seed` is not used: what is drawn was drawn when the experiment was split.
+    `seed` is that of the walks; the cases were drawn when the experiment was split.
     """
     typed = check_settings(settings)
     if typed.tokenizer is None:
@@ -219,11 +230,12 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     (engine,) = typed.engines
     cases = _read(typed.data, typed.suite, typed.inputs, tuple(typed.names or ()))
     limits = Limits(seconds=typed.seconds, memory_mb=typed.memory_mb)
-    work = partial(_work, engine, cases, typed)
+    work = partial(_work, engine, cases, typed, seed)
+    walks = Walks(typed.walks).columns() if typed.walks else {}
     rows = []
     for case, found in zip(cases, in_forks(work, len(cases), limits), strict=True):
         row = found if isinstance(found, dict) else {**described(case), **_of_failure(found)}
-        rows.append({**_place(engine, typed), **row})
+        rows.append({**_place(engine, typed), **walks, **row})
     return rows
 
 
@@ -251,6 +263,7 @@ def _work(
     engine: BenchEngine,
     cases: Sequence[SchemaCase],
     typed: Settings,
+    seed: int,
     tasks: Sequence[int],
     send: Callable[[Found | str], None],
     begin: Callable[[str], None],
@@ -262,11 +275,24 @@ def _work(
     begin("warm up")
     warm_up(backend, "json_schema")
     clock_ns = clock_overhead_ns()
+    walker = Walker(tokenizer.vocabulary) if typed.walks else None
     send(READY)
     for task in tasks:
         case = cases[task]
         constraint = engine.constraint(case.schema_text)
-        for row, final in run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin):
+        more = None if walker is None else partial(_walk, case, walker, typed.walks, seed)
+        for row, final in run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin, more):
             send(Found(task, row | {"clock_ns": clock_ns}, final))
             if row["outcome"] in (CRASH, MEMORY):
                 return
+
+
+def _walk(
+    case: SchemaCase, walker: Walker, count: int, seed: int, compiled: CompiledConstraint
+) -> Iterator[dict[str, Any]]:
+    """The random walks of a case: columns of its row, after every ten and in the end."""
+    hints = hints_of(test.text for test in case.tests if test.valid)
+    judge = Judge(case.schema_text)
+    for found in walk_case(compiled, walker, judge, count, f"{seed} {case.name}", hints):
+        if found.taken % 10 == 0 or found.taken == count:
+            yield found.columns()

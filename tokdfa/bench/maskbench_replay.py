@@ -21,7 +21,8 @@ the first mask, each with a matcher of its own, so the masks of the first token 
 - ``unavailable``, which the benchmark does not have: the engine cannot be made, such as for want of a package.
 
 Stricter than the benchmark, beside it: whether a valid instance may also *end* where it ends, and whether an invalid
-one that went through may. In a test *suite*, and where a setting asks for it, that is the verdict.
+one that went through may. In a test *suite*, and where a setting asks for it, that is the verdict. There an engine that
+refuses a schema since no value is valid (EmptyLanguageError) has judged its tests: the invalid ones are right.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.bench.limits import failure_of
-from tokdfa.bench.maskbench_schema import keyword_in, respelled, used_keywords
-from tokdfa.errors import TokenRefused
+from tokdfa.bench.maskbench_schema import keyword_in, reordered, respelled, used_keywords
+from tokdfa.errors import EmptyLanguageError, TokenRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -96,9 +97,11 @@ def run_case(
     seconds: float,
     to_end: bool,
     begin: Callable[[str], None],
+    more: Callable[[CompiledConstraint], Iterator[dict[str, Any]]] | None = None,
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """Judge and time a case: yields its row, and whether it is final. A row in which valid instances were rejected is
-    not: it comes once more, with order artefacts, and is there even if an engine does not survive those.
+    not: it comes once more, with order artefacts, and is there even if an engine does not survive those. Nor is any
+    before `more` has been asked of the compiled case: what it yields, again and again, is columns for the row.
 
     `constraint` is the case's schema. `seconds`: for compiling and all tests together, looked at between calls.
     `to_end`: tests are judged as in a suite, by the end of the text too. `begin` is told the phase that starts. The row
@@ -114,7 +117,10 @@ def run_case(
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        yield row | _refusal(error), True
+        row |= _refusal(error)
+        if to_end and isinstance(error, EmptyLanguageError):  # every instance is judged, then: it is invalid
+            row |= {"right_tests": row["tests"] - row["valid_tests"], "over_tests": row["valid_tests"]}
+        yield row, True
         return
     mask = masks.allocate_mask(backend.vocab.size)
     verdicts: list[Verdict] = []
@@ -137,13 +143,20 @@ def run_case(
         return
     row |= _judged(verdicts, times)
     rejected = [place for place, verdict in enumerate(verdicts) if verdict.valid and verdict.outcome == OVER]
-    yield row, not rejected
+    yield row, not rejected and more is None
     if rejected:
         solved = 0
         for place in rejected:
-            spellings = respelled(constraint.schema, case.tests[place].text)
+            spellings = reordered(constraint.schema, case.tests[place].text)
             solved += any(_accepts(compiled, encoder.encode(text), mask, to_end) for text in spellings)
-        yield row | {"order_artefacts": solved}, True
+        row["order_artefacts"] = solved
+        yield row, more is None
+    if more is not None:
+        begin("mask")
+        for columns in more(compiled):
+            row |= columns
+            yield row, False
+        yield row, True
 
 
 def described(case: SchemaCase) -> dict[str, Any]:

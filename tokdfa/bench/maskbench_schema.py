@@ -2,10 +2,10 @@ r"""What the benchmark reads of a schema without compiling it: which keywords it
 
 Engines fix the order of an object's members: that of ``properties``. JSON does not, so a valid instance whose members
 come in another order is rejected by them, which says nothing about the rest of the schema. `respelled` writes the same
-JSON value with its members in the order of the schema. An engine that rejects an instance and accepts a spelling of the
-same value has met an *order artefact*; the spelling that it accepts is the proof, so the walk through the schema need
-not be exact, and is not: of ``anyOf`` and the like all branches are taken together, of ``$ref`` only those into the
-same document are followed, and no condition is evaluated.
+JSON value with its members in the order of the schema; `reordered` adds all orders of few members. An engine that
+rejects an instance and accepts a spelling of the same value has met an *order artefact*; the spelling that it accepts
+is the proof, so the walk through the schema need not be exact, and is not: of ``anyOf`` and the like all branches are
+taken together, of ``$ref`` only those into the same document are followed, and no condition is evaluated.
 
 An instance is respelled only if ``json.dumps(json.loads(text), ensure_ascii=False)`` gives `text` back, so that nothing
 but the order can change (equal keys and floats of many digits would be lost).
@@ -14,7 +14,9 @@ but the order can change (equal keys and floats of many digits would be lost).
 from __future__ import annotations
 
 import json
+import math
 import re
+from itertools import permutations, product
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ _TECHNICAL = frozenset({"const", "enum", "format", "pattern"})
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
 #: Members and items below this depth of an instance keep their order.
 MAX_DEPTH = 200
+#: Orders of the members of a value, all of which are tried.
+MAX_ORDERS = 120
 
 
 def used_keywords(schema: Any) -> list[str]:
@@ -80,6 +84,39 @@ def respelled(schema: Any, text: str) -> list[str]:
     except (ValueError, RecursionError):
         return []
     return [spelling for spelling in dict.fromkeys(spellings) if spelling != text]
+
+
+def reordered(schema: Any, text: str) -> list[str]:
+    """`respelled`, and after that the value in every order of its members if these are few (`MAX_ORDERS`)."""
+    found = dict.fromkeys(respelled(schema, text))
+    try:
+        value = json.loads(text)
+        if json.dumps(value, ensure_ascii=False) == text and 1 < _count_orders(value) <= MAX_ORDERS:
+            found.update(dict.fromkeys(json.dumps(other, ensure_ascii=False) for other in _orders(value)))
+    except (ValueError, RecursionError):
+        return []
+    return [spelling for spelling in found if spelling != text]
+
+
+def _count_orders(value: Any) -> int:
+    """In how many orders the members of all objects in a value can be written."""
+    if not isinstance(value, dict | list):
+        return 1
+    parts = value.values() if isinstance(value, dict) else value
+    own = math.factorial(len(value)) if isinstance(value, dict) else 1
+    return own * math.prod(map(_count_orders, parts))
+
+
+def _orders(value: Any) -> Iterator[Any]:
+    """The value in each of these orders."""
+    if isinstance(value, dict):
+        for names in permutations(value):
+            for parts in product(*(list(_orders(value[name])) for name in names)):
+                yield dict(zip(names, parts, strict=True))
+    elif isinstance(value, list):
+        yield from map(list, product(*(list(_orders(part)) for part in value)))
+    else:
+        yield value
 
 
 class _Order:

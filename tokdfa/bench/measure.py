@@ -2,7 +2,7 @@
 
 Contenders take turns within each round and each step, and the one that goes first changes every time (A B C, B C A,
 C A B, ...): slow drift of the machine and the caches left behind by a neighbour then fall on all of them alike. Every
-sample is kept with its place; `summarize` turns samples into percentiles.
+sample is kept with its place.
 
 At each step of a walk all contenders fill their mask for the same text, then all advance by the same token. The masks
 are compared on the way, outside the timed part: how many tokens a contender allows (`allowed`), and in how many tokens
@@ -16,8 +16,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
-
 from tokdfa import mask as masks
 from tokdfa.bench.clock import collector_off
 from tokdfa.bench.limits import OK, Failure, failure_of
@@ -25,8 +23,6 @@ from tokdfa.errors import TokdfaError, TokenRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    import numpy.typing as npt
 
     from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
     from tokdfa.bench.workloads import Walk
@@ -38,7 +34,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MEASURES = ("compile", "first_mask", "mask", "advance", "memory")
-PERCENTILES = {"p25": 25.0, "p50": 50.0, "p75": 75.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
 
 class Sample(NamedTuple):
@@ -97,19 +92,6 @@ class Contender:
         """Take it out of the race."""
         self.outcome.fail(failure)
         self.dropped, self.compiled = True, None
-
-
-def summarize(ns: npt.ArrayLike) -> dict[str, float]:
-    """Percentiles (`PERCENTILES`, linear between samples), max, mean and count of samples in any unit.
-
-    Without samples every value is NaN and the count 0. O(n log n).
-    """
-    samples = np.asarray(ns, dtype=np.float64).ravel()
-    names = [*PERCENTILES, "max", "mean"]
-    if not len(samples):
-        return {**dict.fromkeys(names, float("nan")), "count": 0.0}
-    values = [*np.percentile(samples, list(PERCENTILES.values())), samples.max(), samples.mean()]
-    return {**dict(zip(names, map(float, values), strict=True)), "count": float(len(samples))}
 
 
 def rotated(order: Sequence[T], turn: int) -> list[T]:

@@ -32,11 +32,10 @@ from tokdfa.bench.clock import collector_off
 from tokdfa.bench.limits import OK, Failure, failure_of
 from tokdfa.bench.measure import rotated
 from tokdfa.bench.proper_table2 import OTHER_STEPS
-from tokdfa.bench.scaling import NOT_ASKED, fill_template, is_template, random_words
+from tokdfa.bench.scaling import NOT_ASKED, fill_template, is_template, random_words, state_count
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.constraint import Regex
-from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         constraint = Regex(fill_family(template, size, seed))
         entrants = [_enter(engine, backends[engine.label]) for engine in typed.engines if engine.label not in stopped]
         _compile(entrants, constraint, typed)
-        place = {"tokenizer": tokenizer.name, "family": label, "parameter": size, "states": _state_count(constraint)}
+        place = {"tokenizer": tokenizer.name, "family": label, "parameter": size, "states": state_count(constraint)}
         found = {one.engine.label: one for one in entrants}
         for engine in typed.engines:
             named = {**place, "engine": engine.label, "backend": engine.backend}
@@ -166,13 +165,6 @@ def _create(engine: Engine, vocabulary: Any) -> Backend | Failure:
 
 def _enter(engine: Engine, backend: Backend | Failure) -> _Entrant:
     return _Entrant(engine, None, backend) if isinstance(backend, Failure) else _Entrant(engine, backend)
-
-
-def _state_count(constraint: Regex) -> int | None:
-    try:
-        return compile_dfa(constraint).state_count
-    except LimitExceeded:
-        return None  # the engines get their own chance, and their rows say what became of it
 
 
 def _compile(entrants: Sequence[_Entrant], constraint: Regex, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The experiment ``kind: proper_table2``: the seed's Table 2, every row, measured on one machine.
+"""The experiment ``kind: proper_table2``: 002's Table 2, every row, measured on one machine.
 
 002 reports what the four steps of CartesianMerge take, for JSON strings and Mistral's tokenizer, on its own machine
 (`tokdfa.report.proper_table2` has the numbers). One item is a tokenizer and a constraint. Each of its rows has a
@@ -6,7 +6,7 @@
 
 1. the table of the tokenizer's proper sequences. Once for a tokenizer, in the item of the constraint that the setting
    ``table_with`` names, so these rows have no constraint: ``ours, built``; ``ours, from disk``, which verifies it as
-   well; and for the tokenizers in ``replay`` the ``seed's replay`` (`tokdfa.bench.canonicity_replay`).
+   well; and for the tokenizers in ``replay`` ``002's replay`` (`tokdfa.bench.canonicity_replay`).
 2. the token DFA of the constraint, which the engines with ``step: 2`` build; ``seconds`` is their whole compile.
 3. what makes the masks free of dead ends, for the engines with ``step: 3``, all of which allow proper sequences only.
    ``seconds`` is the compile but for the byte DFA (`SHARED_PHASES`) and the tokenizer's table, which are steps of their
@@ -191,7 +191,7 @@ def _tokenizer_rows(tokenizer: Tokenizer, settings: Settings) -> list[dict[str, 
         canonicity = load_canonicity(tokenizer)
         keep = untied_rules(canonicity.rules)
         found = compare_with_replay(with_rules_only(canonicity, keep))
-        row = {**plain, "engine": "seed's replay", "status": OK, "seconds": found.seconds, "repeats": 1}
+        row = {**plain, "engine": "002's replay", "status": OK, "seconds": found.seconds, "repeats": 1}
         if found.differing:
             row |= {"status": MISMATCH, "message": f"{found.differing} of {found.rows} rows differ from the lists"}
         rows.append({**row, "differing": found.differing, "bytes": found.table_bytes})

@@ -1,8 +1,7 @@
 """The experiment ``kind: regex_states``: how many states does the derivative DFA have?
 
-The first seed (000) claims that the automaton of derivatives "is not minimal, but typically much smaller than the
-un-minimised DFA from determinising an NFA", depending on the simplifications. One item is a constraint; its rows count
-the states of
+000 claims that the automaton of derivatives "is not minimal, but typically much smaller than the un-minimised DFA from
+determinising an NFA", depending on the simplifications. One item is a constraint; its rows count the states of
 
 - ``all laws``: the derivative DFA with every simplification law of `tokdfa.regex.nodes.LAWS`;
 - ``without LAW``: the same with one law off, for each law;

@@ -43,7 +43,7 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tokdfa.backends.base import Backend
 
@@ -144,14 +144,14 @@ def check_settings(settings: dict[str, Any]) -> None:
     `repeats`: compiles of each size (default 5); `seconds`: what one compile, and all repeats of a size, may take
     before the engine is left alone (default 2).
     """
-    _check_keys("setting of scaling", settings, _KEYS)
+    check_keys("setting of scaling", settings, _KEYS)
     for label, values in _mapping("states", settings.get("states", {})).items():
         _check_rising(f"states[{label!r}]", values)
     if "vocabulary" in settings:
         _check_rising("vocabulary", settings["vocabulary"])
     if "token_length" in settings:
         lengths = _mapping("token_length", settings["token_length"])
-        _check_keys("key of token_length", lengths, ("tokens", "lengths"))
+        check_keys("key of token_length", lengths, ("tokens", "lengths"))
         _check_rising("token_length.tokens", [lengths.get("tokens")])
         _check_rising("token_length.lengths", lengths.get("lengths"))
     if not set(settings) & {"states", "vocabulary", "token_length"}:
@@ -171,17 +171,18 @@ def check_settings(settings: dict[str, Any]) -> None:
 
 
 def _check_engine(engine: Any) -> None:
-    _check_keys("key of an engine", _mapping("an engine", engine), ("label", "backend", "options"))
+    check_keys("key of an engine", _mapping("an engine", engine), ("label", "backend", "options"))
     for key in ("label", "backend"):
         if not isinstance(engine.get(key), str) or not engine[key]:
             raise OptionError(f"an engine needs a {key}, a text: {engine!r}")
     known = {option.name: option for option in backend_class(engine["backend"]).options}
     for name, value in _mapping("options", engine.get("options", {})).items():
-        _check_keys(f"option of backend {engine['backend']}", [name], known)
+        check_keys(f"option of backend {engine['backend']}", [name], known)
         known[name].check(value)
 
 
-def _check_keys(what: str, given: Any, known: Any) -> None:
+def check_keys(what: str, given: Iterable[Any], known: Collection[str]) -> None:
+    """Raise UnknownNameError for a key that is not known; `what` is said of it."""
     for key in given:
         if key not in known:
             raise UnknownNameError(what, str(key), known)
@@ -260,7 +261,7 @@ def _series(settings: dict[str, Any], vocab: Vocabulary, seed: int) -> Iterator[
     if is_template(pattern):
         raise OptionError(f"the template {pattern!r} needs values of n: give settings.states an entry {label!r}")
     constraint = Regex(pattern, **options)
-    count = _state_count(constraint)
+    count = state_count(constraint)
     if "vocabulary" in settings:
         there = int(np.count_nonzero(vocab.lengths))
         sizes = sorted({min(size, there) for size in settings["vocabulary"]})
@@ -281,10 +282,11 @@ def _cases_by_states(
 ) -> Iterator[Case]:
     for value in values:
         constraint = Regex(fill_template(template, value, seed), **options)
-        yield Case(value, constraint, _state_count(constraint), vocab)
+        yield Case(value, constraint, state_count(constraint), vocab)
 
 
-def _state_count(constraint: Regex) -> int | None:
+def state_count(constraint: Regex) -> int | None:
+    """The states of the minimal byte DFA, None if it has too many."""
     try:
         return compile_dfa(constraint).state_count
     except LimitExceeded:

@@ -102,6 +102,7 @@ def read_case(path: Path) -> SchemaCase:
 def read_suite(folder: Path) -> list[SchemaCase]:
     """The cases below a folder of the JSON-Schema-Test-Suite, such as ``tests/draft2020-12`` or a folder in it.
 
+    ``tests`` is all drafts that are known; folders of others beside them (``draft3``, ``draft-next``) are left out.
     Each schema is a case of its own, its split the file from the draft's folder on, as in ``draft7/optional/bignum``.
     The nearest folder above a file that is named in `DRAFTS` tells the draft: schemas without ``$schema`` get it as
     their first member (the boolean schemas mean the same in every draft). O(bytes of the files). Raises ConfigError
@@ -110,6 +111,8 @@ def read_suite(folder: Path) -> list[SchemaCase]:
     files = sorted(folder.rglob("*.json"))
     if not files:
         raise ConfigError("there are no files *.json in it or below; give a draft's folder of the suite", str(folder))
+    if any((folder / draft).is_dir() for draft in DRAFTS):
+        files = [path for path in files if path.relative_to(folder).parts[0] in DRAFTS]
     return [case for path in files for case in _read_suite_file(path)]
 
 

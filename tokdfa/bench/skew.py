@@ -36,9 +36,10 @@ from tokdfa.bench.limits import OK, Failure
 from tokdfa.bench.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models, typed_settings
 from tokdfa.bench.saved_calls import NOT_ASKED, Engine
 from tokdfa.bench.skew_comparison import AGREEMENT, IDEAL, Limits, agreements, compare_engines
+from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.errors import OptionError
 from tokdfa.models.cache import CachedModel
-from tokdfa.skew.eos import Eos, check_texts
+from tokdfa.skew.eos import check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Backend, CompiledConstraint
     from tokdfa.bench.engines import Workshop
     from tokdfa.bench.saved_calls import Engine
+    from tokdfa.decoding.draws import Eos
     from tokdfa.models.cache import CachedModel
     from tokdfa.skew.distances import Distances
-    from tokdfa.skew.eos import Eos
     from tokdfa.skew.exact import ExactResult
 
 #: The name of the ideal distribution among the engines.

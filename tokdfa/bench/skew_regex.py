@@ -22,7 +22,7 @@ Rows, by ``part``:
   are most probable under Q and under P, by the samples;
 - ``event``: a named set of texts, with its probability under Q (``masked`` ...) and under P (``target`` ...);
 - ``difference``: two engines and a measure, both values, and ``verdict``: ``yes`` if they differ by more than the error
-  of the difference, ``no``, or ``unknown`` (`tokdfa.skew.estimate.differs`).
+  of the difference, ``no``, or ``unknown`` (`tokdfa.skew.measured.differs`).
 
 ``status`` and ``message`` are of the model or the estimate. Languages whose turn comes after `seconds` are `NOT_ASKED`;
 where no sample was complete, the status is `ALL_CUT`.
@@ -49,11 +49,12 @@ from tokdfa.bench.model_entries import MAX_MESSAGE, Models, check_models, finish
 from tokdfa.bench.saved_calls import NOT_ASKED, Engine
 from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.constraint import Regex
+from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.models.cache import CachedModel
 from tokdfa.regex.parse import parse
-from tokdfa.skew.eos import log_total
-from tokdfa.skew.estimate import Z_95, Estimate, Measured, differs, estimate_skew
+from tokdfa.skew.estimate import Estimate, estimate_skew
+from tokdfa.skew.measured import Z_95, Measured, differs, standard_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -295,8 +296,7 @@ def _kept(found: Estimate, first: Estimate) -> dict[str, float]:
     if one.is_cut or other.is_cut:
         low, high = one.low - other.high, one.high - other.low
     else:
-        influence = one.influence - other.influence
-        margin = Z_95 * float(np.sqrt((influence**2).sum() / (len(influence) * (len(influence) - 1))))
+        margin = Z_95 * standard_error(one.influence - other.influence)
         low, high = difference - margin, difference + margin
     return {"kept": float(np.exp(difference)), "kept_low": float(np.exp(low)), "kept_high": float(np.exp(high))}
 

@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 LABEL = "warm-up"
+#: What nearly every schema has, and every engine takes. In a process that was forked a moment ago the first schema that
+#: is compiled also copies the pages of whatever code it runs.
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "count": {"type": "integer"},
+        "kind": {"enum": ["one", "two"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["name", "count"],
+    "additionalProperties": False,
+}
 
 
 def warm_up(backend: Backend, kind: str = "") -> None:
@@ -56,7 +69,7 @@ def throwaway(backend: Backend, kind: str = "") -> Constraint | None:
         "regex": Regex(f"(?:{word}){{1,3}}", label=LABEL),
         "choice": Choice([word, word * 2], label=LABEL),
         "grammar": Grammar(f'start: "{word}"+', label=LABEL),
-        "json_schema": JsonSchema({"type": "boolean"}, label=LABEL),
+        "json_schema": JsonSchema(SCHEMA, label=LABEL),
     }
     kinds = sorted(backend.kinds, key=lambda taken: taken != kind)
     return next((by_kind[taken] for taken in kinds if taken in by_kind), None)

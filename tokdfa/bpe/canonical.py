@@ -25,7 +25,7 @@ from tokdfa.bpe.merge_rules import letter_tokens
 from tokdfa.bpe.pair_test import first_merge
 from tokdfa.errors import VocabularyError
 from tokdfa.jit import kernel
-from tokdfa.mask import Mask, allocate_mask, check_mask, mask_from_bool
+from tokdfa.mask import Mask, allocate_mask, check_mask
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -99,13 +99,6 @@ class Canonicity:
             usable[_tokens_with(self.vocabulary, text)] = False
         usable.flags.writeable = False
         return usable
-
-    @cached_property
-    def proper_mask(self) -> Mask:
-        """`usable` as a mask. Read-only."""
-        mask = mask_from_bool(self.usable)
-        mask.flags.writeable = False
-        return mask
 
     @cached_property
     def improper_tokens(self) -> Int32:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.archive import load_arrays
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import AutomatonError, TokenizerError
 
@@ -157,15 +157,16 @@ class MarkedDfa:
     def load(cls, path: str | Path, description: str = "") -> MarkedDfa:
         """Read a file of `save`. Raises TokenizerError: no such file, damaged, or saved with another description."""
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                header = json.loads(archive["header"].tobytes())
-                arrays = {name: archive[name] for name in _ARRAYS}
+            with open(path, "rb") as file:
+                found = load_arrays(file)
+            header = json.loads(found["header"].tobytes())
+            arrays = {name: found[name] for name in _ARRAYS}
             if (header["format"], header["version"], header["description"]) != (FORMAT, VERSION, description):
                 raise TokenizerError(f"{path} is no marked automaton of this description and format; build it again")
             return cls(**arrays, start=header["start"])
         except FileNotFoundError:
             raise TokenizerError(f"there is no file {path}") from None
-        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, AutomatonError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, AutomatonError) as error:
             raise TokenizerError(f"{path} is no saved automaton, or damaged ({error}); build it again") from None
 
     def __repr__(self) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import zipfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.archive import load_arrays
 from tokdfa.bpe.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.bpe.canonical import Canonicity, warm_up_masks
 from tokdfa.bpe.derivations import Derivations, derive_tokens, merge_letters
@@ -97,12 +97,13 @@ def _read(path: Path, tokenizer: Tokenizer) -> Canonicity | None:
     """What the file holds, or None if it is missing, damaged or not what it should be."""
     parts: dict[str, Any] = {"fallback": None}
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            for name, kind in _PARTS.items():
-                fields = list(kind.__dataclass_fields__)
-                if name != "fallback" or tokenizer.merges.byte_tokens is not None:
-                    parts[name] = kind(*(archive[f"{name}.{field}"] for field in fields))
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError):
+        with open(path, "rb") as file:
+            arrays = load_arrays(file)
+        for name, kind in _PARTS.items():
+            fields = list(kind.__dataclass_fields__)
+            if name != "fallback" or tokenizer.merges.byte_tokens is not None:
+                parts[name] = kind(*(arrays[f"{name}.{field}"] for field in fields))
+    except (OSError, ValueError, KeyError):
         return None
     if not _fits(tokenizer.vocabulary.size, **parts):
         return None

@@ -27,10 +27,10 @@ Words.
 In reading order: `lark_tables` (Lark's tables as arrays), `match_program` and `match_automata` (terminals),
 `contextual` (lexer states, all of them, before the first byte), `stacks`, `liveness`, `hypotheses` (lexer and parser
 together), `machine` (all of it). Masks, in two ways: `walk` (hypothesis sets along the flat token trie), and `splits`
-with `speculation`: the seed's prefix and suffix pairs, vectors for each lexer state, and the tree of terminals that one
-token may run through.
+with `speculation`: 003's prefix and suffix pairs, vectors for each lexer state, and the tree of terminals that one
+token may run through. To look at them: `describe` (situations in words), `tree_graph` and `tree_drawing`.
 
-Departures from the seed. Its vectors belong to the states of terminals; ours to lexer states, which know about the
+Departures from 003. Its vectors belong to the states of terminals; ours to lexer states, which know about the
 order of terminals. Its tree is cached by the parser's stack; ours by the terminals passed and the contexts between
 them, which many stacks share: a stack only chooses among the branches.
 """

@@ -250,6 +250,10 @@ class Contextual:
         """The outcomes that can be reached from a lexer state, its own included."""
         return _bits(self._reached[state])
 
+    def owed(self, state: int) -> list[int]:
+        """The terminals of a lexer state's obligations, in order."""
+        return sorted({terminal for terminal, _ in self._states[state].obligations})
+
     def _certify(self) -> bool:
         """Whether, whatever was read before, each terminal of a context can be written next."""
         outcomes = self.outcomes.tolist()

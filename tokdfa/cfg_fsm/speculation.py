@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 
 #: Groups of at least this share of a mask's words are kept packed: to OR a word costs a tenth of setting a bit.
 _PACKED_SHARE = 0.1
-#: What the descent asks for, beside FULL: nothing, the root of a lexer state, the child of an exit in a context.
-DONE, NEEDS_ROOT, NEEDS_CHILD = 0, 1, 2
+#: What the descent asks for, beside FULL: nothing, the root of a lexer state, children of exits in contexts.
+DONE, NEEDS_ROOT, NEEDS_CHILDREN = 0, 1, 2
+#: How many children one descent may ask for.
+_ASKED = 1024
 
 
 #: ``roots``: by lexer state, its node, -1 if there is none yet; ``nodes``, shape (., 4): where groups and exits begin
@@ -86,7 +88,8 @@ class _Rows:
 class Speculation:
     """Makes the masks of one grammar on one vocabulary. `counters`: work done. Not thread-safe.
 
-    `limit`: bytes of vectors and nodes, past which all are dropped before the next mask.
+    `limit`: bytes of vectors and nodes, past which vectors are dropped before the next mask; they are what takes most,
+    and only new nodes need them. If nodes alone take half of the limit, they are dropped, too.
     """
 
     _tree: Any
@@ -103,6 +106,8 @@ class Speculation:
         self._outcomes = np.column_stack([outcomes, marks]).astype(np.int32)
         self._class_of = classes.reshape(-1).astype(np.int32)
         self._agenda: npt.NDArray[np.int32] = np.zeros((256, 2), dtype=np.int32)
+        #: Exits and contexts whose children a descent has asked for.
+        self._asked: npt.NDArray[np.int32] = np.zeros((_ASKED, 2), dtype=np.int32)
         self.clear()
 
     def clear(self) -> None:
@@ -119,6 +124,12 @@ class Speculation:
         self.nbytes = 0
         self._refresh()
 
+    def _make_room(self) -> None:
+        self.nbytes -= sum(one.nbytes for one in self._vectors.values())
+        self._vectors = {}
+        if self.nbytes > self.limit // 2:
+            self.clear()
+
     def _refresh(self) -> None:
         self._tree = _make_tree(
             self._roots,
@@ -134,18 +145,19 @@ class Speculation:
     def fill(self, situation: int, out: Mask) -> None:
         """Write the tokens that leave some hypothesis of `situation` open; `out` is int32, shape (ceil(V/32),)."""
         if self.nbytes > self.limit:
-            self.clear()
+            self._make_room()
         out.fill(0)
         stacks, members, words = self.hypotheses.stacks, self.hypotheses.members[situation], out.view(np.uint32)
         while True:
-            status, one, other, passed = _descend_kernel(stacks.struct, self._tree, members, self._agenda, words)
+            status, what, passed = _descend_kernel(stacks.struct, self._tree, members, self._agenda, self._asked, words)
             self.counters["nodes_passed"] += passed
             if status == DONE:
                 return
             if status == NEEDS_ROOT:
-                self._roots[one] = self._make_node(one, self.table.tokens, self.table.wholes)
-            elif status == NEEDS_CHILD:
-                self._children.rows[one, other] = self._child(one, other)
+                self._roots[what] = self._make_node(what, self.table.tokens, self.table.wholes)
+            elif status == NEEDS_CHILDREN:
+                for exit_number, context in self._asked[:what].tolist():
+                    self._children.rows[exit_number, context] = self._child(exit_number, context)
             elif not self.hypotheses.learn_or_grow():
                 self._agenda = np.concatenate([self._agenda, np.zeros_like(self._agenda)])
             self._refresh()
@@ -245,20 +257,21 @@ def _make_tree(roots, nodes, groups, tokens, packed, exits, children, class_ends
 
 
 @kernel
-def _descend_kernel(stacks, tree, members, agenda, words):  # type: ignore[no-untyped-def]
+def _descend_kernel(stacks, tree, members, agenda, asked, words):  # type: ignore[no-untyped-def]
     """OR into `words` the tokens of all groups below `members` (hypotheses) whose labels their stacks take.
 
-    Returns (status, lexer state or exit, context, nodes passed). After anything but DONE, make what is asked for and
-    call again: bits that are set already do no harm.
+    Returns (status, lexer state or how many children are asked for, nodes passed). After anything but DONE, make what
+    is asked for and call again: bits that are set already do no harm. Where a child is lacking the descent passes it by
+    and goes on, so there are no more descents than the tree has levels; all that is lacking is in `asked`.
     """
     roots, nodes, groups, tokens, packed = tree.roots, tree.nodes, tree.groups, tree.tokens, tree.packed
     exits, children, class_ends = tree.exits, tree.children, tree.class_ends
     contexts, tops, taken, known = stacks.contexts, stacks.tops, stacks.taken, stacks.known
-    passed = np.int64(0)
+    passed, lacking = np.int64(0), np.int64(0)
     for member in range(len(members)):
         state = members[member, 0]
         if roots[state] < 0:
-            return NEEDS_ROOT, np.int64(state), np.int64(0), passed
+            return NEEDS_ROOT, np.int64(state), passed
         agenda[0, 0], agenda[0, 1] = roots[state], members[member, 1]
         waiting = 1
         while waiting:
@@ -266,7 +279,7 @@ def _descend_kernel(stacks, tree, members, agenda, words):  # type: ignore[no-un
             node, stack = agenda[waiting, 0], np.int64(agenda[waiting, 1])
             passed += 1
             if not known[stack] and not taken_kernel(stacks, stack):
-                return FULL, np.int64(0), np.int64(0), passed
+                return FULL, np.int64(0), passed
             for group in range(nodes[node, 0], nodes[node, 1]):
                 for word in range(taken.shape[1]):
                     if class_ends[groups[group, 0], word] & taken[stack, word] != 0:
@@ -278,14 +291,18 @@ def _descend_kernel(stacks, tree, members, agenda, words):  # type: ignore[no-un
                     continue
                 after = shift_kernel(stacks, stack, exits[leaving, 0])
                 if after == FULL or waiting == len(agenda):
-                    return FULL, np.int64(0), np.int64(0), passed
+                    return FULL, np.int64(0), passed
                 context = np.int64(contexts[tops[after]])
                 child = children[leaving, context]
-                if child < 0:
-                    return NEEDS_CHILD, np.int64(leaving), context, passed
-                agenda[waiting, 0], agenda[waiting, 1] = child, after
-                waiting += 1
-    return DONE, np.int64(0), np.int64(0), passed
+                if child >= 0:
+                    agenda[waiting, 0], agenda[waiting, 1] = child, after
+                    waiting += 1
+                    continue
+                asked[lacking, 0], asked[lacking, 1] = leaving, context
+                lacking += 1
+                if lacking == len(asked):
+                    return NEEDS_CHILDREN, lacking, passed
+    return NEEDS_CHILDREN if lacking else DONE, lacking, passed
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The seed's split table: every way to cut a token in two, and what a lexer state makes of the second part.
+"""The split table of 003: every way to cut a token in two, and what a lexer state makes of the second part.
 
 A token of n bytes has n suffixes (itself included). All distinct suffixes of all tokens, sorted, are the *rests*; a cut
 of a token is a pair (token, rest). Since a suffix of a rest is a rest, a token that runs through several terminals is
@@ -10,7 +10,8 @@ is a label and a residue. They are made by one pass over the sorted rests, in wh
 rest before it, as far as they are alike.
 
 Source: 003, "vocabulary_vector" and the vectors of a RegexFSM; there by terminal, here by lexer state.
-Cost: 32,000 tokens (Mistral) have 128,956 cuts inside; vectors are 8 bytes a rest and 8 bytes an exit.
+Cost: Mistral's 32,000 tokens have 139,645 cuts inside (003 counts 128,956, of characters); vectors are 8 bytes a rest
+and 8 bytes an exit.
 """
 
 from __future__ import annotations

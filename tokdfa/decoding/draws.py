@@ -148,8 +148,7 @@ class Target:
     ) -> None:
         check_vocabularies(model, compiled)
         check_count("max_tokens", max_tokens)
-        if eos not in get_args(Eos):
-            raise OptionError(f"eos is {' or '.join(map(repr, get_args(Eos)))}, not {eos!r}")
+        check_eos(eos)
         self.model, self.compiled, self.max_tokens, self.eos = model, compiled, max_tokens, eos
         self.vocabulary = compiled.vocab
         self.context = tuple(context)
@@ -194,6 +193,12 @@ def check_vocabularies(model: LanguageModel, compiled: CompiledConstraint) -> No
             f"{model.name} and the constraint {compiled.constraint.name!r} have different vocabularies ({what});"
             " compile the constraint for model.vocabulary"
         )
+
+
+def check_eos(eos: str) -> None:
+    """Raise OptionError unless `eos` names a convention."""
+    if eos not in get_args(Eos):
+        raise OptionError(f"eos is {' or '.join(map(repr, get_args(Eos)))}, not {eos!r}")
 
 
 def check_count(name: str, value: int) -> None:

@@ -7,8 +7,8 @@ denotes all texts that can be cut into lexemes in an order that the rules allow.
 In reading order. Grammars as data:
 
 - `cfg`: the grammar as data, and its words; `builder`: making one; `lexemes`: which expressions may be lexemes.
-- `repetition`: ``* + ? {m,n}`` as few flat rules; `analysis`: what symbols can derive, and which are recursive;
-  `simplify`: fewer symbols for the same texts.
+- `repetition`: ``* + ? {m,n}`` as few flat rules; `analysis`: what symbols can derive; `simplify`: fewer symbols for
+  the same texts.
 - `lark_tree`, `lark_syntax`: the notation, and text -> tree, read with the Lark package; `common_terminals`: what
   ``%import common`` brings; `lark_terminals`: terminals -> expressions; `lark_reader`: all of it, text -> `Cfg`.
 - `special`: special tokens in grammars -> ids of a vocabulary.
@@ -16,7 +16,8 @@ In reading order. Grammars as data:
 
 Grammars at work:
 
-- `lexer`: bytes -> which lexemes these may be, or become; `earley`: lexemes -> rows, which are found again by content.
+- `lexer_components`, `lexer_states`, `lexer`: bytes -> which lexemes these may be, or become.
+- `earley_rows`, `earley_scan`, `earley`: lexemes -> rows, which are found again by content.
 - `machine`: both as one recogniser of bytes, where a lexeme ends, and what happens if a longer match fails.
 - `partition`: what a lexer state alone says of each token; `partition_masks`: masks out of that; `shared_partitions`:
   equal lexer states of different grammars.

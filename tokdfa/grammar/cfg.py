@@ -5,7 +5,8 @@ is a number: symbols below ``len(lexemes)`` are lexemes, the others *nonterminal
 a sequence of symbols. The *skip* lexeme (Lark's ``%ignore``) may stand between lexemes and means nothing.
 
 Rules are plain: repetitions, options and groups have become nonterminals of their own (`tokdfa.grammar.repetition`).
-A lexeme never matches the empty text: what may be empty has become a choice between the lexeme and nothing.
+A lexeme never matches the empty text: what may be empty has become a choice between the lexeme and nothing. (The one
+lexeme of a regular constraint may, beside that choice, and it makes no difference: `tokdfa.grammar.regular`.)
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokdfa.automata.dfa import Dfa
     from tokdfa.regex.expression import ExpressionStore
+    from tokdfa.regex.lazy_dfa import LazyDfa
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,8 @@ class Lexeme:
     """A terminal. `expression`: its number in the grammar's store, an expression over bytes that is not nullable.
 
     `name`: the terminal's name, or the literal as it is written; `lazy`: ends as soon as it can (the shortest match);
-    `line`, `column`: where it stands in the grammar's text, from 1; 0 if nowhere.
+    `line`, `column`: where it stands in the grammar's text, from 1; 0 if nowhere. `automaton`: for a lexeme that is no
+    expression of the grammar's store: makes its automaton, with live states only, and says in which state it starts.
     """
 
     name: str
@@ -30,6 +36,7 @@ class Lexeme:
     lazy: bool = False
     line: int = 0
     column: int = 0
+    automaton: Callable[[], tuple[Dfa | LazyDfa, int]] | None = None
 
 
 @dataclass(frozen=True)

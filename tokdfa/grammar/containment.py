@@ -1,8 +1,8 @@
 """Is every text of a slice the beginning of some text of a lexeme? Decided exactly, within a budget.
 
 Words. A *slice* is a regular language of bytes, given by its automaton (`tokdfa.grammar.slices`). A *component* is a
-state of a lexeme's automaton, so it stands for what may still come of that lexeme (`tokdfa.grammar.lexer`). The slice
-is *contained* in a component if the component can read every text of the slice without dying.
+state of a lexeme's automaton, so it stands for what may still come of that lexeme (`tokdfa.grammar.lexer_components`).
+The slice is *contained* in a component if the component can read every text of the slice without dying.
 
 Theory. Both automata keep live states only. So each path of the slice's automaton is the beginning of a text of the
 slice, and a text is the beginning of one that the component stands for iff the component can read it. Hence the slice
@@ -27,7 +27,7 @@ import numpy as np
 
 from tokdfa.automata.byte_classes import common_classes
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.lexer import L_WANTED, LEXER_COMPONENT
+from tokdfa.grammar.lexer_states import L_WANTED, LEXER_COMPONENT
 from tokdfa.jit import kernel
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -76,7 +76,8 @@ class Containment:
         self._progress[_TOP] = self._progress[_MET] = 0
         while True:
             status = _search_pairs_kernel(
-                *(self._moves, self._start, self._columns, lexer.component_table, lexer.class_count, component),
+                *(self._moves, self._start, self._columns),
+                *(lexer.components.component_table, lexer.class_count, component),
                 *(self._slots, self._stack, self._progress),
             )
             if status != _NEEDS_ROW:

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.grammar.earley import _ACCEPTS
-from tokdfa.grammar.lexer import START_MARK
+from tokdfa.grammar.earley_rows import ACCEPTS
+from tokdfa.grammar.lexer_states import START_MARK
 from tokdfa.grammar.machine import DEAD, OK, end_lexeme, step_kernel
 from tokdfa.jit import kernel
 
@@ -159,7 +159,7 @@ def _find_border(row, state, fallback, lexer, rows, machine):  # type: ignore[no
 @kernel
 def _allows_no_byte(row, lexer, rows):  # type: ignore[no-untyped-def]
     """Whether something that is no byte may come in a row: the end of the text, or a special token."""
-    if rows.flags[row] & _ACCEPTS:
+    if rows.flags[row] & ACCEPTS:
         return True
     for segment in range(rows.segment_begin[row], rows.segment_begin[row + 1]):
         symbol = rows.segment_symbol[segment]

@@ -42,6 +42,9 @@ def read_automata(cfg: Cfg, max_states: int) -> Automata:
         if isinstance(lexeme, SpecialTokens):
             found[symbol] = None
             continue
+        if lexeme.automaton is not None:
+            found[symbol], found.starts[symbol] = lexeme.automaton()
+            continue
         chain = read_chain(store, lexeme.expression, EXPLICIT_STATES - 2)
         if chain is not None:
             found.chains[symbol] = chain
@@ -60,12 +63,14 @@ class Automata(dict[int, Dfa | LazyDfa | None]):
     """The automata of a grammar's lexemes by symbol: minimal, or lazy, or None for special tokens.
 
     `chains`: the byte sets of each chain, by symbol: int32, expressions of the store. The automaton of a chain is made
-    when it is asked for; iterating passes over those that were not.
+    when it is asked for; iterating passes over those that were not. `starts`: the state in which the text of a symbol
+    begins, if that is not 0; a lazy automaton may serve many symbols so.
     """
 
     def __init__(self, cfg: Cfg) -> None:
         super().__init__()
         self.store, self.chains = cfg.store, dict[int, Int32]()
+        self.starts: dict[int, int] = {}
 
     def __missing__(self, symbol: int) -> Dfa:
         made = self[symbol] = chain_automaton(self.store, self.chains[symbol])

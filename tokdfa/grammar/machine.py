@@ -5,8 +5,8 @@ bytes of the lexeme read so far, and a *fallback*, mostly -1. Situations are int
 number.
 
 A byte that the lexer can continue with changes the lexer state alone; that is what happens at nearly every node of a
-walk (000: over 99.5 %). Otherwise the lexeme ends, the parser reads it (`earley.scan_kernel`, remembered by row and
-accepting set), and the byte begins a lexeme of the next row. What ends a lexeme is the *lexing rule*:
+walk (000: over 99.5 %). Otherwise the lexeme ends, the parser reads it (`earley_scan.scan_kernel`, remembered by row
+and accepting set), and the byte begins a lexeme of the next row. What ends a lexeme is the *lexing rule*:
 
 - `one_byte` (llguidance's): the lexer goes on while it can. If it cannot, it must be accepting right there. So with
   ``list|listen`` before ``ed``, the text "listed" is lost at its "d".
@@ -33,13 +33,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.earley import R_SKIP, ROW_FULL, ROW_LIMIT, Rows, find_row, scan_kernel
-from tokdfa.grammar.lexer import (
+from tokdfa.grammar.earley import Rows
+from tokdfa.grammar.earley_rows import R_SKIP, ROW_FULL, ROW_LIMIT
+from tokdfa.grammar.earley_scan import find_row, scan_kernel
+from tokdfa.grammar.lexer import Lexer
+from tokdfa.grammar.lexer_states import (
     LEXER_COMPONENT,
     LEXER_FULL,
     LEXER_OK,
     START_MARK,
-    Lexer,
     fill_transition_kernel,
     intern_state_kernel,
 )

@@ -199,7 +199,7 @@ class StateNames:
         self._machine, self._depth = machine, None if depth is None else max(depth, 1)
         self._of_component: dict[int, str] = {}
         self._of_lexeme: dict[int, npt.NDArray[np.uint64]] = {}
-        self._expressions = ExpressionNames(machine.cfg.store, self._depth)
+        self._expressions: dict[int, ExpressionNames] = {}  # by the id of a store
 
     def describe(self, state: int) -> tuple[str, tuple[int, ...]]:
         """(the name of a lexer state, 64 hex digits; its lexemes in an order that the name implies).
@@ -208,13 +208,13 @@ class StateNames:
         """
         lexer = self._machine.lexer
         parts = []
-        for component in lexer.components(state):
+        for component in lexer.components_of(state):
             name = self._of_component.get(component)
             if name is None:
                 name = self._of_component[component] = self._name(component)
             if not name:
                 return "", ()
-            parts.append((name, int(lexer.component_lexeme[component])))
+            parts.append((name, int(lexer.components.component_lexeme[component])))
         parts.sort()
         rule = f"depth={self._depth} longest={int(self._machine.meta[S_LONGEST])} start={lexer.is_start(state)}"
         text = "|".join([rule, *(name for name, _ in parts)])
@@ -222,22 +222,24 @@ class StateNames:
 
     def _name(self, component: int) -> str:
         """What a component is, whatever its number; "" for one without a name."""
-        lexer = self._machine.lexer
-        symbol, explicit = int(lexer.component_lexeme[component]), lexer._first_lazy
+        components = self._machine.lexer.components
+        symbol, explicit = int(components.component_lexeme[component]), components.first_lazy
         if component >= explicit:
-            automaton = lexer._automata[symbol]
+            automaton = components.automata[symbol]
             assert isinstance(automaton, LazyDfa)
-            expression = automaton.expression(lexer._places[component - explicit][1])
-            described = self._expressions.describe(expression, symbol)
-            return f"{described} {bool(lexer.is_lazy[symbol])}" if described else ""
+            expression = automaton.expression(components.places[component - explicit][1])
+            store = automaton.store
+            names = self._expressions.setdefault(id(store), ExpressionNames(store, self._depth))
+            described = names.describe(expression, symbol)
+            return f"{described} {bool(components.is_lazy[symbol])}" if described else ""
         if self._depth is None:
-            return lexer.content_of(component)
-        first, past = np.searchsorted(lexer.component_lexeme[:explicit], [symbol, symbol + 1]).tolist()
+            return components.content_of(component)
+        first, past = np.searchsorted(components.component_lexeme[:explicit], [symbol, symbol + 1]).tolist()
         if symbol not in self._of_lexeme:
-            rows = lexer.component_table.reshape(-1, lexer.class_count)[first:past]
-            accepting = lexer.component_accepts[first:past]
-            self._of_lexeme[symbol] = name_states(rows, accepting, lexer.byte_class, self._depth, first)
-        return f"{self._of_lexeme[symbol][component - first].tobytes().hex()} {bool(lexer.is_lazy[symbol])}"
+            rows = components.component_table.reshape(-1, components.class_count)[first:past]
+            accepting = components.component_accepts[first:past]
+            self._of_lexeme[symbol] = name_states(rows, accepting, components.byte_class, self._depth, first)
+        return f"{self._of_lexeme[symbol][component - first].tobytes().hex()} {bool(components.is_lazy[symbol])}"
 
 
 def name_states(

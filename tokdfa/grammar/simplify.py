@@ -1,13 +1,11 @@
-"""Smaller grammars for the same texts: without useless symbols, and with short-cuts through single rules.
+"""A smaller grammar for the same texts: without useless symbols.
 
-Both return a new grammar; symbols are numbered anew, in the old order. `remove_useless` is for every grammar: a parser
-that never meets a useless symbol always allows something that leads on. `inline` is an option: fewer symbols and
-completions, at the price of names.
+A parser that never meets a useless symbol always allows something that leads on. The result is a new grammar; symbols
+are numbered anew, in the old order.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from tokdfa.errors import EmptyLanguageError
@@ -15,7 +13,7 @@ from tokdfa.grammar.analysis import productive_symbols, reachable_symbols
 from tokdfa.grammar.cfg import Cfg
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 
 def remove_useless(cfg: Cfg) -> Cfg:
@@ -34,62 +32,6 @@ def remove_useless(cfg: Cfg) -> Cfg:
     rules = [(left, right) for left, right in cfg.rules if left in productive and productive.issuperset(right)]
     kept = reachable_symbols(Cfg(cfg.lexemes, cfg.names, tuple(rules), cfg.start, cfg.skip, cfg.store))
     return _renumber(cfg, kept, [(left, right) for left, right in rules if left in kept])
-
-
-def inline(cfg: Cfg) -> Cfg:
-    """`cfg` without useless symbols and with nonterminals that have only one rule replaced by its right side.
-
-    That is done wherever the right side comes down to at most one symbol, and where the nonterminal stands in one place
-    only. The start stays. O(size): no longer right side is copied more than once. Source: 000 (llguidance removes
-    short-cuts in two passes); here one pass, from the innermost nonterminals outwards.
-    """
-    cfg = remove_useless(cfg)
-    by_left = defaultdict(list)
-    for left, right in cfg.rules:
-        by_left[left].append(right)
-    uses = Counter(symbol for _, right in cfg.rules for symbol in right)
-    single = {left: rights[0] for left, rights in by_left.items() if len(rights) == 1 and left != cfg.start}
-    short: dict[int, tuple[int, ...]] = {}  # derives one text of at most one symbol: replaced everywhere
-    long: dict[int, tuple[int, ...]] = {}  # stands in one place: replaced there
-    for symbol in _parts_first(single):
-        right = tuple(piece for part in single[symbol] for piece in short.get(part, (part,)))
-        if len(right) <= 1 and not long.keys() & right:
-            short[symbol] = right
-        elif uses[symbol] == 1:
-            long[symbol] = right
-    replaced = short | long
-    rules = [(left, _expand(right, replaced)) for left, right in cfg.rules if left not in replaced]
-    kept = {cfg.start, *(symbol for left, right in rules for symbol in (left, *right))}
-    return _renumber(cfg, kept, [(left, right) for left, right in rules if right != (left,)])
-
-
-def _parts_first(single: Mapping[int, tuple[int, ...]]) -> list[int]:
-    """The keys of `single`, each behind those in its right side. (A productive symbol with one rule is not in it.)"""
-    order: list[int] = []
-    seen: set[int] = set()
-    pending = list(single)
-    while pending:
-        symbol = pending.pop()
-        if symbol < 0:  # all that is in it has been appended
-            order.append(~symbol)
-        elif symbol not in seen:
-            seen.add(symbol)
-            pending.append(~symbol)
-            pending += [part for part in single[symbol] if part in single]
-    return order
-
-
-def _expand(right: tuple[int, ...], replaced: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
-    """`right` with symbols replaced, again and again."""
-    found: list[int] = []
-    pending = [*reversed(right)]
-    while pending:
-        symbol = pending.pop()
-        if symbol in replaced:
-            pending.extend(reversed(replaced[symbol]))
-        else:
-            found.append(symbol)
-    return tuple(found)
 
 
 def _renumber(cfg: Cfg, kept: Iterable[int], rules: Iterable[tuple[int, tuple[int, ...]]]) -> Cfg:

@@ -193,10 +193,10 @@ class Slicer:
         found = self._plans.get(state)
         if found is None:
             lexer = self.machine.lexer
-            components = lexer.components(state)
+            components = lexer.components_of(state)
             applied: list[int] = []
             tries: list[TokenTrie] = []
-            lazy = bool(lexer.is_lazy[lexer.component_lexeme[components]].any())
+            lazy = bool(lexer.components.is_lazy[lexer.lexemes_in(state)].any())
             if lazy or not self._apply(ROOT, components, applied, tries):
                 tries.append(self.slices.trie(ROOT))
             key = tuple(applied)

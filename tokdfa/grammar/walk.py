@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.grammar.earley import find_row
+from tokdfa.grammar.earley_scan import find_row
 from tokdfa.grammar.machine import DEAD, OK, S_ENDS, S_LONGEST, S_NODES, end_lexeme, find_target, step_kernel
 from tokdfa.grammar.partition import BEGIN, DEPTH, EXIT_COLUMNS, FIRST, PAST
 from tokdfa.jit import kernel

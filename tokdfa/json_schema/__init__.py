@@ -19,6 +19,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `formats`, `uri_formats`, `regex_format`: those of strings;
 - `plans`, `object_states`, `array_states`, `ends`: what a clause of an object or array comes to;
 - `survey`, `lower`, `lower_object`, `lower_array`: from shapes to the form.
+- `lexemes`, `form_grammar`: the form as a grammar over lexemes, for `earley_trie`.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).
 """

@@ -4,12 +4,14 @@ A state knows how many items there were (as far as anybody cares), how many were
 must differ, which values there were. An item is counted if its value is in the state counted; where there is an upper
 bound, an item that is not counted reads a value that is not in it, and otherwise any value.
 
-Items that must differ are followed if their values are few (constants, and strings and numbers of an enum), or if there
-is at most one. Otherwise the set of values that were is not finite, and the keyword is refused.
+Items that must differ are followed if their values are few (constants, strings and numbers of an enum, and integers
+between bounds), or if there is at most one. Otherwise the set of values that were is not finite, and the keyword is
+refused.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tokdfa.errors import SchemaUnsupported
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from tokdfa.json_schema.clauses import ArrayClause
     from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.number_set import Number, NumberSet
 
 #: States looked at to see whether one comes to an end, at most; values of items that must differ, at most.
 MAX_STATES, MAX_VALUES = 100_000, 64
@@ -70,9 +73,7 @@ class ArrayStates:
             constants = (NULL, None), (TRUE, True), (FALSE, False)
             values: list[Any] = [value for bit, value in constants if shape.constants & bit]
             for numbers in shape.numbers:
-                if numbers.low is None or numbers.low != numbers.high:
-                    self._refuse()
-                values.append(numbers.low)
+                values += self._numbers(numbers)
             for strings in shape.strings:
                 if strings.values is None:
                     self._refuse()
@@ -87,6 +88,15 @@ class ArrayStates:
         if len(found) > MAX_VALUES:
             self._refuse()
         return list(found.values())
+
+    def _numbers(self, numbers: NumberSet) -> list[Number]:
+        """The values of a set of numbers: of one, or of integers between bounds. Raises SchemaUnsupported."""
+        low, high = numbers.low, numbers.high
+        if low is not None and low == high:
+            return [low]
+        if low is None or high is None or high - low > MAX_VALUES or not (numbers.integer or numbers.plain):
+            self._refuse()
+        return [value for value in range(math.ceil(low), math.floor(high) + 1) if numbers.holds(value, True)]
 
     def _refuse(
         self, reason: str = "items that must differ can have too many values to remember", demanded_by: int = 0

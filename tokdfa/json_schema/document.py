@@ -5,6 +5,12 @@ made when they are first met; equal places are one node. ``$ref`` to a pointer o
 everything else (``$id``, anchors, the metaschemas of the drafts, which are bundled) is left to the library
 `referencing`. Nothing is ever fetched: a reference to another document is refused by name.
 
+A *resource* is a schema with an id of its own (the root, too), with what is inside of it. What ``$dynamicRef`` and
+``$recursiveRef`` lead to depends on the resources that the way to them leads through. So a node has a *scope*: these
+resources, outermost first. Only those are in it that have a dynamic anchor which none before them has, so it is mostly
+empty; a place that is reached in two scopes is two nodes. ``"$recursiveAnchor": true`` counts as an anchor without a
+name.
+
 Numbers are read exactly: integers of any size as int, all others as Decimal.
 """
 
@@ -14,10 +20,13 @@ import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tokdfa.errors import SchemaError, SchemaUnsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: The drafts, oldest first.
 DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020 = range(5)
@@ -36,6 +45,9 @@ def _refuse_constant(name: str) -> None:
     raise SchemaError(f"{name} is no JSON value", "", "schema")
 
 
+#: URIs of resources, outermost first.
+Scope = tuple[str, ...]
+
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
@@ -43,15 +55,18 @@ _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant
 class Node:
     """A schema inside the document. `number`: its place in `Document.nodes`; `resolver`: None where plain pointers do.
 
-    `draft`: what the nearest schema around it declares by ``$schema``. `parent` and `key` say where it stands: in the
-    node `parent` under the keys `key`; None for the root, and for targets of references, whose pointer is `key` itself.
+    `draft`: what the nearest schema around it declares by ``$schema``. `scope`: URIs (see the module). `parent`, `key`:
+    where it stands, in the node `parent` under the keys `key`; None for the root, and for targets of references, whose
+    pointer is `key` itself.
     """
 
-    __slots__ = ("draft", "key", "number", "parent", "resolver", "schema")
+    __slots__ = ("draft", "key", "number", "parent", "resolver", "schema", "scope")
 
-    def __init__(self, schema: Any, number: int, parent: Node | None, key: str, resolver: Any, draft: int) -> None:
+    def __init__(
+        self, schema: Any, number: int, parent: Node | None, key: str, resolver: Any, draft: int, scope: Scope
+    ) -> None:
         self.schema, self.number, self.parent, self.key, self.resolver = schema, number, parent, key, resolver
-        self.draft = draft
+        self.draft, self.scope = draft, scope
 
     @property
     def pointer(self) -> str:
@@ -86,31 +101,40 @@ class Document:
         root = _DECODER.decode(text)
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
-        self._by_identity: dict[int, Node] = {}
+        self._by_identity: dict[tuple[int, Scope], Node] = {}
         self._id = "id" if self.draft == DRAFT_4 else "$id"
         self._registry: Any = None
         self._root_schema = root
         self._has_ids = f'"{self._id}"' in text
-        self.root = self._add(root, None, "", None, self.draft)
+        if isinstance(root, dict) and not isinstance(root.get(self._id, ""), str):  # the library would not say it so
+            raise SchemaError(f"an id is a text, not {_shorten(root[self._id])}", "", self._id)
+        #: Resource -> the names of its dynamic anchors.
+        self._anchors: dict[str, frozenset[str]] = {}
+        #: Identity of a resource's contents -> its URI.
+        self._uris: dict[int, str] = {}
+        has_anchors = '"$dynamicAnchor"' in text or '"$recursiveAnchor"' in text
+        scope = self._enter((), self._root_resolver()) if has_anchors else ()
+        self.root = self._add(root, None, "", None, self.draft, scope)
 
-    def _add(self, schema: Any, parent: Node | None, key: str, resolver: Any, draft: int) -> Node:
+    def _add(self, schema: Any, parent: Node | None, key: str, resolver: Any, draft: int, scope: Scope) -> Node:
         if not isinstance(schema, dict | bool):
             place = (parent.pointer if parent else "") + key
             raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
-        node = Node(schema, len(self.nodes), parent, key, resolver, draft)
+        node = Node(schema, len(self.nodes), parent, key, resolver, draft, scope)
         self.nodes.append(node)
         if isinstance(schema, dict):
-            self._by_identity[id(schema)] = node
+            self._by_identity[id(schema), scope] = node
             if "$schema" in schema:
                 node.draft = declared_draft(schema, draft, node.pointer)
             if self._has_ids and parent is not None and isinstance(schema.get(self._id), str):
                 node.resolver = self._subresolver(node, resolver)
+                node.scope = self._enter(scope, node.resolver)
         return node
 
     def child(self, parent: Node, schema: Any, key: str) -> Node:
         """The node of a schema inside another one, at the keys `key` (a part of a JSON pointer)."""
-        known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
-        return known or self._add(schema, parent, key, parent.resolver, parent.draft)
+        known = self._by_identity.get((id(schema), parent.scope)) if isinstance(schema, dict) else None
+        return known or self._add(schema, parent, key, parent.resolver, parent.draft, parent.scope)
 
     def target(self, node: Node, keyword: str, reference: str) -> Node:
         """The node that a reference in `node` leads to. Raises SchemaError or SchemaUnsupported."""
@@ -119,22 +143,23 @@ class Document:
         if reference == "#" and node.resolver is None:
             return self.root
         if reference.startswith("#/") and node.resolver is None:
-            schema, draft = self._follow(reference, node, keyword)
-            known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
-            return known or self._add(schema, None, unquote(reference[1:]), None, draft)
+            found = self._follow(reference, node, keyword)
+            if found is None:
+                return self._resolve(node, keyword, reference)
+            schema, draft = found
+            known = self._by_identity.get((id(schema), node.scope)) if isinstance(schema, dict) else None
+            return known or self._add(schema, None, unquote(reference[1:]), None, draft, node.scope)
         return self._resolve(node, keyword, reference)
 
-    def _follow(self, reference: str, node: Node, keyword: str) -> tuple[Any, int]:
-        """What a JSON pointer of the document leads to, and the draft there."""
+    def _follow(self, reference: str, node: Node, keyword: str) -> tuple[Any, int] | None:
+        """What a JSON pointer of the document leads to, and the draft there; None if it leads into a resource."""
         here, draft = self._root_schema, self.draft
         for part in unquote(reference[2:]).split("/"):
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(here, dict) and name in here:
                 here = here[name]
                 if self._has_ids and isinstance(here, dict) and isinstance(here.get(self._id), str):
-                    # what is inside has a base of its own
-                    target = self._resolve(node, keyword, reference)
-                    return target.schema, target.draft
+                    return None  # what is inside has a base of its own
                 if isinstance(here, dict) and "$schema" in here:
                     draft = declared_draft(here, draft, node.pointer)
             elif isinstance(here, list) and _INDEX.fullmatch(name) and int(name) < len(here):
@@ -146,11 +171,11 @@ class Document:
     def _resolve(self, node: Node, keyword: str, reference: str) -> Node:
         """Any other reference, by the library."""
         from referencing.exceptions import Unresolvable, Unretrievable
-        from referencing.jsonschema import lookup_recursive_ref
 
-        resolver = node.resolver or self._root_resolver()
         try:
-            found = lookup_recursive_ref(resolver) if keyword == "$recursiveRef" else resolver.lookup(reference)
+            resolver = node.resolver or self._root_resolver()
+            found = resolver.lookup("#" if keyword == "$recursiveRef" else reference)
+            found = self._dynamic(node, keyword, reference, found)
         except (Unresolvable, Unretrievable, ValueError) as error:
             is_local = reference.startswith("#")
             kind: Any = SchemaError if is_local else SchemaUnsupported
@@ -158,12 +183,48 @@ class Document:
             raise kind(f"{reference!r} {advice}", node.pointer, keyword) from error
         except (AttributeError, TypeError) as error:  # the library takes what a pointer passes for a schema
             raise SchemaUnsupported(f"{reference!r} cannot be followed", node.pointer, keyword) from error
-        schema = found.contents
-        known = self._by_identity.get(id(schema)) if isinstance(schema, dict) else None
+        schema, scope = found.contents, self._enter(node.scope, found.resolver)
+        known = self._by_identity.get((id(schema), scope)) if isinstance(schema, dict) else None
         if known is None:
             draft = declared_draft(found.resolver.lookup("#").contents, self.draft, node.pointer)
-            known = self._add(schema, None, f"({reference})", found.resolver, draft)
+            known = self._add(schema, None, f"({reference})", self._without_past(found.resolver), draft, scope)
         return known
+
+    def _dynamic(self, node: Node, keyword: str, reference: str, found: Any) -> Any:
+        """What a reference leads to in the scope of `node`; `found` is where it leads by itself."""
+        schema, name = found.contents, reference.rpartition("#")[2] if keyword == "$dynamicRef" else ""
+        if not isinstance(schema, dict):
+            return found
+        if keyword == "$dynamicRef":
+            is_dynamic = name != "" and schema.get("$dynamicAnchor") == name
+        else:
+            is_dynamic = keyword == "$recursiveRef" and schema.get("$recursiveAnchor") is True
+        first = next((uri for uri in node.scope if name in self._anchors[uri]), None) if is_dynamic else None
+        return found if first is None else self._registry.resolver(first).lookup(f"#{name}")
+
+    def _enter(self, scope: Scope, resolver: Any) -> Scope:
+        """The scope inside of a resource, given the one outside of it."""
+        uri = self._uri(resolver)
+        if uri is None:
+            return scope
+        names = self._anchors.get(uri)
+        if names is None:
+            names = self._anchors[uri] = frozenset(_dynamic_anchors(resolver.lookup("#").contents))
+        return scope if names <= {name for outer in scope for name in self._anchors[outer]} else (*scope, uri)
+
+    def _uri(self, resolver: Any) -> str | None:
+        """The URI of the resource that a resolver is in; None if the library has not found it by itself."""
+        from referencing.exceptions import Unresolvable
+
+        try:
+            return self._uris.get(id(resolver.lookup("#").contents))
+        except Unresolvable:
+            return None
+
+    def _without_past(self, resolver: Any) -> Any:
+        """The resolver of the same resource; the library's follows dynamic anchors in what led to it."""
+        uri = self._uri(resolver)
+        return resolver if uri is None else self._registry.resolver(uri)
 
     def _root_resolver(self) -> Any:
         """The library's resolver of the document's root."""
@@ -173,8 +234,9 @@ class Document:
 
             specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
             resource = specification.create_resource(self._root_schema)
-            self._registry = REGISTRY.with_resource("", resource).resolver_with_root(resource)
-        return self._registry
+            self._registry = REGISTRY.with_resource(resource.id() or "", resource).crawl()
+            self._uris = {id(self._registry.contents(uri)): uri for uri in self._registry}
+        return self._registry.resolver(self._uris[id(self._root_schema)])
 
     def _subresolver(self, node: Node, resolver: Any) -> Any:
         """The resolver inside a schema that has an id of its own."""
@@ -194,6 +256,22 @@ def declared_draft(schema: Any, default: int, pointer: str) -> int:
     if name == DRAFT_3:
         raise SchemaUnsupported("draft 3 is not read; drafts 4, 6, 7, 2019-09 and 2020-12 are", pointer, "$schema")
     return DRAFTS.get(name, default)
+
+
+def _dynamic_anchors(schema: Any, is_outermost: bool = True) -> Iterator[str]:
+    """The names of the dynamic anchors of a resource, without those of resources inside of it."""
+    if isinstance(schema, dict):
+        if not is_outermost and isinstance(schema.get("$id"), str):
+            return
+        if isinstance(schema.get("$dynamicAnchor"), str):
+            yield schema["$dynamicAnchor"]
+        if is_outermost and schema.get("$recursiveAnchor") is True:
+            yield ""
+        for value in schema.values():
+            yield from _dynamic_anchors(value, False)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _dynamic_anchors(value, False)
 
 
 def _shorten(value: Any) -> str:

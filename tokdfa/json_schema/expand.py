@@ -99,6 +99,7 @@ class Expander:
         self._suspended: set[int] = set()
         self._plain: dict[tuple[str, int], State] = {}
         self._matches: dict[tuple[str, str], bool] = {}
+        self._may_match: dict[tuple[str, str], bool] = {}
         self._empty: dict[StringSet, bool] = {}
         self.inhabited: Inhabited = Inhabited(self)
 
@@ -121,11 +122,21 @@ class Expander:
             self._suspended -= added
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Whether a name matches a pattern."""
+        """Whether a name matches a pattern, however that is read (`tokdfa.json_schema.patterns`)."""
         key = pattern, name
         if key not in self._matches:
             self._matches[key] = StringSet(patterns=(pattern,)).holds(name)
         return self._matches[key]
+
+    def may_match(self, pattern: str, name: str) -> bool:
+        """Whether a name matches a pattern in one of its readings."""
+        if self.matches(pattern, name):
+            return True
+        key = pattern, name
+        if key not in self._may_match:
+            plain = name.isascii() and name.isprintable()  # to these all readings are one
+            self._may_match[key] = not plain and not StringSet(not_patterns=(pattern,)).holds(name)
+        return self._may_match[key]
 
     def is_empty(self, strings: StringSet) -> bool:
         """Whether a clause of strings holds none."""
@@ -257,13 +268,13 @@ class Expander:
         return joined
 
     def _positive(self, node: Node) -> Shape:
-        """The shape of a schema, its keywords applied in the order in which they stand."""
+        """The shape of a schema, its keywords applied in the order in which they stand, unevaluated ones last."""
         schema, draft = node.schema, node.draft
         if not isinstance(schema, dict):
             return ANYTHING if schema else IMPOSSIBLE
         if draft <= DRAFT_7 and isinstance(schema.get("$ref"), str):
             return self._reference(node, "$ref")
-        applied = [key for key in schema if key in APPLICATORS]
+        applied = sorted((key for key in schema if key in APPLICATORS), key=lambda key: key in UNEVALUATED)
         local = local_shape(self, node)
         if not applied:
             return local
@@ -303,7 +314,7 @@ class Expander:
         if keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
             return self._reference(node, keyword)
         if keyword in UNEVALUATED:
-            return unevaluated_shape(self, node, keyword)
+            return self._choose(lambda: unevaluated_shape(self, node, keyword))
         return self._choose(lambda: self._dependencies(node, keyword))
 
     def part(self, node: Node, schema: Any, keyword: str, place: int | str | None = None) -> State:
@@ -378,14 +389,7 @@ class Expander:
         return result
 
     def _reference(self, node: Node, keyword: str) -> Shape:
-        reference = node.schema[keyword]
-        if keyword == "$dynamicRef" and isinstance(reference, str):
-            name = reference.rpartition("#")[2]
-            if _count_anchors(self.document.root.schema, name) > 1:
-                raise SchemaUnsupported("several schemas have this dynamic anchor", node.pointer, keyword)
-        if keyword == "$recursiveRef" and _has_key(self.document.root.schema, "$recursiveAnchor"):
-            raise SchemaUnsupported("$recursiveAnchor is not followed", node.pointer, keyword)
-        return self.shape(self.state(self.document.target(node, keyword, reference)))
+        return self.shape(self.state(self.document.target(node, keyword, node.schema[keyword])))
 
 
 def _objects(clause: ObjectClause) -> Shape:
@@ -405,17 +409,3 @@ def _contradicts(clause: ObjectClause) -> bool:
             if state is NOTHING or (state is None and scope.additional is NOTHING and not scope.patterns):
                 return True
     return False
-
-
-def _has_key(schema: Any, key: str) -> bool:
-    if isinstance(schema, dict):
-        return key in schema or any(_has_key(value, key) for value in schema.values())
-    return isinstance(schema, list) and any(_has_key(value, key) for value in schema)
-
-
-def _count_anchors(schema: Any, name: str) -> int:
-    """How many schemas have a dynamic anchor of this name."""
-    if isinstance(schema, dict):
-        own = schema.get("$dynamicAnchor") == name
-        return own + sum(_count_anchors(value, name) for value in schema.values())
-    return sum(_count_anchors(value, name) for value in schema) if isinstance(schema, list) else 0

@@ -42,8 +42,8 @@ ARRAY_KEYWORDS = COUNT_KEYWORDS | {"items", "additionalItems", "prefixItems"}
 MEMBER_KEYWORDS = frozenset(["properties", "patternProperties", "additionalProperties", "propertyNames"])
 OBJECT_KEYWORDS = MEMBER_KEYWORDS | {"required", "minProperties", "maxProperties"}
 TYPED_KEYWORDS = NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEYWORDS
-#: The largest lower bound of a length or a number of parts.
-MAX_COUNT = 1 << 31
+#: The largest lower bound of a length or a number of parts: it is an int32. No upper bound from there on is one.
+MAX_COUNT = (1 << 31) - 1
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 INTEGERS, PLAIN_INTEGERS = NumberSet(integer=True), NumberSet(plain=True)
 #: The shapes of `type` alone.
@@ -140,7 +140,7 @@ class Keywords:
         return types
 
     def count(self, keyword: str) -> int | None:
-        """The value of a keyword that takes a count."""
+        """The value of a keyword that takes a count; None, too, for an upper bound that no text comes to."""
         value = self.get(keyword)
         if value is None:
             return None
@@ -150,7 +150,7 @@ class Keywords:
             raise self.broken(keyword, f"{value!r} is not a count (an integer, 0 or more)")
         if keyword.startswith("min") and value > MAX_COUNT:
             raise SchemaUnsupported(f"no text is as long as to have {value}", self.node.pointer, keyword)
-        return int(value)
+        return None if keyword.startswith("max") and value >= MAX_COUNT else int(value)
 
     def number(self, keyword: str) -> int | Decimal | None:
         """The value of a keyword that takes a number."""

@@ -26,7 +26,8 @@ from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
 from tokdfa.json_schema.survey import is_predictable
-from tokdfa.pushdown.form import RETURN_PLACE, TEXT, FormBuilder, Text
+from tokdfa.pushdown.form import RETURN_PLACE, TEXT, Text
+from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_text
 
 if TYPE_CHECKING:

@@ -116,7 +116,9 @@ class ObjectStates:
         return self.alive(START)
 
     def alive(self, state: Members) -> bool:
-        """Whether a state can come to an end. Raises SchemaUnsupported."""
+        """Whether a state that moves from START lead to can come to an end. Raises SchemaUnsupported."""
+        if self.any_order and self.plan.most is None and not self.demands:
+            state = START  # what completes the object from there, less the names that were, completes this one
         try:
             return self._ends.alive(state)
         except TooManyStates:

@@ -8,7 +8,8 @@ validators use) agrees or knows no meaning at all; where two readings are left, 
 - ``.`` is everything but ``\n \r U+2028 U+2029`` (Python: but ``\n``). ``\d \w \b`` are ASCII (Python: Unicode). ``\s``
   is tab, newline, vertical tab, form feed, carriage return, U+2028, U+2029 and the space separators (Zs). What only
   one of the two readings has in a class (é in ``\w``, U+FEFF and U+0085 in ``\s``) is neither in the class nor in its
-  negation ``\D \W \S``, so that what is accepted is right under both.
+  negation ``\D \W \S``, so that what is accepted is right under both. What must *not* be found, such as the content of
+  ``(?!..)``, is read *widely*: what either reading has in a class, ``.``, or in front of a last newline ``$``.
 - ``[]`` matches nothing and ``[^]`` anything. In a class, ``[`` and doubled ``& - ~`` are characters, and a hyphen
   beside a class escape, as in ``[\w-.]``, is a hyphen (Annex B).
 - ``\t \n \v \f \r \0 \cX \xHH \uHHHH \u{H..}``, pairs of ``\u`` surrogates, ``\p{..} \P{..}``; ``\0dd`` is octal. A
@@ -58,6 +59,7 @@ _LEFT_OUT = {
     "S": union(SPACES, ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF))),
 }
 _DOT = CharSet(difference(_SCALARS, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))))
+_WIDE_DOT = CharSet(difference(_SCALARS, ((0x0A, 0x0A),)))
 _CONTROL = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
 
 _COUNTED = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
@@ -90,9 +92,10 @@ class _Group:
 
 
 @lru_cache(maxsize=4096)
-def parse_pattern(pattern: str) -> Node:
+def parse_pattern(pattern: str, wide: bool = False) -> Node:
     """The syntax tree of `pattern`; the module's docstring says what is read, and how. Linear, about 1 us a character.
 
+    It is found where both readings find the pattern; if `wide`, where either does (but for ``\\b \\B``, read as ASCII).
     Raises RegexSyntaxError, UnsupportedConstraint, or LimitExceeded (`tokdfa.regex.parse` has the limits).
     """
     if len(pattern) > MAX_PATTERN:
@@ -101,7 +104,7 @@ def parse_pattern(pattern: str) -> Node:
             limit="pattern length",
             value=len(pattern),
         )
-    return _Reader(pattern).read()
+    return _Reader(pattern, wide).read()
 
 
 def finds_everywhere(node: Node) -> bool:
@@ -122,8 +125,9 @@ def _is_everywhere(node: Node) -> bool:
 class _Reader:
     """A pattern and a position in it. Each method reads one construct that begins at `position`."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, wide: bool) -> None:
         self.pattern, self.position = pattern, 0
+        self.wide = wide  # here: the other way round in negative look-aheads
         self.in_negated = False  # whether in a class that leaves out what it lists
         self.groups = [_Group(0)]
         self.pool = NodePool()
@@ -163,12 +167,14 @@ class _Reader:
         self.position = match.end()
 
     def read_dot(self) -> None:
-        self.groups[-1].add(_DOT)
+        self.groups[-1].add(_WIDE_DOT if self.wide else _DOT)
         self.position += 1
 
     def read_anchor(self) -> None:
-        kind = "text_start" if self.pattern[self.position] == "^" else "text_end"
-        self.groups[-1].add(Assertion(kind), NOTHING_TO_REPEAT)
+        node: Node = Assertion("text_start") if self.pattern[self.position] == "^" else Assertion("text_end")
+        if self.wide and node == Assertion("text_end"):
+            node = self.pool.alternation([node, LookAhead(self.pool.concat([_literal("\n"), node]), False)])
+        self.groups[-1].add(node, NOTHING_TO_REPEAT)
         self.position += 1
 
     def read_bar(self) -> None:
@@ -195,6 +201,7 @@ class _Reader:
             self.position += 3
         elif text.startswith(("(?=", "(?!"), start):
             group.negative = text[start + 2] == "!"
+            self.wide ^= group.negative
             self.position += 3
         elif text.startswith(("(?<=", "(?<!"), start):
             self.refuse("a look-behind", "not supported; say what the text before must be")
@@ -219,6 +226,7 @@ class _Reader:
             self.fail("unbalanced )")
         group = self.groups.pop()
         node = self.close(group)
+        self.wide ^= bool(group.negative)
         self.groups[-1].add(node if group.negative is None else LookAhead(node, group.negative))
         self.position += 1
 
@@ -278,7 +286,7 @@ class _Reader:
         letter = self.pattern[self.position + 1 : self.position + 2]
         if letter and letter in "dwsDWS":
             self.position += 2
-            return _class_escape(letter, self.in_negated)
+            return _class_escape(letter, self.in_negated != self.wide)
         if not letter or letter not in "pP":
             return None
         match = _PROPERTY.match(self.pattern, self.position)
@@ -385,7 +393,7 @@ class _Reader:
 
 @cache
 def _class_escape(letter: str, is_left_out: bool) -> Ranges:
-    """What both readings have in a class; or, if a negated class leaves it out, what either has."""
+    """What both readings have in a class; or, if it stands for what is left out or not found, what either has."""
     common, either = _CLASSES[letter.lower()], _LEFT_OUT[letter.upper()]
     if letter.isupper():
         return complement(common if is_left_out else either)

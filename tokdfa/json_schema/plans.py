@@ -56,8 +56,8 @@ def value_state(expander: Expander, clause: ObjectClause, name: str) -> State:
             found = both(found, known)
         matched = known is not None
         for pattern, state in scope.patterns:
-            if expander.matches(pattern, name):
-                found, matched = both(found, state), True
+            if expander.may_match(pattern, name):  # where readings differ, the value has to do for both
+                found, matched = both(found, state), matched or expander.matches(pattern, name)
         if not matched:
             found = both(found, scope.additional)
     if clause.names and not any(strings.holds(name) for strings in expander.shape(clause.names).strings):
@@ -74,7 +74,7 @@ def may_meet(expander: Expander, demand: Demand, name: str) -> bool:
     scope = demand.scope
     if scope is None:
         return True
-    return name not in scope.properties and not any(expander.matches(pattern, name) for pattern, _ in scope.patterns)
+    return name not in scope.properties and not any(expander.may_match(pattern, name) for pattern, _ in scope.patterns)
 
 
 def declared_names(clause: ObjectClause) -> list[str]:

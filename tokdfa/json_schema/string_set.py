@@ -8,7 +8,8 @@ texts are treated alike.
 
 Negation. Where our language of a format is smaller than what the common checker accepts, ``not format`` takes the
 complement of a language that is larger; then a text may be neither in the format nor in its negation, but whatever is
-accepted is right under both readings. A format without such a language cannot be negated (UnsupportedConstraint).
+accepted is right under both readings. So it is with patterns that ECMA-262 and Python read differently. A format
+without such a language cannot be negated (UnsupportedConstraint).
 
 Cost. From a pattern to a lazy automaton: 0.1 to 0.3 ms; automata of up to `EXPLICIT_STATES` states are made explicit
 and minimal, for as much again. Intersections with lengths are avoided where a pattern implies them or can take them
@@ -221,8 +222,8 @@ class _Demands:
         elif not finds_everywhere(node):
             self.found.append(node)
 
-    def forbid(self, pattern: str) -> None:
-        node = parse_pattern(pattern)
+    def forbid(self, pattern: str, wide: bool) -> None:
+        node = parse_pattern(pattern, wide)
         self.absent.append(node)
         self.impossible |= finds_everywhere(node)
 
@@ -258,9 +259,9 @@ def _read_demands(strings: StringSet) -> _Demands:
         if form.max_length is not None:
             demands.high = form.max_length if demands.high is None else min(demands.high, form.max_length)
     for pattern in dict.fromkeys(strings.not_patterns):
-        demands.forbid(pattern)
+        demands.forbid(pattern, wide=True)
     for name in dict.fromkeys(strings.not_formats):
-        demands.forbid(outside_of(name))
+        demands.forbid(outside_of(name), wide=False)
     demands.impossible |= demands.high is not None and demands.high < demands.low
     demands.settle_lengths()
     return demands

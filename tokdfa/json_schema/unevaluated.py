@@ -1,100 +1,237 @@
-"""unevaluatedProperties and unevaluatedItems, where they reduce to what the schema says in any case.
+"""unevaluatedProperties and unevaluatedItems: a schema for the parts that nothing else has looked at.
 
-Both look at what other keywords have looked at, in place applicators included. What properties, items, allOf and
-``$ref`` look at does not depend on the value, so the keyword is then an additionalProperties (or items) beside the
-union of their names. Where a choice (anyOf, oneOf, if, dependentSchemas, contains) looks at more than that, what is
-left over depends on the value, and the keyword is refused.
+*Looking.* properties, items and the like look at parts of a value, those of subschemas that apply to the same value
+among them, if they hold. What allOf and references look at is certain. anyOf, oneOf, ``if`` and dependentSchemas look
+at parts only where their branches hold, so what is left over depends on the value.
+
+*Alternatives.* A value is valid if there is a set of branches that all hold, and what these (and the certain rest) do
+not look at is in the unevaluated state. It need not be all branches that hold: another one could only look at more,
+and leave less over. So no branch has to be negated (but ``if``, for its ``else``), and the keyword is a union over sets
+of branches. Each is an `Alternative`: states that hold, names that are there, and what is then looked at. One that asks
+for more than another and sees no more is left out.
+
+In 2020-12 ``contains`` looks at the items that it counts: the items that are left over are then in its state or in the
+unevaluated one. ``not`` looks at nothing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import ANYTHING, EVERYTHING, ArrayClause, ObjectClause, Scope, Shape
+from tokdfa.json_schema.clauses import (
+    ANYTHING,
+    EVERYTHING,
+    NOTHING,
+    ArrayClause,
+    ObjectClause,
+    Scope,
+    Shape,
+    State,
+    both,
+    intersect,
+    unite,
+)
+from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.document import DRAFT_2020, Node, escape_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from tokdfa.json_schema.expand import Expander
 
 UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
+#: Alternatives of one keyword at most.
+MAX_ALTERNATIVES = 256
 
 
-class _Seen:
-    """What keywords look at: names, patterns and a number of first items; `all_names`, `all_items`: everything."""
+class Seen(NamedTuple):
+    """What keywords look at: names, patterns and a number of first items, and the items that some nodes count."""
 
-    def __init__(self) -> None:
-        self.names: dict[str, None] = {}
-        self.patterns: dict[str, None] = {}
-        self.items = 0
-        self.all_names = self.all_items = False
+    names: frozenset[str] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    items: int = 0
+    contains: frozenset[Node] = frozenset()
+    #: Everything.
+    all: bool = False
 
-    def holds(self, other: _Seen) -> bool:
-        """Whether all that `other` looks at is looked at here, too."""
-        names = self.all_names or (
-            not other.all_names
-            and other.names.keys() <= self.names.keys()
-            and other.patterns.keys() <= self.patterns.keys()
+    def join(self, other: Seen) -> Seen:
+        """What either looks at."""
+        if self.all or other.all:
+            return Seen(all=True)
+        return Seen(
+            self.names | other.names,
+            self.patterns | other.patterns,
+            max(self.items, other.items),
+            self.contains | other.contains,
         )
-        return names and (self.all_items or (not other.all_items and other.items <= self.items))
+
+    def holds(self, other: Seen) -> bool:
+        """Whether all that `other` looks at is looked at here, too."""
+        return self.join(other) == self
+
+
+class Alternative(NamedTuple):
+    """If `state` holds and the names `present` are there, `seen` is looked at."""
+
+    state: State = EVERYTHING
+    present: frozenset[str] = frozenset()
+    seen: Seen = Seen()
+
+    def join(self, other: Alternative) -> Alternative:
+        """Both."""
+        return Alternative(both(self.state, other.state), self.present | other.present, self.seen.join(other.seen))
+
+    def covers(self, other: Alternative) -> bool:
+        """Whether `other` asks for as much and looks at no more."""
+        return self.state <= other.state and self.present <= other.present and self.seen.holds(other.seen)
+
+
+#: What is always so.
+PLAIN = Alternative()
 
 
 def unevaluated_shape(expander: Expander, node: Node, keyword: str) -> Shape:
-    """What the keyword demands. Raises SchemaUnsupported where it depends on the value."""
-    seen = _Seen()
-    try:
-        _look(expander, node, seen, seen, set(), keyword)
-    except SchemaUnsupported as error:  # the keyword at fault stands here
-        raise SchemaUnsupported(f"#{error.pointer}: {error.reason}", node.pointer, keyword) from None
+    """What the keyword demands. Raises SchemaUnsupported if that depends on too many branches."""
     state = expander.part(node, node.schema[keyword], keyword)
     if not state:
         return ANYTHING
-    if keyword == "unevaluatedItems":
-        if seen.all_items:
-            return ANYTHING
-        array = ArrayClause((EVERYTHING,) * seen.items, state)
-        return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, (array,), ANYTHING.objects)
-    if seen.all_names:
+    found = _Reader(expander, node, keyword).alternatives(node, ())
+    shapes = []
+    for alternative in found:
+        shape = intersect(
+            expander.shape(alternative.state), _left_over(expander, node, keyword, state, alternative.seen)
+        )
+        if alternative.present:
+            names = ObjectClause(required=tuple(sorted(alternative.present)))
+            shape = intersect(shape, Shape(objects=(names,)))
+        shapes.append(expander.check(shape, node, keyword))
+    return expander.check(unite(shapes), node, keyword)
+
+
+def _left_over(expander: Expander, node: Node, keyword: str, state: State, seen: Seen) -> Shape:
+    """The shape of values whose parts are in `state`, but for those that are looked at."""
+    if seen.all:
         return ANYTHING
-    scope = Scope(dict.fromkeys(seen.names, EVERYTHING), tuple((name, EVERYTHING) for name in seen.patterns), state)
-    clause = ObjectClause(scopes=(scope,))
+    if keyword == "unevaluatedItems":
+        array = ArrayClause((EVERYTHING,) * seen.items, _or_counted(expander, node, state, seen.contains))
+        return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, (array,), ANYTHING.objects)
+    patterns = tuple((pattern, EVERYTHING) for pattern in sorted(seen.patterns))
+    clause = ObjectClause(scopes=(Scope(dict.fromkeys(sorted(seen.names), EVERYTHING), patterns, state),))
     return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, ANYTHING.arrays, (clause,))
 
 
-def _look(expander: Expander, node: Node, seen: _Seen, certain: _Seen, met: set[int], keyword: str) -> None:
-    """Add to `seen` what a node's keywords look at, and check that its choices look at nothing beyond `certain`."""
-    schema, outermost = node.schema, not met
-    if not isinstance(schema, dict) or node.number in met:
-        return
-    met.add(node.number)
-    document = expander.document
-    seen.names.update(dict.fromkeys(schema.get("properties", {})))
-    seen.patterns.update(dict.fromkeys(schema.get("patternProperties", {})))
-    seen.all_names |= "additionalProperties" in schema or (not outermost and "unevaluatedProperties" in schema)
-    listed = schema.get("prefixItems" if node.draft >= DRAFT_2020 else "items")
-    if isinstance(listed, list):
-        seen.items = max(seen.items, len(listed))
-        seen.all_items |= ("items" if node.draft >= DRAFT_2020 else "additionalItems") in schema
-    else:
-        seen.all_items |= "items" in schema
-    seen.all_items |= not outermost and "unevaluatedItems" in schema
-    for place, part in enumerate(schema.get("allOf", ())):
-        child = document.child(node, part, f"/allOf/{place}")
-        _look(expander, child, seen, certain, met, keyword)
-    if "$ref" in schema:
-        _look(expander, document.target(node, "$ref", schema["$ref"]), seen, certain, met, keyword)
-    if "$dynamicRef" in schema or "$recursiveRef" in schema:
-        raise SchemaUnsupported("what a dynamic reference looks at is not known", node.pointer, keyword)
-    choices = []
-    for name in ("anyOf", "oneOf"):
-        choices += [document.child(node, part, f"/{name}/{k}") for k, part in enumerate(schema.get(name, ()))]
-    choices += [document.child(node, schema[name], f"/{name}") for name in ("if", "then", "else") if name in schema]
-    for name, part in schema.get("dependentSchemas", {}).items():
-        choices.append(document.child(node, part, f"/dependentSchemas{escape_key(name)}"))
-    if node.draft >= DRAFT_2020 and "contains" in schema and keyword == "unevaluatedItems":
-        raise SchemaUnsupported("which items contains looks at depends on the value", node.pointer, keyword)
-    for choice in choices:
-        branch = _Seen()
-        _look(expander, choice, branch, certain, met, keyword)
-        if not certain.holds(branch):
-            raise SchemaUnsupported("a choice looks at parts that the rest does not", choice.pointer, keyword)
+def _or_counted(expander: Expander, node: Node, state: State, contains: frozenset[Node]) -> State:
+    """The state of items that are in `state` or counted by a ``contains`` of one of some nodes."""
+    if not contains or not state:
+        return state
+    owners = sorted(contains, key=lambda owner: owner.number)
+    if state == NOTHING and len(owners) == 1:
+        return expander.part(owners[0], owners[0].schema["contains"], "contains")
+    if any(owner.scope != node.scope for owner in owners):
+        raise SchemaUnsupported("contains looks at items in another dynamic scope", node.pointer, "unevaluatedItems")
+    for owner in owners:  # so that the schemas are known by where they stand
+        expander.part(owner, owner.schema["contains"], "contains")
+    schemas = [*(owner.schema["contains"] for owner in owners), node.schema["unevaluatedItems"]]
+    place = "/unevaluatedItems(" + ", ".join(str(owner.number) for owner in owners) + ")"
+    return expander.state(expander.synthesize(node, place, {"anyOf": schemas}))
+
+
+class _Reader:
+    """Finds the alternatives of one keyword."""
+
+    def __init__(self, expander: Expander, node: Node, keyword: str) -> None:
+        self.expander, self.outermost, self.keyword = expander, node, keyword
+
+    def alternatives(self, node: Node, above: tuple[int, ...]) -> list[Alternative]:
+        """The alternatives of a node; `above`: the nodes on the way to it, as loops in place add nothing."""
+        schema = node.schema
+        if not isinstance(schema, dict) or node.number in above:
+            return [PLAIN]
+        found = [Alternative(seen=self._own(node, bool(above)))]
+        above = (*above, node.number)
+        for options in self._applied(node, above):
+            if len(options) > 1 or options[0] != PLAIN:
+                found = self._prune([one.join(other) for one, other in product(found, options)])
+        return found
+
+    def _own(self, node: Node, inside: bool) -> Seen:
+        """What the keywords of a node itself look at."""
+        schema = node.schema
+        if inside and self.keyword in schema:
+            return Seen(all=True)
+        if self.keyword == "unevaluatedProperties":
+            if "additionalProperties" in schema:
+                return Seen(all=True)
+            return Seen(frozenset(_named(schema, "properties")), frozenset(_named(schema, "patternProperties")))
+        in_2020 = node.draft >= DRAFT_2020
+        listed = schema.get("prefixItems" if in_2020 else "items")
+        rest = "items" if in_2020 or not isinstance(listed, list) else "additionalItems"
+        if rest in schema:
+            return Seen(all=True)
+        counted = frozenset([node] if in_2020 and "contains" in schema else [])
+        return Seen(items=len(listed) if isinstance(listed, list) else 0, contains=counted)
+
+    def _applied(self, node: Node, above: tuple[int, ...]) -> Iterator[list[Alternative]]:
+        """For each keyword that applies schemas to the same value, or for each of its branches, the alternatives."""
+        schema, expander = node.schema, self.expander
+        for keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
+            if keyword in schema and (keyword == "$ref" or (keyword == "$dynamicRef") == (node.draft >= DRAFT_2020)):
+                yield self.alternatives(expander.document.target(node, keyword, schema[keyword]), above)
+        for place, part in enumerate(_listed(schema, "allOf")):
+            yield self._below(node, part, f"/allOf/{place}", above)
+        exclusive = [PLAIN]
+        for keyword in ("anyOf", "oneOf"):
+            for place, part in enumerate(_listed(schema, keyword)):
+                claim = Alternative(expander.part(node, part, keyword, place))
+                options = [claim.join(one) for one in self._below(node, part, f"/{keyword}/{place}", above)]
+                if keyword == "anyOf":
+                    yield self._prune([PLAIN, *options])
+                else:
+                    exclusive += options
+        yield self._prune(exclusive)
+        if "if" in schema:
+            yield self._prune(list(self._conditional(node, above)))
+        for name, part in _named(schema, "dependentSchemas").items():
+            there = Alternative(present=frozenset([name]))
+            below = self._below(node, part, f"/dependentSchemas{escape_key(name)}", above)
+            yield self._prune([PLAIN, *(there.join(one) for one in below)])
+
+    def _conditional(self, node: Node, above: tuple[int, ...]) -> Iterator[Alternative]:
+        """The alternatives of ``if``: nothing is known of it; it holds, and so does ``then``; it does not."""
+        schema = node.schema
+        condition = self.expander.part(node, schema["if"], "if")
+        yield PLAIN
+        branches = [PLAIN] if "then" not in schema else self._below(node, schema["then"], "/then", above)
+        for one, other in product(self._below(node, schema["if"], "/if", above), branches):
+            yield Alternative(condition).join(one).join(other)
+        if "else" in schema:
+            for broken in negations(condition):
+                for other in self._below(node, schema["else"], "/else", above):
+                    yield Alternative(broken).join(other)
+
+    def _below(self, node: Node, part: Any, key: str, above: tuple[int, ...]) -> list[Alternative]:
+        return self.alternatives(self.expander.document.child(node, part, key), above)
+
+    def _prune(self, alternatives: Iterable[Alternative]) -> list[Alternative]:
+        """Those that none of the others covers."""
+        found: list[Alternative] = []
+        for one in dict.fromkeys(alternatives):
+            if not any(other.covers(one) for other in found):
+                found = [other for other in found if not one.covers(other)] + [one]
+        if len(found) > MAX_ALTERNATIVES:
+            message = f"what is left over depends on more than {MAX_ALTERNATIVES} combinations of branches"
+            raise SchemaUnsupported(message, self.outermost.pointer, self.keyword)
+        return found
+
+
+def _named(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
+    """The value of a keyword that has schemas by name; whoever applies it refuses what is none."""
+    value = schema.get(keyword)
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(schema: dict[str, Any], keyword: str) -> list[Any]:
+    value = schema.get(keyword)
+    return value if isinstance(value, list) else []

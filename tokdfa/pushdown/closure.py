@@ -43,7 +43,6 @@ from tokdfa.pushdown.form import (
 from tokdfa.pushdown.items import item_reads, text_state
 from tokdfa.pushdown.rows import (
     ACCEPTS,
-    BIAS,
     ENDS,
     OPEN,
     ROW_ACCEPTS,
@@ -70,7 +69,7 @@ from tokdfa.pushdown.stacks import (
     pack_entry,
     resolve_frame_kernel,
 )
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.walk import UNKNOWN
 
 #: Columns of `work`: an item of a closure; its stack may be ~frame.
 W_PLACE, W_STATE, W_STACK = range(3)
@@ -237,13 +236,13 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
     meta[M_LIVE] = end
     meta[M_CLOSED] += 1
     if meta[M_PRUNES]:
-        _mark_dead(row, machine, pool)
+        _note_reads(row, machine, pool)
     return OK
 
 
 @kernel
-def _mark_dead(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Write DEAD for all bytes that no live item reads: then nobody has to step each item to find out."""
+def _note_reads(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Note which bytes live items read: nobody has to step each item to find out that it refuses a byte."""
     first, second, third, fourth = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
     for k in range(machine.live_begin[row], machine.live_end[row]):
         item = machine.live_items[k]
@@ -257,12 +256,8 @@ def _mark_dead(row, machine, pool):  # type: ignore[no-untyped-def]
         elif operation != TOKEN:
             reads = item_reads(item, machine, pool)
             first, second, third, fourth = first | reads[0], second | reads[1], third | reads[2], fourth | reads[3]
-    begin = row * 256
-    for quarter in range(4):
-        word = first if quarter == 0 else (second if quarter == 1 else (third if quarter == 2 else fourth))
-        for bit in range(64):
-            if not (word >> np.uint64(bit)) & np.uint64(1):
-                machine.transitions[begin + 64 * quarter + bit] = DEAD + BIAS
+    machine.row_reads[4 * row], machine.row_reads[4 * row + 1] = first, second
+    machine.row_reads[4 * row + 2], machine.row_reads[4 * row + 3] = third, fourth
 
 
 @kernel
@@ -289,7 +284,7 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
     machine.live_begin[row], machine.live_end[row] = begin, end
     machine.meta[M_LIVE] = end
     if machine.meta[M_PRUNES] and not may_end and machine.row_fallback[row] < 0:
-        _mark_dead(row, machine, pool)
+        _note_reads(row, machine, pool)
     return OK
 
 

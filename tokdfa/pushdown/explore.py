@@ -89,7 +89,8 @@ def _step_all_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
 
 def _warm_up() -> None:
     """Compile the kernel of this module."""
-    from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder
+    from tokdfa.pushdown.form import RETURN_PLACE
+    from tokdfa.pushdown.form_builder import FormBuilder
 
     builder = FormBuilder()
     form_dfa(builder.build(builder.read(builder.string_text, RETURN_PLACE)), "a string", 100)

@@ -1,13 +1,20 @@
 """The mask of a row: what its wide states allow inside, and a walk over the rest of the trie.
 
 The walk keeps the row at each depth of the trie in a stack, so going back costs nothing; a byte is one look-up where it
-was read before. A node with more than `SUBTREE` descendants whose row has a wide state is put off: its partition is
-taken, and the rest of what is below it is walked on its own. Where several items are wide, the smallest rest is walked:
-a token outside of it is inside one of them. Nodes of a rest at which the item that the rest is of goes on are not put
-off for its sake: no token below them stays inside it, or it would not be in the rest.
+was read before. Where a node has many children, those that the row can read are looked up (`tokdfa.pushdown.branches`).
+A node with more than `SUBTREE` descendants whose row has a wide state is put off: its partition is taken, and the rest
+of what is below it is walked on its own. Where several items are wide, the smallest rest is walked: a token outside of
+it is inside one of them. Nodes of a rest at which the item that the rest is of goes on are not put off for its sake: no
+token below them stays inside it, or it would not be in the rest.
+
+At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
+walk of the vocabulary's trie leaves those bytes out.
 
 A partition that serves a string of bounded length counts no characters. So where such a string is all that a row reads,
 and its bound is near, tokens that stay inside it but are too long are taken out at the end.
+
+With each mask comes a *signature*, a hash of the partitions taken and the tokens met. Equal signatures of one machine
+mean equal masks, but for chance and for partitions that were dropped in between.
 
 With `use_partitions` false the whole trie is walked: the plain version, for comparison.
 """
@@ -31,71 +38,122 @@ from tokdfa.pushdown.arrays import (
     STACK_BITS,
     STATE_MASK,
 )
+from tokdfa.pushdown.branches import LEAST_BELOW, find_branch, take_child
 from tokdfa.pushdown.closure import close_row
 from tokdfa.pushdown.counted import STATES
 from tokdfa.pushdown.form import COUNTED, OPERATION, TEXT
 from tokdfa.pushdown.items import item_left, wide_state
 from tokdfa.pushdown.json_text import BODY
-from tokdfa.pushdown.partition import STATE_PART, find_partition
-from tokdfa.pushdown.rows import ACCEPTS, BIAS, ROW_WIDE
-from tokdfa.pushdown.steps import step_row
+from tokdfa.pushdown.partition import OWN, STATE_PART, find_partition
+from tokdfa.pushdown.rows import ACCEPTS, BIAS, LOOPS, ROW_ACCEPTS, ROW_WIDE
+from tokdfa.pushdown.steps import reads_byte, step_row
+from tokdfa.token_automata.ready_masks import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
+    from tokdfa.mask import Mask
     from tokdfa.pushdown.machine import Machine
     from tokdfa.pushdown.partition import TrieParts
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: A node with more descendants than this is worth a partition of its own.
 SUBTREE = 400
+#: Bits of what `_fill_kernel` is told, above those for the size of subtrees: partitions are used; end tokens are set.
+HOW_PARTITIONS, HOW_ENDS, HOW_SHIFT = 1, 2, 2
+#: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
+#: has, or -1: they are not listed.
+W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED = range(5)
+#: For the number of tokens listed: with what may come it stays less than 0.
+NOT_LISTED = -(1 << 40)
+#: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
+FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
+#: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
+NEEDS_LATER = 100
+
+
+class WalkScratch:
+    """What walks over one vocabulary write to, one at a time: under the lock of the vocabulary's pool."""
+
+    def __init__(self, trie: TokenTrie | TrieParts, end_tokens: tuple[int, ...]) -> None:
+        depths = trie.depth_limit + 3
+        #: uint32: the mask, and a word for the spare token.
+        self.words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
+        #: By depth: the row before the byte, and the byte.
+        self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
+        self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
+        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one.
+        self.walk_later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
+        #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
+        self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
+        self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
+        #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
+        self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
+        self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
+        self.walk_meta: npt.NDArray[np.int64] = np.array([len(trie.nodes), trie.depth_limit, trie.size, 0, -1])
+        #: `walk_meta`, as Python's own ints.
+        self.counts = self.walk_meta.data
 
 
 class Filler:
-    """Fills masks for machines over one vocabulary. Not thread-safe: the pool's lock is held."""
+    """Fills masks for machines in one way. Not thread-safe: the lock of the machine's pool is held."""
 
-    def __init__(self, trie: TokenTrie | TrieParts, use_partitions: bool = True, use_subtrees: bool = True) -> None:
-        self.trie = trie
+    def __init__(self, use_partitions: bool = True, use_subtrees: bool = True) -> None:
         self.subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
         self.use_partitions = use_partitions
-        #: uint32: the mask, and a word for the spare token.
-        self.words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
-        self._rows: npt.NDArray[np.int32] = np.zeros(trie.depth_limit + 2, dtype=np.int32)
-        self._path: npt.NDArray[np.uint8] = np.zeros(trie.depth_limit + 2, dtype=np.uint8)
-        self._later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
 
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
-        """The tokens that may be read from a row: int32 words, valid until the next call; no end or special tokens."""
-        partitions = machine.pool.partitions
-        drops = partitions.drops
+        """The tokens that may be read from a row, int32 words; no end or special tokens."""
+        out = np.zeros((machine.pool.partitions.trie.size + 31) // 32, dtype=np.int32)
+        self.write(machine, row, out, with_ends=False)
+        return out
+
+    def write(self, machine: Machine, row: int, out: Mask, with_ends: bool) -> int:
+        """Write the tokens that may be read from a row into `out`, which fits; the mask's signature.
+
+        `with_ends`: end tokens, too, if the row accepts; with the longest match, ask the machine about that instead.
+        """
+        pool = machine.pool
+        drops = pool.partitions.drops
         while True:
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
-            use = self.use_partitions and partitions.drops < drops + 2
-            status = _fill_kernel(
-                row, use, self.subtree if use else MAX_NODES, len(self.trie.nodes), self.trie.depth_limit,
-                self.words, self._rows, self._path, self._later, machine.arrays, machine.pool.arrays,
-            )  # fmt: skip
+            use = self.use_partitions and pool.partitions.drops < drops + 2
+            how = (self.subtree if use else MAX_NODES) << HOW_SHIFT | HOW_PARTITIONS * use | HOW_ENDS * with_ends
+            status = _fill_kernel(row, how, out, machine.arrays, pool.arrays)
             if status == OK:
                 break
             if status == NEEDS_LATER:
-                self._later = np.zeros((2 * len(self._later), 3), dtype=np.int32)
+                pool.more_room_to_put_off()
             else:
                 machine.supply(status)
+        signature = pool.walk.counts[W_SIGNATURE]
         if use and machine.program.counts:
-            self._take_out_long(machine, row)
-        size = self.trie.size
-        words = self.words[: (size + 31) // 32].view(np.int32)
-        if size & 31:
-            words[-1] &= np.int32((1 << (size & 31)) - 1)  # the spare bit
-        return words
+            signature ^= self._take_out_long(machine, row, out)
+        return signature
 
-    def _take_out_long(self, machine: Machine, row: int) -> None:
-        """Take out tokens that stay inside a string, but have more characters than it may still have."""
+    @staticmethod
+    def listed(machine: Machine) -> npt.NDArray[np.int32] | None:
+        """The tokens of the mask that was written last, int32, in any order, valid until the next one; or None.
+
+        They are known if the mask is narrow and no partition was taken that could hold more.
+        """
+        walk = machine.pool.walk
+        count = walk.counts[W_LISTED]
+        return walk.listed[:count] if count >= 0 else None
+
+    def _take_out_long(self, machine: Machine, row: int, out: Mask) -> int:
+        """Take out tokens that stay inside a string, but have more characters than it may still have.
+
+        The result: what tells those from others that are taken out of the same mask.
+        """
         pool = machine.pool
-        left, state, body = _find_bound_kernel(row, self.trie.depth_limit, machine.arrays, pool.arrays)
-        if left >= 0:
-            short = pool.lengths.short_tokens(state, body, left, pool.transitions, pool.flags)
-            np.bitwise_and(self.words, short, out=self.words)
+        left, state, body = _find_bound_kernel(row, pool.partitions.trie.depth_limit, machine.arrays, pool.arrays)
+        if left < 0:
+            return 0
+        short = pool.lengths.short_tokens(state, body, left, pool.transitions, pool.flags).view(np.int32)
+        np.bitwise_and(out, short[: len(out)], out=out)
+        pool.walk.walk_meta[W_LISTED] = -1
+        return 1 + int(left)
 
 
 @kernel
@@ -116,18 +174,27 @@ def _find_bound_kernel(row, depth, machine, pool):  # type: ignore[no-untyped-de
     return left, state, state - local + BODY
 
 
-#: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
-NEEDS_LATER = 100
+@kernel
+def _mix(signature, number):  # type: ignore[no-untyped-def]
+    """A signature with one more number in it."""
+    return (signature ^ np.uint64(number)) * np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def _take_inside(part, words, pool):  # type: ignore[no-untyped-def]
-    """Set the tokens of a partition that stay inside."""
+def _take_inside(part, first, pool):  # type: ignore[no-untyped-def]
+    """Set the tokens of a partition that stay inside; `first`: nothing was set yet, not even the zeros."""
+    words = pool.words
     dense = pool.part_dense[part]
     if dense >= 0:
+        if first:
+            for k in range(len(words)):
+                words[k] = pool.dense[dense, k]
+            return
         for k in range(len(words)):
             words[k] |= pool.dense[dense, k]
         return
+    if first:
+        words[:] = 0
     for k in range(pool.part_ids[part, 0], pool.part_ids[part, 1]):
         token = pool.ids[k]
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
@@ -148,14 +215,16 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _begin_place(place, row, passed, depth, words, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the partition whose rest is to be walked or -1: none, the state it is of) in a wide row at a place.
+def _begin_place(place, row, passed, first, signature, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether anything was set, the
+    signature) in a wide row at a place.
 
     What is inside of the row's wide states is set, but for the state `passed`, inside of which nothing is.
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
     last = np.int64(-1)
     alone = is_alone(row, machine, pool)
+    depth = pool.walk_meta[W_DEPTH]
     for k in range(machine.live_begin[row], machine.live_end[row]):
         wide = wide_state(machine.live_items[k], place, alone, depth, machine, pool)
         state = wide & STATE_PART
@@ -170,12 +239,13 @@ def _begin_place(place, row, passed, depth, words, machine, pool):  # type: igno
         part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = place, wide
-            return NEEDS_PARTITION, best, chosen
-        _take_inside(part, words, pool)
+            return NEEDS_PARTITION, best, chosen, first, signature
+        _take_inside(part, first, pool)
+        first, signature = False, _mix(signature, part)
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
         if size < least:
             best, least, chosen = part, size, state
-    return OK, best, chosen
+    return OK, best, chosen, first, signature
 
 
 @kernel
@@ -189,55 +259,146 @@ def _has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untyp
 
 
 @kernel
-def _fill_kernel(  # type: ignore[no-untyped-def]
-    start, use_partitions, subtree, node_count, depth_limit, words, rows, path, later, machine, pool
-):
-    """Write the mask of row `start`. A status; whatever it is, calling again begins anew."""
-    one, depth_mask = np.uint64(1), np.uint64((1 << DEPTH_BITS) - 1)
-    nodes = pool.nodes
-    words[:] = 0
+def _enter_branch(key, row, end, frame, machine, pool):  # type: ignore[no-untyped-def]
+    """The number of the frame in which the children with this key are walked, `frame` if they have no branch.
+
+    `end`: where they end. The row is closed; a new frame begins before its first child.
+    """
+    branch = find_branch(key, pool)
+    if branch < 0:
+        return frame
+    frame += 1
+    for k in range(4):
+        pool.frame_left[frame, k] = machine.row_reads[4 * row + k] & pool.branch_bytes[branch, k]
+    pool.frame_place[frame, FRAME_BRANCH] = branch
+    pool.frame_place[frame, FRAME_STOP], pool.frame_place[frame, FRAME_END] = key, end
+    return frame
+
+
+@kernel
+def _take_loops(row, later, listed, signature, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, how many rests of partitions were put off, tokens listed, the signature): what states that loop read
+    over and over.
+
+    The bytes that they read are taken out of those that frame 1, the root's, has left to walk.
+    """
+    waiting = np.int64(0)
+    taken = pool.frame_left[0]
+    taken[:] = 0
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        item = machine.live_items[k]
+        state = (item >> STACK_BITS) & STATE_MASK
+        if machine.code[item >> PLACE_SHIFT, OPERATION] != TEXT or not pool.flags[state] & LOOPS:
+            continue
+        reads = pool.reads[state]
+        if reads[0] & taken[0] | reads[1] & taken[1] | reads[2] & taken[2] | reads[3] & taken[3]:
+            continue
+        known = np.int64(pool.alike[state])
+        part = find_partition(np.int64(0), known | OWN, pool) if known >= 0 else np.int64(-1)
+        if part < 0:
+            machine.meta[M_PLACE], machine.meta[M_STATE] = 0, state | OWN
+            return NEEDS_PARTITION, waiting, listed, signature
+        if waiting >= len(later):
+            return NEEDS_LATER, waiting, listed, signature
+        _take_inside(part, False, pool)
+        begin, size = pool.part_ids[part, 0], pool.part_ids[part, 1] - pool.part_ids[part, 0]
+        if pool.part_dense[part] < 0 and 0 <= listed <= NARROW - size:
+            pool.listed[listed : listed + size] = pool.ids[begin : begin + size]
+            listed += size
+        else:
+            listed = np.int64(NOT_LISTED)
+        signature = _mix(signature, part)
+        later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, row, -1
+        waiting += 1
+        for quarter in range(4):
+            taken[quarter] |= reads[quarter]
+            pool.frame_left[1, quarter] &= ~reads[quarter]
+    return OK, waiting, listed, signature
+
+
+@kernel
+def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def]
+    """Write the mask of row `start` into `out`. A status; whatever it is, calling again begins anew."""
+    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
+    nodes, words, rows, path = pool.nodes, pool.words, pool.walk_rows, pool.walk_path
+    later, places, depth_limit = pool.walk_later, pool.frame_place, pool.walk_meta[W_DEPTH]
+    subtree = how >> HOW_SHIFT
     later[0, 0], later[0, 1], later[0, 2] = 0, start, -1
-    waiting = 1
-    visited = np.int64(0)
+    waiting, first, spare = 1, True, pool.walk_meta[W_SIZE]
+    visited, listed, signature = np.int64(0), np.int64(0), np.uint64(0)
     while waiting > 0:
         waiting -= 1
         place, row = np.int64(later[waiting, 0]), np.int64(later[waiting, 1])
         status = close_row(row, machine, pool)
         if status != OK:
             return status
-        here, stop, base = np.uint64(0), np.uint64(node_count), np.uint64(0)
-        of_state = np.int64(-1)
-        if use_partitions and machine.row_flags[row] & ROW_WIDE:
+        here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
+        of_state, part = np.int64(-1), np.int64(-1)
+        if place < 0:
+            part = ~place
+        elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
             passed = np.int64(later[waiting, 2])
-            status, part, of_state = _begin_place(place, row, passed, depth_limit, words, machine, pool)
+            status, part, of_state, first, signature = _begin_place(place, row, passed, first, signature, machine, pool)
             if status != OK:
                 return status
-            if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
-                here, stop = np.uint64(pool.part_nodes[part, 0]), np.uint64(pool.part_nodes[part, 1])
-                base = here
+            if part >= 0:
+                listed = np.int64(NOT_LISTED)
+        if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
+            here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
+            base = here
+        if first:
+            words[:] = 0
+            first = False
         rows[0] = row
-        while here < stop:
+        places[0, FRAME_STOP] = places[0, FRAME_END] = stop
+        frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
+        if frame and how & HOW_PARTITIONS and part < 0:
+            status, waiting, listed, signature = _take_loops(row, later, listed, signature, machine, pool)
+            if status != OK:
+                return status
+        while True:
+            while here >= places[frame, FRAME_STOP] and frame > 0:
+                begin, end = take_child(places[frame, FRAME_BRANCH], pool.frame_left[frame], pool)
+                if begin >= 0:
+                    here, places[frame, FRAME_STOP] = begin, end
+                else:
+                    here = places[frame, FRAME_END]
+                    frame -= 1
+            if here >= stop:
+                break
             node = nodes[here]
             depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
             before = np.int64(rows[depth])
             byte = np.int64(node & np.uint64(0xFF))
-            target = np.int64(machine.transitions[before * 256 + byte]) - BIAS
             visited += 1
+            following = base + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+            if not reads_byte(before, byte, machine):
+                here = following
+                continue
+            target = np.int64(machine.transitions[before * 256 + byte]) - BIAS
             path[depth] = byte
             if target == UNKNOWN:
                 status, target = step_row(before, byte, machine, pool)
                 if status != OK:
                     return status
-            following = base + ((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
             if target < 0:
                 here = following
                 continue
-            token = node >> np.uint64(TOKEN_SHIFT)
-            words[token >> np.uint64(5)] |= np.uint32(1) << np.uint32(token & np.uint64(31))
-            if np.int64(following - here) > subtree:
-                status = close_row(target, machine, pool)
-                if status != OK:
-                    return status
+            token = np.int64(node >> np.uint64(TOKEN_SHIFT))
+            if token != spare:
+                words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                signature = _mix(signature, token)
+                if 0 <= listed < NARROW:
+                    pool.listed[listed] = token
+                listed += 1
+            here += 1
+            rows[depth + 1] = target
+            if following - here < LEAST_BELOW:
+                continue
+            status = close_row(target, machine, pool)
+            if status != OK:
+                return status
+            if following - here >= subtree:
                 passed = of_state
                 for k in range(depth + 1):
                     if passed >= 0:
@@ -245,11 +406,22 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
                 if machine.row_flags[target] & ROW_WIDE and _has_other_wide(target, passed, depth_limit, machine, pool):
                     if waiting >= len(later):
                         return NEEDS_LATER
-                    later[waiting, 0], later[waiting, 1], later[waiting, 2] = here + one, target, passed
+                    later[waiting, 0], later[waiting, 1], later[waiting, 2] = here, target, passed
                     waiting += 1
                     here = following
                     continue
-            rows[depth + 1] = target
-            here += one
+            frame = _enter_branch(here, target, following, frame, machine, pool)
     machine.meta[M_NODES] += visited
+    if how & HOW_ENDS and machine.row_flags[start] & ROW_ACCEPTS:
+        for token in pool.end_tokens:
+            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            if 0 <= listed < NARROW:
+                pool.listed[listed] = token
+            listed += 1
+    for k in range(len(out)):
+        out[k] = np.int32(words[k])
+    if spare & 31:
+        out[len(out) - 1] &= np.int32((np.int64(1) << np.int64(spare & 31)) - 1)  # the spare token may be set
+    pool.walk_meta[W_LISTED] = listed if 0 <= listed <= NARROW else -1
+    pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ (machine.row_flags[start] & ROW_ACCEPTS)
     return OK

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES, chain_automaton, read_chain
-from tokdfa.pushdown.form import RETURN_PLACE, FormBuilder, Text
+from tokdfa.pushdown.form import RETURN_PLACE, Text
+from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import (
     K_BYTES,

@@ -34,8 +34,6 @@ from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, fill_slots_kernel, rehas
 from tokdfa.pushdown.steps import only_byte_kernel, run_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tokdfa.pushdown.form import Form
     from tokdfa.pushdown.pool import Pool
     from tokdfa.pushdown.program import Program
@@ -47,6 +45,10 @@ Int64 = npt.NDArray[np.int64]
 ROW_BYTES = 1024
 #: Links of a chain of fallbacks at most.
 MAX_CHAIN = 100_000
+#: Rows and stacks that the first machine of a vocabulary has room for.
+FIRST_ROOM = 32
+#: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program.
+REUSED = a.MACHINE_FIELDS[a.MACHINE_FIELDS.index("stack_begin") :]
 
 
 class MachineFull(LimitExceeded):
@@ -64,8 +66,8 @@ class Machine:
     """See the module's docstring. `max_items` bounds the items of one row, `max_bytes` the transitions of
     all rows, and again all other tables.
 
-    `linked`: the form bound to the pool, if that was asked already. `first_bytes`: mark the bytes that nothing
-    in a row reads when it is closed.
+    `linked`: the form bound to the pool, if that was asked already. `first_bytes`: note the bytes that a
+    row reads when it is closed.
     """
 
     def __init__(
@@ -91,8 +93,32 @@ class Machine:
         return self.program.form
 
     def _allocate(self, form: Form) -> None:
-        room = 32
         self._take_program()
+        #: For as many rows as there may be; the pages that no row uses are never touched.
+        self.max_rows = max(2 * FIRST_ROOM, self.max_bytes // ROW_BYTES)
+        #: The arrays of `REUSED` as they are now, for the machine that has them after this one.
+        self._reused: dict[str, npt.NDArray[Any]] = {}
+        reused = self.pool.take_tables(self.max_rows * 256, self.max_bytes)
+        stamp = 0
+        if reused is None:
+            self._allocate_tables(FIRST_ROOM)
+            self._allocate_scratch(2 * FIRST_ROOM)
+        else:
+            vars(self).update(reused)
+            self.scratch_room = len(self.work)
+            stamp = int(self.meta[a.M_STAMP])  # of what is marked as seen in the scratch
+            if len(self.todo) < self._least_todo():
+                self._allocate_scratch(self.scratch_room)
+        self.meta[:] = 0
+        self.meta[[a.M_STACKS, a.M_LONGEST, a.M_SKIP, a.M_MAX_ITEMS, a.M_PRUNES, a.M_STAMP]] = (
+            1, form.longest, form.skip, self.max_items, self._first_bytes, stamp,
+        )  # fmt: skip
+        #: `meta`, as Python's own ints: several times as fast to read.
+        self.counts = self.meta.data
+        self._gather()
+        weakref.finalize(self, self.pool.give_back_tables, self._reused).atexit = False
+
+    def _allocate_tables(self, room: int) -> None:
         self.stack_begin: Int32 = np.zeros(room, dtype=np.int32)
         self.entry_place: Int32 = np.zeros(room, dtype=np.int32)
         self.entry_rest: Int32 = np.zeros(room, dtype=np.int32)
@@ -107,20 +133,13 @@ class Machine:
         self.live_begin: Int32 = np.zeros(room, dtype=np.int32)
         self.live_end: Int32 = np.zeros(room, dtype=np.int32)
         self.row_flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
+        self.row_reads: npt.NDArray[np.uint64] = np.zeros(4 * room, dtype=np.uint64)
         self.row_fallback: Int32 = np.zeros(room, dtype=np.int32)
         self.row_ended: Int32 = np.zeros(room, dtype=np.int32)
-        #: For as many rows as there may be; the pages that no row uses are never touched.
-        self.max_rows = max(2 * room, self.max_bytes // ROW_BYTES)
-        self.transitions, give_back = self.pool.take_table(self.max_rows)
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
+        self.transitions: Int32 = np.zeros(self.max_rows * 256, dtype=np.int32)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
-        self.meta[a.M_STACKS] = 1
-        weakref.finalize(self, _give_back, give_back, self.meta).atexit = False
-        self.meta[[a.M_LONGEST, a.M_SKIP, a.M_MAX_ITEMS]] = form.longest, form.skip, self.max_items
-        self.meta[a.M_PRUNES] = self._first_bytes
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
-        self._allocate_scratch(64)
-        self.arrays = gather_machine(self)
 
     def _allocate_scratch(self, room: int) -> None:
         self.scratch_room = room
@@ -130,7 +149,15 @@ class Machine:
         self.callers: Int32 = np.zeros((room, 3), dtype=np.int32)
         self.pairs: Int64 = np.zeros(2 * room, dtype=np.int64)
         self.found: Int64 = np.zeros(2 * room, dtype=np.int64)
-        self.todo: Int32 = np.zeros((max(room, 2 * len(self.program.entries) + 8), 4), dtype=np.int32)
+        self.todo: Int32 = np.zeros((max(room, self._least_todo()), 4), dtype=np.int32)
+
+    def _least_todo(self) -> int:
+        return 2 * len(self.entries) + 8
+
+    def _gather(self) -> None:
+        """Have kernels take the arrays as they are now."""
+        self.arrays = gather_machine(self)
+        self._reused.update((name, getattr(self, name)) for name in REUSED)
 
     def _take_program(self) -> None:
         """Read the program's arrays as they are now, with room for what is called of all frames there is room for."""
@@ -158,7 +185,7 @@ class Machine:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all tables in bytes, but for those of the pool."""
+        """Memory of all tables in bytes, but for the pool's; tables used before count as large as they have grown."""
         kept = sum(getattr(self, name).nbytes for name in a.MACHINE_FIELDS if name != "transitions")
         return kept + self.row_count * ROW_BYTES
 
@@ -316,16 +343,16 @@ class Machine:
             self._grow_stacks()
         else:
             self._grow_rows()
-        self.arrays = gather_machine(self)
+        self._gather()
 
     def _write_code(self, place: int) -> None:
         """Have the code of a LATER written, unless another machine had, and take the program as it is then."""
         self.program.write(place)
         if self.code is not self.program.code:
             self._take_program()
-            if len(self.todo) < 2 * len(self.entries) + 8:
+            if len(self.todo) < self._least_todo():
                 self._allocate_scratch(self.scratch_room)
-            self.arrays = gather_machine(self)
+            self._gather()
 
     def _grow_stacks(self) -> None:
         stacks, entries, groups, content = (
@@ -353,6 +380,7 @@ class Machine:
         if room > len(self.row_flags):
             for name in ("kernel_begin", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended"):
                 setattr(self, name, _lengthened(getattr(self, name), room))
+            self.row_reads = _lengthened(self.row_reads, 4 * room)
         if kernel + widest > len(self.kernel_items):
             self.kernel_items = _grown(self.kernel_items, kernel + widest)
         if live + widest > len(self.live_items):
@@ -361,11 +389,6 @@ class Machine:
         rehash_rows_kernel(
             self.row_slots, self.kernel_items, self.kernel_begin, self.row_flags, self.row_fallback, rows
         )
-
-
-def _give_back(give_back: Callable[[int], None], meta: Int64) -> None:
-    """Return the transitions of a machine that is gone."""
-    give_back(int(meta[a.M_ROWS]))
 
 
 def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:

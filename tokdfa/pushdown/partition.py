@@ -15,13 +15,17 @@ where the text does (`tokdfa.pushdown.names`, `tokdfa.pushdown.counted`). It is 
 If the state is that of the only item of a row, then a token that dies before the text has been complete is refused. The
 rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote.
 
+A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
+that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
+
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
 ``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
-``part_nodes`` begin and end of its rest in ``nodes``.
+``part_nodes`` begin and end of its rest in ``nodes``. The tries' branches are in `tokdfa.pushdown.branches`.
 
 Source: 000's slices with what is contained in a lexeme; XGrammar's split of the vocabulary by context-independence.
-Here it is exact, and no split is chosen in advance. Cost: one walk of the automaton over the place, 1 to 3 ns a node.
+Here it is exact, and no split is chosen in advance. Cost: one walk of the automaton over the place;
+with ALONE and OWN only of what the state reads.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.jit import kernel
+from tokdfa.pushdown.branches import Branches
+from tokdfa.pushdown.key_table import enter_key_kernel, look_up_key_kernel
 from tokdfa.pushdown.rows import ACCEPTS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -43,11 +49,12 @@ if TYPE_CHECKING:
 DENSE = 1_024
 #: States whose rows one walk finds lacking at most, counted as often as it meets them.
 MAX_LACKING = 4_096
-#: Added to a state: its strict partition; one for an item that is alone in its row. What both are added to.
-STRICT, ALONE = 1 << 21, 1 << 22
+#: Added to a state: its strict partition; one for an item that is alone in its row; one of the tokens that begin with a
+#: byte it reads. What these are added to.
+STRICT, ALONE, OWN = 1 << 21, 1 << 22, 1 << 23
 STATE_PART = STRICT - 1
 #: Key of a partition: its place, and the bits of its state.
-KEY_SHIFT = 23
+KEY_SHIFT = 24
 #: The rests may take so many nodes beside the vocabulary's, and so many partitions may be kept as words; then all are
 #: dropped and made anew.
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
@@ -66,7 +73,9 @@ class Partitions:
 
     def __init__(self, trie: TokenTrie | TrieParts) -> None:
         self.trie = trie
-        self.words = trie.size // 32 + 1
+        self.mask_words = trie.size // 32 + 1
+        self._trie_branches = Branches()
+        self._trie_branches.add(trie.nodes, 0, len(trie.nodes))
         self._clear()
         #: Partitions made, those dropped included; how often all were dropped.
         self.made = self.drops = 0
@@ -79,17 +88,18 @@ class Partitions:
         self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
         self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
         self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
-        self.dense: npt.NDArray[np.uint32] = np.zeros((MAX_DENSE + 1, self.words), dtype=np.uint32)
+        self.dense: npt.NDArray[np.uint32] = np.zeros((MAX_DENSE + 1, self.mask_words), dtype=np.uint32)
         self.ids: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
         # reserved at once, here and for `dense`: pages are taken when they are used, and nothing is copied
         self.nodes: npt.NDArray[np.uint64] = np.zeros(2 * self.node_count + MAX_REST_NODES, dtype=np.uint64)
         self.nodes[: self.node_count] = self.trie.nodes
+        self.branches = self._trie_branches.copy()
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
         kept = (self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes, self.ids)
-        reserved = 4 * self.words * self.dense_count + 8 * self.node_count
+        reserved = 4 * self.mask_words * self.dense_count + 8 * self.node_count + self.branches.nbytes
         return sum(array.nbytes for array in kept) + reserved
 
     def extent(self, place: int) -> tuple[int, int]:
@@ -118,25 +128,25 @@ class Partitions:
             self.drops += 1
             if place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
                 return []
-        inside = np.empty(size, dtype=np.int32)
-        rest = np.empty(size, dtype=np.uint64)
-        stack = np.zeros(self.trie.depth_limit + 2, dtype=np.int32)
-        ended = np.zeros(self.trie.depth_limit + 2, dtype=np.bool_)
-        path = np.zeros((self.trie.depth_limit + 2, 2), dtype=np.int64)
+        inside, depth = np.empty(DENSE, dtype=np.int32), self.trie.depth_limit + 2
+        stack, above, numbers = np.zeros((3, depth), dtype=np.int32)
+        ended = np.zeros(depth, dtype=np.bool_)
         counts = np.zeros(2, dtype=np.int64)
         lacking = np.zeros(MAX_LACKING, dtype=np.int32)
+        words, rest = self.dense[self.dense_count], self.nodes[self.node_count :]
+        origin = self.base_of(place - 1) if place else 0
         count = _divide_kernel(
-            self.nodes, begin, end, state, transitions, flags, self.trie.size, inside, rest, stack, ended, path,
-            counts, lacking,
+            self.nodes, origin, begin, end, state, transitions, flags, self.trie.size, words, inside, rest, stack,
+            ended, above, numbers, counts, lacking,
         )  # fmt: skip
         if count:
             return np.unique(lacking[:count]).tolist()
-        self._keep(place, state, inside[: counts[0]], rest[: counts[1]])
+        self._keep(place, state, inside[: counts[0]], int(counts[0]), int(counts[1]))
         return []
 
     def has(self, place: int, state: int) -> bool:
         """Whether the partition of a place by a state is made."""
-        return bool(_look_up_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state) >= 0)
+        return bool(look_up_key_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state) >= 0)
 
     def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over the checked arrays of a file (`tokdfa.pushdown.store`); no partition may have been made."""
@@ -149,33 +159,38 @@ class Partitions:
         self.part_keys = np.full(4 * room, -1, dtype=np.int64)
         self.part_slots = np.full(4 * room, -1, dtype=np.int32)
         for key, number in zip(arrays["keys"].tolist(), arrays["numbers"].tolist(), strict=True):
-            _enter_kernel(self.part_keys, self.part_slots, key, number)
+            enter_key_kernel(self.part_keys, self.part_slots, key, number)
         self.part_dense = _padded(arrays["part_dense"], room)
         self.part_ids, self.part_nodes = _padded(arrays["part_ids"], room), _padded(arrays["part_nodes"], room)
         self.dense[: self.dense_count] = arrays["dense"]
         self.ids = _padded(arrays["ids"], self.id_count + 4096)
         self.node_count = len(self.trie.nodes) + len(arrays["rests"])
         self.nodes[len(self.trie.nodes) : self.node_count] = arrays["rests"]
+        for begin, end in arrays["part_nodes"].tolist():
+            self.branches.add(self.nodes, begin, end)
 
-    def _keep(self, place: int, state: int, tokens: npt.NDArray[np.int32], rest: npt.NDArray[np.uint64]) -> None:
+    def _keep(self, place: int, state: int, tokens: npt.NDArray[np.int32], inside: int, rest: int) -> None:
+        """Enter the partition whose mask and rest stand where the next ones begin; `inside`, `rest`: their sizes.
+
+        `tokens`: those inside, int32, all of them if they are not more than DENSE.
+        """
         self._make_room()
         number = self.count
-        if len(tokens) > DENSE:
-            _set_tokens_kernel(tokens, self.dense[self.dense_count])
+        if inside > DENSE:
             self.part_dense[number] = self.dense_count
             self.part_ids[number] = 0
             self.dense_count += 1
         else:
             self.part_dense[number] = -1
-            self.part_ids[number] = self.id_count, self.id_count + len(tokens)
-            self.ids[self.id_count : self.id_count + len(tokens)] = tokens
-            self.id_count += len(tokens)
-        self.part_nodes[number] = self.node_count, self.node_count + len(rest)
-        self.nodes[self.node_count : self.node_count + len(rest)] = rest
-        self.node_count += len(rest)
+            self.part_ids[number] = self.id_count, self.id_count + inside
+            self.ids[self.id_count : self.id_count + inside] = tokens
+            self.id_count += inside
+        self.part_nodes[number] = self.node_count, self.node_count + rest
+        self.branches.add(self.nodes, self.node_count, self.node_count + rest)
+        self.node_count += rest
         self.count += 1
         self.made += 1
-        _enter_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state, number)
+        enter_key_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state, number)
 
     def _make_room(self) -> None:
         if self.id_count + DENSE > len(self.ids):
@@ -188,7 +203,7 @@ class Partitions:
             self.part_keys = np.full(2 * len(keys), -1, dtype=np.int64)
             self.part_slots = np.full(2 * len(slots), -1, dtype=np.int32)
             for key, number in zip(keys[keys >= 0].tolist(), slots[keys >= 0].tolist(), strict=True):
-                _enter_kernel(self.part_keys, self.part_slots, key, number)
+                enter_key_kernel(self.part_keys, self.part_slots, key, number)
 
 
 def _padded(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
@@ -197,78 +212,48 @@ def _padded(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
 
 
 @kernel
-def _hash_key(key):  # type: ignore[no-untyped-def]
-    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24))
-
-
-@kernel
-def _enter_kernel(keys, slots, key, number):  # type: ignore[no-untyped-def]
-    """Enter a partition into a hash table that has room."""
-    mask = len(keys) - 1
-    slot = _hash_key(key) & mask
-    while keys[slot] >= 0:
-        slot = (slot + 1) & mask
-    keys[slot], slots[slot] = key, number
-
-
-@kernel
-def _look_up_kernel(keys, slots, key):  # type: ignore[no-untyped-def]
-    """The number of a partition, or -1."""
-    mask = len(keys) - 1
-    slot = _hash_key(key) & mask
-    while keys[slot] >= 0:
-        if keys[slot] == key:
-            return np.int64(slots[slot])
-        slot = (slot + 1) & mask
-    return np.int64(-1)
-
-
-@kernel
 def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
     """The number of a partition, or -1."""
-    return _look_up_kernel(pool.part_keys, pool.part_slots, np.int64(place) << KEY_SHIFT | np.int64(state))
-
-
-@kernel
-def _set_tokens_kernel(tokens, words):  # type: ignore[no-untyped-def]
-    """Make `words` the mask that holds exactly `tokens`."""
-    words[:] = 0
-    for token in tokens:
-        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+    return look_up_key_kernel(pool.part_keys, pool.part_slots, np.int64(place) << KEY_SHIFT | np.int64(state))
 
 
 @kernel
 def _divide_kernel(  # type: ignore[no-untyped-def]
-    nodes, begin, end, state, transitions, flags, spare, inside, rest, stack, ended, path, counts, lacking
-):
-    """How many states' rows are lacking. `inside` gets the tokens that stay inside; `counts`: how many, and nodes.
+    nodes, origin, begin, end, state, transitions, flags, spare, words, inside, rest, stack, ended, above, numbers,
+    counts, lacking,
+):  # fmt: skip
+    """How many states' rows are lacking. `counts`: how many tokens stay inside, and how many nodes the rest has.
+
+    The tokens inside are written to the mask `words`, and the first of them to `inside`. `origin`: where the trie
+    begins in which the nodes from `begin` to `end` are.
 
     Where a row is lacking its state is put into `lacking` (several times, perhaps), and the walk goes on elsewhere: so
     few walks find all rows that are needed. If any is, what the walk has found is of no use.
 
-    `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. `path`: by
-    depth, the node on the way and its number in `rest`, -1 if it is not written yet; `ended`: by depth, whether the
+    `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. By depth:
+    `above`, the node on the way; `numbers`, its number in `rest`, for the first `written` of them; `ended`, whether the
     text has been complete on the way.
     """
     low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
     kept, staying = np.int64(0), np.int64(0)
-    strict, alone = state & STRICT != 0, state & ALONE != 0
-    stack[0] = state & STATE_PART
+    strict, alone, own = state & STRICT != 0, state & ALONE != 0, state & OWN != 0
+    words[:] = 0
+    stack[0], ended[0] = state & STATE_PART, False
     if begin >= end:
         return np.int64(0)
     missing = np.int64(0)
     base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
-    open_depth = np.int64(0)  # path[:open_depth] are the nodes above
-    for here in range(begin, end):
+    written = np.int64(0)
+    here = np.int64(begin)
+    while here < end:
         node = nodes[here]
         depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask) - base
-        for level in range(depth, open_depth):
-            if path[level, 1] >= 0:
-                rest[path[level, 1]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
-        open_depth = depth + 1
-        path[depth, 0], path[depth, 1] = here, -1
+        while written > depth:
+            written -= 1
+            rest[numbers[written]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
         before = np.int64(stack[depth])
         target = np.int64(-1)
+        has_ended = ended[depth]
         if before >= 0:
             target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
             if target == UNKNOWN:
@@ -278,37 +263,32 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
                     lacking[missing] = before
                     missing += 1
                 target = np.int64(-1)
-            ended[depth + 1] = ended[depth] or (target >= 0 and flags[target] & ACCEPTS != 0)
-            if strict and ended[depth + 1]:
+            has_ended = has_ended or (target >= 0 and flags[target] & ACCEPTS != 0)
+            if strict and has_ended:
                 target = np.int64(-1)
-        else:
-            ended[depth + 1] = ended[depth]
-        stack[depth + 1] = target
+        if target < 0 and ((own and depth == 0) or (alone and not has_ended)):
+            here = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+            continue
+        above[depth], stack[depth + 1], ended[depth + 1] = here, target, has_ended
+        here += 1
         token = np.int64(node >> np.uint64(TOKEN_SHIFT))
         if token == spare:
             continue
         if target >= 0:
-            inside[staying] = token
+            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            if staying < len(inside):
+                inside[staying] = token
             staying += 1
             continue
-        if alone and not ended[depth + 1]:
-            continue
-        for level in range(depth + 1):
-            if path[level, 1] < 0:
-                source = nodes[path[level, 0]]
-                label = np.uint64(token) if level == depth else np.uint64(spare)
-                rest[kept] = (
-                    (source & low_byte) | np.uint64(level) << np.uint64(DEPTH_SHIFT) | label << np.uint64(TOKEN_SHIFT)
-                )
-                path[level, 1] = kept
-                kept += 1
-    for level in range(open_depth):
-        if path[level, 1] >= 0:
-            rest[path[level, 1]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
+        while written <= depth:
+            label = np.uint64(token) if written == depth else np.uint64(spare)
+            letter = nodes[above[written]] & low_byte
+            rest[kept] = letter | np.uint64(written) << np.uint64(DEPTH_SHIFT) | label << np.uint64(TOKEN_SHIFT)
+            numbers[written] = kept
+            written += 1
+            kept += 1
+    while written > 0:
+        written -= 1
+        rest[numbers[written]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
     counts[0], counts[1] = staying, kept
     return missing
-
-
-def _warm_up() -> None:
-    """Compile what small vocabularies never need."""
-    _set_tokens_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.uint32))

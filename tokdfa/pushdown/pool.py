@@ -6,7 +6,8 @@ partitions of their states (`tokdfa.pushdown.partition`), too. Small automata ar
 (counters up to 100,000) are lazy: their states get numbers when they are met and rows when they are read.
 
 Layout: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8, by state: may end
-(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST); ``reads`` uint64, by state
+(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), reads few bytes, but some
+over and over (LOOPS: only where `mark_loops` found so); ``reads`` uint64, by state
 and word of 64: the bytes that lead on; ``alike`` int32, by state: a state with the same partitions, -1 if that was not
 asked yet. A full table of 256 columns costs 1 kB a state and saves the look-up of a byte class at each step.
 
@@ -32,16 +33,16 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
-from tokdfa.pushdown.arrays import POOL_FIELDS, make_pool
-from tokdfa.pushdown.fill import Filler
+from tokdfa.pushdown.arrays import M_ROWS, POOL_FIELDS, make_pool
+from tokdfa.pushdown.fill import Filler, WalkScratch
+from tokdfa.pushdown.lacking import make_lacking_rows
 from tokdfa.pushdown.lengths import TokenLengths
-from tokdfa.pushdown.partition import STATE_PART, Partitions, TrieParts
+from tokdfa.pushdown.partition import STATE_PART, STRICT, Partitions, TrieParts
 from tokdfa.pushdown.program import Program
-from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
+from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tokdfa.pushdown.form import Form, Text
@@ -54,11 +55,11 @@ Int32 = npt.NDArray[np.int32]
 WIDE_BYTES = 24
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
-#: Of machines that are gone so many transitions are kept for those to come, if no more rows of them were used, each of
-#: which takes 1 kB.
-SPARE_TABLES, SPARE_ROWS = 4, 16_384
+#: Of machines that are gone so many tables are kept for those to come, if no more rows of them were used, each of which
+#: takes 1 kB of transitions, and the rest takes no more bytes.
+SPARE_TABLES, SPARE_ROWS, SPARE_BYTES = 4, 16_384, 8 << 20
 #: States that a new pool has room for.
-FIRST_ROOM = 8_192
+FIRST_ROOM = 65_536
 #: Bytes of the name of what states are alike: a hash, and whether texts are the shortest.
 NAME_BYTES = 17
 #: Past so many bytes of automata and partitions a vocabulary gets a new pool for constraints to come.
@@ -111,7 +112,7 @@ class Pool:
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.lock = threading.RLock()
-        #: Ways of spelling JSON for which somebody has made the tables that most schemas need.
+        #: Ways of spelling JSON for which the tables that most schemas need are there; kept on disk, too.
         self.prepared: set[tuple[str, ...]] = set()
         room = FIRST_ROOM
         #: Rows of states that there are not yet hold anything; pages that no state uses are never touched.
@@ -139,47 +140,52 @@ class Pool:
         trie = vocab.trie
         self.partitions = Partitions(TrieParts(trie.nodes, trie.size, trie.depth_limit))
         self.lengths = TokenLengths(self.partitions.trie)
+        self.walk = WalkScratch(self.partitions.trie, vocab.end_tokens)
         self._arrays: Any = None
-        self._tables: list[tuple[Int32, int]] = []  # of machines that are gone, with the rows used
+        self._tables: list[tuple[int, dict[str, npt.NDArray[Any]]]] = []  # of machines that are gone, with their bytes
+        #: Memory of masks of constraints that are gone (`tokdfa.backends.batch`).
+        self.spare_masks: list[Int32] = []
         self._fillers: dict[tuple[bool, bool], Filler] = {}
 
     def filler(self, use_partitions: bool, use_subtrees: bool) -> Filler:
         """What fills masks over this vocabulary in this way; made once."""
         key = use_partitions, use_subtrees
         if key not in self._fillers:
-            self._fillers[key] = Filler(self.partitions.trie, *key)
+            self._fillers[key] = Filler(*key)
         return self._fillers[key]
 
     @property
     def arrays(self) -> Any:
         """What kernels take; made again after every change."""
         if self._arrays is None:
-            parts = self.partitions
-            own = self.transitions, self.flags, self.alike, self.reads
-            self._arrays = make_pool(*own, *(getattr(parts, name) for name in POOL_FIELDS[len(own) :]))
+            owners = self, self.partitions, self.partitions.branches, self.walk
+            self._arrays = make_pool(*(_array_of(owners, name) for name in POOL_FIELDS))
         return self._arrays
 
-    def take_table(self, rows: int) -> tuple[Int32, Callable[[int], None]]:
-        """Zeroed transitions for so many rows, and what to call with the number of rows used when nobody needs them.
+    def take_tables(self, transitions: int, max_bytes: int) -> dict[str, npt.NDArray[Any]] | None:
+        """Arrays of a machine that is gone, with so many transitions; or None. Transitions and hash tables are empty.
 
-        The memory of machines that are gone is used again: a page that was touched before costs a tenth of a new one.
+        Memory that was touched before costs a tenth of new memory, and tables that have grown need not grow again.
         """
-        table = None
-        for place, (kept, used) in enumerate(self._tables):
-            if len(kept) == rows * 256:
-                del self._tables[place]
-                kept[: used * 256] = 0
-                table = kept
-                break
-        if table is None:
-            table = np.zeros(rows * 256, dtype=np.int32)
-        tables, taken = self._tables, table
+        for place, (size, tables) in enumerate(self._tables):
+            if len(tables["transitions"]) == transitions and 4 * size <= max_bytes:
+                return self._tables.pop(place)[1]
+        return None
 
-        def give_back(used: int) -> None:
-            if len(tables) < SPARE_TABLES and used <= SPARE_ROWS:
-                tables.append((taken, used))
+    def give_back_tables(self, tables: dict[str, npt.NDArray[Any]]) -> None:
+        """Keep the arrays of a machine that is gone for others, unless they are large."""
+        rows = int(tables["meta"][M_ROWS])
+        size = sum(array.nbytes for array in tables.values()) - tables["transitions"].nbytes
+        if len(self._tables) < SPARE_TABLES and rows <= SPARE_ROWS and size <= SPARE_BYTES:
+            tables["transitions"][: rows * 256] = 0
+            for name in ("stack_slots", "group_slots", "row_slots"):
+                tables[name][:] = -1
+            self._tables.append((size, tables))
 
-        return table, give_back
+    def more_room_to_put_off(self) -> None:
+        """Twice as many subtrees may be put off by a walk."""
+        self.walk.walk_later = np.zeros((2 * len(self.walk.walk_later), 3), dtype=np.int32)
+        self._arrays = None
 
     def adopt(
         self, arrays: dict[str, npt.NDArray[Any]], starts: dict[tuple[bytes, bool], int], spelled: dict[int, bool]
@@ -207,6 +213,8 @@ class Pool:
         state = int(self.alike[state]) | kind
         if self.partitions.has(place, state):
             return
+        if state & STATE_PART in self.lazy_states:
+            make_lacking_rows(self, place, state & STATE_PART, bool(state & STRICT))
         while lacking := self.partitions.divide(place, state, self.transitions, self.flags):
             for other in lacking:
                 self.fill_row(other)
@@ -254,6 +262,18 @@ class Pool:
         self._explicit.append((first, automaton, shortest))
         self.spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
         return first + automaton.start
+
+    def mark_loops(self) -> None:
+        """Have partitions made of states of explicit automata that lead back to themselves, though they read few bytes.
+
+        That pays for blanks and digits, which are in most constraints; an automaton of one constraint alone is read
+        before its partition would have paid.
+        """
+        for first, automaton, _ in self._explicit:
+            states = np.arange(first, first + automaton.state_count)
+            rows = self.transitions[first * 256 : (first + automaton.state_count) * 256].reshape(-1, 256)
+            loops = (rows == states[:, None]).any(axis=1) & (self.flags[states] & (WIDE | SHORTEST) == 0)
+            self.flags[states[loops]] |= LOOPS
 
     def name_all(self) -> tuple[npt.NDArray[np.uint8], Int32]:
         """Find out which states of all explicit automata are alike; (names, the first state of each)."""
@@ -346,6 +366,11 @@ class Pool:
             self.flags = np.concatenate([self.flags, np.zeros(more, dtype=np.uint8)])
             self.reads = np.concatenate([self.reads, np.zeros((more, 4), dtype=np.uint64)])
             self.alike = np.concatenate([self.alike, np.full(more, -1, dtype=np.int32)])
+
+
+def _array_of(owners: tuple[Any, ...], name: str) -> npt.NDArray[Any]:
+    """The array of this name, of the first owner that has it."""
+    return next(getattr(owner, name) for owner in owners if hasattr(owner, name))
 
 
 def _pack_bytes(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:

@@ -38,6 +38,12 @@ from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 
 @kernel
+def reads_byte(row, byte, machine):  # type: ignore[no-untyped-def]
+    """False if the byte leads nowhere from a row; true of all bytes where that is not known."""
+    return machine.row_reads[4 * row + (byte >> 6)] >> np.uint64(byte & 63) & np.uint64(1) != 0
+
+
+@kernel
 def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the row after a byte, or DEAD)."""
     target = np.int64(machine.transitions[row * 256 + byte]) - BIAS
@@ -48,6 +54,8 @@ def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
     status = close_row(row, machine, pool)
     if status != OK:
         return status, target
+    if not reads_byte(row, byte, machine):
+        return OK, np.int64(DEAD)
     count = np.int64(0)
     for k in range(machine.live_begin[row], machine.live_end[row]):
         item = machine.live_items[k]

@@ -248,6 +248,13 @@ def _find_count_problem(at: int, form: Form) -> str:
     return "a count goes on nowhere" if on >= 0 else ""
 
 
+#: The modules on which the content of a pool's file depends, below the package.
+_SOURCES = (
+    *(f"pushdown/{name}.py" for name in ("json_text", "lower", "partition", "pool", "store")),
+    *("grammar/partition.py", "regex/derivative.py", "regex/laws.py", "automata/minimize.py", "vocabulary/trie.py"),
+)
+
+
 def pool_path(vocab: Vocabulary, folder: Path | None = None) -> Path:
     """Where the pool of a vocabulary is kept: ``tokdfa/pools`` in the user's cache folder, unless one is named."""
     cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -286,6 +293,7 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
             "fingerprint": vocab.fingerprint,
             "starts": [[key.hex(), lazy_text, start] for (key, lazy_text), start in starts.items()],
             "spelled": [[start, pool.spelled[start]] for start in starts.values()],
+            "prepared": sorted(map(list, pool.prepared)),
         }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_archive(path, POOL_FORMAT, VERSION, header, arrays)
@@ -300,13 +308,15 @@ def read_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
         problem = _find_pool_problem(arrays, vocab)
         starts = {(bytes.fromhex(key), bool(lazy)): int(start) for key, lazy, start in header["starts"]}
         spelled = {int(start): bool(value) for start, value in header["spelled"]}
+        prepared = {tuple(map(str, key)) for key in header["prepared"]}
+        states = len(arrays["flags"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise SavedIndexError(f"{path} has incomplete content ({error}); make it again") from None
-    states = len(arrays["flags"])
     if problem or any(not 0 < start < states or start not in spelled for start in starts.values()):
         raise SavedIndexError(f"{path} holds no valid tables: {problem or 'a start is missing'}; make it again")
     with pool.lock:
         pool.adopt(arrays, starts, spelled)
+        pool.prepared = prepared
 
 
 def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> str:
@@ -376,5 +386,5 @@ def _within(array: npt.NDArray[Any], low: int, past: int) -> bool:
 @cache
 def _code_stamp() -> str:
     """A hash of the modules that make what is kept."""
-    sources = (Path(__file__).with_name(f"{name}.py") for name in ("json_text", "lower", "partition", "pool", "store"))
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    package = Path(__file__).parents[1]
+    return hashlib.sha256(b"".join((package / source).read_bytes() for source in _SOURCES)).hexdigest()[:16]

@@ -14,8 +14,6 @@ from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import Constraint
 
@@ -34,12 +32,12 @@ def lower_constraint(constraint: Constraint, store: ExpressionStore) -> int:
     raise UnsupportedConstraint(f"a {constraint.kind} is not a regular language that this part can compile")
 
 
-def compile_lazy(constraint: Constraint, *, max_states: int = 1_000_000, without_laws: Iterable[str] = ()) -> LazyDfa:
+def compile_lazy(constraint: Constraint, *, max_states: int = 1_000_000) -> LazyDfa:
     """The lazy DFA of a Regex or a Choice. `max_states` bounds the states that it will ever make.
 
     Raises RegexSyntaxError, RegexUnsupported, EmptyLanguageError or LimitExceeded.
     """
-    store = ExpressionStore(without_laws)
+    store = ExpressionStore()
     dfa = LazyDfa(store, lower_constraint(constraint, store), max_states)
     if dfa.is_empty:
         raise EmptyLanguageError(f"no text matches {constraint.name!r}; nothing could be generated")

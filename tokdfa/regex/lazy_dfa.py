@@ -7,8 +7,9 @@ states, up to a limit, for the explicit DFA.
 
 Only live states. A transition into an empty language must be DEAD, or a mask would lead into a dead end. Without
 intersection, complement and assertions every expression but *nothing* is inhabited. With them, emptiness is proved by
-search: from the state, follow derivatives until one is surely inhabited, or none is left. Such automata keep two
-tables: ``raw`` as derived, and ``transitions``, which get a row only when each target is known to be live or dead.
+search: from the state, follow derivatives, those with the shortest texts first (`tokdfa.regex.shortest`), until one is
+surely inhabited, or none is left. Such automata keep two tables: ``raw`` as derived, and ``transitions``, which get a
+row only when each target is known to be live or dead.
 
 Layout for the trie walk (`tokdfa.vocabulary.walk`): ``transitions`` is flat int32; a state is named by its *row*, the
 offset of its first entry, that is state number x class count.
@@ -18,6 +19,9 @@ Cost: about 0.5-1 us for each pair of a state and a target; 4 bytes x classes fo
 """
 
 from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +34,11 @@ from tokdfa.regex.derivative import AT_START, AssertionDeriver, _derive_kernel, 
 from tokdfa.regex.derivative_classes import DerivativeTable, _classify_kernel, _refill_kernel, partition_bytes
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.nodes import EMPTY, F_ASSERTS, F_INHABITED, F_NULLABLE, FULL_NODES, M_STATUS, NOTHING, OK
+from tokdfa.regex.shortest import ShortestTexts
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Entry of `live`: not known yet.
 UNDECIDED, IS_DEAD, IS_LIVE = 0, 1, 2
@@ -40,7 +48,7 @@ D_STATES, D_NEXT = range(2)
 NEEDS_PYTHON = 10
 #: States that a search for a live one looks at before all are made, if they are not more than the second. One at a
 #: time costs about 20 us a state, all at once one or two.
-SEARCHED, DECIDED_AT_ONCE = 24, 100_000
+SEARCHED, DECIDED_AT_ONCE = 256, 100_000
 #: Status of `_fill_rows_kernel`: an array of the automaton or of the store is too short.
 FULL = 11
 
@@ -74,6 +82,7 @@ class LazyDfa:
         self._known = DerivativeTable(store, classes)
         self._meta: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
         self._tried_all = False
+        self._shortest = ShortestTexts(store)
         self._intern(root, AT_START)
         self._decide(0)
 
@@ -95,6 +104,23 @@ class LazyDfa:
     def expression(self, state: int) -> int:
         """The number of the expression that `state` stands for."""
         return int(self._expressions[state])
+
+    @classmethod
+    def of_many(cls, store: ExpressionStore, expressions: Iterable[int], max_states: int = 1_000_000) -> LazyDfa:
+        """One automaton for many expressions, which share their states: `state_of` says where each begins.
+
+        Its root is their concatenation, in which all their byte sets stand (a union may merge some), and means nothing.
+        """
+        return cls(
+            store, store.concat(*(expression for expression in expressions if expression != NOTHING)), max_states
+        )
+
+    def state_of(self, expression: int) -> int:
+        """The state in which texts of one of the expressions of `of_many` begin; -1 if it has none."""
+        state = self._intern(expression, AT_START)
+        if state >= 0:
+            self._decide(state)
+        return state if state >= 0 and self.live[state] == IS_LIVE else -1
 
     def step(self, state: int, byte: int) -> int:
         """The state after `byte`, or -1."""
@@ -250,19 +276,21 @@ class LazyDfa:
             self._state_of = np.concatenate([self._state_of, more])
 
     def _decide(self, state: int) -> None:
-        """Find out whether `state` is live: a depth-first search for a state known to be live."""
+        """Find out whether `state` is live: a best-first search for a state known to be live."""
         if not self.needs_proof and self.live[state] == UNDECIDED:
             self.live[state] = IS_DEAD  # only `nothing` itself, which is no state
         if self.live[state] != UNDECIDED:
             return
         came_from = {state: state}
-        agenda = [state]
+        agenda = [(0, 0, state)]  # bound, then the newest first
+        searched = 0
         while agenda:
-            if len(came_from) > SEARCHED and not self._tried_all:
+            searched += 1
+            if searched > SEARCHED and not self._tried_all:
                 self._tried_all = True
                 if self._decide_all():
                     return
-            here = agenda.pop()
+            here = heappop(agenda)[2]
             if self.live[here] == IS_LIVE:
                 while here != state:
                     here = came_from[here]
@@ -271,17 +299,18 @@ class LazyDfa:
             self._derive_row(here)
             row = here * self.class_count
             targets = self.raw[row : row + self.class_count]
+            bounds = self._shortest.bounds()
             for target in (np.unique(targets[targets >= 0]) // self.class_count).tolist():
                 if target not in came_from and self.live[target] != IS_DEAD:
                     came_from[target] = here
-                    agenda.append(target)
+                    heappush(agenda, (int(bounds[self._expressions[target]]), -len(came_from), target))
         for reached in came_from:
             self.live[reached] = IS_DEAD
 
     def _decide_all(self) -> bool:
         """Find out which states are live, all at once and all transitions with them; False if they are too many."""
         try:
-            dfa = self.to_dfa(DECIDED_AT_ONCE)
+            dfa = self.to_dfa(min(DECIDED_AT_ONCE, self.max_states // 2))  # the rest is for the search
         except LimitExceeded as error:
             if error.limit != "max_states":
                 raise

@@ -66,7 +66,7 @@ def value_of(data: RunData, tokenizer: str, group: str, name: str) -> float:
 
 
 def build_tables(data: RunData) -> list[Table]:
-    """Judged sequences first; then times, counts, memory, masks, the seed's replay, and what went wrong."""
+    """Judged sequences first; then times, counts, memory, masks, the replay of 002, and what went wrong."""
     return [
         judged_table(data),
         _one_group(data, "build", "Building, part by part", _BUILD, _BUILD_NOTE),
@@ -75,7 +75,7 @@ def build_tables(data: RunData) -> list[Table]:
         _one_group(data, "count", "Counts", _COUNTS, _COUNT_NOTE),
         _one_group(data, "memory", "Memory", _MEMORY, _MEMORY_NOTE),
         _one_group(data, "mask", "Masks and pairs", _MASKS, _MASK_NOTE),
-        _one_group(data, "replay", "The seed's way", _REPLAY, _REPLAY_NOTE),
+        _one_group(data, "replay", "The way of 002", _REPLAY, _REPLAY_NOTE),
         _listed(data, "mismatches", "Mismatches", data.results["name"] == "example", "note", _EXAMPLE_NOTE),
         _listed(data, "not_measured", "Not measured", data.results["status"] != "ok", "message", _FAILURE_NOTE),
     ]
@@ -241,7 +241,7 @@ def _replayed(data: RunData, tokenizer: str) -> str:
         for name in ("rows that differ", "rows compared", "rules")
     )
     return (
-        f"{tokenizer}: the seed's replay of {rules} rules takes {format_seconds(seconds)} on this machine, "
+        f"{tokenizer}: 002's replay of {rules} rules takes {format_seconds(seconds)} on this machine, "
         f"{short_factor(seconds / total)} times our whole build; {differing} of {rows} rows of the two tables differ."
     )
 

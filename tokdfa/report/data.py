@@ -71,9 +71,9 @@ class RunData:
     @classmethod
     def read(cls, run: StoredRun) -> RunData:
         """Read a run once. Cost: its size in memory."""
-        items = _complete(run.items(), _ITEM_TEXTS, _ITEM_NUMBERS)
+        items = complete_columns(run.items(), _ITEM_TEXTS, _ITEM_NUMBERS)
         items["label"] = items["label"].where(items["label"].notna(), items["backend"])
-        samples = _complete(run.samples(), _SAMPLE_TEXTS, _SAMPLE_NUMBERS)
+        samples = complete_columns(run.samples(), _SAMPLE_TEXTS, _SAMPLE_NUMBERS)
         results = run.results().reset_index(drop=True)
         if run.config.get("kind", "backends") != "backends" or not run.config.get("settings"):
             return cls(run.config, run.provenance, items, samples, results)
@@ -180,8 +180,11 @@ def ratio_of_row(row: pd.Series[Any], metric: Metric, label: str, reference: str
     return paired_ratio(row.to_frame().T, metric, label, reference)
 
 
-def _complete(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
-    """A copy with at least these columns; numbers as float, NaN for missing, whatever the stored nullable type."""
+def complete_columns(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
+    """A copy, its rows numbered from 0, with at least these columns; numbers as float, NaN for missing.
+
+    Whatever the stored nullable types are.
+    """
     import pandas as pd
 
     frame = frame.reset_index(drop=True)
@@ -190,3 +193,12 @@ def _complete(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequence[str])
     for column in numbers:
         frame[column] = pd.to_numeric(frame[column]).astype("float64") if column in frame else float("nan")
     return frame
+
+
+def factors(table: pd.DataFrame, slow: str, fast: str) -> pd.Series[Any]:
+    """The column `slow` over the column `fast`, case by case; empty if either was not run."""
+    import pandas as pd
+
+    if slow not in table or fast not in table:
+        return pd.Series(dtype="float64")
+    return (table[slow] / table[fast]).dropna()

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, share_cell, text_cell
+from tokdfa.report.data import factors
 from tokdfa.report.engine_ablation_data import (
     CASE,
     CLAIMED_SHARE,
@@ -18,7 +19,6 @@ from tokdfa.report.engine_ablation_data import (
     SWITCHES,
     WALK,
     ends,
-    factors,
     measured,
     reach,
     reuse,

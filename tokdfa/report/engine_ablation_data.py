@@ -6,8 +6,9 @@ one variant over that of another, and of the cases the median is told, with the 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
+
+from tokdfa.report.data import complete_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,13 +55,10 @@ _NUMBERS = (
 
 def measured(data: RunData, row: str = "variant") -> pd.DataFrame:
     """The rows of this sort that succeeded, all their numbers as float, NaN where there is none."""
-    import pandas as pd
-
-    rows = data.results[data.results["row"] == row].reset_index(drop=True)
+    rows = data.results[data.results["row"] == row]
     if row == "variant":
-        rows = rows[rows["status"] == "ok"].reset_index(drop=True)
-    known = {name: pd.to_numeric(rows[name]).astype("float64") if name in rows else math.nan for name in _NUMBERS}
-    return rows.assign(**known)
+        rows = rows[rows["status"] == "ok"]
+    return complete_columns(rows, (), _NUMBERS)
 
 
 def times(data: RunData, column: str = "mask_ns_mean") -> pd.DataFrame:
@@ -68,15 +66,6 @@ def times(data: RunData, column: str = "mask_ns_mean") -> pd.DataFrame:
     rows = measured(data)
     table = rows.pivot_table(index=CASE, columns="variant", values=column, aggfunc="median", sort=False) * 1e-9
     return table[list(dict.fromkeys(rows["variant"]))]
-
-
-def factors(table: pd.DataFrame, without: str, value: str) -> pd.Series[Any]:
-    """`without` over `value`, case by case; empty if either was not run."""
-    import pandas as pd
-
-    if without not in table or value not in table:
-        return pd.Series(dtype="float64")
-    return (table[without] / table[value]).dropna()
 
 
 def ends(ratios: pd.Series[Any]) -> tuple[str, str]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.report import style
+from tokdfa.report.data import factors
 from tokdfa.report.engine_ablation_data import (
     CASE,
     CLAIMED_SHARE,
     DEFAULT,
     SHARES,
     WALK,
-    factors,
     measured,
     reach,
     reuse,

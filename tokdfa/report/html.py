@@ -1,8 +1,11 @@
-"""One self-contained HTML page for a run, from its question to the command that repeats it.
+"""Self-contained HTML pages: of a run, from its question to the command that repeats it; and of several runs at once.
 
-Nothing is loaded from elsewhere: style and script are inline, drawings are inline SVG whose colours are the page's
-variables, so the page follows the reader's preference for light or dark. Tables are sorted by a click on a head and
-scroll sideways on narrow screens. Without JavaScript the page is complete, only not sortable.
+Nothing is loaded from elsewhere: style and script are inline (`tokdfa.report.html_style`), drawings are inline SVG
+whose colours are the page's variables, so the page follows the reader's preference for light or dark. Tables are sorted
+by a click on a head and scroll in boxes of their own. Without JavaScript the page is complete, only not sortable.
+
+The page of several runs has a table of contents, tables that set the runs side by side, and a section for each run;
+there all ids begin with that of the run's section.
 
 All text that comes from data goes through `text`.
 """
@@ -10,11 +13,10 @@ All text that comes from data goes through `text`.
 from __future__ import annotations
 
 import html
-import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.report import style
+from tokdfa.report import html_style, style
 from tokdfa.report.cells import visible
 
 if TYPE_CHECKING:
@@ -24,77 +26,12 @@ if TYPE_CHECKING:
     from tokdfa.report.page import Page
     from tokdfa.report.plots import Plot
 
-_CSS = """
-:root { color-scheme: light dark; %(light)s --tint: #f6f8fa; --link: #0969da; }
-@media (prefers-color-scheme: dark) { :root { %(dark)s --tint: #1c2128; --link: #6cb6ff; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 80rem; padding: 1.5rem clamp(0.9rem, 3vw, 2.5rem) 4rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-h1 { font-size: clamp(1.3rem, 3vw, 1.75rem); line-height: 1.3; margin: 0.2rem 0 1rem; max-width: 56rem; }
-h2 { font-size: 1.2rem; margin: 2.6rem 0 0.3rem; }
-h3 { font-size: 1rem; margin: 0 0 0.3rem; }
-p { margin: 0.3rem 0 0.8rem; max-width: 52rem; }
-a { color: var(--link); }
-.kind, .note, figcaption { color: var(--muted); font-size: 0.9rem; }
-.kind { margin: 0; }
-ul.findings { padding-left: 1.2rem; max-width: 52rem; }
-ul.findings li { margin: 0.35rem 0; }
-nav { display: flex; flex-wrap: wrap; gap: 0.3rem 1.1rem; font-size: 0.92rem; margin: 1.2rem 0 0; }
-.scroll { overflow-x: auto; border: 1px solid var(--grid); border-radius: 6px; }
-table { border-collapse: collapse; font-size: 0.88rem; width: 100%%; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.4rem 0.7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid);
-  background: var(--paper); }
-tbody tr:last-child > * { border-bottom: 0; }
-thead th { background: var(--tint); vertical-align: bottom; font-weight: 600; min-width: 4.5rem; }
-th:first-child { position: sticky; left: 0; z-index: 1; min-width: 7.5rem; max-width: 12rem;
-  overflow-wrap: break-word; }
-tbody th { font-weight: 600; }
-.n { text-align: right; }
-td.n { white-space: nowrap; }
-td.t { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 6rem; max-width: 36rem; }
-td.t.long { min-width: 18rem; font-family: ui-monospace, monospace; font-size: 0.8rem; }
-td b { background: var(--tint); border-radius: 4px; box-shadow: 0 0 0 0.25rem var(--tint); }
-small { display: block; color: var(--muted); font-size: 0.78rem; font-weight: 400; white-space: normal; }
-small span { display: inline-block; white-space: nowrap; }
-th button { all: unset; cursor: pointer; }
-th button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-th[aria-sort=ascending] button::after { content: " \\2191"; }
-th[aria-sort=descending] button::after { content: " \\2193"; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%%, 27rem), 1fr)); gap: 2rem 2.5rem;
-  align-items: start; margin-top: 0.8rem; }
-figure { margin: 0; min-width: 0; }
-figure svg { display: block; width: 100%%; max-width: 34rem; height: auto; }
-figure svg text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif !important; }
-pre { background: var(--tint); border: 1px solid var(--grid); border-radius: 6px; padding: 0.7rem 0.9rem;
-  overflow-x: auto; font-size: 0.85rem; }
-details { margin-top: 0.8rem; }
-summary { cursor: pointer; }
-"""
 
-_SCRIPT = """
-for (const table of document.querySelectorAll("table")) {
-  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
-  heads.forEach((head, place) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...head.childNodes);
-    head.append(button);
-    button.addEventListener("click", () => {
-      const down = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
-      for (const other of heads) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", down === 1 ? "ascending" : "descending");
-      const key = row => { const value = row.cells[place].dataset.v; return value === "" ? null : value; };
-      const compare = (a, b) => {
-        const x = key(a), y = key(b);
-        if (x === null || y === null) return (x === null) - (y === null);  // what is missing stays last
-        const numbers = head.classList.contains("n");
-        return down * (numbers ? x - y : x.localeCompare(y, undefined, { numeric: true }));
-      };
-      body.append(...[...body.rows].sort(compare));
-    });
-  });
-}
-"""
+class _Place(NamedTuple):
+    """Where a part of a page stands: what its ids begin with, and the level of its headings."""
+
+    prefix: str = ""
+    level: int = 2
 
 
 def text(value: str) -> str:
@@ -103,47 +40,100 @@ def text(value: str) -> str:
 
 
 def render(page: Page) -> str:
-    """The page as HTML text. Cost: drawing each figure once as SVG."""
-    main, *others = page.tables
-    links = [(main.name, main.title), ("plots", "Plots")]
-    links += [*((table.name, table.title) for table in others), ("repeat", "Repeat it")]
-    css = _CSS % {"light": style.css_variables(dark=False), "dark": style.css_variables(dark=True)}
-    parts = [
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{text(page.name)}: tokdfa report</title>\n<style>{css}</style>\n</head>\n<body>\n<header>",
+    """The page of one run as HTML text. Cost: drawing each figure once as SVG."""
+    header = [
         f'<p class="kind">tokdfa report · {text(page.name)} · {text(page.made)}</p>',
         f"<h1>{text(page.question or page.name)}</h1>",
-        f'<ul class="findings">{"".join(f"<li>{text(line)}</li>" for line in page.headlines)}</ul>',
-        f"<nav>{''.join(itertools.starmap(_link, links))}</nav>\n</header>\n<main>",
-        _table(main),
-        _plots(page.plots),
-        *map(_table, others),
-        _repeat(page),
-        f"</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n",
+        f'<nav id="contents"><details open><summary>Contents</summary>{_links(page, _Place())}</details></nav>',
+        _findings(page.headlines),
     ]
-    return "\n".join(parts)
+    return _document(f"{page.name}: tokdfa report", header, _parts(page, _Place()))
+
+
+def render_together(title: str, pages: Sequence[Page], tables: Sequence[Table]) -> str:
+    """One page of several runs: contents, the `tables` that set them side by side, and a section for each run."""
+    places = [_Place(f"run-{number}-", 3) for number in range(1, len(pages) + 1)]
+    side_by_side = "".join(f"<li>{_link(table.name, table.title)}</li>" for table in tables)
+    runs = "".join(
+        f"<li>{_link(f'{place.prefix}run', page.question or page.name)} "
+        f"<span>{text(page.name)} · {text(page.made)}</span>{_links(page, place)}</li>"
+        for page, place in zip(pages, places, strict=True)
+    )
+    header = [
+        '<p class="kind">tokdfa report</p>',
+        f"<h1>{text(title)}</h1>",
+        f'<nav id="contents"><details open><summary>Contents</summary><ul>{side_by_side}</ul>'
+        f"<ol>{runs}</ol></details></nav>",
+    ]
+    main = [_table(table, _Place()) for table in tables]
+    for page, place in zip(pages, places, strict=True):
+        main += [
+            f'<section class="run" id="{place.prefix}run">\n<header>',
+            f'<p class="kind">{text(page.name)} · {text(page.made)} · {_link("contents", "Contents")}</p>',
+            f"<h2>{text(page.question or page.name)}</h2>",
+            _findings(page.headlines),
+            f"<nav>{_links(page, place)}</nav>\n</header>",
+            *_parts(page, place),
+            "</section>",
+        ]
+    return _document(f"{title}: tokdfa report", header, main)
+
+
+def _document(title: str, header: Sequence[str], main: Sequence[str]) -> str:
+    return "\n".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{text(title)}</title>\n<style>{html_style.css()}</style>\n</head>\n<body>\n<header>",
+            *header,
+            "</header>\n<main>",
+            *main,
+            f"</main>\n<script>{html_style.SCRIPT}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+def _parts(page: Page, place: _Place) -> list[str]:
+    main, *others = page.tables
+    plots = [_plots(page.plots, place)] if page.plots else []
+    return [_table(main, place), *plots, *(_table(table, place) for table in others), _repeat(page, place)]
+
+
+def _links(page: Page, place: _Place) -> str:
+    main, *others = page.tables
+    links = [(main.name, main.title), *([("plots", "Plots")] if page.plots else [])]
+    links += [*((table.name, table.title) for table in others), ("repeat", "Repeat it")]
+    return f"<ul>{''.join(f'<li>{_link(place.prefix + name, title)}</li>' for name, title in links)}</ul>"
+
+
+def _findings(headlines: Sequence[str]) -> str:
+    return f'<ul class="findings">{"".join(f"<li>{text(line)}</li>" for line in headlines)}</ul>'
 
 
 def _link(name: str, title: str) -> str:
     return f'<a href="#{name}">{text(title)}</a>'
 
 
-def _table(table: Table) -> str:
+def _heading(title: str, level: int) -> str:
+    return f"<h{level}>{text(title)}</h{level}>"
+
+
+def _table(table: Table, place: _Place) -> str:
     numeric = table.numeric()
     heads = (
-        f'<th scope="col"{_class("n" * numeric[place])}>{text(head)}</th>' for place, head in enumerate(table.columns)
+        f'<th scope="col"{_class("n" * numeric[column])}>{text(head)}</th>' for column, head in enumerate(table.columns)
     )
-    rows = ("".join(_cell(cell, numeric[place], place) for place, cell in enumerate(row)) for row in table.rows)
+    rows = ("".join(_cell(cell, numeric[column], column) for column, cell in enumerate(row)) for row in table.rows)
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     return (
-        f'<section id="{table.name}">\n<h2>{text(table.title)}</h2>\n<p class="note">{text(table.note)}</p>\n'
+        f'<section id="{place.prefix}{table.name}">\n{_heading(table.title, place.level)}\n'
+        f'<p class="note">{text(table.note)}</p>\n'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{text(table.title)}"><table>\n'
         f"<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n</section>"
     )
 
 
-def _cell(cell: Cell, numeric: bool, place: int) -> str:
+def _cell(cell: Cell, numeric: bool, column: int) -> str:
     value = cell.value
     missing = value is None or (isinstance(value, float) and math.isnan(value))
     key = "" if missing else text(str(value))
@@ -152,7 +142,7 @@ def _cell(cell: Cell, numeric: bool, place: int) -> str:
     parts = (f"<span>{text(part)}</span>" for part in cell.detail.replace(" (", "\n(").split("\n"))
     detail = f"<small>{' '.join(parts)}</small>" if cell.detail else ""
     kind = "n" if numeric else "t long" if len(cell.text) > 60 else "t"
-    if place == 0:
+    if column == 0:
         return f'<th scope="row" data-v="{key}">{shown}{detail}</th>'
     return f'<td class="{kind}" data-v="{key}">{shown}{detail}</td>'
 
@@ -161,10 +151,10 @@ def _class(name: str) -> str:
     return f' class="{name}"' if name else ""
 
 
-def _plots(plots: Sequence[Plot]) -> str:
+def _plots(plots: Sequence[Plot], place: _Place) -> str:
     figures = [
-        f'<figure id="{plot.name}">\n<h3>{text(plot.title)}</h3>\n'
-        f"{_named(style.to_svg(plot.figure, plot.name), plot.title)}\n"
+        f'<figure id="{place.prefix}{plot.name}">\n{_heading(plot.title, place.level + 1)}\n'
+        f"{_named(style.to_svg(plot.figure, place.prefix + plot.name), plot.title)}\n"
         f"<figcaption>{text(plot.caption)}</figcaption>\n</figure>"
         for plot in plots
         if plot.figure is not None
@@ -172,15 +162,20 @@ def _plots(plots: Sequence[Plot]) -> str:
     missing = "".join(f"<li>{text(plot.title)}: {text(plot.reason)}.</li>" for plot in plots if plot.figure is None)
     drawn = f'<div class="plots">\n{"".join(figures)}\n</div>' if figures else ""
     left_out = f'<p class="note">Not drawn:</p><ul class="note">{missing}</ul>' if missing else ""
-    return f'<section id="plots">\n<h2>Plots</h2>\n{drawn}{left_out}\n</section>'
+    return f'<section id="{place.prefix}plots">\n{_heading("Plots", place.level)}\n{drawn}{left_out}\n</section>'
 
 
 def _named(svg: str, title: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{text(title)}" ', 1)
 
 
-def _repeat(page: Page) -> str:
+def _repeat(page: Page, place: _Place) -> str:
+    experiment = (
+        f"<details><summary>The experiment, resolved</summary><pre>{text(page.experiment)}</pre></details>"
+        if page.experiment
+        else ""
+    )
     return (
-        f'<section id="repeat">\n<h2>Repeat it</h2>\n<pre>{text(page.command)}</pre>\n'
-        f"<details><summary>The experiment, resolved</summary><pre>{text(page.experiment)}</pre></details>\n</section>"
+        f'<section id="{place.prefix}repeat">\n{_heading("Repeat it", place.level)}\n<pre>{text(page.command)}</pre>\n'
+        f"{experiment}\n</section>"
     )

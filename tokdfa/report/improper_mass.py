@@ -15,7 +15,7 @@ import numpy as np
 from tokdfa.report import style
 from tokdfa.report.cells import Cell, Table, count_cell, text_cell
 from tokdfa.report.intervals import Interval, bootstrap
-from tokdfa.report.metrics import Metric, format_share, significant
+from tokdfa.report.metrics import format_share, significant
 from tokdfa.report.model_rows import failure_sentences, failures_table, models_table, part
 from tokdfa.report.plots import Plot, left_out
 
@@ -35,7 +35,6 @@ LISTED = 15
 #: A mass above this is called large in the sentences.
 LARGE = 0.01
 
-_MASS = Metric("mass", "improper mass", "probability of all improper next tokens", "", "results", "log_mass")
 _POSITIONS = ("log_mass", "log_special", "log_chosen", "improper_count", "position")
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tokdfa.report import (
     batch,
     canonicity,
+    cfg_fsm,
+    cold_start,
     cost_vs_skew,
     engine_ablation,
     headlines,
@@ -57,6 +59,8 @@ _SPECIAL = {
     "improper_mass": improper_mass,
     "saved_calls_lm": saved_calls_lm,
     "maskbench": maskbench,
+    "cfg_fsm": cfg_fsm,
+    "cold_start": cold_start,
 }
 
 

@@ -28,7 +28,6 @@ FORBIDDEN = Metric(
     *("forbidden", "share forbidden", "share that the muted constraint forbids", "share", "results", "stops_at"),
     scale="linear",
 )
-WORDS = Metric("words", "words", "literals of a grown pattern", "", "results", "words", better="neither")
 
 
 def build_plots(data: RunData) -> list[Plot]:

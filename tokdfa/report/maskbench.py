@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.report.cells import Cell, Table, count_cell, number_cell, text_cell
+from tokdfa.report.maskbench_checks import draft_table, faults_table, refused_tests, walk_headlines, walks_table
 from tokdfa.report.maskbench_data import (
     OUTCOMES,
     OVER,
@@ -63,7 +64,8 @@ def build_tables(data: RunData) -> list[Table]:
         return []
     whole, *sampled = fields(data)
     said = circumstances(data)
-    breakdown = [suite_table(data)] if is_suite(data) else [by_split(data), by_keyword(data)]
+    breakdown = [draft_table(data), suite_table(data)] if is_suite(data) else [by_split(data), by_keyword(data)]
+    walked = [table for table in (walks_table(data), faults_table(data)) if table.rows]
     return [
         overview(whole, "maskbench", said),
         *(overview(field, f"sample_{field.cases}", said) for field in sampled),
@@ -72,6 +74,7 @@ def build_tables(data: RunData) -> list[Table]:
         parts(data),
         verdicts(data),
         *breakdown,
+        *walked,
         differences(data),
         refusals(data),
     ]
@@ -283,7 +286,7 @@ def suite_table(data: RunData) -> Table:
         cells = []
         for engine, counts in total.items():
             mine = group[group["engine"] == engine]
-            refused = float(mine.loc[mine["outcome"] == REFUSED, "tests"].sum())
+            refused = float(refused_tests(mine))
             right, tests = float(mine["right_tests"].sum()), float(mine["tests"].sum())
             counts.update({"right": int(right), "refused": int(refused), "wrong": int(tests - right - refused)})
             cells.append(Cell(f"{right:,.0f} / {refused:,.0f} / {tests - right - refused:,.0f}", right))
@@ -332,12 +335,12 @@ def refusals(data: RunData) -> Table:
         kinds = [(len(equal), where, equal) for where, equal in group.groupby(["outcome", "keyword", "reason"])]
         for count, (outcome, keyword, reason), equal in sorted(kinds, key=lambda kind: (-kind[0], kind[1])):
             first = equal["case"].iloc[0]
-            cells = (count_cell(float(count)), text_cell(reason), text_cell(first))
+            cells = (*map(count_cell, (float(count), equal["tests"].sum())), text_cell(reason), text_cell(first))
             lines.append((text_cell(engine), text_cell(outcome), text_cell(keyword), *cells))
     note = "What an engine refuses or fails at, by the keyword that its message names, and one case of each."
     if len(lines) > MAX_ROWS:
         note += f" The first {MAX_ROWS} of {len(lines):,} reasons."
-    columns = ("engine", "outcome", "keyword", "cases", "reason", "for example")
+    columns = ("engine", "outcome", "keyword", "cases", "tests", "reason", "for example")
     return Table("refusals", "What is refused", note, columns, tuple(lines[:MAX_ROWS]))
 
 
@@ -382,6 +385,7 @@ def headlines(data: RunData) -> list[str]:
             + "; ".join(f"{engine} {_time(values, 50)}, {_time(values, 99)}" for engine, values in known.items())
             + "."
         ] if known else []  # fmt: skip
+    said += walk_headlines(data)
     empty = int((measured(data).drop_duplicates("case")["tests"] == 0).sum())
     if empty:
         said.append(f"Without a test, so that whoever compiles them passes: {_cases(empty)}.")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.report.data import complete_columns
 from tokdfa.report.metrics import Metric
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ JUDGED = (PASSED, OVER, UNDER)
 _NUMBERS = (
     *("tests", "valid_tests", "unordered_tests", "right_tests", "over_tests", "under_tests", "order_artefacts"),
     *("unended_tests", "ended_under_tests", "tokens", "compile_ns", "first_ns", "sample", "clock_ns"),
+    *("walks_asked", "walks", "walk_tokens", "walks_finished", "walks_unfinished"),
+    *("dead_ends", "invalid_texts", "unjudged_texts"),
 )
 TBM = Metric("tbm", "TBM", "time between masks: mask + commit", "s", "results", "mask_ns")
 TTFM = Metric("ttfm", "TTFM", "time to first mask: compile + first mask", "s", "results", "first_ns")
@@ -51,11 +54,7 @@ TTFM = Metric("ttfm", "TTFM", "time to first mask: compile + first mask", "s", "
 
 def measured(data: RunData) -> pd.DataFrame:
     """The results with numbers as float, NaN where there is none, in the order of engines and cases of the run."""
-    import pandas as pd
-
-    rows = data.results.reset_index(drop=True)
-    known = {name: pd.to_numeric(rows[name]).astype("float64") if name in rows else math.nan for name in _NUMBERS}
-    rows = rows.assign(**known)
+    rows = complete_columns(data.results, (), _NUMBERS)
     order = {name: place for place, name in enumerate(engines(data))}
     return rows.iloc[rows["engine"].map(order).argsort(kind="stable")].reset_index(drop=True)
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Page:
-    """A report: sentences, tables and plots, the resolved experiment, and the command that repeats the run."""
+    """A report: sentences, tables and plots, the resolved experiment, and the command that repeats the run.
+
+    `experiment` is empty on a page that is not of one run.
+    """
 
     name: str
     question: str
@@ -35,16 +38,20 @@ class Page:
     @classmethod
     def of(cls, run: StoredRun) -> Page:
         """Read a run and gather its report; the figures are drawn but not yet rendered."""
-        data = RunData.read(run)
+        return cls.of_data(RunData.read(run), Path(run.folder))
+
+    @classmethod
+    def of_data(cls, data: RunData, folder: Path) -> Page:
+        """The same, of a run in `folder` that has been read already."""
         return cls(
             name=data.name,
             question=data.question,
-            made=str(data.provenance.get("started") or ""),
+            made=readable_time(data.provenance.get("started")),
             headlines=kinds.build_headlines(data),
             tables=kinds.build_tables(data),
             plots=kinds.build_plots(data),
             experiment=_yaml(data.config),
-            command=command(Path(run.folder)),
+            command=command(folder),
         )
 
     def markdown(self, images: Mapping[str, str]) -> str:
@@ -61,13 +68,15 @@ class Page:
             elif plot.name in images:
                 parts.append(f"![{title}]({images[plot.name]})\n\n{title}. {escape_markdown(plot.caption)}")
         parts += [_section(table) for table in environment]
-        parts += [
-            "## Repeat it",
-            _fenced(self.command, "sh"),
-            "The experiment, resolved:",
-            _fenced(self.experiment, "yaml"),
-        ]
+        parts += ["## Repeat it", _fenced(self.command, "sh")]
+        if self.experiment:
+            parts += ["The experiment, resolved:", _fenced(self.experiment, "yaml")]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def readable_time(stored: object) -> str:
+    """A stored time such as 2026-01-02T03:04:05+00:00 as people write it; nothing for nothing."""
+    return str(stored or "").replace("T", " ").replace("+00:00", " UTC")
 
 
 def command(folder: Path) -> str:

@@ -81,7 +81,7 @@ def byte_tokens(tokenizer: Tokenizer) -> frozenset[int]:
     return frozenset() if tokens is None else frozenset(tokens[tokens >= 0].tolist())
 
 
-def draw_seed_figures(folder: Path) -> list[Path]:
+def draw_figures(folder: Path) -> list[Path]:
     """Write ``figure1_astar_bstar.png``, ``figure2_plain.png`` and ``figure3_proper.png`` into `folder`; 3 s.
 
     The folder is made if need be. Raises MissingDependency without the package that holds Mistral's tokenizer.

@@ -12,6 +12,7 @@ import numpy as np
 
 from tokdfa.report import style
 from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, number_cell, status_cell, text_cell
+from tokdfa.report.data import complete_columns
 from tokdfa.report.metrics import METRICS, Metric
 from tokdfa.report.plots import Plot, left_out, slug
 from tokdfa.report.scaling import FEWEST_POINTS, fit_power
@@ -32,10 +33,7 @@ _SERIES = ["tokenizer", "family"]
 
 def measured(data: RunData) -> pd.DataFrame:
     """The rows of the run with every column there, numbers as floating-point numbers (NaN where there is none)."""
-    rows = data.results.copy()
-    for column in _NUMBERS:
-        rows[column] = rows[column].astype("float64") if column in rows else float("nan")
-    return rows
+    return complete_columns(data.results, (), _NUMBERS)
 
 
 def exponents(rows: pd.DataFrame, cost: Metric) -> dict[tuple[str, str, str], float]:

@@ -1,4 +1,4 @@
-"""Reports on runs of kind ``proper_table2``: the seed's Table 2, ours and the seed's algorithms, on one machine.
+"""Reports on runs of kind ``proper_table2``: 002's Table 2, our algorithms and those of 002, on one machine.
 
 Step by step a row for each engine, with the median over the constraints it finished. What 002 published was measured on
 another machine, with other JSON texts; so it is shown, but ratios are taken only between engines of this run, on the
@@ -13,6 +13,7 @@ import numpy as np
 
 from tokdfa.report import style
 from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, status_cell, text_cell
+from tokdfa.report.data import complete_columns
 from tokdfa.report.metrics import Metric, format_bytes, format_seconds, short_factor
 from tokdfa.report.plots import Plot, left_out, slug
 from tokdfa.report.tables import failure_counts
@@ -38,10 +39,7 @@ _COLUMNS = (
 
 def measured(data: RunData) -> pd.DataFrame:
     """The rows of the run with every column there, and times as floating-point numbers (NaN where there is none)."""
-    rows = data.results.copy()
-    for column in _COLUMNS:
-        rows[column] = rows[column].astype("float64") if column in rows else float("nan")
-    return rows
+    return complete_columns(data.results, (), _COLUMNS)
 
 
 def entries(rows: pd.DataFrame) -> list[tuple[int, str]]:
@@ -244,7 +242,7 @@ def _steps(rows: pd.DataFrame, tokenizer: str) -> Plot:
 
 
 def headlines(data: RunData) -> list[str]:
-    """Each step of each tokenizer, ratios to the seed's search, masks compared, and what failed."""
+    """Each step of each tokenizer, ratios to 002's search, masks compared, and what failed."""
     if data.results.empty:
         return ["The run has no results yet."]
     rows = measured(data)

@@ -18,7 +18,7 @@ from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, share_cell, te
 from tokdfa.report.metrics import Metric, format_share, significant
 from tokdfa.report.model_rows import failure_sentences, failures_table, models, models_table, part
 from tokdfa.report.plots import Plot, left_out, slug
-from tokdfa.skew.estimate import FEW_EFFECTIVE
+from tokdfa.skew.measured import FEW_EFFECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.report import style
 from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, share_cell, text_cell
+from tokdfa.report.data import complete_columns
 from tokdfa.report.metrics import METRICS, Metric, format_share, short_factor, spread
 from tokdfa.report.plots import MAX_GROUPS, Plot, grouped_bars, left_out
 from tokdfa.report.tables import failure_counts
@@ -50,11 +51,7 @@ LEFT = Metric(
 
 def measured(data: RunData) -> pd.DataFrame:
     """The rows that succeeded, all their numbers as float, NaN where there is none."""
-    import pandas as pd
-
-    rows = data.results[data.results["status"] == "ok"].reset_index(drop=True)
-    known = {name: pd.to_numeric(rows[name]).astype("float64") if name in rows else math.nan for name in _NUMBERS}
-    return rows.assign(**known)
+    return complete_columns(data.results[data.results["status"] == "ok"], (), _NUMBERS)
 
 
 def by_engine(data: RunData, column: str) -> pd.DataFrame:

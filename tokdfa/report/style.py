@@ -38,9 +38,12 @@ COLOURS: dict[str, int] = {
     "earley_trie": 7,
     "direct_merge": 8,
     "cartesian_merge": 9,
+    "cfg_fsm": 10,
+    "xgrammar": 11,
+    "lm_format_enforcer": 12,
 }
 
-#: (on light pages, on dark pages); the first ten belong to the names above, the others to names by hash.
+#: (on light pages, on dark pages); the first thirteen belong to the names above, the others to names by hash.
 PALETTE: tuple[tuple[str, str], ...] = (
     ("#0072b2", "#3d9bff"),
     ("#e06000", "#ff7f2a"),
@@ -52,12 +55,18 @@ PALETTE: tuple[tuple[str, str], ...] = (
     ("#660000", "#ee4444"),
     ("#aa66ff", "#aaffaa"),
     ("#440044", "#666666"),
+    ("#ee2244", "#ff00dd"),
+    ("#992200", "#227722"),
+    ("#111111", "#bb2299"),
     ("#8c6d00", "#a99bff"),
     ("#2e8fb8", "#88ccee"),
     ("#882255", "#e0709a"),
     ("#117733", "#6bcb77"),
     ("#7a7a1f", "#d4d45a"),
     ("#9c4a1a", "#c9a27e"),
+    ("#00707a", "#4fd0d8"),
+    ("#7d4fa0", "#c39be0"),
+    ("#4c6b00", "#ffd0a0"),
 )
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 DARK = {INK: "#e6edf3", MUTED: "#9aa7b4", GRID: "#3d444d", PAPER: "#14181d"}
@@ -184,7 +193,7 @@ def bars(look: Look) -> dict[str, Any]:
 def legend(
     figure: Figure, labels: Sequence[str], look: Mapping[str, Look], of: Literal["curves", "points", "bars"]
 ) -> None:
-    """One legend above the panels, in as many columns as fit."""
+    """One legend above the panels, in as many columns as fit; the figure grows with its rows, the panels stay."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -199,7 +208,10 @@ def legend(
             handles.append(Line2D([], [], color=one.colour, linestyle="", marker=one.marker, markersize=5.5))
     names = [drawable(label, 34) for label in labels]
     columns = max(1, int(72 * WIDTH / (5.6 * max(map(len, names)) + 44)))
-    figure.legend(handles, names, loc="outside upper left", ncols=min(columns, 4), handlelength=2.2, columnspacing=1.4)
+    columns = min(columns, 4)
+    rows = -(-len(names) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.19 * max(0, rows - 2))
+    figure.legend(handles, names, loc="outside upper left", ncols=columns, handlelength=2.2, columnspacing=1.4)
 
 
 def annotate_end(axes: Axes, width: float, place: float, note: str, size: float = 8.5) -> None:
@@ -236,7 +248,7 @@ def set_axis(
         low, high = axis.get_view_interval()
         decades = np.log10(high / low)
         subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.5 else (1.0, 2.0, 3.0, 5.0, 7.0)
-        log_locator = LogLocator(base=10, subs=subs, numticks=7)
+        log_locator = LogLocator(base=10, subs=subs, numticks=5 if which == "x" else 7)
         axis.set_major_locator(log_locator if decades > 0.8 else MaxNLocator(few))
         axis.set_minor_formatter(NullFormatter())
     else:

@@ -12,8 +12,9 @@ own.
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tokdfa.report.data import complete_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,11 +104,7 @@ CLASSES = "token classes"
 
 def measured(data: RunData) -> pd.DataFrame:
     """The rows that succeeded, all their numbers as float, NaN where there is none."""
-    import pandas as pd
-
-    rows = data.results[data.results["status"] == "ok"].reset_index(drop=True)
-    known = {name: pd.to_numeric(rows[name]).astype("float64") if name in rows else math.nan for name in _NUMBERS}
-    return rows.assign(**known)
+    return complete_columns(data.results[data.results["status"] == "ok"], (), _NUMBERS)
 
 
 def pairs(data: RunData, switch: Switch, setting: str = "") -> pd.DataFrame:

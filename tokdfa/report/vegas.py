@@ -8,6 +8,7 @@ import numpy as np
 
 from tokdfa.report import style
 from tokdfa.report.cells import NOTHING, Cell, Table, count_cell, number_cell, status_cell, text_cell
+from tokdfa.report.data import complete_columns
 from tokdfa.report.metrics import Metric, significant
 from tokdfa.report.plots import Plot, left_out, slug
 from tokdfa.report.tables import failure_counts
@@ -45,9 +46,7 @@ class Gain(NamedTuple):
 
 def measured(data: RunData) -> pd.DataFrame:
     """The rows of the run, with floating-point numbers (NaN where there is none)."""
-    rows = data.results.copy()
-    for column in _NUMBERS:
-        rows[column] = rows[column].astype("float64") if column in rows else float("nan")
+    rows = complete_columns(data.results, (), _NUMBERS)
     for column in ("variant", "equal"):
         if column not in rows:
             rows[column] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,11 +72,31 @@ def print_summary(run: StoredRun, console: Console) -> None:
     from rich.text import Text
 
     data = RunData.read(run)
-    console.print(Text(visible(data.question or data.name), style="bold"))
     main = kinds.build_tables(data)[0]
+    console.print(Text(visible(data.question or data.name), style="bold"))
     if main.name != "environment":
         console.print(_terminal_table(main))
-    for line in kinds.build_headlines(data):
+    _print_findings(kinds.build_headlines(data), console)
+
+
+def print_page(page: Page, console: Console, rows: int = 30) -> None:
+    """Print a page's question, the first `rows` of each of its tables, and its findings."""
+    from rich.text import Text
+
+    console.print(Text(visible(page.question), style="bold"))
+    for table in page.tables:
+        console.print(Text(f"\n{visible(table.title)}", style="bold"))
+        console.print(_terminal_table(replace(table, rows=table.rows[:rows])))
+        if len(table.rows) > rows:
+            console.print(f"and {len(table.rows) - rows:,} more rows", style="dim", highlight=False)
+    console.print()
+    _print_findings(page.headlines, console)
+
+
+def _print_findings(headlines: Iterable[str], console: Console) -> None:
+    from rich.text import Text
+
+    for line in headlines:
         console.print(Text(f"• {visible(line)}"))
 
 

@@ -35,7 +35,8 @@ Measure = Literal["compile", "first_mask", "mask", "advance", "memory"]
 #: ``check_settings(settings)`` raises OptionError;
 #: ``complete_settings(settings)`` gives what the settings stand for, such as whole paths, when a file is loaded;
 #: ``split_settings(settings, seed)`` gives a title and the settings of each item, where there are several;
-#: ``prepare_item(settings)`` makes, in the worker, what the processes of its items shall inherit.
+#: ``prepare_item(settings)`` makes, in the worker, what the processes of its items shall inherit;
+#: ``Settings``, a model with a field ``threads``, or ``THREADS`` says how many threads an item uses by default.
 KINDS: dict[str, str | None] = {
     "backends": None,
     "trie_walk": "tokdfa.bench.trie_walk:run_item",
@@ -59,6 +60,8 @@ KINDS: dict[str, str | None] = {
     "improper_mass": "tokdfa.bench.improper_mass:run_item",
     "saved_calls_lm": "tokdfa.bench.saved_calls_lm:run_item",
     "maskbench": "tokdfa.bench.maskbench:run_item",
+    "cfg_fsm": "tokdfa.bench.cfg_fsm:run_item",
+    "cold_start": "tokdfa.bench.cold_start:run_item",
 }
 
 

@@ -1,9 +1,10 @@
-"""Running an experiment: groups go to worker processes, finished ones into the store, and nothing is measured twice.
+"""Running an experiment: groups go to an executor, finished ones into the store, and nothing is measured twice.
 
-One loop carries jobs to workers and answers to tasks (`tasks`), and looks twenty times a second at what the workers do
-(`watch`). Ctrl-C, or SIGTERM, ends it at the next look: finished groups are in the store, unfinished ones are measured
-from their beginning when the run is started again. With several `processes`, groups are measured at the same time; they
-then compete for caches and memory, so use one process for times that are to be quoted.
+One loop gives groups to the executor (`executor`), as many as it has room for, and writes what they have come to. Only
+this loop writes. Ctrl-C, or SIGTERM, ends it at the next look, twenty times a second: finished groups are in the store,
+unfinished ones are measured from their beginning when the run is started again, on the same executor or on another.
+With several workers, groups are measured at the same time; they then compete for caches and memory, so use one worker
+for times that are to be quoted.
 """
 
 from __future__ import annotations
@@ -12,27 +13,27 @@ import contextlib
 import signal
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
-from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tokdfa import jit
 from tokdfa.bench.limits import OK
 from tokdfa.errors import OptionError
 from tokdfa.runs import provenance
-from tokdfa.runs.expand import expand_groups, format_seconds
-from tokdfa.runs.jobs import uses_kernels
+from tokdfa.runs.executor import measures_here, open_executor
+from tokdfa.runs.expand import expand_groups, format_duration
+from tokdfa.runs.jobs import needs_kernels
 from tokdfa.runs.store import RunStore
-from tokdfa.runs.tasks import GroupTask
-from tokdfa.runs.watch import POLL_SECONDS, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tokdfa.runs.config import ExperimentConfig
+    from tokdfa.runs.executor import Executor
     from tokdfa.runs.expand import Group, Item
+    from tokdfa.runs.tasks import Measured
 
 #: How often a callback hears what is being measured.
 WORKING_SECONDS = 0.5
@@ -84,7 +85,7 @@ class RunSummary:
 
     def __str__(self) -> str:
         how = ", ".join(f"{count} {kind}" for kind, count in sorted(self.statuses.items(), key=lambda e: e[0] != OK))
-        lines = [f"{self.measured} items measured in {format_seconds(self.seconds)}{f' ({how})' if how else ''}"]
+        lines = [f"{self.measured} items measured in {format_duration(self.seconds)}{f' ({how})' if how else ''}"]
         if self.found:
             lines[0] += f", {self.found} were there already"
         lines += self.notes
@@ -99,25 +100,36 @@ def run(
     folder: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
     fresh: bool = False,
-    processes: int = 1,
+    workers: int | None = None,
+    scheduler: str | None = None,
 ) -> RunSummary:
     """Measure what the run folder does not hold yet.
 
     `folder`: where run folders go (default: ``results`` beside the experiment file); `progress` is called with events;
-    `fresh`: drop what was measured earlier; `processes`: groups measured at the same time. Raises StoreError if the run
-    folder is damaged or in use. An interruption does not raise: the summary says so.
+    `fresh`: drop what was measured earlier. `scheduler`: None for processes of this machine, ``dask:local`` for a Dask
+    cluster of this machine, or the address of a scheduler. `workers`: how many processes (default 1), workers of the
+    local cluster (default: one a core), or workers to wait for (default 1).
+
+    Raises StoreError if the run folder is damaged or in use, ClusterError if a cluster cannot be used or is lost,
+    MissingDependency without Dask. An interruption does not raise: the summary says so.
     """
-    if processes < 1:
-        raise OptionError(f"a run needs at least one process, not {processes}")
+    if workers is not None and workers < 1:
+        raise OptionError(f"a run needs at least one worker, not {workers}")
+    here = measures_here(scheduler)
     groups = expand_groups(config)
     store = RunStore.locate(config, folder)
     with store.lock():
-        store.create(config, fresh)
-        return _Execution(config, groups, store, progress or (lambda event: None), processes).run()
+        if not fresh:
+            store.create(config)
+        execution = _Execution(config, groups, store, progress or (lambda event: None), fresh)
+        return execution.run(lambda: open_executor(config, scheduler, workers, execution.say), here)
 
 
 class _Execution:
-    """The state of one call of `run`."""
+    """The state of one call of `run`. `left`: groups that nobody has begun; `begun`: how many are at work.
+
+    With `fresh` what was measured earlier is dropped when there is somebody to measure it again, and not before.
+    """
 
     def __init__(
         self,
@@ -125,34 +137,48 @@ class _Execution:
         groups: list[Group],
         store: RunStore,
         callback: Callable[[Progress], None],
-        processes: int,
+        fresh: bool,
     ) -> None:
-        self.config, self.groups, self.store, self.callback = config, groups, store, callback
-        self.processes = processes
-        finished, _ = store.progress()
-        self.left = deque(g for g in groups if any(item.item_id not in finished for item in g.items))
+        self.config, self.groups, self.store, self.callback, self.fresh = config, groups, store, callback, fresh
+        finished: set[str] = set() if fresh else store.progress()[0]
+        self.left = [g for g in groups if any(item.item_id not in finished for item in g.items)]
+        self.begun = 0
         total = sum(len(group.items) for group in groups)
         found = total - sum(len(group.items) for group in self.left)
         self.summary = RunSummary(store.folder, total, found, command=config.command)
         self.started = time.monotonic()
         self.stop = False
 
-    def run(self) -> RunSummary:
-        record = provenance.collect(self.config, self.groups, self.processes)
-        self._remember_earlier(record)
-        self.store.write_provenance(record)
-        self._warm_kernels()
-        self._tell("started")
-        try:
-            with self._stopped_by_signals():
-                self._work(record)
-        finally:
-            self.summary.interrupted = self.stop or bool(self.left)
-            self.summary.seconds = time.monotonic() - self.started
-            record |= {"ended": provenance.now(), "interrupted": self.summary.interrupted}
+    def run(self, open_here: Callable[[], Executor], here: bool) -> RunSummary:
+        record = provenance.collect(self.config, self.groups)
+        with contextlib.ExitStack() as closing:
+            executor = None
+            if self.left:
+                if here:
+                    self._warm_kernels()
+                executor = open_here()
+                closing.callback(executor.close)
+                _merge(record, executor.facts())
+            if self.fresh:
+                self.store.create(self.config, fresh=True)
+            self._remember_earlier(record)
             self.store.write_provenance(record)
+            self._tell("started")
+            try:
+                if executor is not None:
+                    with self._stopped_by_signals():
+                        self._work(executor, record)
+            finally:
+                self.summary.interrupted = self.stop or bool(self.left or self.begun)
+                self.summary.seconds = time.monotonic() - self.started
+                record |= {"ended": provenance.now(), "interrupted": self.summary.interrupted}
+                self.store.write_provenance(record)
         self._tell("ended")
         return self.summary
+
+    def say(self, message: str) -> None:
+        """Let people know."""
+        self._tell("note", message=message)
 
     def _remember_earlier(self, record: dict[str, object]) -> None:
         """Move the record of the last start into this one's ``earlier``, and say what has changed since."""
@@ -167,78 +193,42 @@ class _Execution:
 
     def _warm_kernels(self) -> None:
         """Compile tokdfa's kernels, once a machine, if this run will use them."""
-        classes = [entry.backend_class() for entry in self.config.backends]
-        needed = not classes or any(map(uses_kernels, classes))
-        if not (needed and self.left) or jit.is_warm():
+        if not needs_kernels(self.config) or jit.is_warm():
             return
         for title, done, total in jit.warm_up():
             self._tell("warm_up", message=f"compiling kernels once: {title} ({done} of {total} done)")
 
-    def _work(self, record: dict[str, object]) -> None:
-        watches = [Watch() for _ in range(min(self.processes, len(self.left)))]
-        tasks: dict[Watch, GroupTask] = {}
+    def _work(self, executor: Executor, record: dict[str, object]) -> None:
         last_told = 0.0
-        try:
-            while (self.left or tasks) and not self.stop:
-                for watch in watches:
-                    if watch not in tasks and self.left:
-                        tasks[watch] = self._begin_group(watch)
-                wait([watch.pipe for watch in tasks if watch.pipe], timeout=POLL_SECONDS)
-                for watch, task in list(tasks.items()):
-                    answer = watch.poll()
-                    if answer is not None:
-                        task.take(answer)
-                        if not self._go_on(watch, task):
-                            del tasks[watch]
-                            self._end_group(task, record)
-                if time.monotonic() - last_told > WORKING_SECONDS:
-                    last_told = time.monotonic()
-                    self._tell_activities(tasks)
-        finally:
-            for task in tasks.values():
-                self.left.appendleft(task.group)
-            for watch in watches:
-                watch.close()
+        while (self.left or self.begun) and not self.stop:
+            while self.left:
+                group = executor.begin(self.left)
+                if group is None:
+                    break
+                self.left.remove(group)
+                self.begun += 1
+                self._tell("group_started", group=group, message=group.title)
+            for group, measured in executor.poll():
+                self.begun -= 1
+                self._end_group(group, measured, record)
+            if time.monotonic() - last_told > WORKING_SECONDS:
+                last_told = time.monotonic()
+                for group, doing in executor.activities():
+                    self._tell("working", group=group, message=doing)
 
-    def _begin_group(self, watch: Watch) -> GroupTask:
-        """Hand the next group to a worker, one of the worker's tokenizer if there is one."""
-        same = (group for group in self.left if group.items[0].tokenizer == watch.tokenizer)
-        group = next(same, self.left[0])
-        self.left.remove(group)
-        task = GroupTask(self.config, group)
-        self._tell("group_started", group=group, message=group.title)
-        self._go_on(watch, task)
-        return task
-
-    @staticmethod
-    def _go_on(watch: Watch, task: GroupTask) -> bool:
-        """Start the task's next job; False if there is none."""
-        job = task.next_job()
-        if job is not None:
-            watch.submit(job)
-        return job is not None
-
-    def _end_group(self, task: GroupTask, record: dict[str, object]) -> None:
-        self.store.write_group(task.group, task.tables())
+    def _end_group(self, group: Group, measured: Measured, record: dict[str, object]) -> None:
+        self.store.write_group(group, measured.tables)
         tokenizers = record["tokenizers"]
         assert isinstance(tokenizers, dict)
-        if task.vocab_size is not None:
-            facts = {"size": task.vocab_size, "fingerprint": task.tokenizer_fingerprint}
-            tokenizers[task.group.items[0].tokenizer] = facts
-        statuses = task.statuses()
-        self.summary.statuses.update(statuses.values())
-        for item in task.group.items:
-            self._tell("item_finished", group=task.group, item=item, status=statuses[item.item_id])
-        for label, failure in task.failures().items():
-            self._tell("note", group=task.group, message=f"{task.group.title} / {label}: {failure}")
-        self._tell("group_finished", group=task.group, message=task.group.title)
-
-    def _tell_activities(self, tasks: dict[Watch, GroupTask]) -> None:
-        for watch, task in tasks.items():
-            activity = watch.activity()
-            if activity is not None:
-                doing = " ".join(filter(None, (task.contender(activity.contender), activity.phase)))
-                self._tell("working", group=task.group, message=f"{task.group.title}: {doing}")
+        if measured.vocab_size is not None:
+            facts = {"size": measured.vocab_size, "fingerprint": measured.tokenizer_fingerprint}
+            tokenizers[group.items[0].tokenizer] = facts
+        self.summary.statuses.update(measured.statuses.values())
+        for item in group.items:
+            self._tell("item_finished", group=group, item=item, status=measured.statuses[item.item_id])
+        for label, failure in measured.failures.items():
+            self._tell("note", group=group, message=f"{group.title} / {label}: {failure}")
+        self._tell("group_finished", group=group, message=group.title)
 
     def _note(self, message: str) -> None:
         self.summary.notes.append(message)
@@ -280,3 +270,8 @@ class _Execution:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _merge(record: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Add an executor's facts to the provenance: to the environment, or in place of what was known of this machine."""
+    record |= {**facts, "environment": {**record["environment"], **facts["environment"]}}

@@ -203,11 +203,11 @@ class Plan:
         basis = "from the groups measured so far" if self.measured else f"taking {NOMINAL_ITEM_SECONDS:g} s an item"
         left = self.items - self.finished
         lines = [f"{self.items} items in {self.groups} groups ({product or 'no axes'}); {self.finished} finished"]
-        lines += [f"about {format_seconds(self.seconds)} to go, {basis}" if left else "nothing is left to do"]
+        lines += [f"about {format_duration(self.seconds)} to go, {basis}" if left else "nothing is left to do"]
         return "\n".join([*lines, f"run folder: {self.folder}"])
 
 
-def format_seconds(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """``42 s``, ``3 min``, ``2.5 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"

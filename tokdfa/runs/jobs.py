@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tokdfa.bench.limits import Board, Limits
     from tokdfa.bench.workloads import Walk, Workload
     from tokdfa.constraint import Constraint
-    from tokdfa.runs.config import BackendEntry
+    from tokdfa.runs.config import BackendEntry, ExperimentConfig
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 
@@ -270,6 +270,12 @@ def _run_special(job: SpecialJob, board: Board) -> SpecialResult:
 def uses_kernels(backend: type[Backend]) -> bool:
     """Whether a backend is one of tokdfa's own, which run on its kernels."""
     return backend.__module__.startswith("tokdfa.") and not backend.packages
+
+
+def needs_kernels(config: ExperimentConfig) -> bool:
+    """Whether anything in an experiment runs on tokdfa's kernels; special kinds are taken to."""
+    classes = [entry.backend_class() for entry in config.backends]
+    return not classes or any(map(uses_kernels, classes))
 
 
 def failed(outcome: Outcome) -> bool:

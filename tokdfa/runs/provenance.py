@@ -6,6 +6,7 @@ under ``earlier``. A row's ``measured_at`` tells which start it belongs to.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -25,27 +26,28 @@ if TYPE_CHECKING:
     from tokdfa.runs.config import ExperimentConfig
     from tokdfa.runs.expand import Group
 
-#: Packages whose version can change a number or a mask, beside those that the backends name.
+#: Packages whose version can change a number or a mask, those of the peers among them; an experiment may use more.
 PACKAGES = (
     *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "regex"),
     *("mistral-common", "sentencepiece", "tiktoken", "tokenizers", "llama-models", "torch", "transformers"),
+    *("llguidance", "outlines-core", "glrmask", "xgrammar", "lm-format-enforcer"),
 )
 GIT_SECONDS = 10.0
 
 
-def collect(config: ExperimentConfig, groups: Iterable[Group], processes: int) -> dict[str, Any]:
-    """All that is known at the start of a run; about 0.3 s, most of it the calibration."""
-    used = [package for entry in config.backends for package in entry.backend_class().packages]
+def collect(config: ExperimentConfig, groups: Iterable[Group]) -> dict[str, Any]:
+    """All that is known at the start of a run, the executor's facts apart; about 0.3 s, most of it the calibration."""
     return {
         "experiment": config.name,
         "fingerprint": config.fingerprint,
         "tokdfa": tokdfa.__version__,
         "git": git_state(Path(tokdfa.__file__).parent),
-        "packages": package_versions([*PACKAGES, *used]),
-        "python": {"version": platform.python_version(), "build": sys.version},
+        "code": code_fingerprint(Path(tokdfa.__file__).parent),
+        "packages": package_versions(packages_of(config)),
+        "python": python_facts(),
         "machine": machine_facts(),
         "calibration": calibrate(),
-        "environment": {"processes": processes, **ONE_THREAD},
+        "environment": dict(ONE_THREAD),
         "process": os.getpid(),
         "started": now(),
         "ended": None,
@@ -61,6 +63,16 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def packages_of(config: ExperimentConfig) -> tuple[str, ...]:
+    """The packages whose versions are recorded for an experiment: `PACKAGES`, and what its backends name."""
+    return *PACKAGES, *(package for entry in config.backends for package in entry.backend_class().packages)
+
+
+def python_facts() -> dict[str, str]:
+    """``version`` and ``build`` of the Python that runs this."""
+    return {"version": platform.python_version(), "build": sys.version}
+
+
 def package_versions(names: Iterable[str]) -> dict[str, str]:
     """name -> installed version, for those that are installed."""
     versions = {}
@@ -70,6 +82,18 @@ def package_versions(names: Iterable[str]) -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def code_fingerprint(folder: Path) -> str:
+    """10 hex digits of a hash of the Python files below a package's folder, names and contents; some 10 ms.
+
+    Unlike the commit it is known where there is no checkout, and changes with what has not been committed.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:10]
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:

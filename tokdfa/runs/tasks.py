@@ -1,7 +1,7 @@
 """The way of one group through its jobs: measure side by side, leave out who broke a limit, then memory one by one.
 
-A task knows which job comes next and what its end means. It does no work itself: `execute` carries jobs to workers and
-answers back. When the group's job dies, the contender that was at work gets its failure, and the job starts again
+A task knows which job comes next and what its end means. It does no work itself: a `Station` carries jobs to a worker
+and answers back. When the group's job dies, the contender that was at work gets its failure, and the job starts again
 without it; what the others had measured by then is dropped, so that all their numbers come from one undisturbed pass.
 A SIGKILL from outside is forgiven once for each contender: it may have been meant for anything.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,21 @@ if TYPE_CHECKING:
     Rows = list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What a group has come to, as plain data that another machine may have sent: the rows of each table of the store,
+    item id -> status, label -> "status: message" of those that failed, and the vocabulary, None if it was not loaded.
+    """
+
+    tables: dict[str, Rows]
+    statuses: dict[str, str]
+    failures: dict[str, str]
+    vocab_size: int | None
+    tokenizer_fingerprint: str | None
+
+
 class GroupTask:
-    """One group on its way. Call `next_job`, then `take` with the answer, until there is no next job; then `tables`."""
+    """One group on its way. Call `next_job`, then `take` with the answer, until none is left; then `measured`."""
 
     def __init__(self, config: ExperimentConfig, group: Group) -> None:
         self.config, self.group = config, group
@@ -137,6 +151,10 @@ class GroupTask:
             if label in ("", item.label):  # nobody in particular: nobody can be measured here
                 outcome = self.outcomes[item.label] = Outcome(item.label)
                 outcome.fail(answer.failure)
+
+    def measured(self) -> Measured:
+        """All that the finished group has come to."""
+        return Measured(self.tables(), self.statuses(), self.failures(), self.vocab_size, self.tokenizer_fingerprint)
 
     def tables(self) -> dict[str, Rows]:
         """The rows of the finished group, by table."""

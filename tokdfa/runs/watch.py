@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tokdfa.bench.clock import ONE_THREAD
 from tokdfa.bench.limits import Activity, Board, Failure, breach, death_failure, resident_bytes
+from tokdfa.runs.cores import pin
 from tokdfa.runs.worker import DONE, KILL, UNPREPARED
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class Watch:
         self._deadline = 0.0
         #: The tokenizer that the worker has prepared.
         self.tokenizer: str | None = None
+        #: Where the next jobs may run (see `tokdfa.runs.cores`); None: wherever the system puts them.
+        self.processors: tuple[int, ...] | None = None
 
     @property
     def pipe(self) -> Connection | None:
@@ -145,6 +148,8 @@ class Watch:
         if self._worker is None:
             self._worker = _Worker.start()
         self.tokenizer = job.tokenizer
+        if self.processors is not None:
+            pin(self._worker.process.pid, self.processors)  # its forks inherit it
         self._worker.said = self._worker.printed()
         self._job, self._verdict = job, None
         self._worker.send(job)

@@ -8,6 +8,7 @@ before it is used.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import ConfigError
@@ -61,13 +62,27 @@ def key_path(where: Sequence[str | int]) -> str:
     return text
 
 
+@cache
+def _loader_class() -> type[yaml.SafeLoader]:
+    """PyYAML's safe loader with its own dates: some packages have it read them as text, for the whole process."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        yaml_constructors = {  # noqa: RUF012 (PyYAML's own way)
+            **yaml.SafeLoader.yaml_constructors,
+            "tag:yaml.org,2002:timestamp": yaml.SafeLoader.construct_yaml_timestamp,
+        }
+
+    return Loader
+
+
 def read_yaml(path: Path) -> YamlSource:
     """The content of a YAML file as plain data. Raises ConfigError; bounded time and memory for any file."""
     import yaml
 
     text = read_text(path)
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _loader_class()(text)
         try:
             root = loader.get_single_node()
             if root is not None:
@@ -94,6 +109,8 @@ def read_text(path: Path) -> str:
     try:
         if path.is_dir():
             raise ConfigError("this is a folder, not a file", str(path))
+        if path.exists() and not path.is_file():  # a device may never end
+            raise ConfigError("this is not a regular file", str(path))
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
             raise ConfigError(f"{size} bytes is too large for this file (at most {MAX_FILE_BYTES})", str(path))

@@ -1,4 +1,4 @@
-"""The two conventions about the end of a text, and the texts that each can take.
+"""The two conventions about the end of a text (`tokdfa.decoding.draws.Eos`), and the texts that each can take.
 
 With eos="ignored" the probability of a text is that of its tokens; a mask that holds end tokens only ends the text with
 no factor (002 counts so). If one text were the beginning of another, both would claim the mass of the longer one and
@@ -9,25 +9,13 @@ end token comes, drawn like any other token; all end tokens mean the same, so th
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from tokdfa.decoding.draws import check_eos
 from tokdfa.errors import EmptyLanguageError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import numpy.typing as npt
-
-#: "ignored": no end token; "counted": times the probability of an end token.
-Eos = Literal["ignored", "counted"]
-
-
-def check_eos(eos: str) -> None:
-    """Raise OptionError unless `eos` names a convention."""
-    if eos not in get_args(Eos):
-        raise OptionError(f"eos is {' or '.join(map(repr, get_args(Eos)))}, not {eos!r}")
 
 
 def check_texts(texts: Iterable[str | bytes], eos: str) -> tuple[bytes, ...]:
@@ -54,14 +42,6 @@ def ambiguous_end(text: bytes, longer: bytes | None = None) -> OptionError:
     """The error for a `text` that may end but also go on, to `longer` for instance, under eos="ignored"."""
     onward = f"is the beginning of {longer!r}" if longer is not None else "may end and may also go on"
     return OptionError(f"{text!r} {onward}, so eos='ignored' gives no distribution; use eos='counted'")
-
-
-def log_total(log_values: npt.NDArray[np.float64]) -> float:
-    """log(sum(exp(log_values))) without overflow; -inf for none. `log_values`: float64, shape (n,), natural logs."""
-    highest = float(log_values.max(initial=-np.inf))
-    if highest == -np.inf:
-        return highest
-    return highest + float(np.log(np.exp(log_values - highest).sum()))
 
 
 def _encode(text: str | bytes) -> bytes:

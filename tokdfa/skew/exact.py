@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded, ModelError, OptionError, TokdfaError
 from tokdfa.skew.distribution import Distribution, Interval
-from tokdfa.skew.eos import Eos, ambiguous_end, check_texts, log_total
+from tokdfa.skew.eos import ambiguous_end, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.decoding.draws import Eos
     from tokdfa.models.base import LanguageModel
     from tokdfa.vocabulary.vocabulary import Vocabulary
 

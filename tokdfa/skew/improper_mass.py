@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import ModelError, OptionError, TokdfaError, TokenizerError
 from tokdfa.mask import allocate_mask, mask_to_bool
-from tokdfa.skew.eos import log_total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

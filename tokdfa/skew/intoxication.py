@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import OptionError, TokdfaError, UnknownNameError, UnsupportedConstraint
 from tokdfa.skew.distances import jensen_shannon, kl_divergence, total_variation
-from tokdfa.skew.eos import log_total
 from tokdfa.skew.improper_mass import check_vocabulary, proper_tokens
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ for those forbidden after t.
 
 Liveness. A state is *full* if it is live whatever the last token: where the text may end, where a border may stand
 (a new piece has no last token, and every text has an encoding), or inside a character that byte tokens have begun. For
-any other state q, (q, u) is live iff some live token of q is canonical after u: a least fixpoint (the seed finds it by
-a search over pairs of states of two automata). Instead of pairs, we keep for each state the *suspects*: the tokens that
+any other state q, (q, u) is live iff some live token of q is canonical after u: a least fixpoint (002 finds it by a
+search over pairs of states of two automata). Instead of pairs, we keep for each state the *suspects*: the tokens that
 all live tokens tried so far refuse to follow. The first live token v brings the tokens that v may not follow (a few
 intervals, `tokdfa.bpe.predecessors`), each further one strikes some off; nearly always nothing is left after a few, and
 the state is as good as full. A pair with a suspect is decided by going through the live tokens.
@@ -127,12 +127,6 @@ class ProperTable:
         return self.transitions - int(self._rows.live[: self.transitions].sum())
 
     @property
-    def suspect_pairs(self) -> int:
-        """How many pairs (state, last token) are not known to be live without looking closer."""
-        starts, ends = self._rows.suspect_starts, self._rows.suspect_ends
-        return int((ends - starts)[: self.settled_states].sum())
-
-    @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._rows) + self.automaton.nbytes
 
@@ -175,13 +169,6 @@ class ProperTable:
             return True
         with self.lock:
             return bool(_is_live_kernel(self._state(key), last, self._rows, self._rows.suspects, self._pair))
-
-    def is_live_without_last(self, key: int) -> bool:
-        """Whether the state is live at the beginning of a piece."""
-        if self.is_full(key):
-            return True
-        with self.lock:
-            return bool(self._rows.status[self._state(key)] != _NONE)
 
     def step(self, key: int, token: int) -> int:
         """The state after a token that is read inside the piece, if the pair of both is live; otherwise -1.

@@ -20,7 +20,6 @@ import json
 import os
 import tempfile
 import threading
-import zipfile
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -29,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.archive import load_arrays
 from tokdfa.bpe.rules_cache import rules_folder
 from tokdfa.errors import TokenizerError
 from tokdfa.token_automata.token_rows import TokenRows
@@ -186,13 +186,14 @@ def write_parts(path: Path, fingerprint: str, parts: Mapping[str, TokenRows]) ->
 def read_parts(path: Path, fingerprint: str) -> dict[str, TokenRows] | None:
     """The merged parts of a file by their keys, None if it is damaged. TokenizerError if another tokenizer's."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            header = json.loads(archive["header"].tobytes())
-            arrays = {name: archive[name] for name in _ARRAYS}
+        with open(path, "rb") as file:
+            found = load_arrays(file)
+        header = json.loads(found["header"].tobytes())
+        arrays = {name: found[name] for name in _ARRAYS}
         if (header["format"], header["version"]) != (FORMAT, VERSION) or not _fits(**arrays):
             return None
         owner = header["fingerprint"]
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     if owner != fingerprint:
         raise TokenizerError(f"{path} holds parts of another tokenizer (fingerprint {owner}): delete the file")

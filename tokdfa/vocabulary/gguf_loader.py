@@ -96,7 +96,7 @@ def load_gguf(path: Path, end: Sequence[str] = (), size: int | None = None, name
         raise TokenizerError(
             f"{path}: {_PREFIX}model is {found['model']!r}; only 'gpt2', a byte-level BPE, has exact token bytes here"
         )
-    if found.get("pre") not in PRE_TOKENIZERS:
+    if not isinstance(found.get("pre"), str) or found["pre"] not in PRE_TOKENIZERS:
         shown = repr(found["pre"]) if "pre" in found else "not there"
         raise TokenizerError(
             f"{path}: {_PREFIX}pre, which names the pre-tokenizer, is {shown}; known are {', '.join(PRE_TOKENIZERS)}"

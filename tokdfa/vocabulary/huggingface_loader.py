@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.huggingface_merges import merge_source
-from tokdfa.vocabulary.huggingface_spelling import read_decoder, without_dummy_prefix
+from tokdfa.vocabulary.huggingface_spelling import check_components, read_decoder, without_dummy_prefix
 from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, import_library, parse_json, read_file
 from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
 
@@ -59,12 +59,13 @@ def load_content(
     if not isinstance(model, dict):
         raise TokenizerError(f"{path}: this is not a tokenizer.json: it has no object 'model'")
     texts = _model_tokens(path, model)
+    check_components(path, spec)
     rule = read_decoder(path, spec.get("decoder"))
     if model.get("byte_fallback") and not rule.byte_fallback:
         raise TokenizerError(f"{path}: the model spells bytes as <0xHH>, but its decoder prints them as text")
     tokenizer = _build(path, spec, data)
-    unknown = model.get("unk_id") if isinstance(model["vocab"], list) else model["vocab"].get(model.get("unk_token"))
-    special: dict[int, str] = {} if unknown is None else {unknown: texts[unknown]}
+    unknown = _unknown_token(model)
+    special: dict[int, str] = {unknown: texts[unknown]} if unknown in texts else {}
     for token, added in _added_tokens(path, spec, tokenizer).items():
         texts[token] = added.content
         if added.special:
@@ -125,6 +126,13 @@ def _model_tokens(path: Path, model: dict[str, Any]) -> dict[int, str]:
         if texts.setdefault(token, text) != text:
             raise TokenizerError(f"{path}: model.vocab: id {token} is given to {texts[token]!r} and to {text!r}")
     return texts
+
+
+def _unknown_token(model: dict[str, Any]) -> int:
+    """The id of the model's unknown token; -1 if there is none."""
+    named = model.get("unk_id" if isinstance(model["vocab"], list) else "unk_token")
+    found = model["vocab"].get(named) if isinstance(named, str) and isinstance(model["vocab"], dict) else named
+    return found if type(found) is int else -1
 
 
 def _added_tokens(path: Path, spec: dict[str, Any], tokenizer: Any) -> dict[int, Any]:

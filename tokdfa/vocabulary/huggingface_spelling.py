@@ -47,6 +47,8 @@ def _latin1_table() -> dict[int, int]:
 
 
 _TO_LATIN1 = _latin1_table()
+#: Values of steps that are texts.
+_TEXTS = ("prepend", "replacement", "content")
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
@@ -70,6 +72,25 @@ class SpellingRule:
             except UnicodeEncodeError:  # a character outside the alphabet: the token is literal
                 pass
         return token.encode()
+
+
+def check_components(path: Path, spec: dict[str, Any]) -> None:
+    """Raise TokenizerError unless the steps of a tokenizer.json's components have the types that are read here."""
+    for part, key in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers"), ("decoder", "decoders")):
+        todo = [spec.get(part)]
+        while todo:
+            step = todo.pop()
+            if step is None:
+                continue
+            if not isinstance(step, dict) or not isinstance(step.get("type"), str):
+                raise TokenizerError(f"{path}: {part}: a step must be an object with a type")
+            wrong = next((name for name in _TEXTS if not isinstance(step.get(name, ""), str)), None)
+            if wrong is not None:
+                raise TokenizerError(f"{path}: {part}: {wrong} of {step['type']} must be a text, not {step[wrong]!r}")
+            if step["type"] == "Sequence":
+                if not isinstance(step.get(key), list):
+                    raise TokenizerError(f"{path}: {part}: a Sequence needs a list {key}")
+                todo += step[key]
 
 
 def read_decoder(path: Path, decoder: Any) -> SpellingRule:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tokdfa.errors import OptionError, TokenizerError, UnknownNameError
+from tokdfa.errors import OptionError, TokenizerError, UnknownNameError, VocabularyError
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -242,7 +242,10 @@ def _load(name: str, size: int | None, _file_stamp: tuple[int, ...] | None) -> T
     source, path, options = _parse_name(name)
     loader = getattr(importlib.import_module(source.module), source.function)
     arguments: dict[str, Any] = {**options, "size": size} | ({"path": path, "name": name} if path else {})
-    return Tokenizer(name, loader(**arguments), size)
+    try:
+        return Tokenizer(name, loader(**arguments), size)
+    except VocabularyError as error:
+        raise VocabularyError(f"{path or name}: {error}") from None
 
 
 def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:

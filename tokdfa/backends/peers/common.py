@@ -26,6 +26,7 @@ from tokdfa.errors import (
     TokdfaError,
     TokenRefused,
     UnsupportedConstraint,
+    VocabularyError,
 )
 from tokdfa.regex.compile import compile_dfa
 
@@ -105,22 +106,34 @@ def limit_exceeded(package: str, constraint: Constraint, said: str) -> LimitExce
 
 
 class PerVocabulary(Generic[T]):
-    """Objects made once for a vocabulary and a key, kept as long as the vocabulary lives. Thread-safe."""
+    """Objects of `package` made once for a vocabulary and a key, kept as long as the vocabulary lives. Thread-safe."""
 
-    def __init__(self, make: Callable[..., T]) -> None:
-        self._make = make
+    def __init__(self, package: str, make: Callable[..., T]) -> None:
+        self._package, self._make = package, make
         self._kept: WeakKeyDictionary[Vocabulary, dict[Hashable, tuple[T, float]]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def get(self, vocab: Vocabulary, *key: Hashable) -> tuple[T, float]:
-        """The object ``make(vocab, *key)`` and the seconds that making it took, at the first time."""
+        """The object ``make(vocab, *key)`` and the seconds that making it took, at the first time.
+
+        Raises VocabularyError if the package cannot take the vocabulary.
+        """
         with self._lock:
             of_vocab = self._kept.setdefault(vocab, {})
             if key not in of_vocab:
                 started = time.perf_counter()
-                made = self._make(vocab, *key)
+                made = self._made(vocab, *key)
                 of_vocab[key] = made, time.perf_counter() - started
             return of_vocab[key]
+
+    def _made(self, vocab: Vocabulary, *key: Hashable) -> T:
+        try:
+            return self._make(vocab, *key)
+        except (TokdfaError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # a panic of Rust code is no Exception
+            said = first_lines(error) or type(error).__name__
+            raise VocabularyError(f"{self._package} cannot take {vocab!r}: {said}") from None
 
 
 class Peer(Backend):
@@ -210,11 +223,6 @@ class PeerMatcher(Matcher):
         """Allow all end tokens."""
         for word, bit in self._end_bits:
             out[word] |= bit
-
-    def clear_end_bits(self, out: Mask) -> None:
-        """Refuse all end tokens."""
-        for word, bit in self._end_bits:
-            out[word] &= ~bit
 
     def clear_padding(self, out: Mask) -> None:
         """Refuse what lies past the vocabulary."""

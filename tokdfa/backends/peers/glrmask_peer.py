@@ -202,7 +202,7 @@ def _make_vocabulary(vocab: Vocabulary) -> Any:
     return made
 
 
-_VOCABULARIES: PerVocabulary[Any] = PerVocabulary(_make_vocabulary)
+_VOCABULARIES: PerVocabulary[Any] = PerVocabulary("glrmask", _make_vocabulary)
 
 
 class _Compiled(CompiledConstraint):

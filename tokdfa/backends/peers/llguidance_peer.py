@@ -138,7 +138,7 @@ def _make_tokenizer(vocab: Vocabulary, slices: str) -> Any:
     return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=chosen)
 
 
-_TOKENIZERS: PerVocabulary[Any] = PerVocabulary(_make_tokenizer)
+_TOKENIZERS: PerVocabulary[Any] = PerVocabulary("llguidance", _make_tokenizer)
 
 
 class _Compiled(CompiledConstraint):

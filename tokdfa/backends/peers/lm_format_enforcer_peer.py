@@ -134,7 +134,7 @@ def _make_tokenizer(vocab: Vocabulary, bitmask: bool) -> Any:
     return TokenEnforcerTokenizerData(regular, decode, list(vocab.end_tokens), bitmask, vocab.size)
 
 
-_TOKENIZERS: PerVocabulary[Any] = PerVocabulary(_make_tokenizer)
+_TOKENIZERS: PerVocabulary[Any] = PerVocabulary("lm-format-enforcer", _make_tokenizer)
 
 
 class _Compiled(CompiledConstraint):

@@ -146,7 +146,7 @@ def _make_vocabulary(vocab: Vocabulary) -> Any:
     return module.Vocabulary(vocab.end_tokens[0], ids)
 
 
-_VOCABULARIES: PerVocabulary[Any] = PerVocabulary(_make_vocabulary)
+_VOCABULARIES: PerVocabulary[Any] = PerVocabulary("outlines-core", _make_vocabulary)
 
 
 class _Compiled(CompiledConstraint):

@@ -1,9 +1,10 @@
-r"""From our regexes to those of the Rust crate ``regex-syntax``, on which all three peers build.
+r"""From our regexes to those of the Rust crate ``regex-syntax``, on which llguidance, outlines-core and glrmask build.
 
 The *exact* form. Our parser resolves everything in which dialects differ (flags, escapes, named classes and their
 Unicode version, case folding, laziness) into a syntax tree of sets, sequences, alternatives and repeats. That tree is
 printed with nothing but letters, digits, ``\x{..}``, classes of ``\x{..}-\x{..}``, ``(?:..|..)`` and ``{m,n}``, which
-every version of that crate reads alike. A surrogate is no Rust character and occurs in no UTF-8 text; sets lose them.
+every version of that crate reads alike (and xgrammar, once ``\x{..}`` is written as ``\u{..}``). A surrogate is no Rust
+character and occurs in no UTF-8 text; sets lose them.
 
 Anchors. A full match begins at the start and stops at the end, so ``^`` at the left edge and ``$`` at the right edge
 say nothing new and go away, also inside alternatives: ``(^|x)y($|z)`` has four branches. In a search, a branch gets

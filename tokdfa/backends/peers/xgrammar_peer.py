@@ -112,7 +112,7 @@ def _make_tokenizer(vocab: Vocabulary) -> Any:
     return module.TokenizerInfo(tokens, module.VocabType.RAW, stop_token_ids=list(vocab.end_tokens))
 
 
-_TOKENIZERS: PerVocabulary[Any] = PerVocabulary(_make_tokenizer)
+_TOKENIZERS: PerVocabulary[Any] = PerVocabulary("xgrammar", _make_tokenizer)
 
 
 def _make_compiler(vocab: Vocabulary, threads: int, cache: bool) -> Any:
@@ -120,7 +120,7 @@ def _make_compiler(vocab: Vocabulary, threads: int, cache: bool) -> Any:
     return module.GrammarCompiler(_TOKENIZERS.get(vocab)[0], max_threads=threads, cache_enabled=cache)
 
 
-_COMPILERS: PerVocabulary[Any] = PerVocabulary(_make_compiler)
+_COMPILERS: PerVocabulary[Any] = PerVocabulary("xgrammar", _make_compiler)
 
 
 class _Compiled(CompiledConstraint):

@@ -1,0 +1,167 @@
+"""JSON schemas with `earley_trie`: the masks of `pushdown_trie`, whichever way they are made."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.grammar.lexed_cfgs import mask_of
+from tests.json_schema.test_lower import CASES, REFUSED
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import JsonSchema
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported, UnsupportedConstraint
+from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+TAKEN = [case for case in CASES if case.name not in REFUSED]
+#: Every byte, and tokens that begin or end amid names, strings, numbers and punctuation.
+PIECES = (
+    '{"', '":', '": ', '", "', '"}', "[[", "]]", "},{", '{"a":', "], [", "null", "tru", "12", "0.5", "e+1", "-1", "\\u",
+    "\\u00", "0061", '\\"', "é", "ame", '"na', "id", '"id":', "  ", "\n  ", ",\n", "abc", "x" * 20,
+)  # fmt: skip
+SMALL = Vocabulary(
+    [*(bytes([byte]) for byte in range(256)), *map(str.encode, PIECES), b""], end_tokens=[256 + len(PIECES)]
+)
+CALL = {
+    "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "kelvin"]}, "days": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+    "type": "object",
+}
+
+
+@cache
+def tokenizer_of(name: str) -> Tokenizer:
+    return load_tokenizer(name)
+
+
+def compiled_with(
+    backend: str, schema: Any, vocab: Vocabulary, spelling: dict[str, Any] | None = None, **options: Any
+) -> Any:
+    return create_backend(backend, vocab, **options).compile(JsonSchema(schema, **(spelling or {})))
+
+
+def walk_all(every: list[Any], vocab: Vocabulary, planned: list[int], steps: int, draw: random.Random) -> int:
+    """Equal masks along one walk: `planned` tokens where they are allowed, else any. How many masks there were."""
+    matchers = [compiled.start() for compiled in every]
+    for step in range(steps):
+        found = [mask_of(matcher) for matcher in matchers]
+        for other in found[1:]:
+            assert found[0] == other, step
+        tokens = [token for token in found[0] if token not in vocab.end_token_set]
+        if not tokens:
+            return step + 1
+        follows = step < len(planned) and planned[step] in found[0] and draw.random() < 0.95
+        chosen = planned[step] if follows else draw.choice(tokens)
+        for matcher in matchers:
+            matcher.advance(chosen)
+    return steps
+
+
+@pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.name)
+def test_masks_are_pushdown_tries(case: Any) -> None:
+    """On all schemas of the corpus; one walk begins with a valid instance, byte by byte."""
+    draw = random.Random(case.name)
+    every = [compiled_with(name, case.schema_text, SMALL) for name in ("earley_trie", "pushdown_trie")]
+    planned = list(draw.choice([test.text for test in case.tests if test.valid]).encode())
+    assert walk_all(every, SMALL, planned, 60, draw) + walk_all(every, SMALL, [], 20, draw) > 2
+
+
+@pytest.mark.parametrize("case", TAKEN[::9], ids=lambda case: case.name)
+def test_masks_are_pushdown_tries_on_a_real_vocabulary(case: Any) -> None:
+    tokenizer, draw = tokenizer_of("mistral-v1"), random.Random(case.name)
+    every = [compiled_with(name, case.schema_text, tokenizer.vocabulary) for name in ("earley_trie", "pushdown_trie")]
+    for text in [test.text for test in case.tests if test.valid][:2]:
+        walk_all(every, tokenizer.vocabulary, tokenizer.encode(text), 24, draw)
+
+
+@pytest.mark.parametrize("case", TAKEN[4::16], ids=lambda case: case.name)
+def test_switches_change_no_mask(case: Any) -> None:
+    """Slices, walks, llguidance's rules, and nothing kept."""
+    draw = random.Random(case.name)
+    switches: list[dict[str, Any]] = [
+        {"mask": "walk", "memo": False, "memo_steps": False},
+        {"mask": "slices", "lexer": "one_byte"},
+        {"shared_partitions": False, "clip_counters": False, "ignore": "between"},
+    ]
+    every = [compiled_with("earley_trie", case.schema_text, SMALL, **options) for options in switches]
+    for test in [test for test in case.tests if test.valid][:2]:
+        walk_all(every, SMALL, list(test.text.encode()), 40, draw)
+
+
+def test_no_dead_ends_where_bytes_are_missing() -> None:
+    """The vocabulary has no 3, no e and no backslash; n begins no null, and t nothing but true."""
+    tokens = [*(bytes([byte]) for byte in b'{":,}.12abn'), b'{"a"', b"12", b"tr", b"ue", b"}}", b""]
+    vocab = Vocabulary(tokens, end_tokens=[len(tokens) - 1])
+    numbers = {"type": "integer", "minimum": 12, "maximum": 40}
+    schema = {"properties": {"a": numbers, "b": {"type": ["null", "boolean", "number"]}}}
+    closed = {**schema, "type": "object", "additionalProperties": False}
+    every = [compiled_with(name, closed, vocab) for name in ("earley_trie", "pushdown_trie")]
+    draw = random.Random(3)
+    for _ in range(30):
+        walk_all(every, vocab, [], 25, draw)
+    matcher = every[0].start()
+    for token in (tokens.index(b'{"a"'), tokens.index(b":")):
+        matcher.advance(token)
+    assert [tokens[token] for token in mask_of(matcher)] == [b"1", b"2", b"12"]
+
+
+def test_proper_masks_of_a_schema() -> None:
+    """Exact if nesting is bounded, looked ahead for otherwise; here values nest no deeper anyway."""
+    tokenizer, draw = tokenizer_of("llama3"), random.Random(4)
+    spelling = {"whitespace": "compact", "item_separator": ", ", "key_separator": ": ", "escapes": "needed"}
+    vocab = tokenizer.vocabulary
+    exact = compiled_with("cartesian_merge", CALL, vocab, {**spelling, "max_nesting": 2})
+    ours = [
+        compiled_with("earley_trie", CALL, vocab, {**spelling, "max_nesting": depth}, proper=True)
+        for depth in (2, None)
+    ]
+    assert [compiled.lookahead for compiled in ours] == [0, 8]
+    for text in ('{"city": "San José", "unit": "kelvin", "days": 14}', ""):
+        walk_all([exact, *ours], vocab, tokenizer.encode(text), 20, draw)
+
+
+def test_what_is_not_enforced_is_listed() -> None:
+    schema = {"type": "array", "contains": {"type": "string"}, "uniqueItems": True}
+    with pytest.raises(SchemaUnsupported, match="uniqueItems"):
+        compiled_with("earley_trie", schema, SMALL)
+    vocab = tokenizer_of("mistral-v1").vocabulary
+    bounded = {"lenient": True, "max_nesting": 1}
+    every = [compiled_with("earley_trie", schema, vocab, bounded, proper=proper) for proper in (False, True)]
+    theirs = compiled_with("pushdown_trie", schema, vocab, bounded)
+    assert every[0].dropped == every[1].dropped == theirs.dropped != ()
+    assert compiled_with("earley_trie", CALL, SMALL).dropped == ()
+
+
+def test_refusals() -> None:
+    with pytest.raises(EmptyLanguageError):
+        compiled_with("earley_trie", False, SMALL)
+    with pytest.raises(UnsupportedConstraint, match="reads other bytes than blanks"):
+        compiled_with("earley_trie", True, SMALL, {"whitespace_pattern": "[ /]*"})
+    many = {"properties": {"list": {"type": "array", "items": {"type": "null"}, "maxItems": 5_000}}}
+    with pytest.raises(LimitExceeded, match="#/properties/list") as caught:
+        compiled_with("earley_trie", many, SMALL, max_instructions=2_000)
+    assert caught.value.limit == "max_instructions"
+    matcher = compiled_with("earley_trie", many, SMALL, max_instructions=40_000).start()
+    for byte in json.dumps({"list": [None] * 5}).encode():
+        matcher.advance(byte)
+    assert matcher.can_end()
+
+
+def test_partitions_of_strings_are_shared_between_schemas() -> None:
+    """Counted strings and other names of one schema lead into states that another schema has met."""
+    vocab = tokenizer_of("mistral-v1").vocabulary
+    made = []
+    for length in (300, 400):
+        schema = {"type": "object", "properties": {f"p{length}": {"type": "string", "maxLength": length}}}
+        compiled = compiled_with("earley_trie", schema, vocab)
+        matcher = compiled.start()
+        for token in tokenizer_of("mistral-v1").encode(json.dumps({f"p{length}": "some text", "z": "more"})):
+            mask_of(matcher)
+            matcher.advance(token)
+        made.append(compiled.work()["partitions_made"])
+    assert 0 < made[1] < made[0]

@@ -1,0 +1,81 @@
+"""A small automaton is drawn, with its states and labels; a large one is counted."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from tests.display.pages import piece_of
+from tokdfa import Choice, Regex, show
+from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.graph import to_networkx
+from tokdfa.regex.compile import compile_dfa
+
+SVG = "{http://www.w3.org/2000/svg}"
+PATTERNS = ["a", "a*b*", "(0[1-9]|1[0-2])-[0-3][0-9]", '[a<&"]+>', "(a|b)*abb"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_drawing(pattern):
+    dfa = compile_dfa(Regex(pattern))
+    view = show(dfa)
+    assert view.is_drawn
+    svg = ET.fromstring(view.svg())  # an XML parser other than the writer's
+    graph = to_networkx(dfa)
+    texts = [element.text for element in svg.iter(f"{SVG}text")]
+    assert sorted(texts) == sorted(
+        [*map(str, range(dfa.state_count)), *(label for _, _, label in graph.edges(data="label"))]
+    )
+    assert len(list(svg.iter(f"{SVG}circle"))) == dfa.state_count + int(dfa.accepting.sum())
+    assert len(list(svg.iter(f"{SVG}path"))) == len(graph.edges) + 1  # and the arrow into the start
+    assert view.arrow_count == len(graph.edges)
+    width, height = (float(length) for length in svg.get("viewBox").split()[2:])
+    for circle in svg.iter(f"{SVG}circle"):
+        x, y, radius = (float(circle.get(name)) for name in ("cx", "cy", "r"))
+        assert radius < x < width - radius
+        assert radius < y < height - radius
+    piece_of(view)
+
+
+def test_colours_are_those_of_the_page():
+    page = show(compile_dfa(Regex("a|b")), highlight=[0])._repr_html_()
+    inks = {part.split('"')[1] for name in ("stroke=", "fill=") for part in page.split(name)[1:]}
+    assert inks == {"none", "currentColor", "#3b82c4"}
+
+
+def test_highlight():
+    dfa = compile_dfa(Regex("ab"))
+    marked = [
+        circle.get("stroke") is not None
+        for circle in ET.fromstring(show(dfa, highlight=[1]).svg()).iter(f"{SVG}circle")
+    ]
+    assert marked == [False, True, False, False]
+
+
+def test_sizes_of_a_large_one():
+    dfa = compile_dfa(Regex("a{41}|<b>"))
+    view = show(dfa)
+    assert not view.is_drawn
+    sizes = dict(piece_of(view).rows)
+    assert sizes["states"] == str(dfa.state_count)
+    assert sizes["accepting"] == str(int(dfa.accepting.sum()))
+    assert sizes["transitions"] == f"{int((dfa.transitions >= 0).sum())} of {dfa.transitions.size}"
+    assert sizes["shortest words"] == "<b> " + 39 * "a" + "…"
+    assert repr(view) == f"AutomatonView({dfa!r})"
+
+
+def test_many_arrows_are_counted_too():
+    choices = [bytes([first, second]) for first in range(65, 90) for second in range(65, 65 + first % 13)]
+    states = 20
+    table = np.full((states, 256), -1, dtype=np.int32)
+    for state in range(states):
+        table[state, :states] = np.arange(states)
+    assert not show(Dfa.from_table(table, np.ones(states, np.bool_), 0)).is_drawn
+    assert show(compile_dfa(Choice(choices))).is_drawn
+
+
+def test_the_empty_language():
+    sizes = dict(piece_of(show(Dfa.empty())).rows)
+    assert (sizes["states"], sizes["shortest words"]) == ("0", "none: the language is empty")

@@ -1,0 +1,47 @@
+"""What can be shown, what cannot, and how Jupyter is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import tokdfa
+from tests.display.pages import Piece
+from tokdfa import Regex, show
+from tokdfa.errors import TokdfaError
+from tokdfa.regex.compile import compile_dfa
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+VOCAB = Vocabulary([b"a", b"b", b""], end_tokens=[2])
+
+
+def test_other_things():
+    with pytest.raises(TokdfaError, match="no view of a str"):
+        show("a mask")
+    with pytest.raises(TokdfaError, match="only a mask needs a vocabulary"):
+        show(compile_dfa(Regex("a")), VOCAB)
+
+
+def test_jupyter_shows_them_unasked():
+    shell = InteractiveShell()
+    compiled = tokdfa.compile(Regex("ab?"), VOCAB)
+    subjects = [compile_dfa(Regex("ab?")), compiled, compiled.start(), VOCAB.trie]
+    assert all("text/html" not in shell.display_formatter.format(subject)[0] for subject in subjects)
+    shell.extension_manager.load_extension("tokdfa.display")
+    for subject in subjects:
+        content = shell.display_formatter.format(subject)[0]["text/html"]
+        assert Piece(content).text == Piece(show(subject)._repr_html_()).text
+
+
+def test_showing_a_mask_loads_nothing_heavy():
+    code = (
+        "import sys, numpy, tokdfa\n"
+        "vocab = tokdfa.Vocabulary([b'a', b''], end_tokens=[1])\n"
+        "repr(tokdfa.show(numpy.ones(1, numpy.int32), vocab)._repr_html_())\n"
+        "print(*{'matplotlib', 'networkx', 'pandas', 'IPython'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -1,0 +1,124 @@
+"""Names, other names and counted strings as automata: against Python's reader of JSON, and against other automata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pushdown.json_strings import LETTERS, meaning, spelled, words
+from tokdfa.automata.algebra import distinguishing_word
+from tokdfa.automata.minimize import minimize
+from tokdfa.constraint import Regex
+from tokdfa.json_schema import lexemes
+from tokdfa.json_schema.lexemes import StringExpressions, text_automaton
+from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.pushdown.form import Text
+from tokdfa.regex.compile import compile_dfa, compile_lazy
+from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.regex.nodes import MAX_REPEAT
+
+if TYPE_CHECKING:
+    import random
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.pushdown.json_text import Escapes
+
+ESCAPES: tuple[Escapes, ...] = ("all", "needed")
+
+
+def accepts(found: tuple[LazyDfa, int], text: bytes) -> bool:
+    automaton, start = found
+    state = automaton.run(text, start)
+    return state >= 0 and bool(automaton.accepting[state])
+
+
+def whole(automaton: Dfa | LazyDfa) -> Dfa:
+    return minimize(automaton.to_dfa() if isinstance(automaton, LazyDfa) else automaton)
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(
+    st.lists(words(), min_size=1, max_size=5),
+    st.lists(words(), max_size=5),
+    st.lists(st.binary(max_size=4), max_size=4),
+    st.sampled_from(ESCAPES),
+    st.integers(0, 3),
+    st.randoms(use_true_random=False),
+)
+def test_strings_are_what_python_reads(
+    names: list[str], more: list[str], insides: list[bytes], escapes: Escapes, least: int, draw: random.Random
+) -> None:
+    """One automaton for all; each text has a meaning, and is a listed name, or another one, never both."""
+    strings = StringExpressions(escapes)
+    numbers = strings.named(names), strings.others(names), strings.counted(least, 3), strings.counted(least, None)
+    named, others, short, long = map(strings.automaton, numbers)
+    assert named[0] is others[0] is short[0] is long[0]
+    near = [name[:-1] for name in names] + [name + "a" for name in names]
+    texts = [spelled(word, draw.choice, escapes == "needed") for word in (*names, *more, *near)]
+    for text in (*texts, *(b'"' + inside + b'"' for inside in insides if escapes == "all" or b"\\" not in inside)):
+        word = meaning(text)
+        assert accepts(named, text) == (word is not None and word in names)
+        assert accepts(others, text) == (word is not None and word not in names)
+        assert accepts(short, text) == (word is not None and least <= len(word) <= 3)
+        assert accepts(long, text) == (word is not None and least <= len(word))
+    if escapes == "needed":
+        assert not any(accepts(found, rb'"\u0061"') for found in (named, others, long))
+
+
+@pytest.mark.parametrize("escapes", ESCAPES)
+@pytest.mark.parametrize("names", [("a", "ab", "b"), ("",), (LETTERS[:9], LETTERS[9:]), ("é", "ê", "\U0010ffff", "/")])
+def test_names_are_those_of_string_sets(names: tuple[str, ...], escapes: Escapes) -> None:
+    """The same languages as by literal trees and complements."""
+    for write, strings in [
+        (lambda own: own.named(names), StringSet(values=frozenset(names))),
+        (lambda own: own.others(names), StringSet(not_values=frozenset(names))),
+        (lambda own: own.counted(1, 2), StringSet(min_length=1, max_length=2)),
+        (lambda own: own.counted(2, None), StringSet(min_length=2)),
+    ]:
+        own = StringExpressions(escapes)
+        automaton, start = own.automaton(write(own))
+        assert start == 0
+        theirs = whole(string_automaton(strings, escapes))
+        assert distinguishing_word(whole(automaton), theirs) is None
+
+
+def test_counts_beyond_all_texts() -> None:
+    strings = StringExpressions("all")
+    long, wide = strings.counted(2**31, None), strings.counted(1, MAX_REPEAT + 1)
+    assert not accepts(strings.automaton(long), b'"abc"')
+    assert accepts(strings.automaton(wide), b'"abc"')
+    assert not accepts(strings.automaton(wide), b'""')
+
+
+def test_many_names_cost_what_is_read() -> None:
+    strings = StringExpressions("all")
+    number = strings.others([f"name number {k}" for k in range(2_000)])
+    found = strings.automaton(number)
+    assert not accepts(found, b'"name number 17"')
+    assert accepts(found, b'"name number 2000"')
+    assert found[0].state_count < 200
+
+
+def test_explicit_automata_are_kept_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexemes, "_kept", type(lexemes._kept)())
+    made: list[str] = []
+
+    def text(pattern: str, key: bytes, lazy: bool = False) -> Text:
+        def make() -> Dfa | LazyDfa:
+            made.append(pattern)
+            return compile_lazy(Regex(pattern)) if lazy else compile_dfa(Regex(pattern))
+
+        return Text(pattern, key, make)
+
+    one, start = text_automaton(text("ab*", b"one"))
+    assert (text_automaton(text("ab*", b"one"))[0], start) == (one, 0)
+    assert text_automaton(text("a", b"two"))[0] is not one
+    lazies = [text_automaton(text("c+", b"lazy", lazy=True))[0] for _ in range(2)]
+    assert lazies[0] is not lazies[1]  # they grow, so each grammar has its own
+    assert made == ["ab*", "a", "c+", "c+"]
+    monkeypatch.setattr(lexemes, "KEPT_STATES", 3)
+    text_automaton(text("xyz", b"large"))
+    assert not lexemes._kept

@@ -1,0 +1,102 @@
+"""Numpy archives that claim what they do not hold, and whatever else a file can be."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokdfa.archive import digest_arrays, load_arrays, read_archive, write_archive
+from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+from tokdfa.errors import SavedIndexError, TokenizerError
+from tokdfa.token_automata.vegas_library import read_parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARRAYS = {
+    "numbers": np.arange(12, dtype=np.int32).reshape(3, 4),
+    "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "none": np.zeros((0, 5), dtype=np.uint8),
+    "one": np.array(True),
+}
+
+
+def saved(**arrays: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def claiming(shape: str) -> bytes:
+    """An archive whose only array, of four bytes, says that it has this shape."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("header.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(4))
+    return buffer.getvalue()
+
+
+def test_arrays_come_back() -> None:
+    assert load_arrays(io.BytesIO(claiming("(2, 2)")))["header"].shape == (2, 2)
+    found = load_arrays(io.BytesIO(saved(**ARRAYS)))
+    assert found.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("shape", ["(99999999999,)", "(99999999999, 2)", "(-4,)", "(-2, -2)", "(5,)", "()", "(("])
+def test_an_array_that_claims_another_size_is_refused(shape: str) -> None:
+    with pytest.raises(ValueError, match="no archive of arrays"):
+        load_arrays(io.BytesIO(claiming(shape)))
+
+
+def test_compressed_and_pickled_arrays_are_refused() -> None:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **ARRAYS)
+    with pytest.raises(ValueError, match="is compressed"):
+        load_arrays(io.BytesIO(buffer.getvalue()))
+    pickled = io.BytesIO()
+    np.savez(pickled, numbers=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="no archive of arrays"):
+        load_arrays(io.BytesIO(pickled.getvalue()))
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=4), st.integers(0, 4000))
+def test_damaged_archives_are_read_or_refused(changes: list[tuple[int, int]], length: int) -> None:
+    data = bytearray(saved(**ARRAYS))
+    for place, value in changes:
+        data[place % len(data)] = value
+    damaged = bytes(data[: length or len(data)])
+    with suppress(ValueError):
+        load_arrays(io.BytesIO(damaged))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"no archive", claiming("(99999999999,)")])
+def test_every_reader_refuses_such_files(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.npz"
+    path.write_bytes(content)
+    with pytest.raises(SavedIndexError, match=r"file\.npz is no saved index, or damaged"):
+        read_archive(path, "test", 1)
+    with pytest.raises(TokenizerError, match=r"file\.npz is no saved automaton, or damaged"):
+        MarkedDfa.load(path)
+    assert read_parts(path, "0" * 32) is None
+
+
+def test_a_header_that_is_no_object(tmp_path: Path) -> None:
+    path = tmp_path / "file.npz"
+    write_archive(path, "test", 1, {"key": 3}, {"a": ARRAYS["numbers"]})
+    assert read_archive(path, "test", 1)[0]["key"] == 3
+    for header in (b"[" * 100_000, b"[1]", b"{", b"\xff"):
+        path.write_bytes(saved(header=np.frombuffer(header, dtype=np.uint8), a=ARRAYS["numbers"]))
+        with pytest.raises(SavedIndexError):
+            read_archive(path, "test", 1)
+    assert len(digest_arrays(ARRAYS)) == 64

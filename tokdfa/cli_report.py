@@ -1,0 +1,114 @@
+"""``tokdfa report`` and ``tokdfa compare``: pages of stored runs, and what has changed from one run to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tokdfa.errors import ConfigError, OptionError
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders (or the folder that holds them).")],
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Of several runs: the one page of all (default: report.html beside them, or here)."),
+    ] = None,
+) -> None:
+    """Write tables (Markdown), plots and one HTML page for each run folder; of several runs one page of all, too."""
+    found = [inside for folder in folders for inside in run_folders(folder)]
+    if len(found) == 1 and page is not None:
+        raise OptionError("--page is for several runs; the page of one is in its own folder")
+    console = Console()
+    for folder in found:
+        report_run(folder, console)
+    if len(found) == 1:
+        return
+    from tokdfa.report.together import write_together
+    from tokdfa.runs.store import open_run
+
+    target = page or place_of_page(found)
+    write_together([open_run(folder) for folder in found], target)
+    console.print(f"all {len(found)} runs: {target}", highlight=False, soft_wrap=True, markup=False)
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The folder itself if it is a run's, else the run folders in it, by name; ConfigError if there is none."""
+    if (folder / "config.yaml").exists():
+        return [folder]
+    inside = sorted(path.parent for path in folder.glob("*/config.yaml"))
+    if not inside:
+        raise ConfigError("there is no run in this folder (no config.yaml)", str(folder))
+    return inside
+
+
+def place_of_page(folders: list[Path]) -> Path:
+    """Where the page of several runs goes: beside them if they are in one folder, else into the current folder."""
+    parents = {folder.resolve().parent for folder in folders}
+    return (folders[0].parent if len(parents) == 1 else Path()) / "report.html"
+
+
+def report_run(folder: Path, console: Console) -> None:
+    """Print a run's summary and write its report."""
+    from tokdfa.report.write import print_summary, write_report
+    from tokdfa.runs.store import open_run
+
+    measured = open_run(folder)
+    print_summary(measured, console)
+    files = write_report(measured)
+    console.print(f"report: {files.html}", highlight=False, soft_wrap=True, markup=False)
+
+
+def compare(
+    before: Annotated[Path, typer.Argument(help="The folder of the earlier run.")],
+    after: Annotated[Path, typer.Argument(help="The folder of the later run.")],
+    control: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--control",
+            help="An engine that is the same in both (default: packages whose version is); repeat.",
+        ),
+    ] = None,
+    no_controls: Annotated[bool, typer.Option("--no-controls", help="Take the ratios as they are.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write all comparisons to this file.")] = None,
+    fail_on_slower: Annotated[
+        float | None,
+        typer.Option(help="Exit status 1 if anything beyond noise takes so many times as long, or more."),
+    ] = None,
+) -> None:
+    """Say what got faster or slower beyond noise from one run of an experiment to another, and what else differs.
+
+    Exit status: 0, or 1 with --fail-on-slower if something did.
+    """
+    from tokdfa.report.compare import compare_runs
+    from tokdfa.report.compare_page import page, to_json
+    from tokdfa.report.html import render
+    from tokdfa.report.write import print_page
+    from tokdfa.runs.store import open_run
+
+    if control and no_controls:
+        raise OptionError("give --control or --no-controls, not both")
+    if fail_on_slower is not None and not fail_on_slower >= 1:
+        raise OptionError(f"--fail-on-slower is a ratio from 1, such as 1.2, not {fail_on_slower}")
+    console = Console()
+    found = compare_runs(open_run(before), open_run(after), [] if no_controls else control)
+    written = page(found, (before, after))
+    print_page(written, console)
+    if html is not None:
+        _write(html, render(written), console)
+    if json is not None:
+        _write(json, to_json(found, (before, after)), console)
+    slower = found.slower(fail_on_slower) if fail_on_slower is not None else []
+    if slower:
+        console.print(f"{len(slower)} comparisons are slower by {fail_on_slower} times or more", highlight=False)
+        raise typer.Exit(1)
+
+
+def _write(path: Path, content: str, console: Console) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    console.print(f"written: {path}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,45 @@
+"""An excerpt of a token trie as a table: the flat layout, indented by depth (`tokdfa.vocabulary.trie`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.display.view import View, chip, label_of, table
+
+if TYPE_CHECKING:
+    from tokdfa.vocabulary.trie import TokenTrie
+
+
+class TrieView(View):
+    """The first `limit` nodes at and below `prefix` (the whole trie for b""), in the order of the layout.
+
+    A row is a node: its place, its byte, what it spells, the token that ends there, and `next`, where a walk goes that
+    cannot read the byte.
+    """
+
+    def __init__(self, trie: TokenTrie, prefix: bytes = b"", limit: int = 24) -> None:
+        self.trie, self.prefix, self.limit = trie, bytes(prefix), limit
+        begin = trie.find(self.prefix) if self.prefix else 0
+        end = trie.node_count if not self.prefix else trie.next(begin) if begin >= 0 else begin
+        #: The nodes of the subtree, all of them.
+        self.nodes = range(begin, end)
+
+    def __repr__(self) -> str:
+        below = f" below {label_of(self.prefix)}" if self.prefix else ""
+        return f"TrieView({len(self.nodes):,} nodes{below})"
+
+    def _body(self) -> str:
+        trie, below = self.trie, f" at and below {chip(self.prefix)}" if self.prefix else ""
+        head = f"<div>{len(self.nodes):,} of {trie.node_count:,} nodes{below}</div>"
+        if not self.nodes:
+            return head
+        excerpt = trie.excerpt(self.prefix, self.limit)
+        first = trie.depth(self.nodes.start)
+        rows = []
+        for node, (spelled, token) in zip(self.nodes, excerpt, strict=False):
+            indent = f'<span style="padding-left: {1.2 * (trie.depth(node) - first):.1f}em"></span>'
+            ends = f"{token:,}" if token >= 0 else ""
+            rows.append((str(node), indent + chip(spelled[-1:]), chip(spelled), ends, str(trie.next(node))))
+        if len(excerpt) < len(self.nodes):
+            rows.append(("…", "", f"{len(self.nodes) - len(excerpt):,} more nodes", "", ""))
+        return head + table(("node", "byte", "spells", "token", "next"), rows, numbers=(0, 3, 4))

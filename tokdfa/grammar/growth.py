@@ -1,0 +1,22 @@
+"""Longer copies of arrays that are full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def doubled(array: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
+    """`array` at twice its length; the rest is `fill`."""
+    grown = np.full(2 * len(array), fill, dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def longer(array: npt.NDArray[Any], more: int) -> npt.NDArray[Any]:
+    """`array` at twice its length and twice `more`, and one; the rest is undefined."""
+    grown = np.empty(2 * len(array) + 2 * more + 1, dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
