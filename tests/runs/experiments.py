@@ -73,13 +73,18 @@ def measuring(*pids: int) -> list[psutil.Process]:
     return found
 
 
-def workers() -> list[psutil.Process]:
-    """The worker processes that this one has started, without their forks."""
+def forks(*pids: int) -> list[psutil.Process]:
+    """What measures now: the forks of the workers that these processes (this one, if none is given) have started.
+
+    A worker between two groups stays pinned to the core of its last one, which another may have by then.
+    """
     found = []
-    for child in children():
+    for pid in pids or (os.getpid(),):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if any("tokdfa.runs.worker" in word for word in child.cmdline()):
-                found.append(child)
+            for child in psutil.Process(pid).children():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if any("tokdfa.runs.worker" in word for word in child.cmdline()):
+                        found += child.children(recursive=True)
     return found
 
 

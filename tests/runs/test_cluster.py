@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import tokdfa
-from tests.runs.experiments import affinities, children, experiment, measuring, run_all, trick
+from tests.runs.experiments import affinities, children, experiment, forks, measuring, run_all, trick
 from tests.runs.test_interruption import complete, read_until, wait_until_gone
 from tokdfa.errors import ClusterError, MissingDependency, OptionError
 from tokdfa.runs import cluster, cores, execute, provenance
@@ -197,18 +197,12 @@ def test_no_two_groups_share_a_core(tmp_path, scheduler, monkeypatch):
 
     def look(event):
         if event.event == "working":
-            seen = affinities(measuring(*pids))
-            if any(seen.count(processors) > 2 for processors in seen):
-                time.sleep(0.1)  # one fork may have been ending while the next began
-                seen = affinities(measuring(*pids))
-            together.append(seen)
+            together.append(affinities(forks(*pids)))
 
     execute.run(slow_experiment(tmp_path), progress=look, scheduler=scheduler)
-    assert [seen for seen in together if len(set(seen)) == 2]
+    assert [seen for seen in together if len(seen) == 2]
     assert {len(processors) for seen in together for processors in seen} == {1}
-    for seen in together:
-        # a worker and its fork are on one core, and no third process is
-        assert all(seen.count(processors) <= 2 for processors in seen)
+    assert all(len(set(seen)) == len(seen) for seen in together)
 
 
 def test_workers_come_and_go(tmp_path):

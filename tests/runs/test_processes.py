@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from tests.runs.experiments import affinities, experiment, trick, workers
+from tests.runs.experiments import affinities, experiment, forks, trick
 from tokdfa.runs import cores, execute
 from tokdfa.runs.store import open_run
 
@@ -26,7 +26,7 @@ def run_and_look(config, number):
         count += (event.event == "group_started") - (event.event == "group_finished")
         at_work.append(count)
         if event.event == "working" and hasattr(psutil.Process(), "cpu_affinity"):
-            together.append(affinities(workers()))
+            together.append(affinities(forks()))
 
     return execute.run(config, progress=look, workers=number), at_work, together
 
