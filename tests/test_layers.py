@@ -10,6 +10,7 @@ import tokdfa
 LAYERS = (
     "errors",
     "jit",
+    "kernel_struct",
     "mask",
     "constraint",
     "archive",

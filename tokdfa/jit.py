@@ -12,9 +12,7 @@ Options and why:
 - ``fastmath`` stays off: kernels are integer code, and the few floats are measurements.
 - ``boundscheck`` is left to the environment (``NUMBA_BOUNDSCHECK=1``), which the tests use for one run.
 
-A *struct* is a bundle of arrays that a kernel takes as one argument, with named fields (numba's `structref`). Passing
-one costs 0.5 us however many arrays are in it, a tuple of forty 6 us. Its fields are read with ``struct.field`` in
-kernels; Python code keeps the arrays themselves, and makes a new struct when it replaces one.
+Kernels take many arrays at once as structs (`tokdfa.kernel_struct`).
 
 `warm_up` compiles all kernels by running a small job through each part that has some (`WARMUP_STEPS`).
 """
@@ -29,8 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 from numba import config as numba_config
-from numba import types
-from numba.experimental import structref
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,30 +71,6 @@ def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False
         numba_config.CACHE_DIR = before
 
 
-class StructType(types.StructRef):
-    """Base of numba's types of structs; each struct has one of its own, registered by `register_struct`."""
-
-    def preprocess_fields(self, fields: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
-        """Fields of literal types are fields of their general types."""
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-
-class Struct(structref.StructRefProxy):
-    """Base of structs as Python code holds them. They are made in a kernel, by calling the class with all fields."""
-
-
-def register_struct(struct: type[Struct], fields: tuple[str, ...]) -> Callable[[type[StructType]], type[StructType]]:
-    """Mark a subclass of StructType as the type of `struct`, with these fields in this order."""
-
-    def register(struct_type: type[StructType]) -> type[StructType]:
-        registered: type[StructType] = structref.register(struct_type)
-        structref.define_constructor(struct, registered, list(fields))
-        structref.define_boxing(registered, struct)
-        return registered
-
-    return register
-
-
 def is_warm() -> bool:
     """True if `warm_up` has finished on this machine with the kernels as they are now."""
     return _marker().exists()
@@ -116,6 +88,8 @@ def warm_up() -> Iterator[tuple[str, int, int]]:
 
 
 _file_stamps: dict[str, str] = {}
+#: What a struct is in compiled code is said there, and that is no kernel.
+_STRUCTS = str(Path(__file__).with_name("kernel_struct.py"))
 
 
 def _file_stamp(path: str) -> str:
@@ -129,7 +103,7 @@ def _callee_stamp(function: Callable[..., Any]) -> str:
 
     Numbers that its file knows are in it, too: a kernel has them built in, and they may come from any file.
     """
-    files = set(_kernel_files(function.__globals__, {function.__code__.co_filename}))
+    files = {_STRUCTS, *_kernel_files(function.__globals__, {function.__code__.co_filename})}
     numbers = sorted(f"{name}={value}" for name, value in function.__globals__.items() if isinstance(value, int))
     return hashlib.sha256("".join([*sorted(map(_file_stamp, files)), *numbers]).encode()).hexdigest()[:16]
 

@@ -19,7 +19,8 @@ import numpy as np
 from tokdfa.cfg_fsm.liveness import Liveness
 from tokdfa.cfg_fsm.stacks import FULL, REFUSED, shift_kernel, taken_kernel
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import Struct, StructType, kernel, register_struct
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,13 +34,8 @@ MAX_HYPOTHESES = 1 << 20
 LEX_FIELDS = ("transitions", "byte_class", "labels", "residues", "ends", "starts")
 
 
-class LexArrays(Struct):
+class LexArrays(Struct, fields=LEX_FIELDS):
     """What kernels take of `Contextual`: LEX_FIELDS."""
-
-
-@register_struct(LexArrays, LEX_FIELDS)
-class LexType(StructType):
-    """numba's type of LexArrays."""
 
 
 class Hypotheses:
@@ -54,7 +50,7 @@ class Hypotheses:
         self.lexer, self.stacks, self.max_situations = lexer, stacks, max_situations
         self.liveness = Liveness(lexer, stacks, max_search)
         self.ends = lexer.ends(by_outcome=stacks.is_searched)
-        self.lex = _make_lex(lexer.transitions, lexer.byte_class, lexer.labels, lexer.residues, self.ends, lexer.starts)
+        self.lex = LexArrays(lexer.transitions, lexer.byte_class, lexer.labels, lexer.residues, self.ends, lexer.starts)
         self.arena: npt.NDArray[np.int32] = np.zeros((256, 2), dtype=np.int32)
         self._end = stacks.terminal_count
         self._numbers: dict[bytes, int] = {}
@@ -133,11 +129,6 @@ class Hypotheses:
                 value=MAX_HYPOTHESES,
             )
         self.arena = np.concatenate([self.arena, np.zeros_like(self.arena)])
-
-
-@kernel
-def _make_lex(transitions, byte_class, labels, residues, ends, starts):  # type: ignore[no-untyped-def]
-    return LexArrays(transitions, byte_class, labels, residues, ends, starts)
 
 
 @kernel

@@ -26,7 +26,8 @@ import numpy as np
 
 from tokdfa.cfg_fsm.splits import RestVectors, split_table
 from tokdfa.cfg_fsm.stacks import FULL, shift_kernel, taken_kernel
-from tokdfa.jit import Struct, StructType, kernel, register_struct
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
 from tokdfa.mask import mask_words
 
 if TYPE_CHECKING:
@@ -53,13 +54,8 @@ _ASKED = 1024
 TREE_FIELDS = ("roots", "nodes", "groups", "tokens", "packed", "exits", "children", "class_ends")
 
 
-class TreeArrays(Struct):
+class TreeArrays(Struct, fields=TREE_FIELDS):
     """What kernels take: TREE_FIELDS."""
-
-
-@register_struct(TreeArrays, TREE_FIELDS)
-class TreeType(StructType):
-    """numba's type of TreeArrays."""
 
 
 class _Rows:
@@ -131,7 +127,7 @@ class Speculation:
             self.clear()
 
     def _refresh(self) -> None:
-        self._tree = _make_tree(
+        self._tree = TreeArrays(
             self._roots,
             self._nodes.rows,
             self._groups.rows,
@@ -249,11 +245,6 @@ def _join_pairs_kernel(  # type: ignore[no-untyped-def]
             left[outcome_ends[outcome]] = exit_rests[place]
             outcome_ends[outcome] += 1
     return class_ends, staying, outcome_ends, leaving, left
-
-
-@kernel
-def _make_tree(roots, nodes, groups, tokens, packed, exits, children, class_ends):  # type: ignore[no-untyped-def]
-    return TreeArrays(roots, nodes, groups, tokens, packed, exits, children, class_ends)
 
 
 @kernel

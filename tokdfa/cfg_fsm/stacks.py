@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import Struct, StructType, kernel, register_struct
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,13 +44,8 @@ STACK_FIELDS = (
 )
 
 
-class StackArrays(Struct):
+class StackArrays(Struct, fields=STACK_FIELDS):
     """What kernels take: STACK_FIELDS."""
-
-
-@register_struct(StackArrays, STACK_FIELDS)
-class StackType(StructType):
-    """numba's type of StackArrays."""
 
 
 class Stacks:
@@ -83,7 +79,7 @@ class Stacks:
     def _gather(self) -> None:
         """Make the struct anew, with an empty hash table."""
         slots = np.full(1 << (2 * len(self.tops)).bit_length(), -1, dtype=np.int32)
-        self.struct = _make_stacks(
+        self.struct = StackArrays(
             *self._tables, self.below, self.tops, self.taken, self._known, slots, self._pushed, self._meta
         )
 
@@ -157,13 +153,6 @@ class Stacks:
             found.append(int(self.tops[stack]))
             stack = int(self.below[stack])
         return found[::-1]
-
-
-@kernel
-def _make_stacks(  # type: ignore[no-untyped-def]
-    actions, gotos, lengths, lefts, contexts, below, tops, taken, known, slots, pushed, meta
-):
-    return StackArrays(actions, gotos, lengths, lefts, contexts, below, tops, taken, known, slots, pushed, meta)
 
 
 @kernel

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.jit import Struct, StructType, kernel, register_struct
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
 
 Int32 = npt.NDArray[np.int32]
 
@@ -55,18 +56,13 @@ ROWS_FIELDS = (
 # fmt: on
 
 
-class RowArrays(Struct):
+class RowArrays(Struct, fields=ROWS_FIELDS):
     """What kernels take: ROWS_FIELDS."""
-
-
-@register_struct(RowArrays, ROWS_FIELDS)
-class RowType(StructType):
-    """numba's type of RowArrays."""
 
 
 def gather_rows(owner: Any) -> Any:
     """The struct of the arrays of rows, which are attributes of `owner`."""
-    return _make_rows(*(getattr(owner, name) for name in ROWS_FIELDS))
+    return RowArrays(*(getattr(owner, name) for name in ROWS_FIELDS))
 
 
 def longer_row_slots(
@@ -76,19 +72,6 @@ def longer_row_slots(
     grown = np.full(2 * len(slots), -1, dtype=np.int32)
     _fill_row_slots_kernel(grown, kernel_items, kernel_begin, flags, rows)
     return grown
-
-
-@kernel
-def _make_rows(  # type: ignore[no-untyped-def]
-    rhs, initial_begin, initial_dots, nullable, kernel_items, kernel_begin, flags, start_state, item_dot, item_origin,
-    segment_symbol, segment_first, segment_begin, origin_segment, row_slots, memo_keys, memo_rows, scratch, by_symbol,
-    completed, meta,
-):  # fmt: skip
-    return RowArrays(
-        rhs, initial_begin, initial_dots, nullable, kernel_items, kernel_begin, flags, start_state, item_dot,
-        item_origin, segment_symbol, segment_first, segment_begin, origin_segment, row_slots, memo_keys, memo_rows,
-        scratch, by_symbol, completed, meta,
-    )  # fmt: skip
 
 
 @kernel

@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.grammar.lexer_components import COMPONENT_FIELDS
-from tokdfa.jit import Struct, StructType, kernel, register_struct
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 Int32 = npt.NDArray[np.int32]
@@ -50,18 +51,13 @@ STATE_FIELDS = (
 # fmt: on
 
 
-class LexerArrays(Struct):
+class LexerArrays(Struct, fields=COMPONENT_FIELDS + STATE_FIELDS):
     """What kernels take: COMPONENT_FIELDS, then STATE_FIELDS."""
-
-
-@register_struct(LexerArrays, COMPONENT_FIELDS + STATE_FIELDS)
-class LexerType(StructType):
-    """numba's type of LexerArrays."""
 
 
 def gather_lexer(components: Any, states: Any) -> Any:
     """The struct of a lexer's arrays, which are attributes of these two."""
-    return _make_lexer(
+    return LexerArrays(
         *(getattr(components, name) for name in COMPONENT_FIELDS), *(getattr(states, name) for name in STATE_FIELDS)
     )
 
@@ -71,18 +67,6 @@ def longer_slots(slots: Int32, pool: Int32, begin: Int32, count: int) -> Int32:
     grown = np.full(2 * len(slots), -1, dtype=np.int32)
     _fill_slots_kernel(grown, pool, begin, count)
     return grown
-
-
-@kernel
-def _make_lexer(  # type: ignore[no-untyped-def]
-    byte_class, representatives, start_component, component_table, component_accepts, component_ends, component_lexeme,
-    is_lazy, transitions, accepting, completes, pool, pool_begin, state_slots, set_pool, set_begin, set_slots, meta,
-):  # fmt: skip
-    return LexerArrays(
-        byte_class, representatives, start_component, component_table, component_accepts, component_ends,
-        component_lexeme, is_lazy, transitions, accepting, completes, pool, pool_begin, state_slots, set_pool,
-        set_begin, set_slots, meta,
-    )  # fmt: skip
 
 
 @kernel

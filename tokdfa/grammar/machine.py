@@ -45,7 +45,8 @@ from tokdfa.grammar.lexer_states import (
     fill_transition_kernel,
     intern_state_kernel,
 )
-from tokdfa.jit import Struct, StructType, kernel, register_struct
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
@@ -66,13 +67,8 @@ MAX_CHAIN = 256
 SITUATION_FIELDS = ("situations", "slots", "chain", "meta")
 
 
-class SituationArrays(Struct):
+class SituationArrays(Struct, fields=SITUATION_FIELDS):
     """What kernels take: SITUATION_FIELDS."""
-
-
-@register_struct(SituationArrays, SITUATION_FIELDS)
-class SituationType(StructType):
-    """numba's type of SituationArrays."""
 
 
 class Machine:
@@ -208,12 +204,7 @@ class Machine:
         self.arrays = self._gather()
 
     def _gather(self) -> Any:
-        return _make_situations(*(getattr(self, name) for name in SITUATION_FIELDS))
-
-
-@kernel
-def _make_situations(situations, slots, chain, meta):  # type: ignore[no-untyped-def]
-    return SituationArrays(situations, slots, chain, meta)
+        return SituationArrays(*(getattr(self, name) for name in SITUATION_FIELDS))
 
 
 @kernel

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from tokdfa.jit import Struct, StructType, kernel, register_struct
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
 
 #: Status: fine; what is lacking.
 OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PARTITION, NEEDS_CHAIN = range(8)
@@ -59,19 +60,15 @@ MACHINE_FIELDS = (
 # fmt: on
 
 
-class MachineArrays(Struct):
+class MachineArrays(Struct, fields=MACHINE_FIELDS):
     """What kernels take: MACHINE_FIELDS."""
-
-
-@register_struct(MachineArrays, MACHINE_FIELDS)
-class MachineType(StructType):
-    """numba's type of MachineArrays."""
 
 
 # fmt: off
 POOL_FIELDS = (
     "transitions", "flags", "alike", "reads",
-    "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
+    "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "part_groups", "dense", "ids", "nodes",
+    "exit_begin", "exit_tokens",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
     "words", "walk_rows", "walk_path", "walk_later", "frame_left", "frame_place",
     "listed", "end_tokens", "walk_meta",
@@ -79,47 +76,13 @@ POOL_FIELDS = (
 # fmt: on
 
 
-class PoolArrays(Struct):
+class PoolArrays(Struct, fields=POOL_FIELDS):
     """What kernels take: POOL_FIELDS."""
 
 
-@register_struct(PoolArrays, POOL_FIELDS)
-class PoolType(StructType):
-    """numba's type of PoolArrays."""
-
-
 def gather_machine(owner: Any) -> Any:
-    """The struct of a machine's arrays, which are attributes of `owner`. 0.1 ms the first time, then 10 µs."""
-    return _make_machine(*(getattr(owner, name) for name in MACHINE_FIELDS))
-
-
-@kernel
-def _make_machine(  # type: ignore[no-untyped-def]
-    code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, frame_state, stack_begin,
-    entry_place, entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items,
-    kernel_begin, live_items, live_begin, live_end, row_flags, row_reads, row_fallback, row_ended, transitions,
-    row_slots, work, seen_keys, seen_stamps, callers, pairs, found, todo, chain, meta,
-):  # fmt: skip
-    return MachineArrays(
-        code, alternatives, entries, arguments, tables, names, order, twin_begin, twins, frame_state, stack_begin,
-        entry_place, entry_rest, stack_slots, group_stack, group_begin, group_content, group_slots, kernel_items,
-        kernel_begin, live_items, live_begin, live_end, row_flags, row_reads, row_fallback, row_ended, transitions,
-        row_slots, work, seen_keys, seen_stamps, callers, pairs, found, todo, chain, meta,
-    )  # fmt: skip
-
-
-@kernel
-def make_pool(  # type: ignore[no-untyped-def]
-    transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes,
-    branch_keys, branch_slots, branch_bytes, branch_begin, branch_children, words, walk_rows, walk_path, walk_later,
-    frame_left, frame_place, listed, end_tokens, walk_meta,
-):  # fmt: skip
-    """The struct of a pool's arrays."""
-    return PoolArrays(
-        transitions, flags, alike, reads, part_keys, part_slots, part_dense, part_ids, part_nodes, dense, ids, nodes,
-        branch_keys, branch_slots, branch_bytes, branch_begin, branch_children, words, walk_rows, walk_path, walk_later,
-        frame_left, frame_place, listed, end_tokens, walk_meta,
-    )  # fmt: skip
+    """The struct of a machine's arrays, which are attributes of `owner`. 10 µs."""
+    return MachineArrays(*(getattr(owner, name) for name in MACHINE_FIELDS))
 
 
 @kernel

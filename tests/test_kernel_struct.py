@@ -1,0 +1,73 @@
+"""Structs: kernels read and write the very arrays, of any shape and type, and refuse what is no such array."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+from tokdfa.jit import kernel
+from tokdfa.kernel_struct import Struct
+
+
+class Pair(Struct, fields=("words", "table")):
+    """Two arrays."""
+
+
+@kernel
+def _use_kernel(pair, place):  # type: ignore[no-untyped-def]
+    """Add a word to its row of the table; the sum of the row, and the shape."""
+    for column in range(pair.table.shape[1]):
+        pair.table[place, column] += pair.words[place]
+    return pair.table[place].sum(), pair.table.shape[0], pair.table.shape[1], len(pair.words)
+
+
+@pytest.mark.parametrize("words", [np.uint8, np.int64, np.bool_])
+@pytest.mark.parametrize("table", [np.int32, np.uint64])
+def test_a_kernel_reads_and_writes_the_arrays(words, table):
+    arrays = np.array([1, 0, 1], dtype=words), np.arange(12, dtype=table).reshape(3, 4)
+    pair = Pair(*arrays)
+    assert _use_kernel(pair, 2) == (8 + 9 + 10 + 11 + 4, 3, 4, 3)
+    assert arrays[1][2].tolist() == [9, 10, 11, 12]
+    assert arrays[1][:2].ravel().tolist() == list(range(8))
+
+
+def test_a_struct_keeps_its_arrays_alive():
+    pairs = [Pair(np.full(2, number), np.full((2, 3), number)) for number in range(200)]
+    gc.collect()
+    junk = [np.full((2, 3), -1) for _ in range(200)]
+    assert [_use_kernel(pair, 1)[0] for pair in pairs] == [6 * number for number in range(200)]
+    assert len(junk) == 200
+
+
+def test_empty_arrays():
+    assert _use_kernel(Pair(np.zeros(1, dtype=np.int8), np.zeros((1, 0), dtype=np.int8)), 0) == (0, 1, 0, 1)
+
+
+def test_structs_of_one_kind_have_one_type():
+    """So a kernel is compiled once for them."""
+    small, large = (Pair(np.zeros(size, dtype=np.int16), np.zeros((size, 1), dtype=np.int16)) for size in (1, 9))
+    other = Pair(np.zeros(1, dtype=np.int32), np.zeros((1, 1), dtype=np.int16))
+    assert small._numba_type_ is large._numba_type_
+    assert small._numba_type_ != other._numba_type_
+    assert "int16" in str(small._numba_type_)
+
+
+def test_what_is_no_array_of_a_struct_is_refused():
+    good = np.zeros((4, 4), dtype=np.int32)
+    with pytest.raises(TypeError, match="Pair has 2 arrays, not 1"):
+        Pair(good)
+    for bad in (good[:, ::2], good.T[1:3], np.zeros((2, 2, 2), dtype=np.int32)):
+        with pytest.raises(TypingError, match="C-contiguous and have one or two dimensions"):
+            Pair(good[0], bad)
+
+
+def test_a_field_that_is_not_there():
+    @kernel
+    def read(pair):  # type: ignore[no-untyped-def]
+        return pair.wrong[0]
+
+    with pytest.raises(TypingError, match="wrong"):
+        read(Pair(np.zeros(1, dtype=np.int32), np.zeros((1, 1), dtype=np.int32)))
