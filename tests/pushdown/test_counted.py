@@ -142,7 +142,7 @@ def test_tokens_of_a_real_vocabulary():
     depth = vocab.trie.depth_limit
     assert depth > 60
     machine = machine_for(counted_form((2 * depth, 5 * depth)), vocab)
-    filler = machine.pool.filler(True, True)
+    filler = machine.pool.filler(True, True, True)
     kinds = Counter()
     for count in (0, 1, depth - 1, depth, depth + 1, 2 * depth - 2, 2 * depth - 1, 2 * depth, 3 * depth, 4 * depth - 1,
                   4 * depth, 4 * depth + 1, 5 * depth - 9, 5 * depth - 1, 5 * depth):  # fmt: skip

@@ -23,7 +23,7 @@ from tokdfa.pushdown.rows import LOOPS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-WAYS = [(False, False), (True, False), (True, True)]
+WAYS = [(False, False, False), (True, False, False), (True, True, False), (True, True, True)]
 
 
 def by_trial(machine, row, vocab):
@@ -55,7 +55,7 @@ def check_walk(machine, vocab, seed, steps=6):
         rng.shuffle(fillers)
         found = [tokens_of(filler, machine, row) for filler in fillers]
         expected = by_trial(machine, row, vocab)
-        assert found == [expected] * 3
+        assert found == [expected] * len(WAYS)
         sizes.append(len(expected))
         if not expected:
             break

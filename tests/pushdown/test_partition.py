@@ -57,7 +57,7 @@ def found(states, place, state):
     else:
         begin, end = parts.part_ids[number].tolist()
         inside = sorted(parts.ids[begin:end].tolist())
-    begin, end = parts.part_nodes[number].tolist()
+    begin, end, _ = parts.part_nodes[number].tolist()
     nodes = parts.nodes[begin:end].tolist()
     path, rest = [], []
     for here, node in enumerate(nodes):
@@ -138,7 +138,7 @@ def test_places_of_rests():
     first, second = start_of(states, "aa[ab]*"), start_of(states, "[ab]*")
     states.divide(0, first)
     parts = states.partitions
-    begin, end = parts.part_nodes[number_of(states, 0, first)].tolist()
+    begin, end, _ = parts.part_nodes[number_of(states, 0, first)].tolist()
     nodes = parts.nodes[begin:end].tolist()
     assert begin >= len(vocab.trie.nodes)
     for here, node in enumerate(nodes):

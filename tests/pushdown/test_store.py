@@ -16,6 +16,7 @@ from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.pushdown import pool as pools
+from tokdfa.pushdown.partition import ALONE, EXITS
 from tokdfa.pushdown.pool import Pool, pool_of, save_pool
 from tokdfa.pushdown.store import POOL_FORMAT, VERSION, pool_path, read_form, read_pool, write_form, write_pool
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -217,6 +218,10 @@ def read_arrays(path: Path) -> tuple[dict, dict]:
         ("keys", lambda array: array.__setitem__(0, 1 << 50)),
         ("part_nodes", lambda array: array.__setitem__((0, 1), 1 << 20)),
         ("part_ids", lambda array: array.__setitem__((0, 1), 1 << 20)),
+        ("part_groups", lambda array: array.__setitem__((0, 1), 1 << 20)),
+        ("part_groups", lambda array: array.fill(0)),
+        ("exit_begin", lambda array: array.__setitem__(1, 1 << 20)),
+        ("exit_tokens", lambda array: array.__setitem__(0, 1 << 20)),
         ("rests", lambda array: array.__setitem__(0, array[0] | np.uint64(0x7FFFFF << 20))),
         ("rests", lambda array: array.__setitem__(0, array[0] | np.uint64(0xFFF << 8))),
     ],
@@ -224,11 +229,12 @@ def read_arrays(path: Path) -> tuple[dict, dict]:
 def test_forged_pools_are_refused(name: str, change, tmp_path: Path) -> None:
     vocabulary = load_tokenizer("mistral-v1").vocabulary
     pool = Pool(vocabulary)
-    compiled = PushdownTrie(vocabulary, shared=False).compile(Regex(r'"[^"]{0,9}"[a-z][0-9]'))
+    compiled = PushdownTrie(vocabulary, shared=False).compile(Regex(r'"[^"]{0,9}"[a-z]["0-9]'))
     assert isinstance(compiled, CompiledPushdown)
     masks_along(compiled)
     for state in range(1, compiled.pool.state_count):
         compiled.pool.divide(0, state)  # those of items alone in their rows have no rest here
+        compiled.pool.divide(0, state | ALONE | EXITS)
     path = tmp_path / "pool.npz"
     write_pool(path, compiled.pool, vocabulary)
     read_pool(path, pool, vocabulary)  # as it is, it is read

@@ -10,6 +10,7 @@ Options:
   lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
 - ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
   trie is walked.
+- ``exits``: what may follow a text is walked once for all tokens that end the text; otherwise once for each of them.
 - ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
   otherwise a walk comes to every byte, and each is tried on each item.
 - ``memo``: keep the mask of a row once made.
@@ -77,6 +78,7 @@ class PushdownTrie(Backend):
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
         Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
+        Option("exits", bool, True, "walk what may follow a text once, not once for each token that ends it"),
         Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
@@ -105,7 +107,7 @@ class PushdownTrie(Backend):
 
         pool = pool_of(self.vocab, self.settings["disk"])
         with pool.lock:
-            prepare_tables(pool, pool.filler(self.settings["partition"], self.settings["subtrees"]), constraint)
+            prepare_tables(pool, pool.filler(*_ways(self.settings)), constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.constraint import Grammar, JsonSchema
@@ -142,6 +144,11 @@ class PushdownTrie(Backend):
         return ProperPushdown(compiled, proper, 0 if regular else self.settings["lookahead"])
 
 
+def _ways(settings: dict[str, Any]) -> tuple[bool, bool, bool]:
+    """What a vocabulary's `Pool.filler` is known by."""
+    return settings["partition"], settings["subtrees"], settings["exits"]
+
+
 class Epoch:
     """A machine, and what was found out about its rows."""
 
@@ -173,7 +180,7 @@ class CompiledPushdown(CompiledConstraint):
         with phases.measure("tables"):
             with self.lock:
                 self.program = self.pool.link(form, anew=not settings["shared_automata"])
-            self.filler = self.pool.filler(settings["partition"], settings["subtrees"])
+            self.filler = self.pool.filler(*_ways(settings))
             self.complete = self.program.is_spelled
             self.epoch = self.begin_epoch()
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})

@@ -7,6 +7,9 @@ of what is below it is walked on its own. Where several items are wide, the smal
 it is inside one of them. Nodes of a rest at which the item that the rest is of goes on are not put off for its sake: no
 token below them stays inside it, or it would not be in the rest.
 
+Where a text is alone in its row, what comes after it is put off, too: the row after the text is walked over the trie of
+suffixes (`tokdfa.pushdown.exits`).
+
 At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
 walk of the vocabulary's trie leaves those bytes out.
 
@@ -36,16 +39,18 @@ from tokdfa.pushdown.arrays import (
     OK,
     PLACE_SHIFT,
     STACK_BITS,
+    STACK_MASK,
     STATE_MASK,
 )
 from tokdfa.pushdown.branches import LEAST_BELOW, find_branch, take_child
 from tokdfa.pushdown.closure import close_row
 from tokdfa.pushdown.counted import STATES
-from tokdfa.pushdown.form import COUNTED, OPERATION, TEXT
-from tokdfa.pushdown.items import item_left, wide_state
+from tokdfa.pushdown.exits import take_group
+from tokdfa.pushdown.form import COUNTED, OPERATION, SECOND, TEXT
+from tokdfa.pushdown.items import item_left, leaves_freely, wide_state
 from tokdfa.pushdown.json_text import BODY
-from tokdfa.pushdown.partition import OWN, STATE_PART, find_partition
-from tokdfa.pushdown.rows import ACCEPTS, BIAS, LOOPS, ROW_ACCEPTS, ROW_WIDE
+from tokdfa.pushdown.partition import ALONE, EXITS, OWN, STATE_PART, find_partition
+from tokdfa.pushdown.rows import ACCEPTS, BIAS, LOOPS, ROW_ACCEPTS, ROW_WIDE, add_found, intern_row
 from tokdfa.pushdown.steps import reads_byte, step_row
 from tokdfa.token_automata.ready_masks import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -59,8 +64,11 @@ if TYPE_CHECKING:
 
 #: A node with more descendants than this is worth a partition of its own.
 SUBTREE = 400
-#: Bits of what `_fill_kernel` is told, above those for the size of subtrees: partitions are used; end tokens are set.
-HOW_PARTITIONS, HOW_ENDS, HOW_SHIFT = 1, 2, 2
+#: Bits of what `_fill_kernel` is told, below those for the size of subtrees: partitions are used; end tokens are set;
+#: exits are merged.
+HOW_PARTITIONS, HOW_ENDS, HOW_EXITS, HOW_SHIFT = 1, 2, 4, 3
+#: In place of the state passed of what is put off: these are the exits of a partition.
+OF_EXITS = -2
 #: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
 #: has, or -1: they are not listed.
 W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED = range(5)
@@ -82,7 +90,8 @@ class WalkScratch:
         #: By depth: the row before the byte, and the byte.
         self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
         self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
-        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one.
+        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one, or with
+        #: OF_EXITS its exits.
         self.walk_later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
         #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
         self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
@@ -98,9 +107,9 @@ class WalkScratch:
 class Filler:
     """Fills masks for machines in one way. Not thread-safe: the lock of the machine's pool is held."""
 
-    def __init__(self, use_partitions: bool = True, use_subtrees: bool = True) -> None:
+    def __init__(self, use_partitions: bool = True, use_subtrees: bool = True, use_exits: bool = True) -> None:
         self.subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
-        self.use_partitions = use_partitions
+        self.use_partitions, self.use_exits = use_partitions, use_exits
 
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
         """The tokens that may be read from a row, int32 words; no end or special tokens."""
@@ -119,6 +128,7 @@ class Filler:
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
             use = self.use_partitions and pool.partitions.drops < drops + 2
             how = (self.subtree if use else MAX_NODES) << HOW_SHIFT | HOW_PARTITIONS * use | HOW_ENDS * with_ends
+            how |= HOW_EXITS * self.use_exits
             status = _fill_kernel(row, how, out, machine.arrays, pool.arrays)
             if status == OK:
                 break
@@ -215,11 +225,12 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _begin_place(place, row, passed, first, signature, machine, pool):  # type: ignore[no-untyped-def]
+def _begin_place(place, row, passed, first, signature, exits, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether anything was set, the
     signature) in a wide row at a place.
 
-    What is inside of the row's wide states is set, but for the state `passed`, inside of which nothing is.
+    What is inside of the row's wide states is set, but for the state `passed`, inside of which nothing is. `exits`:
+    whether they are merged where they can be.
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
     last = np.int64(-1)
@@ -230,6 +241,8 @@ def _begin_place(place, row, passed, first, signature, machine, pool):  # type: 
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
+        if exits and wide & ALONE and leaves_freely(machine.live_items[k], depth, machine):
+            wide |= EXITS
         known = np.int64(pool.alike[state])
         if known >= 0:
             known |= wide & ~STATE_PART
@@ -246,6 +259,15 @@ def _begin_place(place, row, passed, first, signature, machine, pool):  # type: 
         if size < least:
             best, least, chosen = part, size, state
     return OK, best, chosen, first, signature
+
+
+@kernel
+def _row_after(row, machine):  # type: ignore[no-untyped-def]
+    """(status, the row after the text of the only item of a row)."""
+    item = machine.live_items[machine.live_begin[row]]
+    following = np.int64(machine.code[item >> PLACE_SHIFT, SECOND])
+    count = add_found(following, np.int64(0), item & STACK_MASK, np.int64(0), machine)
+    return intern_row(count, False, np.int64(-1), machine)
 
 
 @kernel
@@ -338,13 +360,27 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
             part = ~place
         elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
             passed = np.int64(later[waiting, 2])
-            status, part, of_state, first, signature = _begin_place(place, row, passed, first, signature, machine, pool)
+            status, part, of_state, first, signature = _begin_place(
+                place, row, passed, first, signature, how & HOW_EXITS != 0, machine, pool
+            )
             if status != OK:
                 return status
             if part >= 0:
                 listed = np.int64(NOT_LISTED)
+                if pool.part_groups[part, 0] < pool.part_groups[part, 1]:
+                    status, after = _row_after(row, machine)
+                    if status != OK:
+                        return status
+                    later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, after, OF_EXITS
+                    waiting += 1
+        group = np.int64(-1)
         if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
             here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
+            if place < 0 and later[waiting, 2] == OF_EXITS:
+                here, stop = stop, np.int64(pool.part_nodes[part, 2])
+                group = np.int64(pool.part_groups[part, 0])
+                take_group(group, pool)
+                signature = _mix(signature, ~group)
             base = here
         if first:
             words[:] = 0
@@ -385,7 +421,10 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
                 here = following
                 continue
             token = np.int64(node >> np.uint64(TOKEN_SHIFT))
-            if token != spare:
+            if token != spare and group >= 0:
+                take_group(group + token, pool)
+                signature = _mix(signature, ~(group + token))
+            elif token != spare:
                 words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
                 signature = _mix(signature, token)
                 if 0 <= listed < NARROW:
@@ -398,7 +437,7 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
             status = close_row(target, machine, pool)
             if status != OK:
                 return status
-            if following - here >= subtree:
+            if following - here >= subtree and group < 0:
                 passed = of_state
                 for k in range(depth + 1):
                     if passed >= 0:

@@ -21,7 +21,7 @@ from tokdfa.pushdown.arrays import (
     STATE_MASK,
 )
 from tokdfa.pushdown.counted import ENDED as STRING_ENDED
-from tokdfa.pushdown.counted import REFUSED, STATES, count_left, count_reads, step_count
+from tokdfa.pushdown.counted import REFUSED, STATES, count_is_met, count_left, count_reads, step_count
 from tokdfa.pushdown.form import (
     COUNTED,
     COUNTED_TEXT,
@@ -103,6 +103,16 @@ def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-unt
     if item_left(item, machine) < depth and not (alone and place == 0):
         return np.int64(-1)
     return state | STRICT | ALONE if alone else state | STRICT
+
+
+@kernel
+def leaves_freely(item, depth, machine):  # type: ignore[no-untyped-def]
+    """Whether an item that is alone in its row may leave its text at any end that a token of `depth` bytes comes to."""
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+    operation = machine.code[place, OPERATION]
+    if operation == COUNTED:
+        return count_is_met(place, state, machine) and count_left(place, state, machine) >= depth
+    return operation == TEXT
 
 
 @kernel

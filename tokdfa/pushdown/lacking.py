@@ -70,6 +70,13 @@ def _find_lacking_kernel(  # type: ignore[no-untyped-def]
             if target < 0 or (strict and flags[target] & ACCEPTS != 0):
                 here = after
                 continue
+            if flags[target] & ACCEPTS and transitions[target * 256] == UNKNOWN:  # may it go on?
+                if count == len(found):
+                    return count
+                found[count, 0], found[count, 1], found[count, 2] = here + 1, after, target
+                count += 1
+                here = after
+                continue
             stack[depth + 1] = target
             here += 1
     return count

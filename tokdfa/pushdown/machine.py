@@ -47,6 +47,9 @@ ROW_BYTES = 1024
 MAX_CHAIN = 100_000
 #: Rows and stacks that the first machine of a vocabulary has room for.
 FIRST_ROOM = 32
+#: Rows whose transitions the first machine of a vocabulary writes to, so that no text waits for the system to hand out
+#: the page: that takes some µs each, and up to ten on a virtual machine.
+TOUCHED_ROWS = 2_048
 #: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program.
 REUSED = a.MACHINE_FIELDS[a.MACHINE_FIELDS.index("stack_begin") :]
 
@@ -103,6 +106,9 @@ class Machine:
         if reused is None:
             self._allocate_tables(FIRST_ROOM)
             self._allocate_scratch(2 * FIRST_ROOM)
+            if not self.pool.has_touched:
+                self.pool.has_touched = True
+                self.transitions[: TOUCHED_ROWS * 256] = 0
         else:
             vars(self).update(reused)
             self.scratch_room = len(self.work)

@@ -13,7 +13,8 @@ A *strict* partition counts a token as inside only if the text is not complete a
 where the text does (`tokdfa.pushdown.names`, `tokdfa.pushdown.counted`). It is known by the state with the bit STRICT.
 
 If the state is that of the only item of a row, then a token that dies before the text has been complete is refused. The
-rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote.
+rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
+the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote (`tokdfa.pushdown.exits`).
 
 A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
 that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
@@ -21,7 +22,9 @@ that read few bytes, but over and over: blanks, digits. The other tokens are wal
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
 ``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
-``part_nodes`` begin and end of its rest in ``nodes``. The tries' branches are in `tokdfa.pushdown.branches`.
+``part_nodes`` where its rest begins in ``nodes``, where that ends and its exits begin, and where those end;
+``part_groups`` its first group of exits and the one after its last. The tries' branches are in
+`tokdfa.pushdown.branches`.
 
 Source: 000's slices with what is contained in a lexeme; XGrammar's split of the vocabulary by context-independence.
 Here it is exact, and no split is chosen in advance. Cost: one walk of the automaton over the place;
@@ -37,8 +40,9 @@ import numpy.typing as npt
 
 from tokdfa.jit import kernel
 from tokdfa.pushdown.branches import Branches
+from tokdfa.pushdown.exits import E_NODES, E_TOKENS, ExitScratch, begin_exits, merge_exit, write_exits_kernel
 from tokdfa.pushdown.key_table import enter_key_kernel, look_up_key_kernel
-from tokdfa.pushdown.rows import ACCEPTS
+from tokdfa.pushdown.rows import ACCEPTS, ENDS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -50,11 +54,11 @@ DENSE = 1_024
 #: States whose rows one walk finds lacking at most, counted as often as it meets them.
 MAX_LACKING = 4_096
 #: Added to a state: its strict partition; one for an item that is alone in its row; one of the tokens that begin with a
-#: byte it reads. What these are added to.
-STRICT, ALONE, OWN = 1 << 21, 1 << 22, 1 << 23
+#: byte it reads; one (ALONE, too) with exits. What these are added to.
+STRICT, ALONE, OWN, EXITS = 1 << 21, 1 << 22, 1 << 23, 1 << 24
 STATE_PART = STRICT - 1
 #: Key of a partition: its place, and the bits of its state.
-KEY_SHIFT = 24
+KEY_SHIFT = 25
 #: The rests may take so many nodes beside the vocabulary's, and so many partitions may be kept as words; then all are
 #: dropped and made anew.
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
@@ -76,18 +80,22 @@ class Partitions:
         self.mask_words = trie.size // 32 + 1
         self._trie_branches = Branches()
         self._trie_branches.add(trie.nodes, 0, len(trie.nodes))
+        self._exits = ExitScratch(len(trie.nodes), trie.depth_limit)
         self._clear()
         #: Partitions made, those dropped included; how often all were dropped.
         self.made = self.drops = 0
 
     def _clear(self) -> None:
-        self.count = self.dense_count = self.id_count = 0
+        self.count = self.dense_count = self.id_count = self.group_count = 0
         self.node_count = len(self.trie.nodes)
         self.part_keys: npt.NDArray[np.int64] = np.full(256, -1, dtype=np.int64)
         self.part_slots: npt.NDArray[np.int32] = np.full(256, -1, dtype=np.int32)
         self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
         self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
-        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
+        self.part_groups: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self.exit_begin: npt.NDArray[np.int32] = np.zeros(256, dtype=np.int32)
+        self.exit_tokens: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
         self.dense: npt.NDArray[np.uint32] = np.zeros((MAX_DENSE + 1, self.mask_words), dtype=np.uint32)
         self.ids: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
         # reserved at once, here and for `dense`: pages are taken when they are used, and nothing is copied
@@ -98,7 +106,10 @@ class Partitions:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
-        kept = (self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes, self.ids)
+        kept = (
+            self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes, self.part_groups,
+            self.ids, self.exit_begin, self.exit_tokens,
+        )  # fmt: skip
         reserved = 4 * self.mask_words * self.dense_count + 8 * self.node_count + self.branches.nbytes
         return sum(array.nbytes for array in kept) + reserved
 
@@ -134,10 +145,10 @@ class Partitions:
         counts = np.zeros(2, dtype=np.int64)
         lacking = np.zeros(MAX_LACKING, dtype=np.int32)
         words, rest = self.dense[self.dense_count], self.nodes[self.node_count :]
-        origin = self.base_of(place - 1) if place else 0
+        origin, exits = self.base_of(place - 1) if place else 0, self._exits
         count = _divide_kernel(
             self.nodes, origin, begin, end, state, transitions, flags, self.trie.size, words, inside, rest, stack,
-            ended, above, numbers, counts, lacking,
+            ended, above, numbers, counts, lacking, exits.links, exits.tokens, exits.counts, exits.way,
         )  # fmt: skip
         if count:
             return np.unique(lacking[:count]).tolist()
@@ -162,12 +173,17 @@ class Partitions:
             enter_key_kernel(self.part_keys, self.part_slots, key, number)
         self.part_dense = _padded(arrays["part_dense"], room)
         self.part_ids, self.part_nodes = _padded(arrays["part_ids"], room), _padded(arrays["part_nodes"], room)
+        self.part_groups = _padded(arrays["part_groups"], room)
+        self.group_count = len(arrays["exit_begin"]) - 1
+        self.exit_begin = _padded(arrays["exit_begin"], self.group_count + 256)
+        self.exit_tokens = _padded(arrays["exit_tokens"], len(arrays["exit_tokens"]) + 1024)
         self.dense[: self.dense_count] = arrays["dense"]
         self.ids = _padded(arrays["ids"], self.id_count + 4096)
         self.node_count = len(self.trie.nodes) + len(arrays["rests"])
         self.nodes[len(self.trie.nodes) : self.node_count] = arrays["rests"]
-        for begin, end in arrays["part_nodes"].tolist():
-            self.branches.add(self.nodes, begin, end)
+        for begin, middle, end in arrays["part_nodes"].tolist():
+            self.branches.add(self.nodes, begin, middle)
+            self.branches.add(self.nodes, middle, end)
 
     def _keep(self, place: int, state: int, tokens: npt.NDArray[np.int32], inside: int, rest: int) -> None:
         """Enter the partition whose mask and rest stand where the next ones begin; `inside`, `rest`: their sizes.
@@ -185,12 +201,32 @@ class Partitions:
             self.part_ids[number] = self.id_count, self.id_count + inside
             self.ids[self.id_count : self.id_count + inside] = tokens
             self.id_count += inside
-        self.part_nodes[number] = self.node_count, self.node_count + rest
-        self.branches.add(self.nodes, self.node_count, self.node_count + rest)
-        self.node_count += rest
+        begin, middle = self.node_count, self.node_count + rest
+        groups, end = self._keep_exits(middle) if state & EXITS else (0, middle)
+        self.part_nodes[number] = begin, middle, end
+        self.part_groups[number] = self.group_count, self.group_count + groups
+        self.branches.add(self.nodes, begin, middle)
+        self.branches.add(self.nodes, middle, end)
+        self.node_count, self.group_count = end, self.group_count + groups
         self.count += 1
         self.made += 1
         enter_key_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state, number)
+
+    def _keep_exits(self, begin: int) -> tuple[int, int]:
+        """(groups, where its nodes end): write the trie of exits that was merged last, from node `begin` on."""
+        exits, used = self._exits, int(self.exit_begin[self.group_count])
+        merged, tokens = (int(exits.counts[which]) for which in (E_NODES, E_TOKENS))
+        if merged == 1 and not tokens:
+            return 0, begin
+        if self.group_count + merged >= len(self.exit_begin):
+            self.exit_begin = _padded(self.exit_begin, 2 * len(self.exit_begin) + merged)
+        if used + tokens > len(self.exit_tokens):
+            self.exit_tokens = _padded(self.exit_tokens, 2 * len(self.exit_tokens) + tokens)
+        groups = write_exits_kernel(
+            exits.links, exits.tokens, exits.way, self.trie.size, self.nodes[begin:], self.group_count, self.exit_begin,
+            self.exit_tokens,
+        )  # fmt: skip
+        return int(groups), begin + merged - 1
 
     def _make_room(self) -> None:
         if self.id_count + DENSE > len(self.ids):
@@ -199,6 +235,7 @@ class Partitions:
             self.part_dense = np.concatenate([self.part_dense, np.zeros_like(self.part_dense)])
             self.part_ids = np.concatenate([self.part_ids, np.zeros_like(self.part_ids)])
             self.part_nodes = np.concatenate([self.part_nodes, np.zeros_like(self.part_nodes)])
+            self.part_groups = np.concatenate([self.part_groups, np.zeros_like(self.part_groups)])
             keys, slots = self.part_keys, self.part_slots
             self.part_keys = np.full(2 * len(keys), -1, dtype=np.int64)
             self.part_slots = np.full(2 * len(slots), -1, dtype=np.int32)
@@ -220,7 +257,7 @@ def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
 @kernel
 def _divide_kernel(  # type: ignore[no-untyped-def]
     nodes, origin, begin, end, state, transitions, flags, spare, words, inside, rest, stack, ended, above, numbers,
-    counts, lacking,
+    counts, lacking, links, tokens, exit_counts, way,
 ):  # fmt: skip
     """How many states' rows are lacking. `counts`: how many tokens stay inside, and how many nodes the rest has.
 
@@ -232,12 +269,14 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
 
     `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. By depth:
     `above`, the node on the way; `numbers`, its number in `rest`, for the first `written` of them; `ended`, whether the
-    text has been complete on the way.
+    text has been complete on the way. `links` to `way`: of `ExitScratch`; with EXITS, what follows the ends of texts
+    that cannot go on is merged there, and is not in `rest`.
     """
     low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
     kept, staying = np.int64(0), np.int64(0)
-    strict, alone, own = state & STRICT != 0, state & ALONE != 0, state & OWN != 0
+    strict, alone, own, exits = state & STRICT != 0, state & ALONE != 0, state & OWN != 0, state & EXITS != 0
     words[:] = 0
+    begin_exits(links, exit_counts)
     stack[0], ended[0] = state & STATE_PART, False
     if begin >= end:
         return np.int64(0)
@@ -263,6 +302,19 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
                     lacking[missing] = before
                     missing += 1
                 target = np.int64(-1)
+            if exits and target >= 0 and not has_ended and flags[target] & ACCEPTS != 0:
+                following = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+                if transitions[target * 256] == UNKNOWN:  # whether it can go on is not known yet
+                    if missing == len(lacking):
+                        return missing
+                    lacking[missing] = target
+                    missing += 1
+                    here = following
+                    continue
+                if flags[target] & ENDS:
+                    merge_exit(nodes, here, following, spare, links, tokens, exit_counts, way)
+                    here = following
+                    continue
             has_ended = has_ended or (target >= 0 and flags[target] & ACCEPTS != 0)
             if strict and has_ended:
                 target = np.int64(-1)

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
-from tokdfa.pushdown.arrays import M_ROWS, POOL_FIELDS, make_pool
+from tokdfa.pushdown.arrays import M_ROWS, POOL_FIELDS, PoolArrays
 from tokdfa.pushdown.fill import Filler, WalkScratch
 from tokdfa.pushdown.lacking import make_lacking_rows
 from tokdfa.pushdown.lengths import TokenLengths
@@ -142,14 +142,16 @@ class Pool:
         self.lengths = TokenLengths(self.partitions.trie)
         self.walk = WalkScratch(self.partitions.trie, vocab.end_tokens)
         self._arrays: Any = None
+        #: Whether a machine has touched the memory that it, or the next one, will use.
+        self.has_touched = False
         self._tables: list[tuple[int, dict[str, npt.NDArray[Any]]]] = []  # of machines that are gone, with their bytes
         #: Memory of masks of constraints that are gone (`tokdfa.backends.batch`).
         self.spare_masks: list[Int32] = []
-        self._fillers: dict[tuple[bool, bool], Filler] = {}
+        self._fillers: dict[tuple[bool, bool, bool], Filler] = {}
 
-    def filler(self, use_partitions: bool, use_subtrees: bool) -> Filler:
+    def filler(self, use_partitions: bool, use_subtrees: bool, use_exits: bool) -> Filler:
         """What fills masks over this vocabulary in this way; made once."""
-        key = use_partitions, use_subtrees
+        key = use_partitions, use_subtrees, use_exits
         if key not in self._fillers:
             self._fillers[key] = Filler(*key)
         return self._fillers[key]
@@ -159,7 +161,7 @@ class Pool:
         """What kernels take; made again after every change."""
         if self._arrays is None:
             owners = self, self.partitions, self.partitions.branches, self.walk
-            self._arrays = make_pool(*(_array_of(owners, name) for name in POOL_FIELDS))
+            self._arrays = PoolArrays(*(_array_of(owners, name) for name in POOL_FIELDS))
         return self._arrays
 
     def take_tables(self, transitions: int, max_bytes: int) -> dict[str, npt.NDArray[Any]] | None:
@@ -205,7 +207,7 @@ class Pool:
     def divide(self, place: int, state: int) -> None:
         """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.
 
-        `state` with the bits STRICT and ALONE: that of this kind.
+        `state` with the bits STRICT, ALONE, OWN and EXITS: that of this kind.
         """
         kind, state = state & ~STATE_PART, state & STATE_PART
         if self.alike[state] < 0:

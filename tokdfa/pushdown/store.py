@@ -250,7 +250,7 @@ def _find_count_problem(at: int, form: Form) -> str:
 
 #: The modules on which the content of a pool's file depends, below the package.
 _SOURCES = (
-    *(f"pushdown/{name}.py" for name in ("json_text", "lower", "partition", "pool", "store")),
+    *(f"pushdown/{name}.py" for name in ("exits", "json_text", "lower", "partition", "pool", "store")),
     *("grammar/partition.py", "regex/derivative.py", "regex/laws.py", "automata/minimize.py", "vocabulary/trie.py"),
 )
 
@@ -285,6 +285,9 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
             "part_dense": parts.part_dense[: parts.count],
             "part_ids": parts.part_ids[: parts.count],
             "part_nodes": parts.part_nodes[: parts.count],
+            "part_groups": parts.part_groups[: parts.count],
+            "exit_begin": parts.exit_begin[: parts.group_count + 1],
+            "exit_tokens": parts.exit_tokens[: parts.exit_begin[parts.group_count]],
             "dense": parts.dense[: parts.dense_count],
             "ids": parts.ids[: parts.id_count],
             "rests": parts.nodes[len(vocab.trie.nodes) : parts.node_count],
@@ -324,12 +327,12 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     dtypes = {
         "transitions": np.int32, "flags": np.uint8, "alike": np.int32, "names": np.uint8,
         "named": np.int32, "keys": np.int64, "numbers": np.int32, "part_dense": np.int32,
-        "part_ids": np.int32, "part_nodes": np.int32, "dense": np.uint32, "ids": np.int32, "rests": np.uint64,
+        "part_ids": np.int32, "part_nodes": np.int32, "part_groups": np.int32, "exit_begin": np.int32,
+        "exit_tokens": np.int32, "dense": np.uint32, "ids": np.int32, "rests": np.uint64,
     }  # fmt: skip
+    tables = ("part_ids", "part_nodes", "part_groups", "dense", "names")
     for name, dtype in dtypes.items():
-        if arrays[name].dtype != dtype or arrays[name].ndim != 1 + (
-            name in ("part_ids", "part_nodes", "dense", "names")
-        ):
+        if arrays[name].dtype != dtype or arrays[name].ndim != 1 + (name in tables):
             return f"{name} is {arrays[name].dtype} of {arrays[name].ndim} dimensions"
     if len(arrays["rests"]) > MAX_REST_NODES or len(arrays["dense"]) > MAX_DENSE:
         return "there are too many partitions"
@@ -343,7 +346,8 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
         return "names do not fit"
     if arrays["dense"].shape[1] != vocab.size // 32 + 1 or not _within(arrays["ids"], 0, vocab.size):
         return "masks do not fit the vocabulary"
-    if arrays["part_ids"].shape != (count, 2) or arrays["part_nodes"].shape != (count, 2):
+    shapes = tuple(arrays[name].shape for name in ("part_ids", "part_nodes", "part_groups"))
+    if shapes != ((count, 2), (count, 3), (count, 2)):
         return "partitions do not fit"
     fits = (
         _within(arrays["numbers"], 0, count)
@@ -357,7 +361,26 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     )
     if not fits:
         return "partitions lead out of range"
-    return _find_rest_problem(arrays["part_nodes"] - len(vocab.trie.nodes), arrays["rests"], vocab)
+    tries = (arrays["part_nodes"] - len(vocab.trie.nodes))[:, [0, 1, 1, 2]].reshape(-1, 2)  # rests and exits in turn
+    return _find_rest_problem(tries, arrays["rests"], vocab) or _find_exit_problem(arrays, vocab)
+
+
+def _find_exit_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> str:
+    """What is wrong with the groups of exits: those that nodes name are there, and have tokens of the vocabulary."""
+    from tokdfa.vocabulary.trie import TOKEN_SHIFT
+
+    begin, groups = arrays["exit_begin"], arrays["part_groups"]
+    if not len(begin) or begin[0] or begin[-1] != len(arrays["exit_tokens"]) or (np.diff(begin) < 0).any():
+        return "groups of exits are no ranges"
+    if not _within(arrays["exit_tokens"], 0, vocab.size) or not _within(groups, 0, len(begin)):
+        return "groups of exits lead out of range"
+    counts = groups[:, 1] - groups[:, 0]
+    sizes = np.diff(arrays["part_nodes"], axis=1)  # of a rest and of its exits
+    known = np.repeat(np.stack([np.full_like(counts, vocab.size), counts], axis=1).ravel(), sizes.ravel())
+    labels = (arrays["rests"] >> np.uint64(TOKEN_SHIFT)).astype(np.int64)
+    if (counts < 0).any() or (labels[labels != vocab.size] >= known[labels != vocab.size]).any():
+        return "a node names a group of exits that is not there"
+    return ""
 
 
 def _find_rest_problem(extents: npt.NDArray[np.int32], rests: npt.NDArray[np.uint64], vocab: Vocabulary) -> str:
