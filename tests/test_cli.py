@@ -109,6 +109,9 @@ def test_a_schema_is_shown_and_followed(tokdfa, tmp_path: Path) -> None:  # type
     status, printed = tokdfa(*given, "--schema-option", "order=any")
     assert status == 0
     assert "'a'" in printed
+    status, printed = tokdfa(*given, "--schema-option", "duplicates=refused")
+    assert status == 1
+    assert "additionalProperties at #/properties/b" in printed
     status, printed = tokdfa(*given, "--schema-option", "colour=blue")
     assert status == 1
     assert "options of JsonSchema" in printed

@@ -130,6 +130,9 @@ class JsonSchema(Constraint):
     ``format`` is asserted. How the values may be written is part of the constraint:
 
     - `order`: ``schema``: declared properties come in the order of the schema, then others; ``any``: in any order.
+    - `duplicates`: ``declared``: a name that the schema declares comes once in an object, others are not remembered;
+      ``refused``: no object has two equal names, however they are escaped. Where undeclared names are too many to be
+      remembered, the schema is refused (`tokdfa.json_schema.distinct`).
     - `whitespace`: ``flexible``: blanks, tabs and ends of line around brackets, commas and colons; ``compact``: none.
       `whitespace_pattern`: a regex for the blanks at each of these places, instead.
     - `item_separator`, `key_separator`: with blanks they may hold blanks themselves, as in ``", "`` and ``": "``.
@@ -143,6 +146,7 @@ class JsonSchema(Constraint):
 
     text: str
     order: str = "schema"
+    duplicates: str = "declared"
     whitespace: str = "flexible"
     whitespace_pattern: str = ""
     item_separator: str = ","
@@ -156,6 +160,7 @@ class JsonSchema(Constraint):
         schema: dict[str, Any] | bool | str,
         *,
         order: str = "schema",
+        duplicates: str = "declared",
         whitespace: str = "flexible",
         whitespace_pattern: str = "",
         item_separator: str = ",",
@@ -172,6 +177,7 @@ class JsonSchema(Constraint):
             raise OptionError(f"the schema is not JSON: {error}") from None
         given = {
             "order": (order, ("schema", "any")),
+            "duplicates": (duplicates, ("declared", "refused")),
             "whitespace": (whitespace, ("flexible", "compact")),
             "escapes": (escapes, ("all", "needed")),
         }
@@ -186,6 +192,7 @@ class JsonSchema(Constraint):
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "max_nesting", max_nesting)
         object.__setattr__(self, "order", order)
+        object.__setattr__(self, "duplicates", duplicates)
         object.__setattr__(self, "whitespace", whitespace)
         object.__setattr__(self, "whitespace_pattern", whitespace_pattern)
         object.__setattr__(self, "item_separator", item_separator)

@@ -125,6 +125,27 @@ def test_proper_masks_of_a_schema() -> None:
         walk_all([exact, *ours], vocab, tokenizer.encode(text), 20, draw)
 
 
+def test_names_that_may_not_come_twice() -> None:
+    """Strategies with and without a stack remember the same names."""
+    schema = {"type": "object", "patternProperties": {"^[ab]$": {"type": "null"}}, "additionalProperties": False}
+    options = {"duplicates": "refused", "max_nesting": 1, "whitespace": "compact"}
+    names = ("pushdown_trie", "earley_trie", "token_index", "brute_force")
+    every = [compiled_with(name, schema, SMALL, options) for name in names]
+    draw = random.Random(6)
+    assert walk_all(every, SMALL, list(rb'{"b":null,"\u0061":null}'), 40, draw) > 20
+    for _ in range(5):
+        walk_all(every, SMALL, [], 40, draw)
+    for compiled in every:
+        matcher = compiled.start()
+        for byte in b'{"b":null,"':
+            matcher.advance(byte)
+        assert not matcher.allows(ord("b"))
+        assert matcher.allows(ord("a"))
+    for name in names:
+        with pytest.raises(SchemaUnsupported, match=r"additionalProperties at #: .* come twice"):
+            compiled_with(name, {"type": "object"}, SMALL, options)
+
+
 def test_what_is_not_enforced_is_listed() -> None:
     schema = {"type": "array", "contains": {"type": "string"}, "uniqueItems": True}
     with pytest.raises(SchemaUnsupported, match="uniqueItems"):

@@ -141,6 +141,16 @@ def test_finished_walks_are_valid_under_the_schema(peer: str) -> None:
 # Options.
 
 
+@pytest.mark.parametrize("peer", PEERS)
+def test_no_peer_promises_that_no_name_comes_twice(peer: str) -> None:
+    backend = create_backend(peer, BYTES)
+    answer = backend.supports(JsonSchema(CLOSED, duplicates="refused"))
+    assert not answer
+    assert answer.reason.startswith(f"{peer} ")
+    with pytest.raises(UnsupportedConstraint, match="duplicates must be 'declared'"):
+        compiled(peer, CLOSED, duplicates="refused")
+
+
 def test_llguidance_gets_the_options_of_the_constraint() -> None:
     lists = {"type": "array", "items": {"type": "integer"}}
     compact = compiled("llguidance", lists, whitespace="compact")

@@ -27,6 +27,8 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {"whitespace": "compact"},
     {"order": "any"},
+    {"duplicates": "refused"},
+    {"duplicates": "refused", "order": "any", "lenient": True},
     {"escapes": "needed"},
     {"lenient": True},
     {"whitespace_pattern": "[ \n]?", "item_separator": ", ", "key_separator": ": "},

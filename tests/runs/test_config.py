@@ -342,7 +342,7 @@ def test_a_schema_may_be_a_file_with_its_valid_instances(tmp_path):
     (tmp_path / "plain.json").write_text('{"type": "null"}')
     (tmp_path / "texts.yaml").write_text("['\"a\"']")
     entries = """
-  - {schema_file: case.json, whitespace: compact, max_nesting: 3}
+  - {schema_file: case.json, whitespace: compact, duplicates: refused, max_nesting: 3}
   - {schema_file: case.json, label: other, texts_file: texts.yaml}
   - {schema_file: plain.json}"""
     config = load(tmp_path, BASE.replace("\n  - {label: ab, regex: 'a|b'}", entries))
@@ -352,6 +352,7 @@ def test_a_schema_may_be_a_file_with_its_valid_instances(tmp_path):
     assert (plain.label, plain.json_schema, plain.texts) == ("plain", '{"type": "null"}', [])
     built = case.build()
     assert (built.whitespace, built.max_nesting, built.order, built.escapes) == ("compact", 3, "schema", "all")
+    assert (built.duplicates, other.build().duplicates) == ("refused", "declared")
     assert len({one.key() for one in config.constraints}) == 3
     again = load(tmp_path, config.to_yaml(), "resolved.yaml")
     assert again.model_dump() == config.model_dump()
@@ -379,7 +380,8 @@ def test_a_file_that_holds_no_schema_is_named(tmp_path, content):
 
 def test_options_that_are_not_given_leave_a_fingerprint_alone(tmp_path):
     given = load(tmp_path, BASE).model_dump(mode="json")["constraints"][0]
-    assert not given.keys() & {"order", "whitespace", "item_separator", "escapes", "max_nesting", "lenient"}
+    options = {"order", "duplicates", "whitespace", "item_separator", "escapes", "max_nesting", "lenient"}
+    assert not given.keys() & options
     schema = BASE.replace("regex: 'a|b'", "json_schema: true, whitespace: flexible, escapes: needed")
     (dumped,) = load(tmp_path, schema).model_dump(mode="json")["constraints"]
     assert "whitespace" not in dumped

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Options of JSON schemas, by the names that `JsonSchema` has for them.
 SCHEMA_OPTIONS = (
-    *("order", "whitespace", "whitespace_pattern", "item_separator", "key_separator"),
+    *("order", "duplicates", "whitespace", "whitespace_pattern", "item_separator", "key_separator"),
     *("escapes", "max_nesting", "lenient"),
 )
 #: What says which kind of constraint an entry is -> the options that go with it.
@@ -47,6 +47,7 @@ class ConstraintEntry(BaseModel):
     start: str = "start"
     json_schema: dict[str, Any] | bool | str | None = None
     order: Literal["schema", "any"] = "schema"
+    duplicates: Literal["declared", "refused"] = "declared"
     whitespace: Literal["flexible", "compact"] = "flexible"
     whitespace_pattern: str = ""
     item_separator: str = ","

@@ -18,6 +18,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
   the automata of their texts;
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `formats`, `uri_formats`, `regex_format`: those of strings;
 - `plans`, `object_states`, `array_states`, `ends`: what a clause of an object or array comes to;
+- `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `survey`, `lower`, `lower_object`, `lower_array`: from shapes to the form.
 - `lexemes`, `form_grammar`: the form as a grammar over lexemes, for `earley_trie`.
 

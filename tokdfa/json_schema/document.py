@@ -48,6 +48,9 @@ def _refuse_constant(name: str) -> None:
 #: URIs of resources, outermost first.
 Scope = tuple[str, ...]
 
+#: The key of the schema that bounds how deep values nest; it is not in the text.
+NESTED = "/(max_nesting)"
+
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 

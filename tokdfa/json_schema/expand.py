@@ -79,13 +79,15 @@ class InProgress(Exception):
 class Expander:
     """Makes the shapes of a document's literals and states, each once.
 
-    `dropped`: (pointer, keyword) of keywords that are left out (`lenient`).
+    `dropped`: (pointer, keyword) of keywords that are left out (`lenient`). `distinct`: no object has two equal names.
     """
 
-    def __init__(self, document: Document, dropped: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(
+        self, document: Document, dropped: frozenset[tuple[str, str]] = frozenset(), distinct: bool = False
+    ) -> None:
         from tokdfa.json_schema.emptiness import Inhabited
 
-        self.document, self.dropped = document, dropped
+        self.document, self.dropped, self.distinct = document, dropped, distinct
         self._shapes: dict[int, Shape] = {}
         self._states: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE}
         self._synthetic: dict[tuple[int, str], Node] = {}

@@ -17,7 +17,8 @@ begins with a byte that these do not go on with. All that is needed is that blan
 
 *Code that is written later* (LATER) is written at once: a parser wants all rules before the first text. The language is
 the same, but a schema that counts far is refused by LimitExceeded, which names the place: some ten thousand items, or
-sets of what has been, of more than some dozen values of ``uniqueItems`` or names with ``order="any"``.
+sets of what has been, of more than some dozen values of ``uniqueItems``, names with ``order="any"``, or undeclared
+names with ``duplicates="refused"``.
 
 Cost: about 10 us an instruction, names included; the automata of lexemes are made afterwards, by the lexer.
 """

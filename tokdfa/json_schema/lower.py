@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State, both
-from tokdfa.json_schema.document import Document, Dropped, Node
+from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
 from tokdfa.json_schema.expand import DEMANDING, Expander
 from tokdfa.json_schema.keywords import PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
 from tokdfa.json_schema.lower_array import ArrayLowering
@@ -58,7 +58,8 @@ def lower_schema(constraint: JsonSchema) -> tuple[Form, tuple[Dropped, ...]]:
         document = Document(constraint.text)
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
-            return SchemaLowering(constraint, document, left_out).lower(), tuple(dropped)
+            lowering = SchemaLowering(constraint, document, left_out)
+            return lowering.lower(), (*dropped, *lowering.repeatable)
         except RecursionError:
             raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
         except SchemaUnsupported as error:
@@ -88,8 +89,10 @@ class SchemaLowering:
     def __init__(self, constraint: JsonSchema, document: Document, dropped: frozenset[tuple[str, str]] | None) -> None:
         self.constraint = constraint
         self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
-        self.expander = Expander(document, dropped or frozenset())
+        self.expander = Expander(document, dropped or frozenset(), constraint.duplicates == "refused")
         self.any_order = constraint.order == "any"
+        #: Where names may be repeated although none should be, if `lenient`.
+        self.repeatable: list[Dropped] = []
         self._frames: dict[State, int] = {}
         self._signs: dict[str, int] = {}
         #: States of scalars that are texts and nothing else -> the numbers of the texts.
@@ -125,6 +128,10 @@ class SchemaLowering:
             root = both(root, expander.state(_nested(expander, self.constraint.max_nesting)))
         if not expander.inhabited.state(root):
             raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
+        if expander.distinct:
+            from tokdfa.json_schema.distinct import find_repeatable
+
+            self.repeatable = find_repeatable(expander, root, self.constraint.lenient)
         if len(document.text) > LARGE:
             self._may_wait = is_predictable(expander, root)
         start = self.value(root, RETURN_PLACE)
@@ -298,7 +305,7 @@ def _nested(expander: Expander, depth: int) -> Node:
     schema: dict[str, Any] = {"type": ["null", "boolean", "number", "string"]}
     for _ in range(depth):
         schema = {"items": schema, "additionalProperties": schema}
-    return expander.synthesize(expander.document.root, "/(max_nesting)", schema)
+    return expander.synthesize(expander.document.root, NESTED, schema)
 
 
 @lru_cache(64)

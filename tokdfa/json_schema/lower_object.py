@@ -36,7 +36,7 @@ class ObjectLowering:
         plan = plan_object(self.lowering.expander, clause)
         assert plan is not None
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands
-        if is_plain and not (self.lowering.any_order and plan.names):
+        if is_plain and not plan.remembered and not (self.lowering.any_order and plan.names):
             return self._chain(plan)
         return _StateLowering(self, clause, plan).lower()
 

@@ -2,7 +2,8 @@
 
 A state knows which declared names may still come, how many members there were (as far as the bounds care), and which
 demands are met. By ``order="schema"`` the names come in their order, so a position is enough, and other names follow
-the declared ones; by ``order="any"`` the names that have been are remembered, and anything may come at any time.
+the declared ones; by ``order="any"`` the names that have been are remembered, and anything may come at any time. Names
+that are remembered without being declared (``duplicates="refused"``) are bits in both orders.
 
 Whether a member meets a demand is guessed: a move that claims it reads a value that does, one that does not reads any
 value. Moves into states that cannot come to an end are left out.
@@ -29,7 +30,10 @@ MAX_STATES = 50_000
 
 
 class Members(NamedTuple):
-    """A state: the next declared name (or, in any order, the bits of those that were), members, demands met (bits)."""
+    """A state: the next declared name (or, in any order, the bits of those that were), members, demands met (bits).
+
+    Behind the last declared name `position` is their number plus the bits of the remembered names that were.
+    """
 
     position: int
     members: int
@@ -59,18 +63,19 @@ class ObjectStates:
         self.all_required = sum(1 << k for k, needed in enumerate(plan.required) if needed)
         #: Members are counted up to here.
         self.cap = plan.least if plan.most is None else plan.most
-        self._ends = Ends(self.can_close, lambda state: (move.following for move in self._all_moves(state)), MAX_STATES)
+        self._ends = Ends(self.can_close, self._following, MAX_STATES)
+        #: How many names are declared.
+        self.declared = len(plan.names) - plan.remembered
         #: Position -> the last index of the window that begins there: the next required name.
-        self.window: list[int] = [len(plan.names) - 1] * (len(plan.names) + 1)
-        for k in range(len(plan.names) - 1, -1, -1):
+        self.window: list[int] = [self.declared - 1] * (self.declared + 1)
+        for k in range(self.declared - 1, -1, -1):
             self.window[k] = k if plan.required[k] else self.window[k + 1]
 
     def names_done(self, position: int) -> bool:
         """Whether all required names have been."""
         if self.any_order:
             return position & self.all_required == self.all_required
-        names = self.plan.names
-        return position == len(names) or not self.plan.required[self.window[position]]
+        return position >= self.declared or not self.plan.required[self.window[position]]
 
     def can_close(self, state: Members) -> bool:
         """Whether the object may end."""
@@ -81,17 +86,30 @@ class ObjectStates:
         plan = self.plan
         if plan.most is not None and state.members >= plan.most:
             return
-        if self.any_order:
-            free = [k for k in range(len(plan.names)) if not state.position >> k & 1]
-        else:
-            free = list(range(state.position, self.window[state.position] + 1)) if plan.names else []
-        for k in free:
-            position = state.position | 1 << k if self.any_order else k + 1
+        for k, position in self._free(state.position):
             yield from self._members(k, plan.states[k], plan.demands[k], position, state)
         if self.any_order or self.names_done(state.position):
-            position = state.position if self.any_order else len(plan.names)
+            position = state.position if self.any_order else max(state.position, self.declared)
             for k, kind in enumerate(plan.kinds):
                 yield from self._members(~k, kind.value, kind.demands, position, state)
+
+    def _free(self, position: int) -> Iterator[tuple[int, int]]:
+        """The names that may come, and the positions after them."""
+        names, declared = self.plan.names, self.declared
+        if self.any_order:
+            for k in range(len(names)):
+                if not position >> k & 1:
+                    yield k, position | 1 << k
+            return
+        if position < declared:
+            for k in range(position, self.window[position] + 1):
+                yield k, k + 1
+        if self.plan.remembered and self.names_done(position):
+            seen = max(position - declared, 0)
+            for k in range(declared, len(names)):
+                bit = 1 << k - declared
+                if not seen & bit:
+                    yield k, declared + (seen | bit)
 
     def _members(
         self, member: int, value: State, demands: tuple[int, ...], position: int, state: Members
@@ -111,6 +129,26 @@ class ObjectStates:
         """The moves from which the object can come to an end. Raises SchemaUnsupported."""
         return [move for move in self._all_moves(state) if self.alive(move.following)]
 
+    def _following(self, state: Members) -> Iterator[Members]:
+        """What moves lead to, for the question whether that comes to an end."""
+        found = (move.following for move in self._all_moves(state))
+        return map(self._alike, found) if self.plan.remembered else found
+
+    def _alike(self, state: Members) -> Members:
+        """A state that comes to an end if `state` does, and only then; the same one for many.
+
+        Remembered names are optional, so without demands it matters only how many of them are left: there are as many
+        such states as names, not as sets of names.
+        """
+        if not self.plan.remembered or self.demands:
+            return state
+        if self.any_order:
+            seen = state.position >> self.declared
+            first = state.position & (1 << self.declared) - 1
+            return state._replace(position=first | (1 << seen.bit_count()) - 1 << self.declared)
+        seen = max(state.position - self.declared, 0)
+        return state._replace(position=state.position - seen + (1 << seen.bit_count()) - 1)
+
     def is_inhabited(self) -> bool:
         """Whether the object can come to an end at all."""
         return self.alive(START)
@@ -120,7 +158,7 @@ class ObjectStates:
         if self.any_order and self.plan.most is None and not self.demands:
             state = START  # what completes the object from there, less the names that were, completes this one
         try:
-            return self._ends.alive(state)
+            return self._ends.alive(self._alike(state))
         except TooManyStates:
             place = self.expander.document.root.pointer
             raise SchemaUnsupported("too many ways to count members", place, "minProperties") from None

@@ -5,6 +5,10 @@ each a set of strings with one state. With patterns there is a kind for each com
 match. Declared names are excluded from all kinds. An *array plan* is the clause itself with what can never be removed.
 
 Names whose value can be nothing are left out; a required one makes the clause empty.
+
+Undeclared names are not remembered, so they may be repeated. If no name may be (`Expander.distinct`), the names of a
+kind that are few are listed in the plan, behind the declared ones, and remembered as these are. What is left then are
+kinds of too many names (`may_repeat`).
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Kinds of names of one object at most.
 MAX_KINDS = 64
+#: Undeclared names of one object that are remembered at most; codes of countries and currencies are fewer.
+MAX_REMEMBERED = 256
 
 
 class Kind(NamedTuple):
@@ -35,6 +41,7 @@ class ObjectPlan(NamedTuple):
     """`names`, `states`: the declared names in order; `excluded`: declared names that cannot be there.
 
     `required`: for each name; `demands`: for each name which demands its member may meet; `kinds`: of other names.
+    `remembered`: so many of `names`, the last ones, are not declared, and come behind the others in any order.
     """
 
     names: tuple[str, ...]
@@ -45,6 +52,17 @@ class ObjectPlan(NamedTuple):
     kinds: tuple[Kind, ...]
     least: int
     most: int | None
+    remembered: int = 0
+
+    @property
+    def room(self) -> int | None:
+        """How many members there can be that are not required; None: any number."""
+        return None if self.most is None else self.most - sum(self.required)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether a name may come twice: there can be two members whose names are not remembered."""
+        return bool(self.kinds) and (self.room is None or self.room > 1)
 
 
 def value_state(expander: Expander, clause: ObjectClause, name: str) -> State:
@@ -121,8 +139,40 @@ def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
     listed = [kind.names.values for kind in kinds if kind.names.values is not None]
     if len(listed) == len(kinds) and clause.least > len(names) + len(frozenset().union(*listed)):
         return None
-    return ObjectPlan(
+    plan = ObjectPlan(
         tuple(names), tuple(states), tuple(required), tuple(demands), tuple(excluded), kinds, clause.least, most
+    )
+    return _remember_names(expander, plan) if expander.distinct and plan.may_repeat else plan
+
+
+def _remember_names(expander: Expander, plan: ObjectPlan) -> ObjectPlan | None:
+    """A plan with the names of small kinds listed; as it is if these are too many, None if no object meets it."""
+    #: Name -> the state of its value, the demands that its member can meet.
+    found: dict[str, tuple[State, frozenset[int]]] = {}
+    kept = []
+    for kind in plan.kinds:
+        listed = kind.names.listed(MAX_REMEMBERED)
+        if listed is None:
+            kept.append(kind)
+            continue
+        for name in sorted(listed):  # a name is in several kinds if these divide by demands
+            _, demands = found.get(name, (kind.value, frozenset[int]()))
+            found[name] = kind.value, demands.union(kind.demands)
+    if not found or len(found) > MAX_REMEMBERED:
+        return plan
+    others = StringSet(not_values=frozenset(found))
+    kept = [kind._replace(names=kind.names.intersect(others)) for kind in kept]
+    kinds = tuple(kind for kind in kept if not expander.is_empty(kind.names))
+    names = plan.names + tuple(found)
+    if not kinds and plan.least > len(names):
+        return None
+    return plan._replace(
+        names=names,
+        states=plan.states + tuple(state for state, _ in found.values()),
+        required=plan.required + (False,) * len(found),
+        demands=plan.demands + tuple(tuple(sorted(demands)) for _, demands in found.values()),
+        kinds=kinds,
+        remembered=len(found),
     )
 
 

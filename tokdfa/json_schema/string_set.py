@@ -26,6 +26,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tokdfa.automata.minimize import minimize
+from tokdfa.automata.words import words
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
@@ -49,6 +50,8 @@ EXPLICIT_STATES = 400
 SHARED_STATES = 10_000
 #: States that a proof of emptiness may make; about 20 us each.
 PROOF_STATES = 20_000
+#: The same for a list of the texts of a set, and the bytes that these may have together.
+LISTED_STATES, LISTED_BYTES = 5_000, 100_000
 #: How many scalar values there are.
 SCALAR_VALUES = 0x110000 - 0x800
 #: The automata of `holds` are shared and grow.
@@ -110,6 +113,10 @@ class StringSet:
     def is_empty(self) -> bool:
         """Whether no text is in the set. Exact; LimitExceeded if a proof would need more than `PROOF_STATES` states."""
         return _is_empty(self)
+
+    def listed(self, most: int) -> frozenset[str] | None:
+        """All texts of the set; None if they are more than `most`, or too long to be worth a list (`LISTED_BYTES`)."""
+        return _listed(self, most)
 
     def holds(self, text: str) -> bool:
         """Whether a decoded text is in the set; one with a lone surrogate is in none. O(length) for each demand."""
@@ -318,6 +325,24 @@ def _is_empty(strings: StringSet) -> bool:
         return positive[0] == NEVER
     store = ExpressionStore()
     return LazyDfa(store, _lower_set(strings, store, UTF8), PROOF_STATES).is_empty
+
+
+@lru_cache(maxsize=512)
+def _listed(strings: StringSet, most: int) -> frozenset[str] | None:
+    if strings.values is not None:
+        kept = frozenset(filter(strings.holds, strings.values))
+        return kept if len(kept) <= most else None
+    if strings.simple and strings.max_length != 0:
+        return None  # a single character is one of a million
+    store = ExpressionStore()
+    try:
+        automaton = LazyDfa(store, _lower_set(strings, store, UTF8), LISTED_STATES).to_dfa()
+    except LimitExceeded:
+        return None
+    found = words(automaton, most + 1, LISTED_BYTES)
+    if len(found) > most or sum(map(len, found)) > LISTED_BYTES:
+        return None
+    return frozenset(word.decode() for word in found)
 
 
 def _merge(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:

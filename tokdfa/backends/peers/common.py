@@ -16,7 +16,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import YES, Backend, Matcher, Option, Support
 from tokdfa.backends.peers.rust_regex import choice_pattern, exact_pattern, own_pattern
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Choice, JsonSchema, Regex
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
@@ -139,6 +139,9 @@ class PerVocabulary(Generic[T]):
 class Peer(Backend):
     """A backend that passes regexes and choices on as Rust regexes (see `rust_regex`).
 
+    None of them remembers undeclared names, and what a declared name is differs: ``duplicates="refused"`` of a
+    JsonSchema, which promises something of every text, is refused.
+
     `setup_seconds`: what building the peer's objects for the vocabulary took, when they were built.
     """
 
@@ -149,6 +152,10 @@ class Peer(Backend):
     def supports(self, constraint: Constraint) -> Support:
         """Looks at the constraint's kind and, for regexes, at the pattern; its translation is kept for `compile`."""
         answer = super().supports(constraint)
+        if answer and isinstance(constraint, JsonSchema) and constraint.duplicates == "refused":
+            return Support(
+                False, f"{self.name} does not promise that no name comes twice: duplicates must be 'declared'"
+            )
         if answer and isinstance(constraint, Regex | Choice):
             try:
                 self.fitted_pattern(constraint)
