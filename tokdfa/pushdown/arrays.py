@@ -70,7 +70,7 @@ POOL_FIELDS = (
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "part_groups", "dense", "ids", "nodes",
     "exit_begin", "exit_tokens",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
-    "words", "walk_rows", "walk_path", "walk_later", "frame_left", "frame_place",
+    "walk_rows", "walk_path", "walk_later", "frame_left", "frame_place",
     "listed", "end_tokens", "walk_meta",
 )
 # fmt: on

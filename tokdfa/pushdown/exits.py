@@ -139,9 +139,8 @@ def write_exits_kernel(links, tokens, way, spare, nodes, group, exit_begin, exit
 
 
 @kernel
-def take_group(group, pool):  # type: ignore[no-untyped-def]
+def take_group(group, words, pool):  # type: ignore[no-untyped-def]
     """Set the tokens of a group."""
-    words = pool.words
     for place in range(pool.exit_begin[group], pool.exit_begin[group + 1]):
         token = pool.exit_tokens[place]
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)

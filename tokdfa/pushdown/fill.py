@@ -31,26 +31,38 @@ import numpy.typing as npt
 
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
-    M_LONGEST,
     M_NODES,
-    M_PLACE,
-    M_STATE,
-    NEEDS_PARTITION,
     OK,
     PLACE_SHIFT,
     STACK_BITS,
-    STACK_MASK,
     STATE_MASK,
 )
 from tokdfa.pushdown.branches import LEAST_BELOW, find_branch, take_child
 from tokdfa.pushdown.closure import close_row
 from tokdfa.pushdown.counted import STATES
 from tokdfa.pushdown.exits import take_group
-from tokdfa.pushdown.form import COUNTED, OPERATION, SECOND, TEXT
-from tokdfa.pushdown.items import item_left, leaves_freely, wide_state
+from tokdfa.pushdown.form import COUNTED, OPERATION
+from tokdfa.pushdown.items import item_left, wide_state
 from tokdfa.pushdown.json_text import BODY
-from tokdfa.pushdown.partition import ALONE, EXITS, OWN, STATE_PART, find_partition
-from tokdfa.pushdown.rows import ACCEPTS, BIAS, LOOPS, ROW_ACCEPTS, ROW_WIDE, add_found, intern_row
+from tokdfa.pushdown.name_exits import decide_names
+from tokdfa.pushdown.partition import STATE_PART
+from tokdfa.pushdown.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
+from tokdfa.pushdown.serving import (
+    NEEDS_LATER,
+    NOT_LISTED,
+    OF_EXITS,
+    OF_NAMES,
+    W_DEPTH,
+    W_LISTED,
+    W_NODES,
+    W_SIGNATURE,
+    W_SIZE,
+    begin_place,
+    has_other_wide,
+    mix,
+    put_off_exits,
+    take_loops,
+)
 from tokdfa.pushdown.steps import reads_byte, step_row
 from tokdfa.token_automata.ready_masks import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -67,17 +79,8 @@ SUBTREE = 400
 #: Bits of what `_fill_kernel` is told, below those for the size of subtrees: partitions are used; end tokens are set;
 #: exits are merged.
 HOW_PARTITIONS, HOW_ENDS, HOW_EXITS, HOW_SHIFT = 1, 2, 4, 3
-#: In place of the state passed of what is put off: these are the exits of a partition.
-OF_EXITS = -2
-#: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
-#: has, or -1: they are not listed.
-W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED = range(5)
-#: For the number of tokens listed: with what may come it stays less than 0.
-NOT_LISTED = -(1 << 40)
 #: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
 FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
-#: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
-NEEDS_LATER = 100
 
 
 class WalkScratch:
@@ -85,8 +88,6 @@ class WalkScratch:
 
     def __init__(self, trie: TokenTrie | TrieParts, end_tokens: tuple[int, ...]) -> None:
         depths = trie.depth_limit + 3
-        #: uint32: the mask, and a word for the spare token.
-        self.words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
         #: By depth: the row before the byte, and the byte.
         self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
         self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
@@ -185,102 +186,6 @@ def _find_bound_kernel(row, depth, machine, pool):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _mix(signature, number):  # type: ignore[no-untyped-def]
-    """A signature with one more number in it."""
-    return (signature ^ np.uint64(number)) * np.uint64(0x9E3779B97F4A7C15)
-
-
-@kernel
-def _take_inside(part, first, pool):  # type: ignore[no-untyped-def]
-    """Set the tokens of a partition that stay inside; `first`: nothing was set yet, not even the zeros."""
-    words = pool.words
-    dense = pool.part_dense[part]
-    if dense >= 0:
-        if first:
-            for k in range(len(words)):
-                words[k] = pool.dense[dense, k]
-            return
-        for k in range(len(words)):
-            words[k] |= pool.dense[dense, k]
-        return
-    if first:
-        words[:] = 0
-    for k in range(pool.part_ids[part, 0], pool.part_ids[part, 1]):
-        token = pool.ids[k]
-        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-
-
-@kernel
-def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a closed row has one item, whose text is not complete.
-
-    With the longest match a text that dies may have had another end, which its row falls back on.
-    """
-    begin = machine.live_begin[row]
-    if machine.live_end[row] - begin != 1 or machine.meta[M_LONGEST]:
-        return False
-    item = machine.live_items[begin]
-    is_text = machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT
-    return not (is_text and pool.flags[(item >> STACK_BITS) & STATE_MASK] & ACCEPTS)
-
-
-@kernel
-def _begin_place(place, row, passed, first, signature, exits, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether anything was set, the
-    signature) in a wide row at a place.
-
-    What is inside of the row's wide states is set, but for the state `passed`, inside of which nothing is. `exits`:
-    whether they are merged where they can be.
-    """
-    best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
-    last = np.int64(-1)
-    alone = is_alone(row, machine, pool)
-    depth = pool.walk_meta[W_DEPTH]
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], place, alone, depth, machine, pool)
-        state = wide & STATE_PART
-        if wide < 0 or state == passed:
-            continue
-        if exits and wide & ALONE and leaves_freely(machine.live_items[k], depth, machine):
-            wide |= EXITS
-        known = np.int64(pool.alike[state])
-        if known >= 0:
-            known |= wide & ~STATE_PART
-            if known == last:
-                continue
-        last = known
-        part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
-        if part < 0:
-            machine.meta[M_PLACE], machine.meta[M_STATE] = place, wide
-            return NEEDS_PARTITION, best, chosen, first, signature
-        _take_inside(part, first, pool)
-        first, signature = False, _mix(signature, part)
-        size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
-        if size < least:
-            best, least, chosen = part, size, state
-    return OK, best, chosen, first, signature
-
-
-@kernel
-def _row_after(row, machine):  # type: ignore[no-untyped-def]
-    """(status, the row after the text of the only item of a row)."""
-    item = machine.live_items[machine.live_begin[row]]
-    following = np.int64(machine.code[item >> PLACE_SHIFT, SECOND])
-    count = add_found(following, np.int64(0), item & STACK_MASK, np.int64(0), machine)
-    return intern_row(count, False, np.int64(-1), machine)
-
-
-@kernel
-def _has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a row has a wide state besides `passed` that serves at a place below the root of the trie."""
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], np.int64(1), False, depth, machine, pool)
-        if wide >= 0 and wide & STATE_PART != passed:
-            return True
-    return False
-
-
-@kernel
 def _enter_branch(key, row, end, frame, machine, pool):  # type: ignore[no-untyped-def]
     """The number of the frame in which the children with this key are walked, `frame` if they have no branch.
 
@@ -298,51 +203,10 @@ def _enter_branch(key, row, end, frame, machine, pool):  # type: ignore[no-untyp
 
 
 @kernel
-def _take_loops(row, later, listed, signature, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, how many rests of partitions were put off, tokens listed, the signature): what states that loop read
-    over and over.
-
-    The bytes that they read are taken out of those that frame 1, the root's, has left to walk.
-    """
-    waiting = np.int64(0)
-    taken = pool.frame_left[0]
-    taken[:] = 0
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        item = machine.live_items[k]
-        state = (item >> STACK_BITS) & STATE_MASK
-        if machine.code[item >> PLACE_SHIFT, OPERATION] != TEXT or not pool.flags[state] & LOOPS:
-            continue
-        reads = pool.reads[state]
-        if reads[0] & taken[0] | reads[1] & taken[1] | reads[2] & taken[2] | reads[3] & taken[3]:
-            continue
-        known = np.int64(pool.alike[state])
-        part = find_partition(np.int64(0), known | OWN, pool) if known >= 0 else np.int64(-1)
-        if part < 0:
-            machine.meta[M_PLACE], machine.meta[M_STATE] = 0, state | OWN
-            return NEEDS_PARTITION, waiting, listed, signature
-        if waiting >= len(later):
-            return NEEDS_LATER, waiting, listed, signature
-        _take_inside(part, False, pool)
-        begin, size = pool.part_ids[part, 0], pool.part_ids[part, 1] - pool.part_ids[part, 0]
-        if pool.part_dense[part] < 0 and 0 <= listed <= NARROW - size:
-            pool.listed[listed : listed + size] = pool.ids[begin : begin + size]
-            listed += size
-        else:
-            listed = np.int64(NOT_LISTED)
-        signature = _mix(signature, part)
-        later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, row, -1
-        waiting += 1
-        for quarter in range(4):
-            taken[quarter] |= reads[quarter]
-            pool.frame_left[1, quarter] &= ~reads[quarter]
-    return OK, waiting, listed, signature
-
-
-@kernel
 def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def]
     """Write the mask of row `start` into `out`. A status; whatever it is, calling again begins anew."""
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
-    nodes, words, rows, path = pool.nodes, pool.words, pool.walk_rows, pool.walk_path
+    nodes, words, rows, path = pool.nodes, out.view(np.uint32), pool.walk_rows, pool.walk_path
     later, places, depth_limit = pool.walk_later, pool.frame_place, pool.walk_meta[W_DEPTH]
     subtree = how >> HOW_SHIFT
     later[0, 0], later[0, 1], later[0, 2] = 0, start, -1
@@ -356,31 +220,35 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
             return status
         here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
         of_state, part = np.int64(-1), np.int64(-1)
+        if place < 0 and later[waiting, 2] == OF_NAMES:
+            status, nodes_visited, signature = decide_names(row, ~place, signature, words, machine, pool)
+            if status != OK:
+                return status
+            visited += nodes_visited
+            continue
         if place < 0:
             part = ~place
         elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
             passed = np.int64(later[waiting, 2])
-            status, part, of_state, first, signature = _begin_place(
-                place, row, passed, first, signature, how & HOW_EXITS != 0, machine, pool
+            status, part, of_state, first, signature = begin_place(
+                place, row, passed, first, signature, how & HOW_EXITS != 0, words, machine, pool
             )
             if status != OK:
                 return status
             if part >= 0:
                 listed = np.int64(NOT_LISTED)
                 if pool.part_groups[part, 0] < pool.part_groups[part, 1]:
-                    status, after = _row_after(row, machine)
+                    status, waiting = put_off_exits(row, place, part, later, waiting, machine, pool)
                     if status != OK:
                         return status
-                    later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, after, OF_EXITS
-                    waiting += 1
         group = np.int64(-1)
         if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
             here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
             if place < 0 and later[waiting, 2] == OF_EXITS:
                 here, stop = stop, np.int64(pool.part_nodes[part, 2])
                 group = np.int64(pool.part_groups[part, 0])
-                take_group(group, pool)
-                signature = _mix(signature, ~group)
+                take_group(group, words, pool)
+                signature = mix(signature, ~group)
             base = here
         if first:
             words[:] = 0
@@ -389,7 +257,7 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
         frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
         if frame and how & HOW_PARTITIONS and part < 0:
-            status, waiting, listed, signature = _take_loops(row, later, listed, signature, machine, pool)
+            status, waiting, listed, signature = take_loops(row, later, listed, signature, words, machine, pool)
             if status != OK:
                 return status
         while True:
@@ -422,11 +290,11 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
                 continue
             token = np.int64(node >> np.uint64(TOKEN_SHIFT))
             if token != spare and group >= 0:
-                take_group(group + token, pool)
-                signature = _mix(signature, ~(group + token))
+                take_group(group + token, words, pool)
+                signature = mix(signature, ~(group + token))
             elif token != spare:
                 words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-                signature = _mix(signature, token)
+                signature = mix(signature, token)
                 if 0 <= listed < NARROW:
                     pool.listed[listed] = token
                 listed += 1
@@ -442,7 +310,7 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
                 for k in range(depth + 1):
                     if passed >= 0:
                         passed = np.int64(pool.transitions[passed * 256 + path[k]])
-                if machine.row_flags[target] & ROW_WIDE and _has_other_wide(target, passed, depth_limit, machine, pool):
+                if machine.row_flags[target] & ROW_WIDE and has_other_wide(target, passed, depth_limit, machine, pool):
                     if waiting >= len(later):
                         return NEEDS_LATER
                     later[waiting, 0], later[waiting, 1], later[waiting, 2] = here, target, passed
@@ -457,10 +325,6 @@ def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def
             if 0 <= listed < NARROW:
                 pool.listed[listed] = token
             listed += 1
-    for k in range(len(out)):
-        out[k] = np.int32(words[k])
-    if spare & 31:
-        out[len(out) - 1] &= np.int32((np.int64(1) << np.int64(spare & 31)) - 1)  # the spare token may be set
     pool.walk_meta[W_LISTED] = listed if 0 <= listed <= NARROW else -1
     pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ (machine.row_flags[start] & ROW_ACCEPTS)
     return OK

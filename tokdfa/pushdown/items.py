@@ -70,7 +70,7 @@ def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
     if text >= 0:
         reads = (pool.reads[text, 0], pool.reads[text, 1], pool.reads[text, 2], pool.reads[text, 3])
     if machine.code[place, OPERATION] == NAMES:
-        return name_reads(state, np.int64(machine.code[place, FIRST]), reads, machine)
+        return name_reads(state, np.int64(machine.code[place, FIRST]), reads, False, machine)
     return count_reads(place, state, reads, machine)
 
 
@@ -107,12 +107,26 @@ def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-unt
 
 @kernel
 def leaves_freely(item, depth, machine):  # type: ignore[no-untyped-def]
-    """Whether an item that is alone in its row may leave its text at any end that a token of `depth` bytes comes to."""
+    """Whether an item that is alone in its row may leave its text at any end that a token of `depth` bytes comes to.
+
+    Of NAMES that is said of other strings than names.
+    """
     place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
     operation = machine.code[place, OPERATION]
     if operation == COUNTED:
         return count_is_met(place, state, machine) and count_left(place, state, machine) >= depth
-    return operation == TEXT
+    return operation == TEXT or (
+        operation == NAMES and machine.arguments[machine.code[place, FIRST] + NAMES_OTHER] >= 0
+    )
+
+
+@kernel
+def left_item(item, count, machine):  # type: ignore[no-untyped-def]
+    """Append what follows the text of an item, of NAMES that of other strings, to `found`; the new count, or -1."""
+    place = item >> PLACE_SHIFT
+    if machine.code[place, OPERATION] == NAMES:
+        place = np.int64(machine.arguments[machine.code[place, FIRST] + NAMES_OTHER])
+    return add_found(np.int64(machine.code[place, SECOND]), np.int64(0), item & STACK_MASK, count, machine)
 
 
 @kernel

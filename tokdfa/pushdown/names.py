@@ -250,7 +250,7 @@ def step_name(state, byte, at, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _with_byte(byte, reads):  # type: ignore[no-untyped-def]
+def with_byte(byte, reads):  # type: ignore[no-untyped-def]
     """A set of bytes, four words of 64 bits, and a byte."""
     bit = np.uint64(1) << np.uint64(byte & 63)
     first, second, third, fourth = reads
@@ -266,47 +266,47 @@ def _with_byte(byte, reads):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
+def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def]
     """A set of bytes, without the closing quote of a name that is refused, with all that an allowed name goes on with.
 
-    The set comes with what the twin reads.
+    The set comes with what the twin reads. `every`: with all that any name of the table goes on with, refused ones too.
     """
     names, arguments = machine.names, machine.arguments
     table = arguments[at + NAMES_TABLE]
     base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
     if state == START:
-        return _with_byte(np.int64(QUOTE), reads)
+        return with_byte(np.int64(QUOTE), reads)
     node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
     above = node if phase == WHOLE else _node_above(node, phase, base, names)
     if phase == WHOLE and names[base + node, N_NAME] >= 0:
-        reads = _with_byte(np.int64(QUOTE), reads)
-        if not arguments[at + NAMES_LOW] <= names[base + node, N_NAME] <= arguments[at + NAMES_HIGH]:
+        reads = with_byte(np.int64(QUOTE), reads)
+        if not (every or arguments[at + NAMES_LOW] <= names[base + node, N_NAME] <= arguments[at + NAMES_HIGH]):
             reads = (reads[0] & ~(np.uint64(1) << np.uint64(QUOTE)), reads[1], reads[2], reads[3])
     if phase < ESCAPED:
         here = _next_character(np.int64(-1), above, base, names) if phase == WHOLE else node
         while here >= 0:
             byte = _goes_on_raw(here, node, phase, base, names)
-            if byte >= 0 and _has_name(here, base, at, machine):
-                reads = _with_byte(byte, reads)
+            if byte >= 0 and (every or _has_name(here, base, at, machine)):
+                reads = with_byte(byte, reads)
             here = _next_character(here, above, base, names)
     if phase == WHOLE or phase >= ESCAPED:
         first = np.int64(names[base + node, N_FIRST]) if phase == WHOLE else node
         digits = max(phase - UNICODE, np.int64(0))
         for here in range(first, names[base + above, N_PAST]):
             digit = _goes_on_escaped(here, first, digits, needed, base, names)
-            if digit < 0 or not _has_name(here, base, at, machine):
+            if digit < 0 or not (every or _has_name(here, base, at, machine)):
                 continue
             if phase == WHOLE:
-                reads = _with_byte(np.int64(BACKSLASH), reads)
+                reads = with_byte(np.int64(BACKSLASH), reads)
                 break
             if phase == ESCAPED:
-                reads = _with_byte(np.int64(LETTER_U), reads)
+                reads = with_byte(np.int64(LETTER_U), reads)
                 if _short_escape(names[base + here, N_UNIT]) >= 0:
-                    reads = _with_byte(_short_escape(names[base + here, N_UNIT]), reads)
+                    reads = with_byte(_short_escape(names[base + here, N_UNIT]), reads)
             elif digit < 10:
-                reads = _with_byte(0x30 + digit, reads)
+                reads = with_byte(0x30 + digit, reads)
             else:
-                reads = _with_byte(0x57 + digit, _with_byte(0x37 + digit, reads))
+                reads = with_byte(0x57 + digit, with_byte(0x37 + digit, reads))
     return reads
 
 

@@ -16,8 +16,9 @@ If the state is that of the only item of a row, then a token that dies before th
 rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
 the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote (`tokdfa.pushdown.exits`).
 
-A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
-that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
+A partition with the bit OWN is one of only those tokens that begin with a byte by which the state leads to states that
+loop. It serves states that read few bytes, but over and over: blanks, digits. The other tokens are walked in the
+vocabulary's own trie.
 
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
@@ -42,7 +43,7 @@ from tokdfa.jit import kernel
 from tokdfa.pushdown.branches import Branches
 from tokdfa.pushdown.exits import E_NODES, E_TOKENS, ExitScratch, begin_exits, merge_exit, write_exits_kernel
 from tokdfa.pushdown.key_table import enter_key_kernel, look_up_key_kernel
-from tokdfa.pushdown.rows import ACCEPTS, ENDS
+from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -54,7 +55,7 @@ DENSE = 1_024
 #: States whose rows one walk finds lacking at most, counted as often as it meets them.
 MAX_LACKING = 4_096
 #: Added to a state: its strict partition; one for an item that is alone in its row; one of the tokens that begin with a
-#: byte it reads; one (ALONE, too) with exits. What these are added to.
+#: byte by which it leads to states that loop; one (ALONE, too) with exits. What these are added to.
 STRICT, ALONE, OWN, EXITS = 1 << 21, 1 << 22, 1 << 23, 1 << 24
 STATE_PART = STRICT - 1
 #: Key of a partition: its place, and the bits of its state.
@@ -318,7 +319,9 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
             has_ended = has_ended or (target >= 0 and flags[target] & ACCEPTS != 0)
             if strict and has_ended:
                 target = np.int64(-1)
-        if target < 0 and ((own and depth == 0) or (alone and not has_ended)):
+        if (own and depth == 0 and (target < 0 or not flags[target] & LOOPS)) or (
+            target < 0 and alone and not has_ended
+        ):
             here = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
             continue
         above[depth], stack[depth + 1], ended[depth + 1] = here, target, has_ended

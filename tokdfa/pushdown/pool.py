@@ -53,6 +53,8 @@ Int32 = npt.NDArray[np.int32]
 
 #: A state that reads at least so many different bytes is wide: its partition pays.
 WIDE_BYTES = 24
+#: A state from which so many bytes lead to states that loop is treated as one of them.
+LEAST_INTO_LOOPS = 8
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
 #: Of machines that are gone so many tables are kept for those to come, if no more rows of them were used, each of which
@@ -268,13 +270,17 @@ class Pool:
     def mark_loops(self) -> None:
         """Have partitions made of states of explicit automata that lead back to themselves, though they read few bytes.
 
-        That pays for blanks and digits, which are in most constraints; an automaton of one constraint alone is read
-        before its partition would have paid.
+        And of those that lead to such a state by many of the bytes, as where a number begins. That pays for blanks and
+        digits, which are in most constraints; an automaton of one constraint alone is read before its partition would
+        have paid.
         """
         for first, automaton, _ in self._explicit:
             states = np.arange(first, first + automaton.state_count)
             rows = self.transitions[first * 256 : (first + automaton.state_count) * 256].reshape(-1, 256)
-            loops = (rows == states[:, None]).any(axis=1) & (self.flags[states] & (WIDE | SHORTEST) == 0)
+            fits = self.flags[states] & (WIDE | SHORTEST) == 0
+            loops = (rows == states[:, None]).any(axis=1) & fits
+            into = (rows >= 0) & loops[np.maximum(rows - first, 0)]
+            loops |= (into.sum(axis=1) >= LEAST_INTO_LOOPS) & fits
             self.flags[states[loops]] |= LOOPS
 
     def name_all(self) -> tuple[npt.NDArray[np.uint8], Int32]:
