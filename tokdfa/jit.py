@@ -101,10 +101,11 @@ def _file_stamp(path: str) -> str:
 def _callee_stamp(function: Callable[..., Any]) -> str:
     """A name made of the contents of the other files whose kernels `function` can call, however indirectly.
 
-    Numbers that its file knows are in it, too: a kernel has them built in, and they may come from any file.
+    Numbers and structs that its file knows are in it, too: a kernel has them built in, and they may come from any file.
     """
     files = {_STRUCTS, *_kernel_files(function.__globals__, {function.__code__.co_filename})}
     numbers = sorted(f"{name}={value}" for name, value in function.__globals__.items() if isinstance(value, int))
+    numbers += sorted({kind for value in function.__globals__.values() if (kind := getattr(value, "struct_kind", ""))})
     return hashlib.sha256("".join([*sorted(map(_file_stamp, files)), *numbers]).encode()).hexdigest()[:16]
 
 

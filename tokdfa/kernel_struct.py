@@ -1,8 +1,10 @@
 """Structs: many arrays as one argument of a kernel, with named fields.
 
 A kernel reads them as ``struct.field``. What it gets is the address of a table of the arrays' addresses and shapes,
-which takes 0.2 us however many there are; a tuple of forty takes 6 us. Python code keeps the arrays themselves, and
-makes a new struct when it replaces one.
+which takes 1 us however many there are; a tuple of forty takes 6 us. Python code keeps the arrays themselves, and
+makes a new struct when it replaces one. numba spends that microsecond on finding out what kind of struct it is, so a
+kernel that is called for every token takes the address as a number, and turns it into a struct by `struct_at`. That
+needs a struct whose arrays are declared.
 
 This is not numba's `structref`, because the arrays out of one have an owner each, whose references a kernel counts
 whenever it uses them, in places that are rarely in a cache. An array out of a table has no owner. So a kernel must not
@@ -32,6 +34,8 @@ from numba.np.arrayobj import get_itemsize, populate_array
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
 
@@ -48,14 +52,29 @@ class Struct:
     """Base of structs: ``class Tables(Struct, fields=("heights", "names"))``.
 
     Made of C-contiguous arrays in the order of the fields, which it keeps alive. 10 µs for forty arrays. Kernels write
-    to its arrays, be they marked as read-only or not.
+    to its arrays, be they marked as read-only or not. `declared`: by field the array's type, as dtype and dimensions,
+    of all fields; then others are refused.
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
+    #: numba's type of the structs whose arrays are as declared.
+    kind: ClassVar[StructType | None]
     _kinds: ClassVar[dict[tuple[Any, ...], StructType]]
 
-    def __init_subclass__(cls, fields: tuple[str, ...] = ()) -> None:
-        cls.fields, cls._kinds = fields, {}
+    def __init_subclass__(
+        cls, fields: tuple[str, ...] = (), declared: Mapping[str, tuple[str, int]] | None = None
+    ) -> None:
+        cls.fields, cls._kinds, cls.kind = fields, {}, None
+        if declared is not None:
+            arrays = [(np.dtype(declared[field][0]), declared[field][1]) for field in fields]
+            cls.kind = cls._add_kind(tuple((dtype.char, dimensions) for dtype, dimensions in arrays))
+
+    @classmethod
+    def _add_kind(cls, key: tuple[tuple[str, int], ...]) -> StructType:
+        """The type of structs of arrays with these type codes and dimensions."""
+        kinds = [types.Array(from_dtype(np.dtype(char)), dimensions, "C") for char, dimensions in key]
+        cls._kinds[key] = kind = StructType(cls.__name__, tuple(zip(cls.fields, kinds, strict=True)))
+        return kind
 
     def __init__(self, *arrays: npt.NDArray[Any]) -> None:
         if len(arrays) != len(self.fields):
@@ -68,9 +87,27 @@ class Struct:
         key = tuple((array.dtype.char, array.ndim) for array in arrays)
         kind = self._kinds.get(key)
         if kind is None:
-            kinds = [types.Array(from_dtype(array.dtype), array.ndim, "C") for array in arrays]
-            kind = self._kinds[key] = StructType(type(self).__name__, tuple(zip(self.fields, kinds, strict=True)))
+            if self.kind is not None:
+                raise TypeError(f"the arrays of a {type(self).__name__} are not those declared: {key}")
+            kind = self._add_kind(key)
         self._numba_type_ = kind
+
+
+def struct_at(struct: type[Struct]) -> Any:
+    """What kernels call with the `address` of a struct, which must be one of this class, to get the struct."""
+    kind = struct.kind
+    if kind is None:
+        raise TypeError(f"the arrays of {struct.__name__} are not declared")
+
+    @intrinsic
+    def at(context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.inttoptr(values[0], context.get_value_type(kind))
+
+        return kind(types.int64), generate
+
+    at.struct_kind = str(kind)  # a part of what stored kernels are known by
+    return at
 
 
 register_model(StructType)(models.OpaqueModel)

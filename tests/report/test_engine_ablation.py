@@ -53,6 +53,7 @@ PUSHDOWN_TIMES = {
     "walk": (90.0, 0.2),
     "any": (1.0, 0.2),
     "any, no mask memo": (8.0, 0.2),
+    "any, no exits": (9.0, 0.2),
     "any walk": (90.0, 0.2),
     "earley_trie": (3.0, 5.0),
     "llguidance": (30.0, 1.0),
@@ -225,7 +226,7 @@ def test_an_engine_without_a_parser_of_its_own_has_no_shares_of_nodes() -> None:
     assert frame.loc["automata and partitions shared", "compile"] == pytest.approx(3)
     assert frame.loc["all of it, against llguidance", "p99 mask time"] == pytest.approx(30)
     sentences = build_headlines(data)
-    assert "Automata shared: a compile is 3.0 times as fast, median of 4 cases" in sentences[5]
+    assert "Automata shared: a compile is 3.0 times as fast, median of 4 cases" in " ".join(sentences)
     assert len(sentences) == len(OF_PUSHDOWN) + 2
     assert sentences[-2] == "From a cold start 75.0% of the masks are remembered ones (medians of 4 cases)."
 

@@ -115,7 +115,8 @@ class PushdownMatcher(StateMatcher[int]):
                 return UNKNOWN
             machine = self._machine
             with self._compiled.lock:
-                known = int(run_kernel(state, self._data, begin, end, machine.arrays, machine.pool.arrays))
+                arrays = machine.arrays.address, machine.pool.arrays.address
+                known = int(run_kernel(state, self._data, begin, end, *arrays))
         if known >= 0:
             if len(self._steps) >= KEPT_STEPS:
                 self._steps.clear()

@@ -114,6 +114,7 @@ FAMILIES: dict[str, Family] = {
                     "walk": {**_PUSHDOWN_BARE, "partition": False},
                     "any": {"lexer": "any"},
                     "any, no mask memo": {"lexer": "any", "memo": False},
+                    "any, no exits": {"lexer": "any", "memo": False, "exits": False},
                     "any walk": {**_PUSHDOWN_BARE, "partition": False, "lexer": "any"},
                 },
             ),

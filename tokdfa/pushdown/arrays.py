@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tokdfa.jit import kernel
-from tokdfa.kernel_struct import Struct
+from tokdfa.kernel_struct import Struct, struct_at
 
 #: Status: fine; what is lacking.
 OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PARTITION, NEEDS_CHAIN = range(8)
@@ -60,7 +60,25 @@ MACHINE_FIELDS = (
 # fmt: on
 
 
-class MachineArrays(Struct, fields=MACHINE_FIELDS):
+def _declare(fields: tuple[str, ...], **others: str) -> dict[str, tuple[str, int]]:
+    """By field (dtype, dimensions): "int32", 1 but for those that `others` lists by dtype and ``_table`` for two."""
+    declared = dict.fromkeys(fields, ("int32", 1))
+    for kind, names in others.items():
+        dtype, _, table = kind.partition("_")
+        declared |= dict.fromkeys(names.split(), (dtype, 2 if table else 1))
+    return declared
+
+
+_MACHINE = _declare(
+    MACHINE_FIELDS,
+    int32_table="code tables names frame_state work callers todo",
+    int64="group_content kernel_items live_items seen_stamps pairs found meta",
+    uint8="row_flags",
+    uint64="row_reads seen_keys",
+)
+
+
+class MachineArrays(Struct, fields=MACHINE_FIELDS, declared=_MACHINE):
     """What kernels take: MACHINE_FIELDS."""
 
 
@@ -76,8 +94,24 @@ POOL_FIELDS = (
 # fmt: on
 
 
-class PoolArrays(Struct, fields=POOL_FIELDS):
+_POOL = _declare(
+    POOL_FIELDS,
+    int32_table="part_ids part_nodes part_groups walk_later",
+    int64="part_keys branch_keys walk_meta",
+    int64_table="frame_place",
+    uint8="flags walk_path",
+    uint32_table="dense",
+    uint64="nodes",
+    uint64_table="reads branch_bytes frame_left",
+)
+
+
+class PoolArrays(Struct, fields=POOL_FIELDS, declared=_POOL):
     """What kernels take: POOL_FIELDS."""
+
+
+#: In kernels: the struct at an address.
+machine_at, pool_at = struct_at(MachineArrays), struct_at(PoolArrays)
 
 
 def gather_machine(owner: Any) -> Any:

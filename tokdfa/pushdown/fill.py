@@ -36,6 +36,8 @@ from tokdfa.pushdown.arrays import (
     PLACE_SHIFT,
     STACK_BITS,
     STATE_MASK,
+    machine_at,
+    pool_at,
 )
 from tokdfa.pushdown.branches import LEAST_BELOW, find_branch, take_child
 from tokdfa.pushdown.closure import close_row
@@ -130,7 +132,7 @@ class Filler:
             use = self.use_partitions and pool.partitions.drops < drops + 2
             how = (self.subtree if use else MAX_NODES) << HOW_SHIFT | HOW_PARTITIONS * use | HOW_ENDS * with_ends
             how |= HOW_EXITS * self.use_exits
-            status = _fill_kernel(row, how, out, machine.arrays, pool.arrays)
+            status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
             if status == OK:
                 break
             if status == NEEDS_LATER:
@@ -203,8 +205,9 @@ def _enter_branch(key, row, end, frame, machine, pool):  # type: ignore[no-untyp
 
 
 @kernel
-def _fill_kernel(start, how, out, machine, pool):  # type: ignore[no-untyped-def]
+def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignore[no-untyped-def]
     """Write the mask of row `start` into `out`. A status; whatever it is, calling again begins anew."""
+    machine, pool = machine_at(machine_address), pool_at(pool_address)
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     nodes, words, rows, path = pool.nodes, out.view(np.uint32), pool.walk_rows, pool.walk_path
     later, places, depth_limit = pool.walk_later, pool.frame_place, pool.walk_meta[W_DEPTH]

@@ -198,7 +198,7 @@ class Machine:
     def run(self, row: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The row after the bytes ``data[begin:end]``, or -1. O(bytes) where they were read before."""
         while True:
-            found = int(run_kernel(row, data, begin, end, self.arrays, self.pool.arrays))
+            found = int(run_kernel(row, data, begin, end, self.arrays.address, self.pool.arrays.address))
             if found > -10:
                 return found
             self.supply(-10 - found)

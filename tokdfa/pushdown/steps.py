@@ -15,6 +15,8 @@ from tokdfa.pushdown.arrays import (
     STACK_BITS,
     STACK_MASK,
     STATE_MASK,
+    machine_at,
+    pool_at,
 )
 from tokdfa.pushdown.closure import (
     close_row,
@@ -117,8 +119,9 @@ def run_known_kernel(row, token, transitions, byte_data, offsets):  # type: igno
 
 
 @kernel
-def run_kernel(row, data, begin, end, machine, pool):  # type: ignore[no-untyped-def]
+def run_kernel(row, data, begin, end, machine_address, pool_address):  # type: ignore[no-untyped-def]
     """The row after data[begin:end]: DEAD if refused, or -10 - status where something is lacking."""
+    machine, pool = machine_at(machine_address), pool_at(pool_address)
     status, row = run_bytes(row, data, begin, end, machine, pool)
     return row if status == OK else -10 - np.int64(status)
 
