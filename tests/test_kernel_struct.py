@@ -9,7 +9,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from tokdfa.jit import kernel
-from tokdfa.kernel_struct import Struct
+from tokdfa.kernel_struct import Struct, struct_at
 
 
 class Pair(Struct, fields=("words", "table")):
@@ -71,3 +71,34 @@ def test_a_field_that_is_not_there():
 
     with pytest.raises(TypingError, match="wrong"):
         read(Pair(np.zeros(1, dtype=np.int32), np.zeros((1, 1), dtype=np.int32)))
+
+
+class Declared(Struct, fields=("words", "table"), declared={"words": ("int64", 1), "table": ("uint8", 2)}):
+    """Its arrays are known before there are any."""
+
+
+declared_at = struct_at(Declared)
+
+
+@kernel
+def _sum_kernel(address):  # type: ignore[no-untyped-def]
+    """The sum of all words and of the table."""
+    both = declared_at(address)
+    return both.words.sum() + both.table.sum()
+
+
+def test_a_struct_by_its_address():
+    both = Declared(np.arange(5), np.ones((2, 3), dtype=np.uint8))
+    assert _sum_kernel(both.address) == 16
+    assert both._numba_type_ is Declared.kind
+
+
+def test_arrays_that_were_not_declared_are_refused():
+    """A kernel that takes an address could not tell."""
+    for words, table in ((np.int32, np.uint8), (np.int64, np.int8)):
+        with pytest.raises(TypeError, match="arrays of a Declared are not those declared"):
+            Declared(np.zeros(1, dtype=words), np.zeros((1, 1), dtype=table))
+    with pytest.raises(TypeError, match="not those declared"):
+        Declared(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.uint8))
+    with pytest.raises(TypeError, match="arrays of Pair are not declared"):
+        struct_at(Pair)

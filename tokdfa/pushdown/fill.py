@@ -111,8 +111,9 @@ class Filler:
     """Fills masks for machines in one way. Not thread-safe: the lock of the machine's pool is held."""
 
     def __init__(self, use_partitions: bool = True, use_subtrees: bool = True, use_exits: bool = True) -> None:
-        self.subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
-        self.use_partitions, self.use_exits = use_partitions, use_exits
+        subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
+        #: What `_fill_kernel` is told, but for HOW_ENDS.
+        self._how = subtree << HOW_SHIFT | HOW_PARTITIONS * use_partitions | HOW_EXITS * use_exits
 
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
         """The tokens that may be read from a row, int32 words; no end or special tokens."""
@@ -125,24 +126,29 @@ class Filler:
 
         `with_ends`: end tokens, too, if the row accepts; with the longest match, ask the machine about that instead.
         """
+        pool, how = machine.pool, self._how | HOW_ENDS * with_ends
+        status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+        if status != OK:
+            how = self._write_anew(machine, row, out, how, status)
+        signature = pool.walk.counts[W_SIGNATURE]
+        if how & HOW_PARTITIONS and machine.program.counts:
+            signature ^= self._take_out_long(machine, row, out)
+        return signature
+
+    def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> int:
+        """Supply what was lacking, and write the mask again until nothing is; how it was written in the end."""
         pool = machine.pool
         drops = pool.partitions.drops
-        while True:
-            # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
-            use = self.use_partitions and pool.partitions.drops < drops + 2
-            how = (self.subtree if use else MAX_NODES) << HOW_SHIFT | HOW_PARTITIONS * use | HOW_ENDS * with_ends
-            how |= HOW_EXITS * self.use_exits
-            status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
-            if status == OK:
-                break
+        while status != OK:
             if status == NEEDS_LATER:
                 pool.more_room_to_put_off()
             else:
                 machine.supply(status)
-        signature = pool.walk.counts[W_SIGNATURE]
-        if use and machine.program.counts:
-            signature ^= self._take_out_long(machine, row, out)
-        return signature
+            # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
+            if pool.partitions.drops >= drops + 2:
+                how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
+            status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+        return how
 
     @staticmethod
     def listed(machine: Machine) -> npt.NDArray[np.int32] | None:
