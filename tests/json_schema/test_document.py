@@ -12,6 +12,7 @@ import pytest
 
 from tests.json_schema.schemas import expand, library_validator
 from tests.naive.schema_values import holds
+from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema.document import (
     DRAFT_4,
@@ -24,6 +25,7 @@ from tokdfa.json_schema.document import (
     Node,
     escape_key,
 )
+from tokdfa.json_schema.lower import lower_schema
 
 URI = {draft: uri for uri, draft in DRAFTS.items()}
 
@@ -360,3 +362,19 @@ def test_a_reference_that_the_library_fails_at_is_refused() -> None:
     with pytest.raises(SchemaUnsupported, match="cannot be followed") as caught:
         _target(_refer("inner.json#/items/0", **{"$defs": {"inner": inner}}))
     assert (caught.value.pointer, caught.value.keyword) == ("/properties/it", "$ref")
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        ({"$defs": {"": {"$dynamicAnchor": []}}}, "/$defs/"),
+        ({"properties": {"a/b": {"$dynamicAnchor": {}}}}, "/properties/a~1b"),
+        ({"items": "", "$recursiveAnchor": False}, ""),
+        ({"dependentSchemas": {"": {"$id": ""}}}, ""),
+        ({"allOf": [{"$id": ""}]}, ""),
+    ],
+)
+def test_ids_and_anchors_that_the_library_stumbles_over(schema, place):
+    with pytest.raises(SchemaError) as caught:
+        lower_schema(JsonSchema(json.dumps(schema)))
+    assert caught.value.pointer == place

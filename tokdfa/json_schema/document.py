@@ -176,7 +176,7 @@ class Document:
         from referencing.exceptions import Unresolvable, Unretrievable
 
         try:
-            resolver = node.resolver or self._root_resolver()
+            resolver = node.resolver or self._registry_resolver()
             found = resolver.lookup("#" if keyword == "$recursiveRef" else reference)
             found = self._dynamic(node, keyword, reference, found)
         except (Unresolvable, Unretrievable, ValueError) as error:
@@ -230,15 +230,26 @@ class Document:
         return resolver if uri is None else self._registry.resolver(uri)
 
     def _root_resolver(self) -> Any:
-        """The library's resolver of the document's root."""
+        """The library's resolver of the document's root. Raises SchemaError."""
+        try:
+            return self._registry_resolver()
+        except (AttributeError, TypeError, ValueError) as error:  # the library takes all to be of the right types
+            place, keyword = _find_misnamed(self._root_schema)
+            raise SchemaError(f"ids, anchors and references cannot be read ({error})", place, keyword) from error
+
+    def _registry_resolver(self) -> Any:
+        """`_root_resolver`, which raises whatever the library raises."""
         if self._registry is None:
             from jsonschema_specifications import REGISTRY
             from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
             specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
             resource = specification.create_resource(self._root_schema)
-            self._registry = REGISTRY.with_resource(resource.id() or "", resource).crawl()
-            self._uris = {id(self._registry.contents(uri)): uri for uri in self._registry}
+            registry = REGISTRY.with_resource(resource.id() or "", resource).crawl()
+            self._uris = {id(registry.contents(uri)): uri for uri in registry}
+            if id(self._root_schema) not in self._uris:
+                raise SchemaError("a schema inside has the id of the whole document", "", self._id)
+            self._registry = registry
         return self._registry.resolver(self._uris[id(self._root_schema)])
 
     def _subresolver(self, node: Node, resolver: Any) -> Any:
@@ -259,6 +270,20 @@ def declared_draft(schema: Any, default: int, pointer: str) -> int:
     if name == DRAFT_3:
         raise SchemaUnsupported("draft 3 is not read; drafts 4, 6, 7, 2019-09 and 2020-12 are", pointer, "$schema")
     return DRAFTS.get(name, default)
+
+
+def _find_misnamed(schema: Any) -> tuple[str, str]:
+    """(pointer, keyword) of an id or anchor in a schema that is no text; the root and ``$id`` if there is none."""
+    agenda = [("", schema)]
+    while agenda:
+        place, here = agenda.pop()
+        if isinstance(here, dict):
+            for keyword in ("$id", "$anchor", "$dynamicAnchor"):
+                if not isinstance(here.get(keyword, ""), str):
+                    return place, keyword
+        below = here.items() if isinstance(here, dict) else enumerate(here) if isinstance(here, list) else ()
+        agenda += [(place + escape_key(key), value) for key, value in below]
+    return "", "$id"
 
 
 def _dynamic_anchors(schema: Any, is_outermost: bool = True) -> Iterator[str]:

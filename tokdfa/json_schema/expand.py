@@ -381,6 +381,8 @@ class Expander:
             if isinstance(demand, list) and keyword != "dependentSchemas":
                 if not demand:
                     continue
+                if not all(isinstance(other, str) for other in demand):
+                    raise SchemaError("what a name requires is a list of names", node.pointer, keyword)
                 present = Shape(objects=(ObjectClause(required=(name, *demand)),))
             elif keyword == "dependentRequired":
                 raise SchemaError("it must be an object of lists of names", node.pointer, keyword)
