@@ -26,7 +26,8 @@ MAX_PLACES = 16_384
 def make_lacking_rows(pool: Pool, place: int, state: int, strict: bool) -> None:
     """Make the rows that the partition of a place of the pool's tries by a state needs.
 
-    `strict`: not those needed only after a complete text. Raises what making a row raises.
+    `strict`: not those needed only after a complete text. The row of a state that ends a text is made before what is
+    below is walked, as exits depend on whether it can go on. Raises what making a row raises.
     """
     nodes = pool.partitions.nodes
     origin = pool.partitions.base_of(place - 1) if place else 0

@@ -7,7 +7,7 @@ partitions of their states (`tokdfa.pushdown.partition`), too. Small automata ar
 
 Layout: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8, by state: may end
 (ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), reads few bytes, but some
-over and over (LOOPS: only where `mark_loops` found so); ``reads`` uint64, by state
+over and over, or leads there (LOOPS: where `mark_loops` found so); ``reads`` uint64, by state
 and word of 64: the bytes that lead on; ``alike`` int32, by state: a state with the same partitions, -1 if that was not
 asked yet. A full table of 256 columns costs 1 kB a state and saves the look-up of a byte class at each step.
 

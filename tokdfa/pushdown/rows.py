@@ -62,7 +62,7 @@ from tokdfa.pushdown.stacks import (
 )
 
 #: Flags of a state of the pool: its text may end; it cannot go on; it reads many bytes; it ends where it first may; it
-#: reads few bytes, but some of them over and over.
+#: reads few bytes, but some of them over and over, or many of these lead to such a state.
 ACCEPTS, ENDS, WIDE, SHORTEST, LOOPS = 1, 2, 4, 8, 16
 #: Flags of a row: the text may end here (of borders); in the middle of a lexeme; partitions of its items pay; it takes
 #: special tokens.
