@@ -3,6 +3,7 @@
 What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
 partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
 them, and are then there for every schema (as `tokdfa.pushdown.pool.save_pool` keeps them on disk for every process).
+On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so that no mask waits for one.
 
 Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
 """
@@ -14,10 +15,15 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tokdfa.backends.batch import RowMasks
 from tokdfa.constraint import JsonSchema
+from tokdfa.pushdown.arrays import NEEDS_ROWS, NEEDS_STACKS
 
 if TYPE_CHECKING:
     from tokdfa.pushdown.fill import Filler
+    from tokdfa.pushdown.machine import Machine
     from tokdfa.pushdown.pool import Pool
 
 #: Name -> (schema, a value of it): types and bounds that schemas often have.
@@ -36,6 +42,10 @@ COMMON: dict[str, tuple[dict[str, Any], Any]] = {
     # an identifier inside has the library loaded that resolves references
     "named": ({"$id": "urn:example:named", "type": "string", "pattern": "^\\w+\\s\\S"}, "two words"),
     "list": ({"type": "array"}, [1, "two", [], {"three": None}]),
+    # kernels that few schemas need: of complements, of counted texts, and of several sets of numbers at once
+    "other": ({"type": "string", "not": {"pattern": "^x"}}, "y"),
+    "tight": ({"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4}, "abc"),
+    "sets": ({"anyOf": [{"type": "integer", "minimum": 3}, {"type": "number", "maximum": -0.5}]}, 5),
 }
 #: Asserted format -> a text of it.
 FORMATS = {
@@ -91,3 +101,17 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
         row = machine.run_text(text[place : place + 1], row)
         if row < 0:
             break  # a pattern for blanks may ask for some everywhere
+        machine.representative(row)
+    pool.lengths.make_all(pool.transitions, pool.flags)
+    _load_kernels(machine)
+
+
+def _load_kernels(machine: Machine) -> None:
+    """Run what is else run when tables grow and when masks are kept; the machine, which nobody needs, grows."""
+    machine.supply(NEEDS_STACKS)
+    machine.supply(NEEDS_ROWS)
+    mask = np.zeros(1, dtype=np.int32)
+    kept = RowMasks(1 << 20, len(mask))
+    for row in range(3):
+        kept.keep(row, mask, *(() if row == 0 else (1,)))
+        kept.fill(row, mask)

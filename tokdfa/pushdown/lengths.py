@@ -89,6 +89,15 @@ class TokenLengths:
             self.nbytes += words.nbytes
         return words
 
+    def make_all(self, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]) -> None:
+        """Make the masks of `short_tokens` for every `left` that tokens tell apart, by the states asked for before.
+
+        O(vocabulary x its longest token).
+        """
+        for state, body in list(self._counts):
+            for left in np.unique(self.levels()[0]).tolist():
+                self.short_tokens(state, body, left, transitions, flags)
+
 
 @kernel
 def _count_characters_kernel(nodes, start, body, transitions, flags, counts, states, begun):  # type: ignore[no-untyped-def]
