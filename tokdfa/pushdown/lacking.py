@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 MAX_PLACES = 16_384
 
 
-def make_lacking_rows(pool: Pool, place: int, state: int, strict: bool) -> None:
+def make_lacking_rows(pool: Pool, place: int, state: int, strict: bool, within: int = -1) -> None:
     """Make the rows that the partition of a place of the pool's tries by a state needs.
 
-    `strict`: not those needed only after a complete text. The row of a state that ends a text is made before what is
+    `within`: a partition of the whole trie, all of whose tokens are inside. `strict`: not those needed only after a complete text. The row of a state that ends a text is made before what is
     below is walked, as exits depend on whether it can go on. Raises what making a row raises.
     """
-    nodes = pool.partitions.nodes
-    origin = pool.partitions.base_of(place - 1) if place else 0
-    agenda = np.array([(*pool.partitions.extent(place), state)], dtype=np.int32)
+    parts = pool.partitions
+    begin, end = parts.extent(place) if within < 0 else parts.part_nodes[within, :2].tolist()
+    origin = begin if within >= 0 else parts.base_of(place - 1) if place else 0
+    agenda = np.array([(begin, end, state)], dtype=np.int32)
     while len(agenda):
         found = np.empty((MAX_PLACES, 3), dtype=np.int32)
-        stack = np.zeros(pool.partitions.trie.depth_limit + 2, dtype=np.int32)
-        count = _find_lacking_kernel(nodes, origin, agenda, pool.transitions, pool.flags, strict, stack, found)
+        stack = np.zeros(parts.trie.depth_limit + 2, dtype=np.int32)
+        count = _find_lacking_kernel(parts.nodes, origin, agenda, pool.transitions, pool.flags, strict, stack, found)
         agenda = found[:count]
         for lacking in np.unique(agenda[:, 2]).tolist():
             pool.fill_row(lacking)

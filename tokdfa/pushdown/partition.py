@@ -130,15 +130,18 @@ class Partitions:
         return int(begins[np.searchsorted(begins, node, side="right") - 1])
 
     def divide(
-        self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]
+        self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8], within: int = -1
     ) -> list[int]:
-        """Make the partition of a place by a state; or say which states' rows in `transitions` are lacking."""
-        begin, end = self.extent(place)
+        """Make the partition of a place by a state; or say which states' rows in `transitions` are lacking.
+
+        `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked.
+        """
+        begin, end = self.extent(place) if within < 0 else self.part_nodes[within, :2].tolist()
         size = end - begin
         if self.node_count + size > len(self.trie.nodes) + MAX_REST_NODES or self.dense_count >= MAX_DENSE:
             self._clear()
             self.drops += 1
-            if place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
+            if within >= 0 or place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
                 return []
         inside, depth = np.empty(DENSE, dtype=np.int32), self.trie.depth_limit + 2
         stack, above, numbers = np.zeros((3, depth), dtype=np.int32)
@@ -147,6 +150,10 @@ class Partitions:
         lacking = np.zeros(MAX_LACKING, dtype=np.int32)
         words, rest = self.dense[self.dense_count], self.nodes[self.node_count :]
         origin, exits = self.base_of(place - 1) if place else 0, self._exits
+        words[:] = 0
+        if within >= 0:
+            origin, counts[0] = begin, DENSE + 1
+            words[:] = self.dense[self.part_dense[within]]
         count = _divide_kernel(
             self.nodes, origin, begin, end, state, transitions, flags, self.trie.size, words, inside, rest, stack,
             ended, above, numbers, counts, lacking, exits.links, exits.tokens, exits.counts, exits.way,
@@ -159,6 +166,12 @@ class Partitions:
     def has(self, place: int, state: int) -> bool:
         """Whether the partition of a place by a state is made."""
         return bool(look_up_key_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state) >= 0)
+
+    def dense_of(self, state: int) -> tuple[int, npt.NDArray[np.uint32] | None]:
+        """(number, words of what is inside) of the partition of the whole trie by a state; None if they are a list."""
+        part = int(look_up_key_kernel(self.part_keys, self.part_slots, state))
+        dense = int(self.part_dense[part])
+        return part, self.dense[dense] if dense >= 0 else None
 
     def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over the checked arrays of a file (`tokdfa.pushdown.store`); no partition may have been made."""
@@ -262,8 +275,8 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """How many states' rows are lacking. `counts`: how many tokens stay inside, and how many nodes the rest has.
 
-    The tokens inside are written to the mask `words`, and the first of them to `inside`. `origin`: where the trie
-    begins in which the nodes from `begin` to `end` are.
+    The tokens inside are added to the mask `words`, and the first of them to `inside`, after those that `counts` says
+    there are. `origin`: where the trie begins in which the nodes from `begin` to `end` are.
 
     Where a row is lacking its state is put into `lacking` (several times, perhaps), and the walk goes on elsewhere: so
     few walks find all rows that are needed. If any is, what the walk has found is of no use.
@@ -274,11 +287,11 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
     that cannot go on is merged there, and is not in `rest`.
     """
     low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
-    kept, staying = np.int64(0), np.int64(0)
+    kept, staying = np.int64(0), np.int64(counts[0])
     strict, alone, own, exits = state & STRICT != 0, state & ALONE != 0, state & OWN != 0, state & EXITS != 0
-    words[:] = 0
     begin_exits(links, exit_counts)
     stack[0], ended[0] = state & STATE_PART, False
+    counts[1] = 0
     if begin >= end:
         return np.int64(0)
     missing = np.int64(0)

@@ -40,6 +40,7 @@ from tokdfa.pushdown.lengths import TokenLengths
 from tokdfa.pushdown.partition import STATE_PART, STRICT, Partitions, TrieParts
 from tokdfa.pushdown.program import Program
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
+from tokdfa.pushdown.slices import Slices
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Pool:
         self._lazy_numbers: dict[tuple[int, int, bool], int] = {}  # (id of the automaton, state there, shortest)
         trie = vocab.trie
         self.partitions = Partitions(TrieParts(trie.nodes, trie.size, trie.depth_limit))
+        self.slices = Slices()
         self.lengths = TokenLengths(self.partitions.trie)
         self.walk = WalkScratch(self.partitions.trie, vocab.end_tokens)
         self._arrays: Any = None
@@ -217,9 +219,10 @@ class Pool:
         state = int(self.alike[state]) | kind
         if self.partitions.has(place, state):
             return
+        within = self.slices.within(self, state) if place == 0 else -1
         if state & STATE_PART in self.lazy_states:
-            make_lacking_rows(self, place, state & STATE_PART, bool(state & STRICT))
-        while lacking := self.partitions.divide(place, state, self.transitions, self.flags):
+            make_lacking_rows(self, place, state & STATE_PART, bool(state & STRICT), within)
+        while lacking := self.partitions.divide(place, state, self.transitions, self.flags, within):
             for other in lacking:
                 self.fill_row(other)
         self._arrays = None

@@ -30,6 +30,8 @@ W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED = range(5)
 NOT_LISTED = -(1 << 40)
 #: In place of the state passed of what is put off: these are the exits of a partition; names that end in it.
 OF_EXITS, OF_NAMES = -2, -3
+#: A rest of so many nodes is good enough not to make further partitions for the same row.
+SMALL_REST = 30_000
 #: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
 NEEDS_LATER = 100
 
@@ -75,14 +77,16 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def begin_place(place, row, passed, first, signature, exits, words, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether anything was set, the
-    signature) in a wide row at a place.
+    """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether nothing was set yet,
+    the signature) in a wide row at a place.
 
-    What is inside of the row's wide states is set, but for the state `passed`, inside of which nothing is. `exits`:
-    whether they are merged where they can be.
+    Of the partitions by the row's wide states it is that with the smallest rest, and what is inside is set. One is
+    enough: whatever another state allows is either inside or met in the rest. So others are not even made if one has a
+    small rest. The state `passed` is left out, as nothing is inside of it. `exits`: whether they are merged where they
+    can be.
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
-    last = np.int64(-1)
+    last, lacking = np.int64(-1), np.int64(-1)
     alone = is_alone(row, machine, pool)
     depth = pool.walk_meta[W_DEPTH]
     for k in range(machine.live_begin[row], machine.live_end[row]):
@@ -100,13 +104,17 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
         last = known
         part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
-            machine.meta[M_PLACE], machine.meta[M_STATE] = place, wide
-            return NEEDS_PARTITION, best, chosen, first, signature
-        take_inside(part, first, words, pool)
-        first, signature = False, mix(signature, part)
+            lacking = wide
+            continue
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
         if size < least:
             best, least, chosen = part, size, state
+    if lacking >= 0 and least > SMALL_REST:
+        machine.meta[M_PLACE], machine.meta[M_STATE] = place, lacking
+        return NEEDS_PARTITION, best, chosen, first, signature
+    if best >= 0:
+        take_inside(best, first, words, pool)
+        first, signature = False, mix(signature, best)
     return OK, best, chosen, first, signature
 
 
