@@ -7,7 +7,7 @@ of what is below it is walked on its own. Where several items are wide, the smal
 it is inside one of them. Nodes of a rest at which the item that the rest is of goes on are not put off for its sake: no
 token below them stays inside it, or it would not be in the rest.
 
-Where a text is alone in its row, what comes after it is put off, too: the row after the text is walked over the trie of
+Where a row has one text, or one state of texts, what comes after it is put off, too: the row after the text is walked over the trie of
 suffixes (`tokdfa.pushdown.exits`).
 
 At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the

@@ -12,7 +12,7 @@ therefore known by a *place* of the trie (0: all of it; else a node's number and
 A *strict* partition counts a token as inside only if the text is not complete after it: for items that do not end
 where the text does (`tokdfa.pushdown.names`, `tokdfa.pushdown.counted`). It is known by the state with the bit STRICT.
 
-If the state is that of the only item of a row, then a token that dies before the text has been complete is refused. The
+If the state is that of all items of a row, then a token that dies before the text has been complete is refused. The
 rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
 the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote (`tokdfa.pushdown.exits`).
 
@@ -87,7 +87,7 @@ class Partitions:
         self.made = self.drops = 0
 
     def _clear(self) -> None:
-        self.count = self.dense_count = self.id_count = self.group_count = 0
+        self.count = self.key_count = self.dense_count = self.id_count = self.group_count = 0
         self.node_count = len(self.trie.nodes)
         self.part_keys: npt.NDArray[np.int64] = np.full(256, -1, dtype=np.int64)
         self.part_slots: npt.NDArray[np.int32] = np.full(256, -1, dtype=np.int32)
@@ -103,6 +103,10 @@ class Partitions:
         self.nodes: npt.NDArray[np.uint64] = np.zeros(2 * self.node_count + MAX_REST_NODES, dtype=np.uint64)
         self.nodes[: self.node_count] = self.trie.nodes
         self.branches = self._trie_branches.copy()
+
+    def share(self, state: int, part: int) -> None:
+        """Have a partition of the whole trie serve another state, too."""
+        self._enter(state, part)
 
     @property
     def nbytes(self) -> int:
@@ -184,7 +188,7 @@ class Partitions:
         self.part_keys = np.full(4 * room, -1, dtype=np.int64)
         self.part_slots = np.full(4 * room, -1, dtype=np.int32)
         for key, number in zip(arrays["keys"].tolist(), arrays["numbers"].tolist(), strict=True):
-            enter_key_kernel(self.part_keys, self.part_slots, key, number)
+            self._enter(key, number)
         self.part_dense = _padded(arrays["part_dense"], room)
         self.part_ids, self.part_nodes = _padded(arrays["part_ids"], room), _padded(arrays["part_nodes"], room)
         self.part_groups = _padded(arrays["part_groups"], room)
@@ -224,7 +228,17 @@ class Partitions:
         self.node_count, self.group_count = end, self.group_count + groups
         self.count += 1
         self.made += 1
-        enter_key_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state, number)
+        self._enter(place << KEY_SHIFT | state, number)
+
+    def _enter(self, key: int, number: int) -> None:
+        if 2 * self.key_count >= len(self.part_keys):
+            keys, slots = self.part_keys, self.part_slots
+            self.part_keys = np.full(2 * len(keys), -1, dtype=np.int64)
+            self.part_slots = np.full(2 * len(slots), -1, dtype=np.int32)
+            for other, known in zip(keys[keys >= 0].tolist(), slots[keys >= 0].tolist(), strict=True):
+                enter_key_kernel(self.part_keys, self.part_slots, other, known)
+        enter_key_kernel(self.part_keys, self.part_slots, key, number)
+        self.key_count += 1
 
     def _keep_exits(self, begin: int) -> tuple[int, int]:
         """(groups, where its nodes end): write the trie of exits that was merged last, from node `begin` on."""
@@ -250,11 +264,6 @@ class Partitions:
             self.part_ids = np.concatenate([self.part_ids, np.zeros_like(self.part_ids)])
             self.part_nodes = np.concatenate([self.part_nodes, np.zeros_like(self.part_nodes)])
             self.part_groups = np.concatenate([self.part_groups, np.zeros_like(self.part_groups)])
-            keys, slots = self.part_keys, self.part_slots
-            self.part_keys = np.full(2 * len(keys), -1, dtype=np.int64)
-            self.part_slots = np.full(2 * len(slots), -1, dtype=np.int32)
-            for key, number in zip(keys[keys >= 0].tolist(), slots[keys >= 0].tolist(), strict=True):
-                enter_key_kernel(self.part_keys, self.part_slots, key, number)
 
 
 def _padded(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:

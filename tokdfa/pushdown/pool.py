@@ -37,7 +37,7 @@ from tokdfa.pushdown.arrays import M_ROWS, POOL_FIELDS, PoolArrays
 from tokdfa.pushdown.fill import Filler, WalkScratch
 from tokdfa.pushdown.lacking import make_lacking_rows
 from tokdfa.pushdown.lengths import TokenLengths
-from tokdfa.pushdown.partition import STATE_PART, STRICT, Partitions, TrieParts
+from tokdfa.pushdown.partition import ALONE, STATE_PART, STRICT, Partitions, TrieParts
 from tokdfa.pushdown.program import Program
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
 from tokdfa.pushdown.slices import Slices
@@ -220,6 +220,10 @@ class Pool:
         if self.partitions.has(place, state):
             return
         within = self.slices.within(self, state) if place == 0 else -1
+        if within >= 0 and not kind & ALONE:  # where others are read, too, what is not in the slice is walked anyway
+            self.partitions.share(state, within)
+            self._arrays = None
+            return
         if state & STATE_PART in self.lazy_states:
             make_lacking_rows(self, place, state & STATE_PART, bool(state & STRICT), within)
         while lacking := self.partitions.divide(place, state, self.transitions, self.flags, within):

@@ -10,6 +10,7 @@ from tokdfa.pushdown.arrays import (
     M_PLACE,
     M_STATE,
     NEEDS_PARTITION,
+    NEEDS_SCRATCH,
     OK,
     PLACE_SHIFT,
     STACK_BITS,
@@ -63,16 +64,22 @@ def take_inside(part, first, words, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a closed row has one item, whose text is not complete.
+    """Whether a closed row has one item, or several of texts in the same state, and no text is complete.
 
     With the longest match a text that dies may have had another end, which its row falls back on.
     """
-    begin = machine.live_begin[row]
-    if machine.live_end[row] - begin != 1 or machine.meta[M_LONGEST]:
+    begin, end = machine.live_begin[row], machine.live_end[row]
+    if machine.meta[M_LONGEST] or begin == end:
         return False
     item = machine.live_items[begin]
+    state = (item >> STACK_BITS) & STATE_MASK
     is_text = machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT
-    return not (is_text and pool.flags[(item >> STACK_BITS) & STATE_MASK] & ACCEPTS)
+    for k in range(begin + 1, end):
+        other = machine.live_items[k]
+        is_like = is_text and machine.code[other >> PLACE_SHIFT, OPERATION] == TEXT
+        if not is_like or (other >> STACK_BITS) & STATE_MASK != state:
+            return False
+    return not (is_text and pool.flags[state] & ACCEPTS)
 
 
 @kernel
@@ -86,7 +93,7 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
     can be.
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
-    last, lacking = np.int64(-1), np.int64(-1)
+    last, lacking, reads = np.int64(-1), np.int64(-1), np.int64(-1)
     alone = is_alone(row, machine, pool)
     depth = pool.walk_meta[W_DEPTH]
     for k in range(machine.live_begin[row], machine.live_end[row]):
@@ -104,7 +111,11 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
         last = known
         part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
-            lacking = wide
+            count = np.int64(0)
+            for quarter in range(4):
+                count += count_ones(pool.reads[state, quarter])
+            if count > reads:  # its rest is likely to be the smallest
+                lacking, reads = wide, count
             continue
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
         if size < least:
@@ -142,8 +153,12 @@ def put_off_exits(row, place, part, later, waiting, machine, pool):  # type: ign
 
 @kernel
 def row_after(row, machine):  # type: ignore[no-untyped-def]
-    """(status, the row after the text of the only item of a row)."""
-    count = left_item(machine.live_items[machine.live_begin[row]], np.int64(0), machine)
+    """(status, the row after the text of the items of a row, which are `is_alone`)."""
+    count = np.int64(0)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        count = left_item(machine.live_items[k], count, machine)
+        if count < 0:
+            return NEEDS_SCRATCH, np.int64(-1)
     return intern_row(count, False, np.int64(-1), machine)
 
 
