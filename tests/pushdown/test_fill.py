@@ -82,7 +82,7 @@ def test_random_grammars_and_vocabularies(grammars, lexer, monkeypatch):
     def check(cfg, vocab, seed):
         machine = machine_of(cfg, lexer, vocab)
         sizes = check_walk(machine, vocab, seed)
-        made[machine.pool.partitions.made > 1] += 1
+        made[machine.pool.partitions.made > 0] += 1
         lengths.update(sizes)
 
     check()
@@ -157,20 +157,20 @@ def test_more_subtrees_than_were_reckoned_with(monkeypatch):
 
 @pytest.mark.parametrize("lexer", LEXERS)
 def test_many_wide_items(lexer, monkeypatch):
-    """Fifty wide texts in one row: all that are inside any of them, and the rest of the smallest."""
+    """Fifty wide texts in one row, and one partition that serves it."""
     make_everything_wide(monkeypatch)
     grammar = "start: " + " | ".join(f'/[^{chr(97 + k % 26)}{k % 10}]{{1,{k + 1}}}/ "{k % 10}"' for k in range(50))
     vocab = load_tokenizer("mistral-v1").vocabulary
     part = Vocabulary([vocab.token_bytes(token) for token in range(300, 2300)] + [b""], end_tokens=[2000])
     machine = machine_of(grammar + "\n", lexer, part)
     check_walk(machine, part, 3, 3)
-    assert machine.pool.partitions.made > 50
+    assert machine.pool.partitions.made > 30
 
 
 def test_masks_are_right_while_partitions_are_dropped(monkeypatch):
     """So little room that every mask drops what others have made."""
     make_everything_wide(monkeypatch)
-    monkeypatch.setattr(partition, "MAX_REST_NODES", 25)
+    monkeypatch.setattr(partition, "MAX_REST_NODES", 12)
     grammar = 'start: A | B | "c" start\nA: /a[abc]*b/\nB: /b[ab]*/\n'
     for lexer in LEXERS:
         machine = machine_of(grammar, lexer, ODD)
@@ -190,10 +190,10 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
     makes = machine.pool.partitions.divide
     calls = Counter()
 
-    def divide(place, state, transitions, flags):
+    def divide(place, state, transitions, flags, within=-1):
         calls["divide"] += 1
         assert calls["divide"] < 1000, "it goes round in circles"
-        return makes(place, state, transitions, flags)
+        return makes(place, state, transitions, flags, within)
 
     monkeypatch.setattr(machine.pool.partitions, "divide", divide)
     check_walk(machine, part, 0, 3)

@@ -55,7 +55,7 @@ class RowMasks:
         self._words = words
         self._spare = [] if spare is None else spare
         self._blocks: list[npt.NDArray[np.int32]] = []
-        self._used = BLOCK_MASKS  # masks of the last block
+        self._free: list[tuple[Mask, memoryview]] = []  # masks of the last block that are not used yet
         weakref.finalize(self, _give_back, self._spare, self._blocks).atexit = False
         self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
         self._begin_batches(0)
@@ -110,12 +110,14 @@ class RowMasks:
                         self.packed[row] = packed
                         self.nbytes += 100
                         return
-            copy = self._take_memory()
-            packed = copy.data.cast("B")
+            if not self._free:
+                self._take_memory()
+            taken = self._free.pop()
+            packed = taken[1]
             packed[:] = mask.data.cast("B")
-            self._same.setdefault(key, []).append((copy, packed))
+            self._same.setdefault(key, []).append(taken)
             self.packed[row] = packed
-            self.nbytes += copy.nbytes + 300
+            self.nbytes += len(packed) + 300
 
     def _list_tokens(self, mask: Mask) -> npt.NDArray[np.int32] | None:
         """The tokens of a mask that is narrow, valid until the next call; None if it is wide."""
@@ -143,21 +145,18 @@ class RowMasks:
                 self.narrow[other] = tokens
             self.nbytes += 100
 
-    def _take_memory(self) -> Mask:
-        """Room for a mask."""
-        if self._used == BLOCK_MASKS:
-            fits = bool(self._spare) and self._spare[-1].shape[1] == self._words
-            self._blocks.append(self._spare.pop() if fits else np.empty((BLOCK_MASKS, self._words), dtype=np.int32))
-            self._used = 0
-        self._used += 1
-        return self._blocks[-1][self._used - 1]
+    def _take_memory(self) -> None:
+        """Make room for masks."""
+        fits = bool(self._spare) and self._spare[-1].shape[1] == self._words
+        self._blocks.append(self._spare.pop() if fits else np.empty((BLOCK_MASKS, self._words), dtype=np.int32))
+        self._free = [(mask, mask.data.cast("B")) for mask in self._blocks[-1][::-1]]
 
     def _clear(self) -> None:
         # matchers look up without the lock: memory that one may be copying from must not be used again
         for kept in (self.narrow, self.packed, self._same):
             kept.clear()
         self._blocks.clear()
-        self._used = BLOCK_MASKS
+        self._free.clear()
         self._begin_batches(0)
         self.nbytes = 0
 

@@ -18,8 +18,9 @@ from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.errors import LimitExceeded, TokdfaError
 from tokdfa.pushdown.arrays import M_NODES, M_ROWS
 from tokdfa.pushdown.machine import MachineFull
-from tokdfa.pushdown.steps import run_kernel, run_known_kernel
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.pushdown.serving import W_LISTED, W_SIGNATURE
+from tokdfa.pushdown.steps import run_token_kernel
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,10 +50,12 @@ class PushdownMatcher(StateMatcher[int]):
         self._fitting: Mask | None = None
         self._bytes = memoryview(b"")
         self._shape = (masks.mask_words(compiled.vocab.size),)
-        self._offsets, self._data = compiled.vocab.offsets, compiled.vocab.byte_data
         self._size = compiled.vocab.size
         #: No token that spells something needs more than its bytes to be judged.
         self._simple = compiled.complete
+        #: And masks are what one call of a kernel writes, but for counted strings, and are kept.
+        self._direct = compiled.is_direct
+        self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
         self._use(compiled.epoch)
 
     def _use(self, epoch: Epoch) -> None:
@@ -72,13 +75,25 @@ class PushdownMatcher(StateMatcher[int]):
             if tokens is not None:
                 _write_tokens_kernel(tokens, out)
                 return
-            if self._simple and state is not self._FINISHED:
-                try:
-                    self._fill(state, out)
-                    return
-                except MachineFull:
-                    pass  # the usual way moves to new tables
+            if self._direct and state is not self._FINISHED and self._fill_new(state, out):
+                return
         self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
+
+    def _fill_new(self, state: int, out: Mask) -> bool:
+        """Write and keep a mask that was not made before; False if something is lacking: the usual way supplies it."""
+        compiled, machine, meta, kept = self._compiled, self._machine, self._machine.counts, self._epoch.masks
+        with compiled.lock:
+            nodes, rows = meta[M_NODES], meta[M_ROWS]
+            if machine.program.counts or not compiled.filler.write_at_once(machine, state, out):
+                return False
+            walk = machine.pool.walk
+            listed = walk.counts[W_LISTED]
+            kept.keep(state, out, walk.counts[W_SIGNATURE], walk.listed[:listed] if listed >= 0 else None)
+            counters = self.counters
+            counters["nodes_visited"] += meta[M_NODES] - nodes
+            counters["rows_made"] += meta[M_ROWS] - rows
+            counters["masks_made"] += 1
+        return True
 
     def _fits(self, out: Mask) -> bool:
         if out.dtype is INT32 and out.shape == self._shape and out.flags.carray:
@@ -108,20 +123,17 @@ class PushdownMatcher(StateMatcher[int]):
         """
         if not self._simple:
             return UNKNOWN
-        known = int(run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets))
-        if known == UNKNOWN:
-            begin, end = self._offsets[token : token + 2].tolist()
-            if begin == end:
-                return UNKNOWN
-            machine = self._machine
-            with self._compiled.lock:
-                arrays = machine.arrays.address, machine.pool.arrays.address
-                known = int(run_kernel(state, self._data, begin, end, *arrays))
+        known = self._run_token(state, token)
         if known >= 0:
             if len(self._steps) >= KEPT_STEPS:
                 self._steps.clear()
             self._steps[state << STEP_SHIFT | token] = known
         return known
+
+    def _run_token(self, state: int, token: int) -> int:
+        machine = self._machine
+        with self._compiled.lock:
+            return int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
 
     def allows(self, token: int) -> bool:
         return self._retry(lambda: super(PushdownMatcher, self).allows(token))
@@ -198,8 +210,8 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _step(self, state: int, token: int) -> int | None:
         if self._simple:  # `allows` comes here without `advance`
-            known = run_known_kernel(state, token, self._machine.transitions, self._data, self._offsets)
-            if known != UNKNOWN:
+            known = self._run_token(state, token)
+            if known == DEAD or known >= 0:
                 return None if known < 0 else known
         target = self._compiled.step(self._epoch, state, token)
         return None if target < 0 else target
@@ -212,9 +224,9 @@ class PushdownMatcher(StateMatcher[int]):
         meta, counters = self._machine.counts, self.counters
         nodes, rows = meta[M_NODES], meta[M_ROWS]
         if self._compiled.fill(self._epoch, state, out):
-            counters["nodes_visited"] = counters.get("nodes_visited", 0) + meta[M_NODES] - nodes
-            counters["rows_made"] = counters.get("rows_made", 0) + meta[M_ROWS] - rows
-            counters["masks_made"] = counters.get("masks_made", 0) + 1
+            counters["nodes_visited"] += meta[M_NODES] - nodes
+            counters["rows_made"] += meta[M_ROWS] - rows
+            counters["masks_made"] += 1
 
     def _fork_empty(self) -> PushdownMatcher:
         twin = PushdownMatcher(self._compiled)

@@ -194,6 +194,13 @@ class CompiledPushdown(CompiledConstraint):
             )
 
     @property
+    def is_direct(self) -> bool:
+        """Whether masks are what one call of a kernel writes, but for counted strings, and are kept."""
+        form = self.program.form
+        sets_come = form.source is not None and self.constraint.kind == "grammar"
+        return self.keeps_masks and self.complete and not (form.longest or form.token_sets or sets_come)
+
+    @property
     def form(self) -> Form:
         """The program; where code is written when it is needed, as it stands now."""
         return self.program.form

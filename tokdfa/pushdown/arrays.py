@@ -84,7 +84,7 @@ class MachineArrays(Struct, fields=MACHINE_FIELDS, declared=_MACHINE):
 
 # fmt: off
 POOL_FIELDS = (
-    "transitions", "flags", "alike", "reads",
+    "byte_data", "offsets", "transitions", "flags", "alike", "reads",
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "part_groups", "dense", "ids", "nodes",
     "exit_begin", "exit_tokens",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
@@ -97,9 +97,9 @@ POOL_FIELDS = (
 _POOL = _declare(
     POOL_FIELDS,
     int32_table="part_ids part_nodes part_groups walk_later",
-    int64="part_keys branch_keys walk_meta",
+    int64="offsets part_keys branch_keys walk_meta",
     int64_table="frame_place",
-    uint8="flags walk_path",
+    uint8="byte_data flags walk_path",
     uint32_table="dense",
     uint64="nodes",
     uint64_table="reads branch_bytes frame_left",

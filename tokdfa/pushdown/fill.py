@@ -7,8 +7,8 @@ of what is below it is walked on its own. Where several items are wide, the smal
 it is inside one of them. Nodes of a rest at which the item that the rest is of goes on are not put off for its sake: no
 token below them stays inside it, or it would not be in the rest.
 
-Where a row has one text, or one state of texts, what comes after it is put off, too: the row after the text is walked over the trie of
-suffixes (`tokdfa.pushdown.exits`).
+Where a row has one text, or several in one state, what comes after it is put off, too: the row after the text is walked
+over the trie of suffixes (`tokdfa.pushdown.exits`).
 
 At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
 walk of the vocabulary's trie leaves those bytes out.
@@ -134,6 +134,15 @@ class Filler:
         if how & HOW_PARTITIONS and machine.program.counts:
             signature ^= self._take_out_long(machine, row, out)
         return signature
+
+    def write_at_once(self, machine: Machine, row: int, out: Mask) -> bool:
+        """Write the mask of a row, end tokens included, if nothing is lacking; as `write` with less around it.
+
+        Not for constraints with counted strings.
+        """
+        return bool(
+            _fill_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, machine.pool.arrays.address) == OK
+        )
 
     def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> int:
         """Supply what was lacking, and write the mask again until nothing is; how it was written in the end."""

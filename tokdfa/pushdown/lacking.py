@@ -26,8 +26,9 @@ MAX_PLACES = 16_384
 def make_lacking_rows(pool: Pool, place: int, state: int, strict: bool, within: int = -1) -> None:
     """Make the rows that the partition of a place of the pool's tries by a state needs.
 
-    `within`: a partition of the whole trie, all of whose tokens are inside. `strict`: not those needed only after a complete text. The row of a state that ends a text is made before what is
-    below is walked, as exits depend on whether it can go on. Raises what making a row raises.
+    `within`: a partition of the whole trie, all of whose tokens are inside. `strict`: not those needed only after a
+    complete text. The row of a state that ends a text is made before what is below is walked, as exits depend on
+    whether it can go on. Raises what making a row raises.
     """
     parts = pool.partitions
     begin, end = parts.extent(place) if within < 0 else parts.part_nodes[within, :2].tolist()

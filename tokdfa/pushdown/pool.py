@@ -142,6 +142,8 @@ class Pool:
         self._lazy_numbers: dict[tuple[int, int, bool], int] = {}  # (id of the automaton, state there, shortest)
         trie = vocab.trie
         self.partitions = Partitions(TrieParts(trie.nodes, trie.size, trie.depth_limit))
+        #: The bytes of all tokens, one after another, and where each begins: `Vocabulary.byte_data`, `offsets`.
+        self.byte_data, self.offsets = vocab.byte_data, vocab.offsets
         self.slices = Slices()
         self.lengths = TokenLengths(self.partitions.trie)
         self.walk = WalkScratch(self.partitions.trie, vocab.end_tokens)

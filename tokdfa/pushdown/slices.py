@@ -1,4 +1,4 @@
-r"""Slices: parts of the vocabulary that most patterns allow as a whole, so that a partition is made without a walk of all.
+r"""Slices: parts of the vocabulary that most patterns allow as a whole, so that partitions need no walk of all of it.
 
 A *slice* is a regular language of plain text, such as letters, digits and blanks, and the tokens that begin one of its
 texts. If a state can read every such beginning, as long as the slice's tokens are, then all these tokens are inside of
@@ -80,7 +80,8 @@ class Slices:
     """
 
     def __init__(self) -> None:
-        self._slices: list[Slice] = []
+        #: In the order of PATTERNS; only those with many tokens.
+        self.made: list[Slice] = []
         self._drops = -1
 
     def within(self, pool: Pool, state: int) -> int:
@@ -93,7 +94,7 @@ class Slices:
             return -1
         if self._drops != parts.drops:
             self._make(pool)
-        for found in reversed(self._slices):
+        for found in reversed(self.made):
             while (answer := self._reads(pool, state, found)) >= 0:
                 pool.fill_row(answer)
             if answer == READS:
@@ -111,7 +112,7 @@ class Slices:
 
     def _make(self, pool: Pool) -> None:
         parts = pool.partitions
-        self._slices, self._drops = [], parts.drops
+        self.made, self._drops = [], parts.drops
         lengths = np.zeros(parts.trie.size + 1, dtype=np.uint16)
         nodes = parts.trie.nodes
         lengths[nodes >> np.uint64(TOKEN_SHIFT)] = 1 + (
@@ -124,7 +125,7 @@ class Slices:
             part, words = parts.dense_of(state)
             if words is not None:
                 longest = lengths[mask_to_ids(words.view(np.int32))].max()
-                self._slices.append(Slice(state, part, int(longest)))
+                self.made.append(Slice(state, part, int(longest)))
 
 
 @kernel

@@ -102,20 +102,14 @@ def run_bytes(row, data, begin, end, machine, pool):  # type: ignore[no-untyped-
 
 
 @kernel
-def run_known_kernel(row, token, transitions, byte_data, offsets):  # type: ignore[no-untyped-def]
-    """The row after a token by transitions that are known: DEAD if it is refused, UNKNOWN if one is missing.
-
-    UNKNOWN, too, for a token without bytes.
-    """
-    begin, end = offsets[token], offsets[token + 1]
+def run_token_kernel(row, token, machine_address, pool_address):  # type: ignore[no-untyped-def]
+    """The row after the bytes of a token of the vocabulary: as `run_kernel`; UNKNOWN for a token without bytes."""
+    machine, pool = machine_at(machine_address), pool_at(pool_address)
+    begin, end = pool.offsets[token], pool.offsets[token + 1]
     if begin == end:
         return np.int64(UNKNOWN)
-    following = np.int64(row)
-    for position in range(begin, end):
-        following = np.int64(transitions[following * 256 + byte_data[position]]) - BIAS
-        if following < 0:
-            break
-    return following
+    status, row = run_bytes(np.int64(row), pool.byte_data, begin, end, machine, pool)
+    return row if status == OK else -10 - np.int64(status)
 
 
 @kernel

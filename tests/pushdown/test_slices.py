@@ -1,0 +1,174 @@
+"""Slices: whether a state reads one, against all strings; partitions made with their help, against those without."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.grammar.small_regexes import small_regexes
+from tests.pushdown.test_partition import start_of, target
+from tests.vocabulary.vocabularies import ODD
+from tokdfa import mask as masks
+from tokdfa.backends.pushdown_trie import PushdownTrie
+from tokdfa.constraint import JsonSchema
+from tokdfa.pushdown import lower, slices
+from tokdfa.pushdown.form import Text
+from tokdfa.pushdown.partition import ALONE, EXITS, STRICT
+from tokdfa.pushdown.pool import Pool
+from tokdfa.pushdown.rows import ACCEPTS, ENDS
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.trie import TOKEN_SHIFT
+
+
+def reads(states, state, other, depth, strict, exits):
+    """What the kernel says, when all rows that it asks for are there."""
+    while True:
+        answer = int(slices.reads_slice_kernel(state, other, depth, strict, exits, states.transitions, states.flags))
+        if answer < 0:
+            return answer == slices.READS
+        states.fill_row(answer)
+
+
+def explicit_start(states, pattern):
+    """The state in which the automaton of a slice begins."""
+    return states.start_of(Text(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
+
+
+def by_strings(states, state, other, depth, strict, exits):
+    """The same by every string of a few letters."""
+    for length in range(1, depth + 1):
+        for letters in itertools.product(b"abc", repeat=length):
+            if target(states, other, bytes(letters)) < 0:
+                continue
+            after = target(states, state, bytes(letters))
+            if after < 0:
+                return False
+            target(states, after, b"a")  # its row, with which its flags are known
+            accepts, ends = states.flags[after] & ACCEPTS, states.flags[after] & ENDS
+            if accepts and (strict or (exits and ends)):
+                return False
+    return True
+
+
+@pytest.mark.parametrize("explicit", [0, 2_000])
+def test_against_all_strings(explicit, monkeypatch):
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    seen = set()
+
+    @settings(max_examples=80)
+    @given(
+        small_regexes(), st.sampled_from(["[ab]*", "a{0,2}", "[abc]{0,3}", "(ab)*"]), st.integers(0, 5), st.booleans()
+    )
+    def check(pattern, plain, depth, strict):
+        states = Pool(ODD)
+        state, other = start_of(states, pattern), explicit_start(states, plain)
+        for exits in (False, True):
+            answer = reads(states, state, other, depth, strict, exits)
+            assert answer == by_strings(states, state, other, depth, strict, exits)
+            seen.add((answer, depth > 1, exits))
+
+    check()
+    assert len(seen) == 8
+
+
+def test_more_pairs_than_are_followed(monkeypatch):
+    """A long counter is given up on, not followed for ever."""
+    states = Pool(ODD)
+    state, other = start_of(states, "(a{300}|b)*"), explicit_start(states, "a*")
+    assert reads(states, state, other, slices.MAX_PAIRS - 1, False, False)
+    assert not reads(states, state, other, slices.MAX_PAIRS + 100, False, False)
+
+
+PATTERNS = [
+    '"[^"]*"', '"[a-z]+"', '"\\w{1,40}"', "[A-Za-z0-9_.-]+", "[^\\n]{3,30}x", "(?:[a-f0-9]{8}-){3}", "\\S+ \\S+",
+    '"(?:[^"\\\\]|\\\\.)*"', "[ -~]{2,9}", "é*[a-z]*", "(foo|[a-z]+)bar",
+]  # fmt: skip
+KINDS = {"plain": 0, "strict": STRICT, "alone": ALONE, "strict alone": STRICT | ALONE, "exits": ALONE | EXITS}
+
+
+@pytest.fixture(scope="module")
+def vocab():
+    return load_tokenizer("mistral-v1").vocabulary
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_partitions_with_slices_are_those_without(pattern, vocab, monkeypatch):
+    """By all kinds, from states along a text; a partition beside others may leave more to its rest."""
+    used = 0
+    for kind, bits in KINDS.items():
+        found = []
+        for least in (slices.LEAST_NODES, 1 << 30):
+            monkeypatch.setattr(slices, "LEAST_NODES", least)
+            states = Pool(vocab)
+            start = start_of(states, pattern)
+            made = []
+            for text in (b"", b'"', b'"a', b"a", b"ab", b'"ab', b"ab 1"):
+                if (state := target(states, start, text)) >= 0:
+                    states.divide(0, state | bits)
+                    within = states.slices.within(states, int(states.alike[state]) | bits)
+                    used += within >= 0
+                    made.append(content(states, int(states.alike[state]) | bits))
+            found.append(made)
+        for with_slices, without in zip(*found, strict=True):
+            if bits & ALONE:
+                assert with_slices == without, kind
+            else:
+                assert with_slices[0] <= without[0], kind
+                assert {*with_slices[0], *with_slices[1]} == {*without[0], *without[1]}, kind
+            assert with_slices[2:] == without[2:], kind
+    assert used > 0 or pattern == "(?:[a-f0-9]{8}-){3}"
+
+
+def content(states, state):
+    """(tokens inside, tokens of the rest, nodes of exits, tokens of each group) of a partition of the whole trie."""
+    parts = states.partitions
+    part, words = parts.dense_of(state)
+    ids = parts.ids[slice(*parts.part_ids[part].tolist())]
+    inside = set(ids.tolist() if words is None else masks.mask_to_ids(words.view("i4")).tolist())
+    begin, middle, end = parts.part_nodes[part].tolist()
+    rest = {int(node) >> TOKEN_SHIFT for node in parts.nodes[begin:middle]} - {parts.trie.size}
+    first, past = parts.part_groups[part].tolist()
+    groups = [
+        sorted(parts.exit_tokens[slice(*parts.exit_begin[group : group + 2].tolist())].tolist())
+        for group in range(first, past)
+    ]
+    return inside, rest, parts.nodes[middle:end].tolist(), groups
+
+
+SCHEMAS = [
+    {"type": "string", "pattern": "^[a-z0-9_-]{1,60}$"},
+    {"anyOf": [{"type": "string", "pattern": "^[A-Za-z ]+$"}, {"type": "string", "minLength": 3}]},
+    {"type": "object", "patternProperties": {"^\\w+$": {"type": "integer"}}, "additionalProperties": False},
+    {"anyOf": [{"const": "abc"}, {"type": "string", "pattern": "^a.*c$"}, {"type": "string", "format": "email"}]},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_masks_with_slices_are_those_without(schema, vocab, monkeypatch):
+    """Along a text, and equal to a plain walk's."""
+    out = [masks.allocate_mask(vocab.size) for _ in range(3)]
+    monkeypatch.setattr(slices, "LEAST_NODES", slices.LEAST_NODES)
+    makers = [PushdownTrie(vocab, shared=False), PushdownTrie(vocab, shared=False, partition=False)]
+    matchers = [maker.compile(JsonSchema(schema)).start() for maker in makers]
+    with monkeypatch.context() as patch:
+        patch.setattr(slices, "LEAST_NODES", 1 << 30)
+        matchers.append(PushdownTrie(vocab, shared=False).compile(JsonSchema(schema)).start())
+    text = '{"ab_1": 12, "c": 3}' if "patternProperties" in schema else '"abc def@x.yz"'
+    for byte in text.encode():
+        for matcher, mask in zip(matchers, out, strict=True):
+            with monkeypatch.context() as patch:
+                if matcher is matchers[2]:
+                    patch.setattr(slices, "LEAST_NODES", 1 << 30)
+                matcher.fill_mask(mask)
+        assert (out[0] == out[1]).all()
+        assert (out[0] == out[2]).all()
+        token = next(
+            (token for token in masks.mask_to_ids(out[0]).tolist() if vocab.token_bytes(token) == bytes([byte])), None
+        )
+        if token is None:
+            break
+        for matcher in matchers:
+            matcher.advance(token)
