@@ -28,6 +28,8 @@ SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 #: By number of continuation bytes: first and last code point, and the bits that mark the lead byte.
 _LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 _CONTINUATION = 0x80
+#: Sets of so many ranges are written in two parts.
+LARGE, LAST_ASCII = 64, 0x7F
 #: The end of an encoding, in place of a node.
 _END = known(EMPTY)
 
@@ -44,13 +46,25 @@ def utf8_expression(code_points: Ranges, store: ExpressionStore) -> int:
 def utf8_program(code_points: Ranges) -> Program:
     """What writes the minimal acyclic automaton of the encodings of `code_points`; nothing if there are none.
 
-    O(ranges), in Python; kept for the next time, so it is to be included and not to be run.
+    O(ranges), in Python; kept for the next time, so it is to be included and not to be run. Of large sets that differ in
+    ASCII only the rest is written once.
     """
+    if parts := split_large(code_points):
+        program = Program()
+        program.union([program.include(utf8_program(part)) for part in parts])
+        return program
     builder = AutomatonBuilder()
     edges = builder.first_edges(difference(code_points, SURROGATES))
     if edges:
         builder.node(edges)
     return builder.program
+
+
+def split_large(code_points: Ranges) -> tuple[Ranges, Ranges] | None:
+    """The part of a set of many ranges that is ASCII, and the rest; None if it has few, or is not of both."""
+    if len(code_points) < LARGE or not code_points[0][0] <= LAST_ASCII < code_points[-1][1]:
+        return None
+    return intersection(code_points, ((0, LAST_ASCII),)), intersection(code_points, ((LAST_ASCII + 1, 0x10FFFF),))
 
 
 class AutomatonBuilder:
