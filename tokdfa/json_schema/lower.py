@@ -255,6 +255,7 @@ class SchemaLowering:
         builder = self.builder
         if strings is ANY_STRING or strings == ANY_STRING:
             return builder.read(self.string, following)
+        strings = strings.spelled_out
         if strings.values is not None:
             values = tuple(sorted(text for text in strings.values if strings.holds(text)))
             table = builder.name_table(values, self.escapes)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from tokdfa.automata.minimize import minimize
 from tokdfa.automata.words import words
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.json_schema.formats import find_format, outside_of
+from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY, Escapes
 from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow
@@ -120,7 +121,8 @@ class StringSet:
 
     def holds(self, text: str) -> bool:
         """Whether a decoded text is in the set; one with a lone surrogate is in none. O(length) for each demand."""
-        if (self.values is not None and text not in self.values) or text in self.not_values:
+        left = self.spelled_out
+        if (left.values is not None and text not in left.values) or text in left.not_values:
             return False
         if len(text) < self.min_length or (self.max_length is not None and len(text) > self.max_length):
             return False
@@ -129,7 +131,7 @@ class StringSet:
         except UnicodeEncodeError:
             return False
         with _matching:
-            return all(_matcher(part).accepts(encoded) for part in self._parts())
+            return all(_matcher(part).accepts(encoded) for part in left._parts())
 
     def _parts(self) -> list[StringSet]:
         """Every pattern and every format as a set of its own."""
@@ -149,6 +151,11 @@ class StringSet:
             sorted(self.not_values),
         )
         return hashlib.blake2b(repr(listed).encode(errors="surrogatepass"), digest_size=16).digest()
+
+    @property
+    def spelled_out(self) -> StringSet:
+        """The same set, patterns that only list texts (`tokdfa.json_schema.listed_patterns`) being values."""
+        return _spelled_out(self) if self.patterns or self.not_patterns else self
 
     @property
     def simple(self) -> bool:
@@ -276,6 +283,7 @@ def _read_demands(strings: StringSet) -> _Demands:
 
 def _lower_set(strings: StringSet, store: ExpressionStore, encoding: Encoding) -> int:
     """The expression of a set in an encoding."""
+    strings = strings.spelled_out
     if strings.values is not None:
         return _literals(frozenset(filter(strings.holds, strings.values)), store, encoding)
     demands = _read_demands(strings)
@@ -311,7 +319,29 @@ def _matcher(part: StringSet) -> LazyDfa:
 
 
 @lru_cache(maxsize=4096)
+def _spelled_out(strings: StringSet) -> StringSet:
+    listed = {pattern: listed_texts(pattern) for pattern in (*strings.patterns, *strings.not_patterns)}
+    if not any(listed.values()):
+        return strings
+    values, not_values = strings.values, strings.not_values
+    for pattern in strings.patterns:
+        if texts := listed[pattern]:
+            values = texts[0] if values is None else values & texts[0]
+    for pattern in strings.not_patterns:
+        if texts := listed[pattern]:
+            not_values |= texts[1]
+    return replace(
+        strings,
+        patterns=tuple(pattern for pattern in strings.patterns if not listed[pattern]),
+        not_patterns=tuple(pattern for pattern in strings.not_patterns if not listed[pattern]),
+        values=values,
+        not_values=not_values,
+    )
+
+
+@lru_cache(maxsize=4096)
 def _is_empty(strings: StringSet) -> bool:
+    strings = strings.spelled_out
     if strings.values is not None:
         return not any(map(strings.holds, strings.values))
     demands = _read_demands(strings)
@@ -329,6 +359,7 @@ def _is_empty(strings: StringSet) -> bool:
 
 @lru_cache(maxsize=512)
 def _listed(strings: StringSet, most: int) -> frozenset[str] | None:
+    strings = strings.spelled_out
     if strings.values is not None:
         kept = frozenset(filter(strings.holds, strings.values))
         return kept if len(kept) <= most else None

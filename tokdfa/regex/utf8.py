@@ -46,8 +46,8 @@ def utf8_expression(code_points: Ranges, store: ExpressionStore) -> int:
 def utf8_program(code_points: Ranges) -> Program:
     """What writes the minimal acyclic automaton of the encodings of `code_points`; nothing if there are none.
 
-    O(ranges), in Python; kept for the next time, so it is to be included and not to be run. Of large sets that differ in
-    ASCII only the rest is written once.
+    O(ranges), in Python; kept for the next time, so it is to be included and not to be run. Of large sets that differ
+    in ASCII only the rest is written once.
     """
     if parts := split_large(code_points):
         program = Program()
