@@ -264,27 +264,40 @@ def name_states(
 @kernel
 def _name_states_kernel(transitions, accepting, run_class, run_last, depth, first, names):  # type: ignore[no-untyped-def]
     """Make the names of strings one byte longer, `depth` times or until none changes; `names` come in all alike."""
+    # by state: stretches of bytes with one target, as that and the byte after them; most states have a few
+    begins = np.empty(len(transitions) + 1, dtype=np.int64)
+    stretches = np.empty((len(transitions) * len(run_class), 2), dtype=np.int64)
+    count = np.int64(0)
+    for state in range(len(transitions)):
+        begins[state] = count
+        for k in range(len(run_class)):
+            target = np.int64(transitions[state, run_class[k]])
+            if k == 0 or target != stretches[count - 1, 0]:
+                stretches[count, 0] = target
+                count += 1
+            stretches[count - 1, 1] = run_last[k] + 1
+    begins[len(transitions)] = count
     before = names.copy()
     for _ in range(depth):
         changed = False
         for state in range(len(transitions)):
             a = np.uint64(0x9E3779B97F4A7C15) + np.uint64(accepting[state])
             b = np.uint64(0xD1B54A32D192ED03) - np.uint64(accepting[state])
-            led_a, led_b = np.uint64(0), np.uint64(0)
-            for k in range(len(run_class) + 1):
+            led_a, led_b, last = np.uint64(0), np.uint64(0), np.int64(0)
+            for k in range(begins[state], begins[state + 1] + 1):
                 to_a, to_b = np.uint64(0), np.uint64(0)  # the name of what is dead
-                if k < len(run_class):
-                    target = transitions[state, run_class[k]]
+                if k < begins[state + 1]:
+                    target = stretches[k, 0]
                     if target >= 0:
                         to_a, to_b = before[target - first, 0], before[target - first, 1]
-                    if k == 0 or (to_a == led_a and to_b == led_b):  # one run of bytes, whatever the classes are
-                        led_a, led_b = to_a, to_b
+                    if k == begins[state] or (to_a == led_a and to_b == led_b):  # one stretch, whatever the targets are
+                        led_a, led_b, last = to_a, to_b, stretches[k, 1]
                         continue
-                past = np.uint64(run_last[k - 1] + 1)
+                past = np.uint64(last)
                 a = (a ^ (led_a + past * np.uint64(0xA0761D6478BD642F))) * np.uint64(0xE7037ED1A0B428DB)
                 b = (b ^ (led_b + past * np.uint64(0x8EBC6AF09C88C6E3))) * np.uint64(0x589965CC75374CC3)
                 a, b = a ^ (a >> np.uint64(32)), b ^ (b >> np.uint64(29))
-                led_a, led_b = to_a, to_b
+                led_a, led_b, last = to_a, to_b, stretches[min(k, count - 1), 1]
             a = (a ^ (a >> np.uint64(29))) * np.uint64(0xC2B2AE3D27D4EB4F)
             b = (b ^ (b >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
             names[state, 0], names[state, 1] = a ^ (a >> np.uint64(31)), b ^ (b >> np.uint64(30))
