@@ -297,7 +297,9 @@ def _name_states_kernel(transitions, accepting, run_class, run_last, depth, firs
                 a = (a ^ (led_a + past * np.uint64(0xA0761D6478BD642F))) * np.uint64(0xE7037ED1A0B428DB)
                 b = (b ^ (led_b + past * np.uint64(0x8EBC6AF09C88C6E3))) * np.uint64(0x589965CC75374CC3)
                 a, b = a ^ (a >> np.uint64(32)), b ^ (b >> np.uint64(29))
-                led_a, led_b, last = to_a, to_b, stretches[min(k, count - 1), 1]
+                led_a, led_b = to_a, to_b
+                if k < begins[state + 1]:
+                    last = stretches[k, 1]
             a = (a ^ (a >> np.uint64(29))) * np.uint64(0xC2B2AE3D27D4EB4F)
             b = (b ^ (b >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
             names[state, 0], names[state, 1] = a ^ (a >> np.uint64(31)), b ^ (b >> np.uint64(30))
