@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +17,11 @@ from tokdfa.backends.pushdown_trie import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.pushdown import lower, slices
 from tokdfa.pushdown.form import Text
-from tokdfa.pushdown.partition import ALONE, EXITS, STRICT
+from tokdfa.pushdown.key_table import look_up_key_kernel
+from tokdfa.pushdown.partition import ALONE, EXITS, KEY_SHIFT, STRICT
 from tokdfa.pushdown.pool import Pool
 from tokdfa.pushdown.rows import ACCEPTS, ENDS
+from tokdfa.pushdown.store import read_pool, write_pool
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
@@ -123,9 +126,14 @@ def test_partitions_with_slices_are_those_without(pattern, vocab, monkeypatch):
 
 
 def content(states, state):
-    """(tokens inside, tokens of the rest, nodes of exits, tokens of each group) of a partition of the whole trie."""
-    parts = states.partitions
-    part, words = parts.dense_of(state)
+    """What `part_content` says of the partition of the whole trie by a state."""
+    return part_content(states.partitions, states.partitions.dense_of(state)[0])
+
+
+def part_content(parts, part):
+    """(tokens inside, tokens of the rest, nodes of exits, tokens of each group) of a partition."""
+    dense = int(parts.part_dense[part])
+    words = parts.dense[dense] if dense >= 0 else None
     ids = parts.ids[slice(*parts.part_ids[part].tolist())]
     inside = set(ids.tolist() if words is None else masks.mask_to_ids(words.view("i4")).tolist())
     begin, middle, end = parts.part_nodes[part].tolist()
@@ -136,6 +144,43 @@ def content(states, state):
         for group in range(first, past)
     ]
     return inside, rest, parts.nodes[middle:end].tolist(), groups
+
+
+def test_stored_partitions_are_packed(vocab, tmp_path):
+    """A file holds neither slices nor what is of lazy automata, and all else as it was, whatever lay between."""
+    states = Pool(vocab)
+    with states.lock:
+        for pattern in (*PATTERNS, "x{0,100000}y", "[a-z ]{3,5000}"):
+            for kind, text in itertools.product((0, ALONE | EXITS), (b"", b'"', b'"a', b"a")):
+                start = start_of(states, pattern)
+                if (state := target(states, start, text)) >= 0:
+                    states.divide(0, state | kind)
+                    part, _ = states.partitions.dense_of(int(states.alike[state]) | kind)
+                    begin, middle, _ = states.partitions.part_nodes[part].tolist()
+                    if middle - begin > 3:
+                        states.divide(begin + 2, state)  # a place within a rest
+    assert len(states.slices.made) > 5
+    path = tmp_path / "pool.npz"
+    write_pool(path, states, vocab)
+    fresh = Pool(vocab)
+    read_pool(path, fresh, vocab)
+    one, other = states.partitions, fresh.partitions
+    used = other.part_keys >= 0
+    pairs = dict(zip(other.part_keys[used].tolist(), other.part_slots[used].tolist(), strict=True))
+    assert 30 < len(pairs) < (one.part_keys >= 0).sum() - 10
+    assert other.node_count < 0.6 * one.node_count
+    places = 0
+    for key, part in pairs.items():
+        place, state = key >> KEY_SHIFT, key & ((1 << KEY_SHIFT) - 1)
+        if place > len(vocab.trie.nodes):
+            places += 1
+            owner = int(np.searchsorted(other.part_nodes[: other.count, 0], place - 1, side="right")) - 1
+            known = next(found for found, number in pairs.items() if number == owner and found >> KEY_SHIFT == 0)
+            place += int(one.part_nodes[one.dense_of(known)[0], 0] - other.part_nodes[owner, 0])
+        before = int(look_up_key_kernel(one.part_keys, one.part_slots, place << KEY_SHIFT | state))
+        assert before >= 0
+        assert part_content(other, part) == part_content(one, before)
+    assert places > 5
 
 
 SCHEMAS = [

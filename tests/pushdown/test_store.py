@@ -212,7 +212,7 @@ def read_arrays(path: Path) -> tuple[dict, dict]:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("transitions", lambda array: array.__setitem__(300, 1 << 20)),
+        ("transitions", lambda array: array.__setitem__(300, 30_000)),
         ("alike", lambda array: array.__setitem__(1, 1 << 20)),
         ("ids", lambda array: array.__setitem__(0, 1 << 20)),
         ("keys", lambda array: array.__setitem__(0, 1 << 50)),

@@ -205,7 +205,8 @@ class Pool:
         self.flags[: self.state_count] = arrays["flags"]
         self.reads[: self.state_count] = _pack_bytes(arrays["transitions"].reshape(-1, 256) >= 0)
         self.alike[: self.state_count] = arrays["alike"]
-        self._named = {name.tobytes(): int(state) for name, state in zip(arrays["names"], arrays["named"], strict=True)}
+        names, size = arrays["names"].tobytes(), NAME_BYTES
+        self._named = {names[size * k : size * k + size]: state for k, state in enumerate(arrays["named"].tolist())}
         self.starts, self.spelled = starts, spelled
         self.partitions.adopt(arrays)
         self._arrays = None

@@ -145,11 +145,15 @@ def reads_slice_kernel(state, other, depth, strict, exits, transitions, flags): 
             here += 1
             if transitions[first * 256] == UNKNOWN:
                 return first
+            last, before = np.int64(-1), np.int64(-1)
             for byte in range(256):
                 follower = np.int64(transitions[second * 256 + byte])
                 if follower < 0:
                     continue
                 target = np.int64(transitions[first * 256 + byte])
+                if target == last and follower == before:  # as mostly: what was done a byte before
+                    continue
+                last, before = target, follower
                 if target < 0:
                     return np.int64(READS_NOT)
                 if flags[target] & ACCEPTS:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.constraint import Constraint
+    from tokdfa.pushdown.partition import Partitions
     from tokdfa.pushdown.pool import Pool
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -250,7 +251,7 @@ def _find_count_problem(at: int, form: Form) -> str:
 
 #: The modules on which the content of a pool's file depends, below the package.
 _SOURCES = (
-    *(f"pushdown/{name}.py" for name in ("exits", "json_text", "lower", "partition", "pool", "store")),
+    *(f"pushdown/{name}.py" for name in ("exits", "json_text", "lower", "partition", "pool", "slices", "store")),
     *("grammar/partition.py", "regex/derivative.py", "regex/laws.py", "automata/minimize.py", "vocabulary/trie.py"),
 )
 
@@ -268,29 +269,21 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
         parts, states = pool.partitions, pool.state_count
         lazy = np.zeros(states, dtype=np.bool_)
         lazy[list(pool.lazy_states)] = True
-        transitions = pool.transitions[: states * 256].copy()
+        small = np.int16 if states <= 1 << 15 else np.int32  # what is half as long is read and checked in half the time
+        transitions = pool.transitions[: states * 256].astype(small)
         transitions.reshape(-1, 256)[lazy] = DEAD
-        used = parts.part_keys >= 0
+        # slices are made again faster than they are read
+        used = (parts.part_keys >= 0) & ~np.isin(parts.part_slots, [made.part for made in pool.slices.made])
         keys, numbers = parts.part_keys[used], parts.part_slots[used]
         kept = ~lazy[keys & STATE_PART]
         starts = {key: start for key, start in pool.starts.items() if not lazy[start]}
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "transitions": transitions,
             "flags": pool.flags[:states],
             "alike": pool.alike[:states],
             "names": names,
             "named": named,
-            "keys": keys[kept],
-            "numbers": numbers[kept],
-            "part_dense": parts.part_dense[: parts.count],
-            "part_ids": parts.part_ids[: parts.count],
-            "part_nodes": parts.part_nodes[: parts.count],
-            "part_groups": parts.part_groups[: parts.count],
-            "exit_begin": parts.exit_begin[: parts.group_count + 1],
-            "exit_tokens": parts.exit_tokens[: parts.exit_begin[parts.group_count]],
-            "dense": parts.dense[: parts.dense_count],
-            "ids": parts.ids[: parts.id_count],
-            "rests": parts.nodes[len(vocab.trie.nodes) : parts.node_count],
+            **_pack_partitions(parts, keys[kept], numbers[kept]),
         }
         header = {
             "fingerprint": vocab.fingerprint,
@@ -300,6 +293,51 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
         }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_archive(path, POOL_FORMAT, VERSION, header, arrays)
+
+
+def _pack_partitions(
+    parts: Partitions, keys: npt.NDArray[np.int64], numbers: npt.NDArray[np.int32]
+) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of these partitions without gaps, and their keys but for places in rests that are left out."""
+    wanted, first = np.unique(numbers), len(parts.trie.nodes)
+    begin, _, end = parts.part_nodes[wanted].T
+    shift = begin - first - _begins(end - begin)[:-1]
+    places = keys >> KEY_SHIFT
+    owner = np.maximum(np.searchsorted(begin, places - 1, side="right") - 1, 0)
+    is_rest = places > first
+    kept = ~is_rest | ((places - 1 < end[owner]) & (places - 1 >= begin[owner]))
+    moved = keys - (np.where(is_rest, shift[owner], 0).astype(np.int64) << KEY_SHIFT)
+    dense = parts.part_dense[wanted]
+    ids = np.where(dense[:, None] >= 0, 0, parts.part_ids[wanted])
+    id_begins = _begins(ids[:, 1] - ids[:, 0])
+    groups = parts.part_groups[wanted]
+    group_begins = _begins(groups[:, 1] - groups[:, 0])
+    group_sizes = np.diff(parts.exit_begin)
+    exits = [group_sizes[low:past] for low, past in groups.tolist()]
+    tokens = [parts.exit_tokens[parts.exit_begin[low] : parts.exit_begin[past]] for low, past in groups.tolist()]
+    return {
+        "keys": moved[kept],
+        "numbers": np.searchsorted(wanted, numbers[kept]).astype(np.int32),
+        "part_dense": np.where(dense >= 0, np.cumsum(dense >= 0) - 1, -1).astype(np.int32),
+        "part_ids": np.stack([id_begins[:-1], id_begins[1:]], axis=1),
+        "part_nodes": (parts.part_nodes[wanted] - shift[:, None]).astype(np.int32),
+        "part_groups": np.stack([group_begins[:-1], group_begins[1:]], axis=1),
+        "exit_begin": _begins(np.concatenate([*exits, np.zeros(0, dtype=np.int32)])),
+        "exit_tokens": np.concatenate([*tokens, np.zeros(0, dtype=np.int32)]),
+        "dense": parts.dense[dense[dense >= 0]],
+        "ids": np.concatenate([*(parts.ids[low:past] for low, past in ids.tolist()), np.zeros(0, dtype=np.int32)]),
+        "rests": np.concatenate(
+            [
+                *(parts.nodes[low:past] for low, past in zip(begin.tolist(), end.tolist(), strict=True)),
+                np.zeros(0, dtype=np.uint64),
+            ]
+        ),
+    }
+
+
+def _begins(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Where parts of these sizes begin, one after another, and where the last one ends: int32."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
 def read_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
@@ -325,7 +363,7 @@ def read_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
 def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> str:
     """What is wrong with the arrays of a pool, or nothing."""
     dtypes = {
-        "transitions": np.int32, "flags": np.uint8, "alike": np.int32, "names": np.uint8,
+        "flags": np.uint8, "alike": np.int32, "names": np.uint8,
         "named": np.int32, "keys": np.int64, "numbers": np.int32, "part_dense": np.int32,
         "part_ids": np.int32, "part_nodes": np.int32, "part_groups": np.int32, "exit_begin": np.int32,
         "exit_tokens": np.int32, "dense": np.uint32, "ids": np.int32, "rests": np.uint64,
@@ -334,6 +372,8 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     for name, dtype in dtypes.items():
         if arrays[name].dtype != dtype or arrays[name].ndim != 1 + (name in tables):
             return f"{name} is {arrays[name].dtype} of {arrays[name].ndim} dimensions"
+    if arrays["transitions"].dtype not in (np.int16, np.int32) or arrays["transitions"].ndim != 1:
+        return f"transitions is {arrays['transitions'].dtype} of {arrays['transitions'].ndim} dimensions"
     if len(arrays["rests"]) > MAX_REST_NODES or len(arrays["dense"]) > MAX_DENSE:
         return "there are too many partitions"
     states, count, nodes = len(arrays["flags"]), len(arrays["part_dense"]), len(vocab.trie.nodes) + len(arrays["rests"])
@@ -377,8 +417,8 @@ def _find_exit_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     counts = groups[:, 1] - groups[:, 0]
     sizes = np.diff(arrays["part_nodes"], axis=1)  # of a rest and of its exits
     known = np.repeat(np.stack([np.full_like(counts, vocab.size), counts], axis=1).ravel(), sizes.ravel())
-    labels = (arrays["rests"] >> np.uint64(TOKEN_SHIFT)).astype(np.int64)
-    if (counts < 0).any() or (labels[labels != vocab.size] >= known[labels != vocab.size]).any():
+    labels = (arrays["rests"] >> np.uint64(TOKEN_SHIFT)).astype(np.int32)
+    if (counts < 0).any() or ((labels >= known) & (labels != vocab.size)).any():
         return "a node names a group of exits that is not there"
     return ""
 
@@ -390,14 +430,15 @@ def _find_rest_problem(extents: npt.NDArray[np.int32], rests: npt.NDArray[np.uin
     sizes = extents[:, 1] - extents[:, 0]
     if int(sizes.sum()) != len(rests):
         return "rests overlap"
-    within = np.arange(len(rests)) - np.repeat(extents[:, 0], sizes)
-    following = (rests >> np.uint64(NEXT_SHIFT)).astype(np.int64) & MAX_NODES
-    depth = (rests >> np.uint64(DEPTH_SHIFT)).astype(np.int64) & ((1 << DEPTH_BITS) - 1)
+    within = np.arange(len(rests), dtype=np.int32) - np.repeat(extents[:, 0], sizes)
+    following = (rests >> np.uint64(NEXT_SHIFT)).astype(np.int32) & np.int32(MAX_NODES)
+    depth = (rests >> np.uint64(DEPTH_SHIFT)).astype(np.int32) & np.int32((1 << DEPTH_BITS) - 1)
     if (following <= within).any() or (following > np.repeat(sizes, sizes)).any():
         return "a node leads out of range"
-    allowed = np.zeros(len(rests), dtype=np.int64)
-    allowed[1:] = np.where(within[1:] > 0, depth[:-1] + 1, 0)
-    if (depth > allowed).any() or ((rests >> np.uint64(TOKEN_SHIFT)) > np.uint64(vocab.size)).any():
+    begins_trie = within == 0
+    grows = depth[1:] - depth[:-1] > 1
+    is_deep = depth[begins_trie].any() or (grows & ~begins_trie[1:]).any()
+    if is_deep or (len(rests) and int(rests.max() >> np.uint64(TOKEN_SHIFT)) > vocab.size):
         return "a node has no parent"
     return ""
 
