@@ -21,7 +21,6 @@ from tokdfa.pushdown import lower
 from tokdfa.pushdown.partition import ALONE, EXITS, find_partition
 from tokdfa.pushdown.pool import Pool
 from tokdfa.pushdown.rows import ACCEPTS, ENDS
-from tokdfa.pushdown.slices import PATTERNS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -114,7 +113,7 @@ def test_many_exits_are_kept_side_by_side():
         for state in inside:
             check_exits(states, vocab, state)
     assert states.partitions.group_count > 256
-    assert states.partitions.count == states.partitions.made == len(inside) + len(PATTERNS)
+    assert states.partitions.count == states.partitions.made == len(inside) + len(states.slices.made)
 
 
 SCHEMAS = [

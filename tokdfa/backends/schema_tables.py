@@ -86,7 +86,11 @@ def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
 def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
     """Read a document that has everything under a schema that has everything, and fill all masks on the way."""
     from tokdfa.json_schema.lower import lower_schema
+    from tokdfa.json_schema.patterns import parse_pattern
+    from tokdfa.json_schema.string_body import spelling_program
     from tokdfa.pushdown.machine import Machine
+    from tokdfa.regex.syntax_tree import CharSet
+    from tokdfa.regex.utf8 import utf8_program
 
     properties = {name: schema for name, (schema, _) in COMMON.items()}
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
@@ -105,6 +109,10 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
             break  # a pattern for blanks may ask for some everywhere
         machine.representative(row)
     pool.lengths.make_all(pool.transitions, pool.flags)
+    words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
+    assert isinstance(words, CharSet)
+    spelling_program(words.ranges, "needed" if spelling["escapes"] == "needed" else "all")
+    utf8_program(words.ranges)
     _load_kernels(machine)
 
 

@@ -9,8 +9,8 @@ Whether a state can is decided by following the state and the slice's automaton 
 (`reads_slice_kernel`): one pair of states where the pattern is a loop, as many as characters are left where its length
 is bounded. So some slices are bounded, too.
 
-A slice is an automaton of the pool, and its tokens and the trie of the others are that automaton's partition. They are
-made, each with the help of smaller ones, when the first partition of the whole trie is.
+A slice is an automaton of the pool, and its tokens and the trie of the others are that automaton's partition, made when
+a state first may read it.
 
 Source: 000, which takes slices into masks where a lexeme contains them (`tokdfa.grammar.slices` does that). Here they
 serve partitions, which are exact, so a slice may be anything without being noticed but by the time it takes.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tokdfa.pushdown.pool import Pool
 
 _STRING = r'[^"\\\x00-\x1F]'
-#: Regexes of the slices; each may be made with the help of those before it.
+#: Regexes of the slices, those with few tokens first; the last one that serves is taken.
 PATTERNS = (
     "[a-z]{0,24}",
     "[A-Za-z]{0,24}",
@@ -60,11 +60,13 @@ READS, READS_NOT = -1, -2
 
 
 class Slice(NamedTuple):
-    """The state in which a slice's automaton begins, the number of its partition, and its longest token in bytes."""
+    """The state in which a slice's automaton begins, the number of its partition, its longest token in bytes, and how
+    many tokens it has."""
 
     state: int
     part: int
     longest: int
+    size: int
 
 
 @lru_cache(len(PATTERNS))
@@ -74,15 +76,18 @@ def slice_dfa(pattern: str) -> Dfa:
 
 
 class Slices:
-    """The slices of a pool, made when they are first asked for, and again when all partitions were dropped.
+    """The slices of a pool, made when they are first of use, and again when all partitions were dropped.
 
     Not thread-safe: the pool's lock is held.
     """
 
     def __init__(self) -> None:
-        #: In the order of PATTERNS; only those with many tokens.
+        #: In the order in which they were made; only those with many tokens.
         self.made: list[Slice] = []
+        self._found: dict[str, Slice | None] = {}
         self._drops = -1
+        #: uint16: the bytes of each token; empty until it is needed.
+        self._lengths = np.zeros(0, dtype=np.uint16)
 
     def within(self, pool: Pool, state: int) -> int:
         """The partition of the largest slice that is inside of the partition by a state, with its kind; or -1.
@@ -93,39 +98,52 @@ class Slices:
         if len(parts.trie.nodes) < LEAST_NODES or state & OWN:
             return -1
         if self._drops != parts.drops:
-            self._make(pool)
-        for found in reversed(self.made):
-            while (answer := self._reads(pool, state, found)) >= 0:
-                pool.fill_row(answer)
-            if answer == READS:
+            self.made, self._found, self._drops = [], {}, parts.drops
+        for pattern in reversed(PATTERNS):
+            if pattern not in self._found:
+                start = self._start_of(pool, pattern)
+                if not self._reads(pool, state, start, 1):
+                    continue
+                self._found[pattern] = self._make(pool, start)
+            found = self._found[pattern]
+            if found is not None and self._reads(pool, state, found.state, found.longest):
                 return found.part
         return -1
 
     @staticmethod
-    def _reads(pool: Pool, state: int, wanted: Slice) -> int:
-        strict, exits = state & STRICT != 0, state & EXITS != 0
-        return int(
-            reads_slice_kernel(
-                state & STATE_PART, wanted.state, wanted.longest, strict, exits, pool.transitions, pool.flags
-            )
-        )
+    def _start_of(pool: Pool, pattern: str) -> int:
+        return pool.start_of(Text(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
 
-    def _make(self, pool: Pool) -> None:
+    @staticmethod
+    def _reads(pool: Pool, state: int, other: int, depth: int) -> bool:
+        """What `reads_slice_kernel` says, once all rows that it asks for are made."""
+        strict, exits = state & STRICT != 0, state & EXITS != 0
+        while True:
+            answer = reads_slice_kernel(state & STATE_PART, other, depth, strict, exits, pool.transitions, pool.flags)
+            if answer < 0:
+                return bool(answer == READS)
+            pool.fill_row(int(answer))
+
+    def _make(self, pool: Pool, start: int) -> Slice | None:
+        """Make the partition of a slice, with the help of one that there is; None if it has few tokens."""
         parts = pool.partitions
-        self.made, self._drops = [], parts.drops
-        lengths = np.zeros(parts.trie.size + 1, dtype=np.uint16)
-        nodes = parts.trie.nodes
-        lengths[nodes >> np.uint64(TOKEN_SHIFT)] = 1 + (
-            (nodes >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-        )
-        for pattern in PATTERNS:
-            state = pool.start_of(Text(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
-            if not parts.has(0, state):
-                parts.divide(0, state, pool.transitions, pool.flags, self.within(pool, state))
-            part, words = parts.dense_of(state)
-            if words is not None:
-                longest = lengths[mask_to_ids(words.view(np.int32))].max()
-                self.made.append(Slice(state, part, int(longest)))
+        smaller = [made for made in self.made if self._reads(pool, start, made.state, made.longest)]
+        if not parts.has(0, start):
+            parts.divide(0, start, pool.transitions, pool.flags, max(smaller, key=_size).part if smaller else -1)
+        part, words = parts.dense_of(start)
+        if words is None:
+            return None
+        tokens = mask_to_ids(words.view(np.int32))
+        if not len(self._lengths):
+            depths = (parts.trie.nodes >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+            self._lengths = np.zeros(parts.trie.size + 1, dtype=np.uint16)
+            self._lengths[parts.trie.nodes >> np.uint64(TOKEN_SHIFT)] = depths + np.uint64(1)
+        self.made.append(Slice(start, part, int(self._lengths[tokens].max()), len(tokens)))
+        return self.made[-1]
+
+
+def _size(made: Slice) -> int:
+    return made.size
 
 
 @kernel
