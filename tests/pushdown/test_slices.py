@@ -192,27 +192,19 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_masks_with_slices_are_those_without(schema, vocab, monkeypatch):
+def test_masks_with_slices_are_those_without(schema, vocab):
     """Along a text, and equal to a plain walk's."""
-    out = [masks.allocate_mask(vocab.size) for _ in range(3)]
-    monkeypatch.setattr(slices, "LEAST_NODES", slices.LEAST_NODES)
-    makers = [PushdownTrie(vocab, shared=False), PushdownTrie(vocab, shared=False, partition=False)]
-    matchers = [maker.compile(JsonSchema(schema)).start() for maker in makers]
-    with monkeypatch.context() as patch:
-        patch.setattr(slices, "LEAST_NODES", 1 << 30)
-        matchers.append(PushdownTrie(vocab, shared=False).compile(JsonSchema(schema)).start())
+    ways = {}, {"slices": False}, {"partition": False}
+    matchers = [PushdownTrie(vocab, shared=False, **way).compile(JsonSchema(schema)).start() for way in ways]
+    out = [masks.allocate_mask(vocab.size) for _ in ways]
     text = '{"ab_1": 12, "c": 3}' if "patternProperties" in schema else '"abc def@x.yz"'
     for byte in text.encode():
         for matcher, mask in zip(matchers, out, strict=True):
-            with monkeypatch.context() as patch:
-                if matcher is matchers[2]:
-                    patch.setattr(slices, "LEAST_NODES", 1 << 30)
-                matcher.fill_mask(mask)
+            matcher.fill_mask(mask)
         assert (out[0] == out[1]).all()
         assert (out[0] == out[2]).all()
-        token = next(
-            (token for token in masks.mask_to_ids(out[0]).tolist() if vocab.token_bytes(token) == bytes([byte])), None
-        )
+        tokens = masks.mask_to_ids(out[0]).tolist()
+        token = next((token for token in tokens if vocab.token_bytes(token) == bytes([byte])), None)
         if token is None:
             break
         for matcher in matchers:

@@ -10,6 +10,7 @@ Options:
   lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
 - ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
   trie is walked.
+- ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie.
 - ``exits``: what may follow a text is walked once for all tokens that end the text; otherwise once for each of them.
 - ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
   otherwise a walk comes to every byte, and each is tried on each item.
@@ -78,6 +79,7 @@ class PushdownTrie(Backend):
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
         Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
+        Option("slices", bool, True, "make partitions with the help of slices of plain text"),
         Option("exits", bool, True, "walk what may follow a text once, not once for each token that ends it"),
         Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
@@ -215,6 +217,7 @@ class CompiledPushdown(CompiledConstraint):
             settings["table_mb"] << 20,
             linked=self.program,
             first_bytes=settings["first_bytes"],
+            slices=settings["slices"],
         )
         return Epoch(self, machine)
 
@@ -378,7 +381,7 @@ class ProperPushdown(CompiledConstraint):
 def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.pushdown` once; the brackets make every table grow."""
     from tokdfa.constraint import Grammar
-    from tokdfa.pushdown import explore, lacking, lengths
+    from tokdfa.pushdown import explore, lacking, lengths, slices
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     _are_equal_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
@@ -386,6 +389,7 @@ def _warm_up() -> None:
     _list_tokens_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
     lacking._warm_up()
     lengths._warm_up()
+    slices._warm_up()
     explore._warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'

@@ -16,7 +16,8 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `emptiness`: whether a state has a value at all;
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
   the automata of their texts;
-- `string_set`, `string_lengths`, `string_body`, `patterns`, `formats`, `uri_formats`, `regex_format`: those of strings;
+- `string_set`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`, `uri_formats`,
+  `regex_format`: those of strings;
 - `plans`, `object_states`, `array_states`, `ends`: what a clause of an object or array comes to;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `survey`, `lower`, `lower_object`, `lower_array`: from shapes to the form.

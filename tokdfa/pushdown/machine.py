@@ -70,7 +70,7 @@ class Machine:
     all rows, and again all other tables.
 
     `linked`: the form bound to the pool, if that was asked already. `first_bytes`: note the bytes that a
-    row reads when it is closed.
+    row reads when it is closed. `slices`: partitions that are lacking are made with their help.
     """
 
     def __init__(
@@ -81,9 +81,10 @@ class Machine:
         max_bytes: int = 64 << 20,
         linked: Program | None = None,
         first_bytes: bool = True,
+        slices: bool = True,
     ) -> None:
         self.pool, self.max_items, self.max_bytes = pool, max_items, max_bytes
-        self._first_bytes = first_bytes
+        self._first_bytes, self._slices = first_bytes, slices
         with pool.lock:
             self.program = linked or pool.link(form)
             self.longest = form.longest
@@ -318,7 +319,7 @@ class Machine:
             self.pool.fill_row(int(self.meta[a.M_STATE]))
             return
         if status == a.NEEDS_PARTITION:
-            self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]))
+            self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self._slices)
             return
         if status == a.NEEDS_CODE:
             self._write_code(int(self.meta[a.M_PLACE]))

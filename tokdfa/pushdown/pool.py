@@ -211,10 +211,10 @@ class Pool:
         self.partitions.adopt(arrays)
         self._arrays = None
 
-    def divide(self, place: int, state: int) -> None:
+    def divide(self, place: int, state: int, use_slices: bool = True) -> None:
         """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.
 
-        `state` with the bits STRICT, ALONE, OWN and EXITS: that of this kind.
+        `state` with the bits STRICT, ALONE, OWN and EXITS: that of this kind. `use_slices`: begin with a slice.
         """
         kind, state = state & ~STATE_PART, state & STATE_PART
         if self.alike[state] < 0:
@@ -222,7 +222,7 @@ class Pool:
         state = int(self.alike[state]) | kind
         if self.partitions.has(place, state):
             return
-        within = self.slices.within(self, state) if place == 0 else -1
+        within = self.slices.within(self, state) if place == 0 and use_slices else -1
         if within >= 0 and not kind & ALONE:  # where others are read, too, what is not in the slice is walked anyway
             self.partitions.share(state, within)
             self._arrays = None

@@ -146,6 +146,12 @@ def _size(made: Slice) -> int:
     return made.size
 
 
+def _warm_up() -> None:
+    """Compile what only large vocabularies need."""
+    transitions, flags = np.full(512, -1, dtype=np.int32), np.zeros(2, dtype=np.uint8)
+    reads_slice_kernel(1, 1, 1, False, False, transitions, flags)
+
+
 @kernel
 def reads_slice_kernel(state, other, depth, strict, exits, transitions, flags):  # type: ignore[no-untyped-def]
     """READS if all that is read from `other` in up to `depth` bytes can be read from `state`, too; or what it is.
