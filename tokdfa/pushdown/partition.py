@@ -104,6 +104,10 @@ class Partitions:
         self.nodes[: self.node_count] = self.trie.nodes
         self.branches = self._trie_branches.copy()
 
+    def rest_size(self, part: int) -> int:
+        """How many nodes the rest of a partition has."""
+        return int(self.part_nodes[part, 1] - self.part_nodes[part, 0])
+
     def share(self, state: int, part: int) -> None:
         """Have a partition of the whole trie serve another state, too."""
         self._enter(state, part)

@@ -40,6 +40,7 @@ from tokdfa.pushdown.lengths import TokenLengths
 from tokdfa.pushdown.partition import ALONE, STATE_PART, STRICT, Partitions, TrieParts
 from tokdfa.pushdown.program import Program
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
+from tokdfa.pushdown.serving import SMALL_REST
 from tokdfa.pushdown.slices import Slices
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -223,8 +224,8 @@ class Pool:
         if self.partitions.has(place, state):
             return
         within = self.slices.within(self, state) if place == 0 and use_slices else -1
-        if within >= 0 and not kind & ALONE:  # where others are read, too, what is not in the slice is walked anyway
-            self.partitions.share(state, within)
+        if within >= 0 and not kind & ALONE and self.partitions.rest_size(within) <= SMALL_REST:
+            self.partitions.share(state, within)  # the state's own rest would not be much smaller
             self._arrays = None
             return
         if state & STATE_PART in self.lazy_states:
