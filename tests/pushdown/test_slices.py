@@ -15,7 +15,7 @@ from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import PushdownTrie
 from tokdfa.constraint import JsonSchema
-from tokdfa.pushdown import lower, slices
+from tokdfa.pushdown import lower, partition, slices
 from tokdfa.pushdown.form import Text
 from tokdfa.pushdown.key_table import look_up_key_kernel
 from tokdfa.pushdown.partition import ALONE, EXITS, KEY_SHIFT, STRICT
@@ -144,6 +144,23 @@ def part_content(parts, part):
         for group in range(first, past)
     ]
     return inside, rest, parts.nodes[middle:end].tolist(), groups
+
+
+def test_slices_that_were_dropped_are_not_used(vocab, monkeypatch):
+    """Where making one slice drops another, the other's number is handed out no more, though its texts can be read."""
+    states = Pool(vocab)
+    parts = states.partitions
+    before = states.slices.within(states, start_of(states, "[0-9A-Za-z]*"))
+    assert before >= 0
+    assert parts.count == 1
+    monkeypatch.setattr(partition, "MAX_REST_NODES", parts.node_count - len(parts.trie.nodes) + 10)
+    state = start_of(states, "[ 0-9A-Za-z][0-9A-Za-z]*")  # the slice with blanks is tried first, and made
+    assert states.slices.within(states, state) < 0
+    assert (parts.drops, parts.count) == (1, 0)
+    monkeypatch.undo()
+    again = states.slices.within(states, state)
+    made = {made.part: made.state for made in states.slices.made}
+    assert parts.dense_of(made[again])[0] == again
 
 
 def test_stored_partitions_are_packed(vocab, tmp_path):
