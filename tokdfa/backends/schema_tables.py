@@ -19,7 +19,7 @@ import numpy as np
 
 from tokdfa.backends.batch import RowMasks
 from tokdfa.constraint import JsonSchema
-from tokdfa.pushdown.arrays import NEEDS_STACKS
+from tokdfa.pushdown.arrays import NEEDS_ROWS, NEEDS_STACKS
 
 if TYPE_CHECKING:
     from tokdfa.pushdown.fill import Filler
@@ -47,8 +47,6 @@ COMMON: dict[str, tuple[dict[str, Any], Any]] = {
     "tight": ({"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4}, "abc"),
     "sets": ({"anyOf": [{"type": "integer", "minimum": 3}, {"type": "number", "maximum": -0.5}]}, 5),
 }
-#: The first machine gets room for so many rows; most documents need fewer.
-ROWS = 2_048
 #: Asserted format -> a text of it.
 FORMATS = {
     "date-time": "2024-02-29T12:30:00.5+01:00",
@@ -117,9 +115,9 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
 
 
 def _load_kernels(machine: Machine) -> None:
-    """Run what is else run when tables grow and when masks are kept; the next machine has what this one leaves."""
+    """Run what is else run when tables grow and when masks are kept; the machine, which nobody needs, grows."""
     machine.supply(NEEDS_STACKS)
-    machine.make_room(ROWS)
+    machine.supply(NEEDS_ROWS)
     mask = np.zeros(1, dtype=np.int32)
     kept = RowMasks(1 << 20, len(mask))
     for row in range(3):

@@ -378,17 +378,12 @@ class Machine:
         self.group_slots = np.full(_power(4 * len(self.group_begin)), -1, dtype=np.int32)
         fill_slots_kernel(self.group_slots, self.group_content, self.group_begin, groups)
 
-    def make_room(self, rows: int) -> None:
-        """Have room for so many rows of a few items each, so that no text waits for tables to grow."""
-        self._grow_rows(rows)
-        self._gather()
-
-    def _grow_rows(self, least: int = 0) -> None:
+    def _grow_rows(self) -> None:
         rows, kernel, live = (int(self.meta[which]) for which in (a.M_ROWS, a.M_KERNEL, a.M_LIVE))
-        widest = max(len(self.found), 2 * least)
+        widest = len(self.found)
         if rows + 2 > self.max_rows:
             raise MachineFull(self.max_bytes)
-        room = min(max(2 * rows + 4, least), self.max_rows)
+        room = min(2 * rows + 4, self.max_rows)
         if room > len(self.row_flags):
             for name in ("kernel_begin", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended"):
                 setattr(self, name, _lengthened(getattr(self, name), room))
