@@ -149,6 +149,47 @@ def test_equal_names_are_equal_however_escaped() -> None:
     assert accepts(machine, r'{"b":"x"}')
 
 
+def test_what_many_refer_to_is_lowered_once() -> None:
+    point = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
+    names = [f"at {k}" for k in range(20)]
+    schema = {
+        "$defs": {"point": point, "alias": {"$ref": "#/$defs/point", "title": "A point"}},
+        "properties": {name: {"$ref": "#/$defs/point", "description": name} for name in names},
+        "items": {"$ref": "#/$defs/alias"},
+    }
+    form, _ = lower_schema(JsonSchema(schema))
+    assert sum(name == "#/$defs/point" for name in form.frame_names) == 1
+    assert not any("at " in name or "alias" in name for name in form.frame_names)
+    machine = Machine(form, pool())
+    for k, name in enumerate(names):
+        assert accepts(machine, json.dumps({name: {"x": k}}))
+        assert not accepts(machine, json.dumps({name: {}}))
+    assert accepts(machine, '[{"x":1}]')
+    assert not accepts(machine, '[{"y":1}]')
+
+
+def test_references_with_company_keep_their_own_meaning() -> None:
+    """Siblings count from 2019-09 on, and an id of its own changes what a reference means."""
+    defs = {"$defs": {"short": {"type": "string", "maxLength": 2}}}
+    both = {**defs, "properties": {"a": {"$ref": "#/$defs/short", "minLength": 2}}}
+    assert not accepts(machine_of(both), '{"a":"x"}')
+    assert accepts(machine_of({"$schema": "http://json-schema.org/draft-07/schema#", **both}), '{"a":"x"}')
+    own = {"$id": "urn:example:own", "$ref": "#/$defs/short", "$defs": {"short": {"type": "integer"}}}
+    resource = machine_of({**defs, "properties": {"a": own, "b": {"$ref": "#/$defs/short"}}})
+    assert accepts(resource, '{"a":1,"b":"x"}')
+    assert not accepts(resource, '{"a":"x"}')
+    typed = machine_of({**defs, "properties": {"a": {"$ref": "#/$defs/short", "type": ["string", "null"]}}})
+    assert accepts(typed, '{"a":"x"}')
+    assert not accepts(typed, '{"a":null}')
+
+
+def test_a_broken_reference_matters_only_where_it_is_reached() -> None:
+    machine = machine_of({"items": {"$ref": "#/$defs/none"}, "maxItems": 0, "type": "array"})
+    assert accepts(machine, "[]")
+    with pytest.raises(SchemaError, match="leads nowhere"):
+        machine_of({"items": {"$ref": "#/$defs/none"}})
+
+
 def test_blanks_and_separators() -> None:
     schema = {"type": "array", "items": {"type": "object"}}
     text, spaced = '[{"a":1},{}]', '[{"a": 1}, {}]'

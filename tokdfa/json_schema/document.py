@@ -47,6 +47,8 @@ def _refuse_constant(name: str) -> None:
 
 #: URIs of resources, outermost first.
 Scope = tuple[str, ...]
+#: A part of a JSON pointer; or a keyword and a key there (None: the keyword alone), of which it is made when needed.
+Key = str | tuple[str, str | int | None]
 
 #: The key of the schema that bounds how deep values nest; it is not in the text.
 NESTED = "/(max_nesting)"
@@ -63,13 +65,18 @@ class Node:
     pointer is `key` itself.
     """
 
-    __slots__ = ("draft", "key", "number", "parent", "resolver", "schema", "scope")
+    __slots__ = ("_key", "draft", "number", "parent", "resolver", "schema", "scope")
 
     def __init__(
-        self, schema: Any, number: int, parent: Node | None, key: str, resolver: Any, draft: int, scope: Scope
+        self, schema: Any, number: int, parent: Node | None, key: Key, resolver: Any, draft: int, scope: Scope
     ) -> None:
-        self.schema, self.number, self.parent, self.key, self.resolver = schema, number, parent, key, resolver
+        self.schema, self.number, self.parent, self._key, self.resolver = schema, number, parent, key, resolver
         self.draft, self.scope = draft, scope
+
+    @property
+    def key(self) -> str:
+        """See above."""
+        return written_key(self._key)
 
     @property
     def pointer(self) -> str:
@@ -85,6 +92,14 @@ class Node:
 def escape_key(key: str | int) -> str:
     """A key as a part of a JSON pointer."""
     return "/" + str(key).replace("~", "~0").replace("/", "~1")
+
+
+def written_key(key: Key) -> str:
+    """Keys as a part of a JSON pointer."""
+    if isinstance(key, str):
+        return key
+    keyword, name = key
+    return escape_key(keyword) if name is None else escape_key(keyword) + escape_key(name)
 
 
 @dataclass(frozen=True)
@@ -105,12 +120,14 @@ class Document:
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
         self._by_identity: dict[tuple[int, Scope], Node] = {}
-        self._id = "id" if self.draft == DRAFT_4 else "$id"
+        #: The keyword of a resource's URI.
+        self.id_keyword = "id" if self.draft == DRAFT_4 else "$id"
         self._registry: Any = None
         self._root_schema = root
-        self._has_ids = f'"{self._id}"' in text
-        if isinstance(root, dict) and not isinstance(root.get(self._id, ""), str):  # the library would not say it so
-            raise SchemaError(f"an id is a text, not {_shorten(root[self._id])}", "", self._id)
+        self._has_ids = f'"{self.id_keyword}"' in text
+        if isinstance(root, dict) and not isinstance(root.get(self.id_keyword, ""), str):
+            # the library would not say it so
+            raise SchemaError(f"an id is a text, not {_shorten(root[self.id_keyword])}", "", self.id_keyword)
         #: Resource -> the names of its dynamic anchors.
         self._anchors: dict[str, frozenset[str]] = {}
         #: Identity of a resource's contents -> its URI.
@@ -119,9 +136,9 @@ class Document:
         scope = self._enter((), self._root_resolver()) if has_anchors else ()
         self.root = self._add(root, None, "", None, self.draft, scope)
 
-    def _add(self, schema: Any, parent: Node | None, key: str, resolver: Any, draft: int, scope: Scope) -> Node:
-        if not isinstance(schema, dict | bool):
-            place = (parent.pointer if parent else "") + key
+    def _add(self, schema: Any, parent: Node | None, key: Key, resolver: Any, draft: int, scope: Scope) -> Node:
+        if not isinstance(schema, dict) and not isinstance(schema, bool):
+            place = (parent.pointer if parent else "") + written_key(key)
             raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
         node = Node(schema, len(self.nodes), parent, key, resolver, draft, scope)
         self.nodes.append(node)
@@ -129,13 +146,13 @@ class Document:
             self._by_identity[id(schema), scope] = node
             if "$schema" in schema:
                 node.draft = declared_draft(schema, draft, node.pointer)
-            if self._has_ids and parent is not None and isinstance(schema.get(self._id), str):
+            if self._has_ids and parent is not None and isinstance(schema.get(self.id_keyword), str):
                 node.resolver = self._subresolver(node, resolver)
                 node.scope = self._enter(scope, node.resolver)
         return node
 
-    def child(self, parent: Node, schema: Any, key: str) -> Node:
-        """The node of a schema inside another one, at the keys `key` (a part of a JSON pointer)."""
+    def child(self, parent: Node, schema: Any, key: Key) -> Node:
+        """The node of a schema inside another one, at the keys `key`."""
         known = self._by_identity.get((id(schema), parent.scope)) if isinstance(schema, dict) else None
         return known or self._add(schema, parent, key, parent.resolver, parent.draft, parent.scope)
 
@@ -161,7 +178,7 @@ class Document:
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(here, dict) and name in here:
                 here = here[name]
-                if self._has_ids and isinstance(here, dict) and isinstance(here.get(self._id), str):
+                if self._has_ids and isinstance(here, dict) and isinstance(here.get(self.id_keyword), str):
                     return None  # what is inside has a base of its own
                 if isinstance(here, dict) and "$schema" in here:
                     draft = declared_draft(here, draft, node.pointer)
@@ -248,7 +265,7 @@ class Document:
             registry = REGISTRY.with_resource(resource.id() or "", resource).crawl()
             self._uris = {id(registry.contents(uri)): uri for uri in registry}
             if id(self._root_schema) not in self._uris:
-                raise SchemaError("a schema inside has the id of the whole document", "", self._id)
+                raise SchemaError("a schema inside has the id of the whole document", "", self.id_keyword)
             self._registry = registry
         return self._registry.resolver(self._uris[id(self._root_schema)])
 

@@ -38,14 +38,14 @@ class Inhabited:
             return known
         if NEVER in state:
             return False
+        if self.expander.is_active:  # before what was asked: that counts as empty for the questions asked since alone
+            return self._ask_meanwhile(state)
         if state in self._asked:
             self._lowest = min(self._lowest, self._asked[state])
             return False
         if state in self._doubtful:
             self._lowest = min(self._lowest, self._doubtful[state])
             return False
-        if self.expander.is_active:
-            return self._ask_meanwhile(state)
         depth = len(self._asked)
         self._asked[state] = depth
         before, self._lowest = self._lowest, 1 << 30
@@ -66,6 +66,10 @@ class Inhabited:
             self._doubtful[state] = self._lowest
             self._lowest = min(before, self._lowest)
         return found
+
+    def learn(self, state: State) -> None:
+        """Take down that some value is in a state that nobody has asked about."""
+        self._known[state] = True
 
     def _settle(self, found: bool, depth: int) -> None:
         """The state at a place in `_asked` is answered: so are those that rest on it, if it is empty."""
@@ -92,9 +96,9 @@ class Inhabited:
 
     def shape(self, shape: Shape) -> bool:
         """Whether some value has this shape."""
-        if shape.constants or any(not numbers.is_empty() for numbers in shape.numbers):
+        if shape.constants or (shape.numbers and any(not numbers.is_empty() for numbers in shape.numbers)):
             return True
-        if any(not self.expander.is_empty(strings) for strings in shape.strings):
+        if shape.strings and any(not self.expander.is_empty(strings) for strings in shape.strings):
             return True
         return any(map(self.array, shape.arrays)) or any(map(self.object, shape.objects))
 

@@ -29,8 +29,8 @@ from tokdfa.json_schema.clauses import (
     unite,
 )
 from tokdfa.json_schema.complement import NotOneState, complement
-from tokdfa.json_schema.document import DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Node, escape_key
-from tokdfa.json_schema.keywords import TYPED_KEYWORDS, local_shape
+from tokdfa.json_schema.document import DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Node
+from tokdfa.json_schema.keywords import TYPED_KEYWORDS, local_shape, plain_shape
 from tokdfa.json_schema.string_set import StringSet
 from tokdfa.json_schema.unevaluated import UNEVALUATED, unevaluated_shape
 from tokdfa.json_schema.values import shape_of_values
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 MAX_CLAUSES = 3_000
 #: Schemas applied inside each other to one value at most.
 MAX_DEPTH = 150
+#: References to references that are followed at once.
+MAX_HOPS = 10
 #: Shapes inside of loops in place at most; they are made anew each time.
 MAX_REMADE = 10_000
 
@@ -100,6 +102,8 @@ class Expander:
         #: Literals whose shapes somebody further out is making.
         self._suspended: set[int] = set()
         self._plain: dict[tuple[str, int], State] = {}
+        #: Reference, where plain pointers lead -> the state of its target.
+        self._targets: dict[str, State] = {}
         self._matches: dict[tuple[str, str], bool] = {}
         self._may_match: dict[tuple[str, str], bool] = {}
         self._empty: dict[StringSet, bool] = {}
@@ -159,24 +163,69 @@ class Expander:
             return EVERYTHING
         return NOTHING if schema is False else frozenset([2 * node.number])
 
-    def child_state(self, parent: Node, schema: Any, keyword: str, key: str | int | None = None) -> State:
+    def child_state(
+        self, parent: Node, schema: Any, keyword: str, key: str | int | None = None, follows: bool = True
+    ) -> State:
         """The state that a schema inside `parent` demands, at a keyword and (if not None) a key there.
 
-        Schemas that are a plain type and nothing else have one state, whatever their annotations; most schemas are.
+        Schemas that are a plain type and nothing else have one state, whatever their annotations; most schemas are. A
+        reference has the state of what it refers to, so that this is lowered once, if it is followed (`follows`).
         """
-        if isinstance(schema, dict) and schema.keys().isdisjoint(DEMANDING):
-            name = schema.get("type")
-            if isinstance(name, str):
-                plain = name, parent.draft
-                found = self._plain.get(plain)
-                if found is None:
-                    found = self._plain[plain] = self.state(self._child(parent, schema, keyword, key))
-                return found
+        if isinstance(schema, dict):
+            if schema.keys().isdisjoint(DEMANDING):
+                name = schema.get("type")
+                if isinstance(name, str):
+                    plain = name, parent.draft
+                    found = self._plain.get(plain)
+                    if found is None:
+                        found = self._plain[plain] = self._plain_state(name, self._child(parent, schema, keyword, key))
+                    return found
+            elif follows and "$ref" in schema:
+                referred = self._referred(parent, schema)
+                if referred is not None:
+                    return referred
         return self.state(self._child(parent, schema, keyword, key))
 
+    def _plain_state(self, name: str, node: Node) -> State:
+        """The state of a node that demands a type and nothing else: what there is to know about it is known."""
+        found = self.state(node)
+        shape = plain_shape(name, node.draft)
+        if shape is not None and not self.dropped:
+            self._shapes[2 * node.number] = self._states[found] = shape
+            self.inhabited.learn(found)
+        return found
+
+    def _referred(self, parent: Node, schema: dict[str, Any], hops: int = 0) -> State | None:
+        """The state of what a schema inside `parent` refers to; None if it is more than a reference, or a broken one.
+
+        Whoever then asks for the shape of the schema itself, gets the error. `hops`: references followed before.
+        """
+        reference = schema["$ref"]
+        if self.dropped or not isinstance(reference, str) or self.document.id_keyword in schema:
+            return None
+        if len(schema) > 1 and ("type" in schema or schema.keys() & DEMANDING != {"$ref"}):
+            return None
+        plain = reference if parent.resolver is None and not parent.scope else ""
+        found = self._targets.get(plain) if plain else None
+        if found is None:
+            try:
+                target = self.document.target(parent, "$ref", reference)
+            except (SchemaError, SchemaUnsupported):
+                return None
+            found = self.state(target)
+            if isinstance(target.schema, dict):
+                name = target.schema.get("type")
+                if isinstance(name, str) and target.schema.keys().isdisjoint(DEMANDING):
+                    found = self._plain.setdefault((name, target.draft), found)
+                elif "$ref" in target.schema and hops < MAX_HOPS:
+                    further = self._referred(target, target.schema, hops + 1)
+                    found = found if further is None else further
+            if plain:
+                self._targets[plain] = found
+        return found
+
     def _child(self, parent: Node, schema: Any, keyword: str, key: str | int | None) -> Node:
-        place = escape_key(keyword) if key is None else escape_key(keyword) + escape_key(key)
-        return self.document.child(parent, schema, place)
+        return self.document.child(parent, schema, (keyword, key))
 
     def synthesize(self, node: Node, place: str, schema: Any) -> Node:
         """A node for a schema that is not in the document, known by the place it comes from."""
@@ -320,8 +369,8 @@ class Expander:
         return self._choose(lambda: self._dependencies(node, keyword))
 
     def part(self, node: Node, schema: Any, keyword: str, place: int | str | None = None) -> State:
-        """The state of a schema that a keyword applies."""
-        return self.child_state(node, schema, keyword, place)
+        """The state of a schema that a keyword applies; of a reference that of its own node, which messages name."""
+        return self.child_state(node, schema, keyword, place, follows=False)
 
     def _choose(self, make: Callable[[], Shape]) -> Shape:
         """What `make` makes, as one of several alternatives."""

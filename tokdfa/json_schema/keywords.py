@@ -41,6 +41,8 @@ COUNT_KEYWORDS = frozenset(["minItems", "maxItems", "contains", "minContains", "
 ARRAY_KEYWORDS = COUNT_KEYWORDS | {"items", "additionalItems", "prefixItems"}
 MEMBER_KEYWORDS = frozenset(["properties", "patternProperties", "additionalProperties", "propertyNames"])
 OBJECT_KEYWORDS = MEMBER_KEYWORDS | {"required", "minProperties", "maxProperties"}
+#: What most objects have at most, in the order in which it is read.
+PLAIN_OBJECT_KEYWORDS = frozenset(["properties", "required", "additionalProperties"])
 TYPED_KEYWORDS = NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEYWORDS
 #: The largest lower bound of a length or a number of parts: it is an int32. No upper bound from there on is one.
 MAX_COUNT = (1 << 31) - 1
@@ -69,18 +71,26 @@ SPAN = {
 }
 
 
+def plain_shape(name: Any, draft: int) -> Shape | None:
+    """What `type` alone demands; None if its value is not the name of a type."""
+    if name == "integer" and draft == DRAFT_4:
+        return PLAIN_INTEGER_SHAPE
+    return PLAIN_SHAPES.get(name) if isinstance(name, str) else None
+
+
 def local_shape(expander: Expander, node: Node) -> Shape:
     """What `type` and the keywords of the types demand."""
     schema = node.schema
-    given = schema.keys()
-    if given.isdisjoint(TYPED_KEYWORDS):  # the shapes of plain types are shared, which spares work on every one
-        name = schema.get("type")
+    given = schema.keys() & TYPED_KEYWORDS
+    name = schema.get("type")
+    if not given:  # the shapes of plain types are shared, which spares work on every one
         if name is None and "type" not in schema:
             return ANYTHING
-        if isinstance(name, str) and name in PLAIN_SHAPES:
-            if name == "integer" and node.draft == DRAFT_4:
-                return PLAIN_INTEGER_SHAPE
-            return PLAIN_SHAPES[name]
+        shape = plain_shape(name, node.draft)
+        if shape is not None:
+            return shape
+    elif name == "object" and given <= PLAIN_OBJECT_KEYWORDS and not expander.dropped:
+        return Shape(objects=(Keywords(expander, node).objects(),))  # as below, of what is most of a schema
     reader = Keywords(expander, node)
     types = reader.types()
     constants = 0
@@ -255,8 +265,9 @@ class Keywords:
 
     def objects(self) -> ObjectClause:
         """The clause of objects."""
-        properties = self._schemas("properties")
-        patterns = self._schemas("patternProperties")
+        schema = self.schema
+        properties = self._schemas("properties") if "properties" in schema else {}
+        patterns = self._schemas("patternProperties") if "patternProperties" in schema else {}
         additional = self.get("additionalProperties")
         for pattern in patterns:
             self._check_pattern("patternProperties", pattern)
@@ -270,6 +281,8 @@ class Keywords:
             if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
                 raise self.broken("required", "it must be a list of names")
             names = tuple(dict.fromkeys(required))
+        if schema.keys() & TYPED_KEYWORDS <= PLAIN_OBJECT_KEYWORDS:  # most are
+            return ObjectClause(scopes, names)
         naming = self.get("propertyNames")
         return ObjectClause(
             scopes,

@@ -25,7 +25,7 @@ from tokdfa.json_schema.lower_array import ArrayLowering
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
-from tokdfa.json_schema.survey import is_predictable
+from tokdfa.json_schema.survey import survey_states
 from tokdfa.pushdown.form import RETURN_PLACE, TEXT, Text
 from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_text
@@ -111,13 +111,14 @@ class SchemaLowering:
             )
             self.builder, self._signs, self._plain = prelude.builder.copy(), prelude._signs, prelude._plain
             self._frames[EVERYTHING] = prelude._frames[EVERYTHING]
-        self._may_wait = False
+        #: States whose code may be written when it is reached (`tokdfa.json_schema.survey`).
+        self._may_wait: set[State] = set()
         #: The number of the node that is being lowered, for messages.
         self._at = 0
         self._waiting: list[tuple[int, State]] = []
-        self._objects, self._arrays = ObjectLowering(self), ArrayLowering(self)
         blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
         self._blanks = f"(?:{blanks})" if blanks else ""
+        self._objects, self._arrays = ObjectLowering(self), ArrayLowering(self)
         self.string = self.builder.text(string_text(self.escapes))
 
     def lower(self) -> Form:
@@ -132,22 +133,26 @@ class SchemaLowering:
             from tokdfa.json_schema.distinct import find_repeatable
 
             self.repeatable = find_repeatable(expander, root, self.constraint.lenient)
+        uncertain: list[State] = []
         if len(document.text) > LARGE:
-            self._may_wait = is_predictable(expander, root)
+            self._may_wait, uncertain = survey_states(expander, root)
         start = self.value(root, RETURN_PLACE)
         self.write_waiting(AT_ONCE)
+        for state in uncertain:  # whatever there is to refuse is refused now
+            self.value(state, RETURN_PLACE)
+            self.write_waiting(AT_ONCE)
         return self.builder.build(start)
 
     def write_waiting(self, at_once: int = 0) -> None:
         """Write the frames that are called and not written yet.
 
-        In a large schema of which nothing can be refused any more, those after the first `at_once` instructions are
-        left to be written when they are reached.
+        In a large schema those of which nothing can be refused any more are left to be written when they are reached,
+        after the first `at_once` instructions.
         """
         builder = self.builder
         while self._waiting:
             frame, state = self._waiting.pop()
-            if self._may_wait and len(builder.code) >= 3 * at_once:
+            if state in self._may_wait and len(builder.code) >= 3 * at_once:
                 builder.enter(frame, builder.later(self._writer(state)))
             else:
                 builder.enter(frame, self._body(state))
@@ -201,15 +206,26 @@ class SchemaLowering:
             if all(code[3 * place] == TEXT for place in places):
                 self._texts[state] = [code[3 * place + 1] for place in places]
             return self.builder.any_of(places)
+        return self.builder.call(self._frame_of(state), following)
+
+    def _frame_of(self, state: State) -> int:
+        """The frame of a state that has arrays or objects."""
         frame = self._frames.get(state)
         if frame is None:
             frame = self._frames[state] = self.builder.frame(self._name(state))
             self._waiting.append((frame, state))
-        return self.builder.call(frame, following)
+        return frame
 
     def reader(self, state: State) -> int | Callable[[int], int]:
-        """The text of a state that is one text and nothing else; otherwise what reads it before a place."""
-        texts = self._texts.get(state) or self._plain.get(id(self.expander.shape(state)))
+        """What reads a state before a place; if that is one text its number, and if it is a frame ~its number."""
+        texts = self._texts.get(state)
+        if texts is None:
+            shape = self.expander.shape(state)
+            texts = self._plain.get(id(shape))
+            if texts is not None:
+                self._texts[state] = texts
+            elif shape.arrays or shape.objects:
+                return ~self._frame_of(state)
         if texts is not None and len(texts) == 1:
             return texts[0]
         return lambda following: self.value(state, following)

@@ -30,6 +30,10 @@ class ObjectLowering:
 
     def __init__(self, lowering: SchemaLowering) -> None:
         self.lowering, self.builder = lowering, lowering.builder
+        #: The numbers of the texts of punctuation.
+        self.comma, self.colon = lowering.punctuation(","), lowering.punctuation(":")
+        self.opens, self.closes = lowering.punctuation("{"), lowering.punctuation("}")
+        self.bare = lowering.punctuation("bare}")
 
     def lower(self, clause: ObjectClause) -> int:
         """The place at which an object of a clause that some object meets is read, before RETURN."""
@@ -69,20 +73,21 @@ class ObjectLowering:
         return builder.any_of(places)
 
     def _chain(self, plan: ObjectPlan) -> int:
-        lowering, builder = self.lowering, self.builder
-        opens, closes = lowering.punctuation("{"), lowering.punctuation("}")
-        comma, colon = lowering.punctuation(","), lowering.punctuation(":")
-        close = builder.read(closes, RETURN_PLACE)
+        lowering, builder, comma, colon = self.lowering, self.builder, self.comma, self.colon
+        close = builder.read(self.closes, RETURN_PLACE)
         table = self.table(plan)
         after, kinds, more, other = close, [], -1, -1
-        if plan.kinds:
+        if len(plan.kinds) == 1 and plan.kinds[0].names is ANY_STRING:
+            state = plan.kinds[0].value
+            after, other, more = builder.other_members(
+                table, lowering.string, comma, colon, close, lambda following: lowering.value(state, following)
+            )
+        elif plan.kinds:
             loop = builder.frame("more members")
             after = builder.call(loop, RETURN_PLACE)
             kinds = [builder.read(colon, lowering.value(kind.value, after)) for kind in plan.kinds]
             more = self.member(plan, table, 0, (), kinds)
             builder.enter(loop, builder.any_of([builder.read(comma, more), close]))
-            if len(plan.kinds) == 1 and plan.kinds[0].names is ANY_STRING:
-                other = builder.read(lowering.string, kinds[0])
         is_done = not any(plan.required)
         if plan.names and (other >= 0 or not plan.kinds):
             values = [lowering.reader(state) for state in plan.states]
@@ -92,14 +97,13 @@ class ObjectLowering:
             key = self._mixed_chain(plan, table, after, more, kinds)
         starts = [key] if key >= 0 else []
         if is_done:
-            starts.append(builder.read(lowering.punctuation("bare}"), RETURN_PLACE))
-        return builder.read(opens, builder.any_of(starts))
+            starts.append(builder.read(self.bare, RETURN_PLACE))
+        return builder.read(self.opens, builder.any_of(starts))
 
     def _mixed_chain(self, plan: ObjectPlan, table: int, after: int, more: int, kinds: Sequence[int]) -> int:
         """The place of the first name where other names are of several kinds."""
-        lowering, builder = self.lowering, self.builder
-        comma, colon = lowering.punctuation(","), lowering.punctuation(":")
-        close = builder.read(lowering.punctuation("}"), RETURN_PLACE)
+        lowering, builder, comma, colon = self.lowering, self.builder, self.comma, self.colon
+        close = builder.read(self.closes, RETURN_PLACE)
         values: list[int] = []  # after the names from the present one to the last
         key, is_done, reach = more, True, len(plan.names) - 1
         for k in range(reach, -1, -1):
@@ -135,16 +139,15 @@ class _StateLowering:
         self.states = ObjectStates(self.lowering.expander, clause, plan, self.lowering.any_order)
         self.table = objects.table(plan)
         self._frames: dict[Members, int] = {}
-        self._close = self.builder.read(self.lowering.punctuation("}"), RETURN_PLACE)
-        self._comma, self._colon = self.lowering.punctuation(","), self.lowering.punctuation(":")
+        self._close = self.builder.read(objects.closes, RETURN_PLACE)
+        self._comma, self._colon = objects.comma, objects.colon
 
     def lower(self) -> int:
         """The place at which the object is read."""
-        lowering, builder = self.lowering, self.builder
         starts = self._names(START)
         if self.states.can_close(START):
-            starts.append(builder.read(lowering.punctuation("bare}"), RETURN_PLACE))
-        return builder.read(lowering.punctuation("{"), builder.any_of(starts))
+            starts.append(self.builder.read(self.objects.bare, RETURN_PLACE))
+        return self.builder.read(self.objects.opens, self.builder.any_of(starts))
 
     def _names(self, state: Members) -> list[int]:
         """The place of the next member, if there can be one."""

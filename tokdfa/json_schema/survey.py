@@ -1,9 +1,10 @@
-"""A survey of a large schema: may the code of its parts wait until a text reaches them?
+"""A survey of a large schema: which parts' code may wait until a text reaches them?
 
 What waits must not be refused when it is too late. So the survey makes the shape of every state that a text can reach,
 which finds every broken keyword and pattern, every reference that leads nowhere, and all alternatives that are too
-many. It says no where the lowering itself may refuse something: counts of items, items that must differ, demands that
-some member meets, names of many kinds.
+many. Where the lowering itself may refuse something a state is *uncertain*: counts of items, items that must differ,
+demands that some member meets, names of many kinds, multiples. Those have to be lowered at once. All others that the
+survey has met may wait: what they lead to has been met, too.
 """
 
 from __future__ import annotations
@@ -16,22 +17,33 @@ from tokdfa.json_schema.plans import declared_names, value_state
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tokdfa.json_schema.clauses import ArrayClause, ObjectClause, State
+    from tokdfa.json_schema.clauses import ArrayClause, ObjectClause, Shape, State
     from tokdfa.json_schema.expand import Expander
 
 
-def is_predictable(expander: Expander, root: State) -> bool:
-    """See the module's docstring. O(size of the schema). Raises what reading the schema raises."""
-    waiting, met = [root], {root}
+def survey_states(expander: Expander, root: State) -> tuple[set[State], list[State]]:
+    """(states that may wait, states that are uncertain). O(size of the schema).
+
+    Raises what reading the schema raises.
+    """
+    waiting, met, uncertain = [root], {root}, []
     while waiting:
-        shape = expander.shape(waiting.pop())
-        if not all(map(_is_plain_array, shape.arrays)) or not all(map(_is_plain_object, shape.objects)):
-            return False
+        state = waiting.pop()
+        shape = expander.shape(state)
+        if not _is_certain(shape):
+            uncertain.append(state)
         for array in shape.arrays:
             _add({*array.prefix, array.rest}, met, waiting)
         for clause in shape.objects:
             _add(_member_states(expander, clause), met, waiting)
-    return True
+    return met.difference(uncertain), uncertain
+
+
+def _is_certain(shape: Shape) -> bool:
+    """Whether nothing of a shape can be refused any more."""
+    if any(numbers.multiples or numbers.not_multiples for numbers in shape.numbers):
+        return False
+    return all(map(_is_plain_array, shape.arrays)) and all(map(_is_plain_object, shape.objects))
 
 
 def _add(states: Iterable[State], met: set[State], waiting: list[State]) -> None:
@@ -55,6 +67,8 @@ def _member_states(expander: Expander, clause: ObjectClause) -> Iterable[State]:
     if len(clause.scopes) == 1:
         (scope,) = clause.scopes
         return [*scope.properties.values(), *(state for _, state in scope.patterns), scope.additional]
+    if not any(scope.patterns for scope in clause.scopes):
+        return _named_states(clause)
     other = matched = EVERYTHING
     for scope in clause.scopes:
         other = both(other, scope.additional)
@@ -62,3 +76,18 @@ def _member_states(expander: Expander, clause: ObjectClause) -> Iterable[State]:
         for state in own:
             matched = both(matched, state)
     return [*(value_state(expander, clause, name) for name in declared_names(clause)), other, matched]
+
+
+def _named_states(clause: ObjectClause) -> Iterable[State]:
+    """`_member_states` of scopes without patterns, scope by scope: there may be thousands of clauses."""
+    found: dict[str, State] = dict.fromkeys(clause.required, EVERYTHING)
+    other = EVERYTHING
+    for scope in clause.scopes:
+        for name, state in scope.properties.items():
+            found[name] = both(found.get(name, EVERYTHING), state)
+        other = both(other, scope.additional)
+    for scope in clause.scopes:
+        if scope.additional:
+            for name in found.keys() - scope.properties.keys():
+                found[name] = both(found[name], scope.additional)
+    return [*found.values(), other]

@@ -124,10 +124,10 @@ class MemberChain(NamedTuple):
     """What `FormBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
 
     `table`: the names, of which the first ones, as many as there are `values`, come in order; `values`: for each the
-    number of a text, or what writes the code of a value before a place; `required`: for each; `other`: the place of
-    the TEXT that reads other names, where all required ones have been, or -1; `comma`, `colon`: texts; `close`: the
-    place at which the object ends; `after`: the place after the last value; `more`: that of other names after all
-    declared ones, or -1.
+    number of a text, or ~the number of a frame, or what writes the code of a value before a place; `required`: for
+    each; `other`: the place of the TEXT that reads other names, where all required ones have been, or -1; `comma`,
+    `colon`: texts; `close`: the place at which the object ends; `after`: the place after the last value; `more`: that
+    of other names after all declared ones, or -1.
     """
 
     table: int

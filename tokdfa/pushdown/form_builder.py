@@ -161,12 +161,18 @@ class FormBuilder:
         return self._put(CALL, frame, following)
 
     def any_of(self, places: Sequence[int]) -> int:
-        """ANY of one or more places; of one it is that place."""
+        """ANY of places, which reads nothing if there are none; of one it is that place."""
         if len(places) == 1:
             return places[0]
-        distinct = tuple(sorted(set(places)))
-        if len(distinct) == 1:
-            return distinct[0]
+        if len(places) == 2:  # most have two
+            first, second = places
+            if first == second:
+                return first
+            distinct: tuple[int, ...] = (first, second) if first < second else (second, first)
+        else:
+            distinct = tuple(sorted(set(places)))
+            if len(distinct) == 1:
+                return distinct[0]
         found = self._places.get((ANY, distinct))
         if found is None:
             begin = len(self.alternatives)
@@ -197,6 +203,34 @@ class FormBuilder:
             found = self._places[key] = self._append(NAMES, begin, 0)
         return found
 
+    def other_members(
+        self, table: int, string: int, comma: int, colon: int, close: int, value: Callable[[int], int]
+    ) -> tuple[int, int, int]:
+        """(what follows any member, a name that is in no table, the first member): members of any other names, if
+        the last is read first.
+
+        `table`: of the names that they must not have, or -1; `string`: the text of any string; `value`: writes what
+        reads a value before a place. As `frame`, `read`, `names` and `any_of` would write it, with fewer calls.
+        """
+        code, alternatives = self.code, self.alternatives
+        loop = self.frame("more members")
+        after = self._append(CALL, loop, RETURN_PLACE)
+        named = value(after)
+        place = len(code) // 3
+        code.extend((TEXT, colon, named, TEXT, string, place))
+        other = more = place + 1
+        if table >= 0:
+            begin = len(self.arguments)
+            size = len(self.name_tables[table].names)
+            self.arguments.extend((table, size, -1, other, self._pair_of(table, other)))
+            code.extend((NAMES, begin, 0))
+            more = place + 2
+        begin = len(alternatives)
+        alternatives.extend((more + 1, close) if close > more + 1 else (close, more + 1))
+        code.extend((TEXT, comma, more, ANY, begin, begin + 2))
+        self.entries[loop] = more + 2
+        return after, other, more
+
     def member_chain(self, chain: MemberChain) -> int:
         """The members of an object that come in order: the place of the first name.
 
@@ -210,14 +244,15 @@ class FormBuilder:
         for k in range(reach, -1, -1):
             value = chain.values[k]
             place = len(code) // 3
-            if callable(value):
+            if not isinstance(value, int):
                 value = value(after)
                 place = len(code) // 3
                 code.extend((TEXT, colon, value))
                 targets.insert(0, place)
                 key = place + 1
             else:
-                code.extend((TEXT, value, after, TEXT, colon, place))
+                read, number = (TEXT, value) if value >= 0 else (CALL, ~value)
+                code.extend((read, number, after, TEXT, colon, place))
                 targets.insert(0, place + 1)
                 key = place + 2
             if chain.required[k]:

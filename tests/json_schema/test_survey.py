@@ -1,0 +1,120 @@
+"""Code that is written when it is reached: equal masks, and nothing is refused when it is too late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.json_schema.schemas import expand
+from tokdfa.backends.pushdown_trie import PushdownTrie
+from tokdfa.bench.schema_corpus import read_cases
+from tokdfa.constraint import JsonSchema
+from tokdfa.errors import SchemaError, SchemaUnsupported
+from tokdfa.json_schema import lower
+from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.survey import survey_states
+from tokdfa.mask import allocate_mask
+from tokdfa.pushdown.form import LATER
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+CASES = read_cases(Path(__file__).parents[2] / "experiments" / "inputs" / "schemas")
+
+
+def large(deep: Any) -> dict[str, Any]:
+    """A schema of many objects, with another one far inside."""
+    properties: dict[str, Any] = {}
+    for k in range(30):
+        inner = {f"member {k} {n}": {"type": "string", "description": "x" * 20} for n in range(5)}
+        properties[f"part {k}"] = {"type": "object", "properties": inner, "required": [f"member {k} 0"]}
+    properties["part 7"]["properties"]["deep"] = {"type": "object", "properties": {"deeper": deep}}
+    return {"type": "object", "properties": properties}
+
+
+def later_places(schema: Any) -> int:
+    """How many parts of the code wait."""
+    form, _ = lower_schema(JsonSchema(schema))
+    return int((form.code[:, 0] == LATER).sum())
+
+
+def test_most_of_a_large_schema_waits_beside_what_is_uncertain() -> None:
+    plain = later_places(large({"type": "integer"}))
+    assert plain > 10
+    for uncertain in (
+        {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True},
+        {"type": "integer", "multipleOf": 3},
+        {"type": "object", "propertyNames": {"maxLength": 3}},
+        {"type": "object", "maxProperties": 3},
+    ):
+        assert later_places(large(uncertain)) >= plain - 3
+
+
+@pytest.mark.parametrize(("deep", "keyword"), [
+    ({"type": "array", "uniqueItems": True, "items": {"type": "string"}, "minItems": 2}, "uniqueItems"),
+    ({"type": "integer", "multipleOf": 10**9 + 7}, "multipleOf"),
+    ({"type": "string", "pattern": "(?<=a)b"}, "pattern"),
+    ({"$ref": "https://other.example/schema"}, "$ref"),
+])  # fmt: skip
+def test_what_cannot_be_enforced_is_refused_at_once(deep: Any, keyword: str) -> None:
+    with pytest.raises(SchemaUnsupported) as small:
+        lower_schema(JsonSchema(deep))
+    with pytest.raises(SchemaUnsupported) as caught:
+        lower_schema(JsonSchema(large(deep)))
+    assert caught.value.keyword == small.value.keyword == keyword
+    assert caught.value.pointer.startswith("/properties/part 7/properties/deep/properties/deeper")
+
+
+def test_what_is_broken_is_refused_at_once() -> None:
+    with pytest.raises(SchemaError, match="leads nowhere"):
+        lower_schema(JsonSchema(large({"$ref": "#/$defs/none"})))
+
+
+def test_states_that_may_wait_are_closed_but_for_uncertain_ones() -> None:
+    schema = large({"type": "array", "uniqueItems": True, "items": {"type": "object", "properties": {"a": {}}}})
+    expander, root, _ = expand(schema)
+    certain, uncertain = survey_states(expander, root)
+    assert len(uncertain) == 1
+    assert certain.isdisjoint(uncertain)
+    known = certain.union(uncertain)
+    for state in known:
+        shape = expander.shape(state)
+        for array in shape.arrays:
+            assert known.issuperset([*array.prefix, array.rest])
+        for clause in shape.objects:
+            for scope in clause.scopes:
+                assert known.issuperset(scope.properties.values())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_masks_are_equal_whenever_the_code_is_written(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b'":', b'",', b'{"', b"}]", b""], end_tokens=[260])
+    backend = PushdownTrie(vocab)
+    matchers, refusals = [], []
+    for large_from in (1 << 30, 0):
+        monkeypatch.setattr(lower, "LARGE", large_from)
+        monkeypatch.setattr(lower, "AT_ONCE", 0)
+        try:
+            matchers.append(backend.compile(JsonSchema(case.schema_text)))
+        except SchemaUnsupported as error:
+            refusals.append((error.pointer, error.keyword))
+    if refusals:
+        assert len(refusals) == 2
+        assert refusals[0][1] == refusals[1][1]
+        return
+    for test in case.tests:
+        at_once, later = (compiled.start() for compiled in matchers)
+        for byte in test.text.encode():
+            masks = [matcher_mask(matcher, vocab) for matcher in (at_once, later)]
+            assert np.array_equal(*masks), test.text
+            if not masks[0][byte >> 5] >> (byte & 31) & 1:
+                break
+            at_once.advance(byte)
+            later.advance(byte)
+
+
+def matcher_mask(matcher: Any, vocab: Vocabulary) -> Any:
+    out = allocate_mask(vocab.size)
+    matcher.fill_mask(out)
+    return out.copy()
