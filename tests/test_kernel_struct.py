@@ -93,6 +93,20 @@ def test_a_struct_by_its_address():
     assert both._numba_type_ is Declared.kind
 
 
+def test_first_arrays_beside_others_of_another_struct():
+    """The other arrays are alive as long as the new struct is, and the old struct is as it was."""
+    first = Declared(np.arange(5), np.full((2, 3), 2, dtype=np.uint8))
+    second = Declared.with_others(first, first.table, np.full(3, 7))
+    assert _sum_kernel(second.address) == 21 + 12
+    assert _use_kernel(second, 1) == (27, 2, 3, 3)
+    assert _sum_kernel(first.address) == 10 + 6 + 27
+    del first
+    gc.collect()
+    junk = [np.full((2, 3), 1, dtype=np.uint8) for _ in range(200)]
+    assert _sum_kernel(second.address) == 21 + 6 + 27
+    assert len(junk) == 200
+
+
 def test_arrays_that_were_not_declared_are_refused():
     """A kernel that takes an address could not tell."""
     for words, table in ((np.int32, np.uint8), (np.int64, np.int8)):

@@ -35,6 +35,7 @@ from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     import numpy.typing as npt
 
@@ -79,7 +80,7 @@ class Struct:
     def __init__(self, *arrays: npt.NDArray[Any]) -> None:
         if len(arrays) != len(self.fields):
             raise TypeError(f"{type(self).__name__} has {len(self.fields)} arrays, not {len(arrays)}")
-        self._arrays = arrays
+        self._arrays: tuple[Any, ...] = arrays
         #: int64, shape (fields, 3): the address of each array and its shape.
         self._table = np.zeros((len(arrays), 3), dtype=np.int64)
         _write_table_kernel(self._table, *arrays)
@@ -91,6 +92,26 @@ class Struct:
                 raise TypeError(f"the arrays of a {type(self).__name__} are not those declared: {key}")
             kind = self._add_kind(key)
         self._numba_type_ = kind
+
+    @property
+    def table(self) -> npt.NDArray[np.int64]:
+        """int64, shape (fields, 3): the address of each array and its shape. Not to be changed."""
+        return self._table
+
+    @classmethod
+    def with_others(cls, others: Any, table: npt.NDArray[np.int64], *arrays: npt.NDArray[Any]) -> Self:
+        """A struct whose first arrays are `arrays`, and the others those of another struct, which has this `table`.
+
+        `others`: what holds these. Only for declared arrays, which are not checked again; 4 µs for ten out of forty.
+        """
+        assert cls.kind is not None
+        struct = cls.__new__(cls)
+        struct._arrays = others, *arrays
+        struct._table = table.copy()
+        _write_table_kernel(struct._table[: len(arrays)], *arrays)
+        struct.address = struct._table.ctypes.data
+        struct._numba_type_ = cls.kind
+        return struct
 
 
 def struct_at(struct: type[Struct]) -> Any:

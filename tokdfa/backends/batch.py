@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: What `place_of` says of a row whose mask is not in the slab or the pool.
 NOT_PLACED = -1
+#: Before the first batch: shared, and never written to.
+NO_PLACES, NO_SLAB = np.zeros(0, dtype=np.int32), np.zeros((0, 1), dtype=np.int32)
 #: Stands for the row of a matcher that is finished; its mask is empty.
 FINISHED = -2
 #: Packed masks whose memory is taken at once, and of how many such blocks the memory is kept for constraints to come.
@@ -63,12 +65,12 @@ class RowMasks:
     def _begin_batches(self, room: int) -> None:
         """Nothing is placed; arrays are made with the first batch, many constraints have none."""
         #: int32: by row, 2 x place in the slab, or 2 x place among the lists + 1, or NOT_PLACED.
-        self.place_of: npt.NDArray[np.int32] = np.full(room, NOT_PLACED, dtype=np.int32)
+        self.place_of: npt.NDArray[np.int32] = np.full(room, NOT_PLACED, dtype=np.int32) if room else NO_PLACES
         #: int32, shape (room, words): wide masks.
-        self.slab: npt.NDArray[np.int32] = np.zeros((room // 16, self._words), dtype=np.int32)
+        self.slab: npt.NDArray[np.int32] = np.zeros((room // 16, self._words), dtype=np.int32) if room else NO_SLAB
         #: int32: tokens of narrow masks, one after another, and where each begins and ends.
-        self.tokens: npt.NDArray[np.int32] = np.zeros(16 * room, dtype=np.int32)
-        self.list_begin: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
+        self.tokens: npt.NDArray[np.int32] = np.zeros(16 * room, dtype=np.int32) if room else NO_PLACES
+        self.list_begin: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32) if room else NO_PLACES
         self._slab_count = self._list_count = 0
         self._slab_place: dict[int, int] = {}  # id of a packed mask -> its place
 

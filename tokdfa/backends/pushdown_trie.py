@@ -103,11 +103,10 @@ class PushdownTrie(Backend):
             return NO_TOKENIZER
         return super().supports(constraint)
 
-    def _prepare(self, constraint: JsonSchema) -> None:
+    def _prepare(self, pool: Pool, constraint: JsonSchema) -> None:
         """Make the tables that most schemas need of the vocabulary, if this is its first schema."""
         from tokdfa.backends.schema_tables import prepare_tables
 
-        pool = pool_of(self.vocab, self.settings["disk"])
         with pool.lock:
             prepare_tables(pool, pool.filler(*_ways(self.settings)), constraint)
 
@@ -116,12 +115,13 @@ class PushdownTrie(Backend):
         from tokdfa.pushdown.lower import lower_grammar, lower_regular
 
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
+        pool = pool_of(self.vocab, self.settings["disk"]) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
             from tokdfa.json_schema.lower import lower_schema
 
             if self.settings["shared"] and self.settings["shared_automata"]:
                 with phases.measure("vocabulary"):
-                    self._prepare(constraint)
+                    self._prepare(pool, constraint)
             with phases.measure("lower"):
                 form, dropped = lower_schema(constraint)
         elif isinstance(constraint, Grammar):
@@ -134,7 +134,7 @@ class PushdownTrie(Backend):
         else:
             with phases.measure("lower"):
                 form = lower_regular(constraint)
-        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases)
+        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases, pool)
         compiled.dropped = dropped
         if not self.settings["proper"]:
             return compiled
@@ -169,7 +169,13 @@ class CompiledPushdown(CompiledConstraint):
     """The form of a constraint, and the machine that runs it."""
 
     def __init__(
-        self, constraint: Constraint, vocab: Vocabulary, form: Form, settings: dict[str, Any], phases: Phases
+        self,
+        constraint: Constraint,
+        vocab: Vocabulary,
+        form: Form,
+        settings: dict[str, Any],
+        phases: Phases,
+        pool: Pool | None = None,
     ) -> None:
         super().__init__(constraint, vocab, PushdownTrie.name)
         self.settings, self.phases = settings, phases
@@ -177,7 +183,9 @@ class CompiledPushdown(CompiledConstraint):
         self.dropped: tuple[Dropped, ...] = ()
         self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
         self.keeps_masks: bool = settings["memo"]
-        self.pool = pool_of(vocab, settings["disk"]) if settings["shared"] else Pool(vocab)
+        if pool is None:
+            pool = pool_of(vocab, settings["disk"]) if settings["shared"] else Pool(vocab)
+        self.pool = pool
         self.lock = self.pool.lock
         with phases.measure("tables"):
             with self.lock:
@@ -187,7 +195,6 @@ class CompiledPushdown(CompiledConstraint):
             self.epoch = self.begin_epoch()
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
         self._resolve_special()
-        self.sizes = self._sizes()
         with self.lock:
             is_live = self.complete or self.epoch.live.is_live(0)
         if not is_live:
@@ -240,7 +247,7 @@ class CompiledPushdown(CompiledConstraint):
             self._resolved = len(token_sets), found
         return found
 
-    def _sizes(self) -> dict[str, int]:
+    def _measure(self) -> dict[str, int]:
         machine = self.epoch.machine
         return {
             "instructions": len(self.form.code),
@@ -420,8 +427,11 @@ def _warm_up_strings(vocab: Vocabulary) -> None:
     string = builder.read(builder.string_text, RETURN_PLACE)
     counted = builder.later(lambda: builder.counted(1, 3, RETURN_PLACE))
     start = builder.names(builder.name_table(("a", "b")), 0, 0, [counted], string)
-    settings = dict(PushdownTrie(vocab, shared=False).settings)
-    matcher = CompiledPushdown(Choice(["strings"]), vocab, builder.build(start), settings, Phases()).start()
-    for byte in b'"a""xyz"':
-        matcher.advance(byte)
-        matcher.fill_mask(masks.allocate_mask(vocab.size))
+    settings, pool = dict(PushdownTrie(vocab).settings), Pool(vocab)
+    for _ in range(2):  # the second has the tables of the first
+        compiled = CompiledPushdown(Choice(["strings"]), vocab, builder.build(start), settings, Phases(), pool)
+        matcher = compiled.start()
+        for byte in b'"a""xyz"':
+            matcher.advance(byte)
+            matcher.fill_mask(masks.allocate_mask(vocab.size))
+        del matcher, compiled

@@ -50,8 +50,6 @@ FIRST_ROOM = 32
 #: Rows whose transitions the first machine of a vocabulary writes to, so that no text waits for the system to hand out
 #: the page: that takes some µs each, and up to ten on a virtual machine.
 TOUCHED_ROWS = 2_048
-#: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program.
-REUSED = a.MACHINE_FIELDS[a.MACHINE_FIELDS.index("stack_begin") :]
 
 
 class MachineFull(LimitExceeded):
@@ -100,7 +98,7 @@ class Machine:
         self._take_program()
         #: For as many rows as there may be; the pages that no row uses are never touched.
         self.max_rows = max(2 * FIRST_ROOM, self.max_bytes // ROW_BYTES)
-        #: The arrays of `REUSED` as they are now, for the machine that has them after this one.
+        #: The arrays of `arrays.REUSED` as they are now, for the machine that has them after this one.
         self._reused: dict[str, npt.NDArray[Any]] = {}
         reused = self.pool.take_tables(self.max_rows * 256, self.max_bytes)
         stamp = 0
@@ -116,13 +114,16 @@ class Machine:
             stamp = int(self.meta[a.M_STAMP])  # of what is marked as seen in the scratch
             if len(self.todo) < self._least_todo():
                 self._allocate_scratch(self.scratch_room)
+                reused = None
         self.meta[:] = 0
-        self.meta[[a.M_STACKS, a.M_LONGEST, a.M_SKIP, a.M_MAX_ITEMS, a.M_PRUNES, a.M_STAMP]] = (
-            1, form.longest, form.skip, self.max_items, self._first_bytes, stamp,
-        )  # fmt: skip
-        #: `meta`, as Python's own ints: several times as fast to read.
-        self.counts = self.meta.data
-        self._gather()
+        #: `meta`, as Python's own ints: several times as fast to read and to write.
+        self.counts = counts = self.meta.data
+        counts[a.M_STACKS], counts[a.M_LONGEST], counts[a.M_SKIP] = 1, form.longest, form.skip
+        counts[a.M_MAX_ITEMS], counts[a.M_PRUNES], counts[a.M_STAMP] = self.max_items, self._first_bytes, stamp
+        if reused is None:
+            self._gather()
+        else:
+            self.arrays, self._reused = gather_machine(self, reused), reused
         weakref.finalize(self, self.pool.give_back_tables, self._reused).atexit = False
 
     def _allocate_tables(self, room: int) -> None:
@@ -144,7 +145,7 @@ class Machine:
         self.row_fallback: Int32 = np.zeros(room, dtype=np.int32)
         self.row_ended: Int32 = np.zeros(room, dtype=np.int32)
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
-        self.transitions: Int32 = np.zeros(self.max_rows * 256, dtype=np.int32)
+        self.transitions: Int32 = a.zeros_by_page(self.max_rows * 256)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
 
@@ -164,7 +165,8 @@ class Machine:
     def _gather(self) -> None:
         """Have kernels take the arrays as they are now."""
         self.arrays = gather_machine(self)
-        self._reused.update((name, getattr(self, name)) for name in REUSED)
+        self._reused.update((name, getattr(self, name)) for name in a.REUSED)
+        self._reused[a.STRUCT_TABLE] = self.arrays.table
 
     def _take_program(self) -> None:
         """Read the program's arrays as they are now, with room for what is called of all frames there is room for."""

@@ -144,8 +144,14 @@ class Program:
 
     def _new_starts(self, texts: Sequence[Text]) -> list[int]:
         """The states in which texts begin."""
-        starts = [self.pool.start_of(text, self._anew) for text in texts]
-        self.is_spelled = self.is_spelled and all(self.pool.spelled[start] for start in starts)
+        pool = self.pool
+        if self._anew:
+            starts = [pool.start_of(text, True) for text in texts]
+        else:  # most are known
+            known = [pool.starts.get((text.key, text.lazy)) for text in texts]
+            starts = [pool.start_of(text) if found is None else found for text, found in zip(texts, known, strict=True)]
+        if not pool.has_all_bytes:
+            self.is_spelled = self.is_spelled and all(pool.spelled[start] for start in starts)
         return starts
 
     def _new_names(self, tables: Sequence[NameTable], names_used: int, order_used: int) -> tuple[Int32, Int32, Int32]:
