@@ -33,7 +33,7 @@ def test_instructions_are_numbered_and_shared():
     form = builder.build(call)
     assert form.code.tolist() == [[RETURN, 0, 0], [TEXT, 0, 0], [CALL, 0, read], [CALL, 0, 0]]
     assert form.code.dtype == form.entries.dtype == form.alternatives.dtype == np.int32
-    assert (form.entries.tolist(), form.frame_names, form.start) == ([read], ("f",), call)
+    assert (form.entries.tolist(), list(form.frame_names), form.start) == ([read], ["f"], call)
     assert (form.skip, form.longest) == (-1, False)
 
 

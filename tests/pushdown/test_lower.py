@@ -128,7 +128,7 @@ def test_equal_ends_of_rules_are_shared():
 
 def test_every_frame_has_an_entry():
     form = lower_grammar(read_lark('start: x y | y\nx: "a" | "b" "b"\ny: x | "c" y\n'), longest=False)
-    assert form.frame_names == ("start", "x", "y")
+    assert list(form.frame_names) == ["start", "x", "y"]
     assert form.code[form.start].tolist() == [CALL, 0, RETURN_PLACE]
     assert all(entry != RETURN_PLACE for entry in form.entries.tolist())
     assert ANY in operations(form)

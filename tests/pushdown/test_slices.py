@@ -28,8 +28,10 @@ from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 def reads(states, state, other, depth, strict, exits):
     """What the kernel says, when all rows that it asks for are there."""
+    pairs, progress = np.empty((slices.MAX_PAIRS, 2), dtype=np.int32), np.array([0, 0, 1, 1])
+    pairs[0] = state, other
     while True:
-        answer = int(slices.reads_slice_kernel(state, other, depth, strict, exits, states.transitions, states.flags))
+        answer = int(slices.reads_slice_kernel(pairs, progress, depth, strict, exits, states.transitions, states.flags))
         if answer < 0:
             return answer == slices.READS
         states.fill_row(answer)

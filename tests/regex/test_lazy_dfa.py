@@ -12,9 +12,10 @@ from tests.naive.languages import language
 from tests.regex.terms import ALPHABET, build, terms
 from tokdfa.automata.algebra import minimize, trim
 from tokdfa.errors import LimitExceeded
+from tokdfa.regex import lazy_dfa
 from tokdfa.regex.expression import ANY_BYTE, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import IS_LIVE, LazyDfa
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
@@ -48,6 +49,115 @@ def test_explicit_and_lazy_agree(term: tuple) -> None:
     for size in range(5):
         for letters in itertools.product(ALPHABET, repeat=size):
             assert explicit.accepts(bytes(letters)) == (bytes(letters) in expected)
+
+
+@pytest.fixture(params=["as it is", "parts", "all", "searches"])
+def deciding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How it is decided what is live: in all ways, or mostly in one of them."""
+    limits = {"parts": (0, 1, 0), "all": (0, 0, 100_000), "searches": (0, 10_000, 0)}
+    if request.param != "as it is":
+        monkeypatch.setattr(lazy_dfa, "DESCENTS", 0)
+        for name, limit in zip(("SEARCHED_FIRST", "SEARCHED", "DECIDED_AT_ONCE"), limits[request.param], strict=True):
+            monkeypatch.setattr(lazy_dfa, name, limit)
+    return request.param
+
+
+def same_rows(one: LazyDfa, other: LazyDfa, start: int = 0, other_start: int = 0) -> int:
+    """How many states the automata have, whose rows must be the same but for the states' numbers; all are made."""
+    found, agenda = {start: other_start}, [start]
+    while agenda:
+        state = agenda.pop()
+        one.fill_row(state * one.class_count)
+        assert one.accepting[state] == other.accepting[found[state]]
+        for byte in one.representatives.tolist():
+            entry = found[state] * other.class_count + int(other.byte_class[byte])
+            target, expected = one.step(state, byte), int(other.transitions[entry])
+            assert expected != UNKNOWN
+            assert (target < 0) == (expected == DEAD)
+            if target >= 0 and target not in found:
+                agenda.append(target)
+            assert (
+                target < 0 or found.setdefault(target, expected // other.class_count) == expected // other.class_count
+            )
+    assert len(set(found.values())) == len(found)
+    return len(found)
+
+
+def fill_by_layers(dfa: LazyDfa) -> None:
+    """Make all rows, those of all states that are met for the first time together, some of them named twice."""
+    layer, met = [0], {0}
+    while layer and not dfa.is_empty:
+        dfa.fill_rows(np.array([*layer, *layer[:2]], dtype=np.int32))
+        rows = dfa.transitions.reshape(-1, dfa.class_count)[layer]
+        layer = [state for state in (np.unique(rows[rows >= 0]) // dfa.class_count).tolist() if state not in met]
+        met.update(layer)
+
+
+def test_rows_of_many_states_at_once_are_those_made_one_by_one(deciding: str) -> None:
+    @settings(deadline=None, derandomize=True, max_examples=100)
+    @given(terms())
+    def check(term: tuple) -> None:
+        alone, together = (LazyDfa(store, build(store, term)) for store in (ExpressionStore(), ExpressionStore()))
+        assert alone.is_empty == together.is_empty == (minimize(alone.to_dfa()).state_count == 0)
+        fill_by_layers(together)
+        if not together.is_empty:
+            store = ExpressionStore()
+            same_rows(LazyDfa(store, build(store, term)), together)
+
+    check()
+
+
+def asserting(store: ExpressionStore) -> int:
+    """Intersection, complement, assertions and look-ahead in loops."""
+    letters = store.byte_set(b"abc ")
+    word = store.concat(store.assertion("word_boundary"), store.literal(b"ab"), store.look_ahead(letters))
+    no_cc = store.look_ahead(store.literal(b"cc"), negative=True)
+    loop = store.repeat(store.union([word, store.concat(no_cc, letters)]), 1, 9)
+    without = store.complement(store.concat(store.repeat(letters, 0, None), store.literal(b"ba"), letters))
+    return store.intersection([loop, without, store.repeat(letters, 2, 7)])
+
+
+def test_rows_of_many_states_with_assertions(deciding: str) -> None:
+    alone, together = (LazyDfa(store, asserting(store)) for store in (ExpressionStore(), ExpressionStore()))
+    fill_by_layers(together)
+    assert same_rows(alone, together) > 20
+
+
+def holds_one_word(store: ExpressionStore) -> int:
+    """Texts in which the first of five words is, and none of the others."""
+    anything = store.repeat(store.byte_set(b"abcdefgh"), 0, None)
+    one, *others = (
+        store.concat(anything, store.literal(word), anything) for word in (b"abc", b"bcd", b"def", b"fag", b"hah")
+    )
+    return store.intersection([one, *map(store.complement, others)])
+
+
+def test_what_is_empty_because_two_parts_are_takes_few_states() -> None:
+    store = ExpressionStore()
+    dfa, every = (LazyDfa(store, store.concat(holds_one_word(store), store.literal(b"!"))) for _ in range(2))
+    assert dfa.run(b"ahfag") == dfa.run(b"ahdef") == dfa.run(b"abchdef") == -1
+    assert dfa.accepts(b"hhabch!")
+    every.explore()
+    assert 2 * dfa.state_count < every.state_count
+
+
+def test_limit_in_the_middle_of_many_rows() -> None:
+    """What was made before is still there, and what was not is UNKNOWN."""
+    store = ExpressionStore()
+    words = store.union(
+        [store.concat(store.literal(bytes([byte])), store.repeat(ANY_BYTE, 5, 90 + byte)) for byte in range(9)]
+    )
+    for root in (words, store.intersection([words, store.complement(store.literal(b"abc"))])):
+        dfa = LazyDfa(store, root, max_states=60)
+        with pytest.raises(LimitExceeded, match="more than 60 states"):
+            fill_by_layers(dfa)
+        rows = dfa.transitions[: dfa.state_count * dfa.class_count].reshape(-1, dfa.class_count)
+        known = (rows != UNKNOWN).all(axis=1)
+        assert (known | (rows == UNKNOWN).all(axis=1)).all()
+        assert 10 <= known.sum() < dfa.state_count <= 60
+        dfa.fill_rows(np.flatnonzero(known).astype(np.int32))
+        with pytest.raises(LimitExceeded):
+            dfa.fill_rows(np.flatnonzero(~known).astype(np.int32))
 
 
 def check_against_re(store: ExpressionStore, expression: int, pattern: str, alphabet: str, length: int = 6) -> None:

@@ -12,7 +12,7 @@ Cost: about 10 µs a property; automata are built only if no constraint of the v
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import JsonSchema
@@ -31,7 +31,7 @@ from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.json_schema.number_set import NumberSet
@@ -212,7 +212,7 @@ class SchemaLowering:
         """The frame of a state that has arrays or objects."""
         frame = self._frames.get(state)
         if frame is None:
-            frame = self._frames[state] = self.builder.frame(self._name(state))
+            frame = self._frames[state] = self.builder.frame(partial(_name, self.expander.document.nodes, state))
             self._waiting.append((frame, state))
         return frame
 
@@ -229,12 +229,6 @@ class SchemaLowering:
         if texts is not None and len(texts) == 1:
             return texts[0]
         return lambda following: self.value(state, following)
-
-    def _name(self, state: State) -> str:
-        """The name of a state's frame: the pointers of its schemas."""
-        nodes = self.expander.document.nodes
-        named = [("not " if literal & 1 else "") + "#" + nodes[literal >> 1].pointer for literal in sorted(state)]
-        return " & ".join(named) or "any value"
 
     def _body(self, state: State) -> int:
         self._at = min(state, default=0) >> 1
@@ -315,6 +309,12 @@ def _prelude(whitespace: str, pattern: str, item_separator: str, key_separator: 
         if not shape.arrays and not shape.objects:
             lowering._plain[id(shape)] = [code[3 * place + 1] for place in lowering._scalars(shape, RETURN_PLACE)]
     return lowering
+
+
+def _name(nodes: Sequence[Node], state: State) -> str:
+    """The name of a state's frame: the pointers of its schemas."""
+    named = [("not " if literal & 1 else "") + "#" + nodes[literal >> 1].pointer for literal in sorted(state)]
+    return " & ".join(named) or "any value"
 
 
 def _nested(expander: Expander, depth: int) -> Node:

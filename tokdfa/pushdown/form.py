@@ -36,8 +36,9 @@ Knuth's (1971) top-down parsing machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +46,6 @@ import numpy.typing as npt
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from tokdfa.automata.dfa import Dfa
     from tokdfa.grammar.cfg import SpecialTokens
     from tokdfa.pushdown.form_builder import FormBuilder
@@ -120,6 +119,26 @@ class NameTable:
         return cls(names, escapes, tuple([units[k] for k in order]), tuple(order))
 
 
+class FrameNames(Sequence[str]):
+    """The names of frames, for people: one that is given as a function is made when it is asked for."""
+
+    def __init__(self, names: Iterable[str | Callable[[], str]]) -> None:
+        self._names = tuple(names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return FrameNames(self._names[index])
+        name = self._names[index]
+        return name if isinstance(name, str) else name()
+
+
 class MemberChain(NamedTuple):
     """What `FormBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
 
@@ -157,7 +176,7 @@ class Form:
     code: Int32
     alternatives: Int32
     entries: Int32
-    frame_names: tuple[str, ...]
+    frame_names: FrameNames
     texts: tuple[Text, ...]
     token_sets: tuple[SpecialTokens, ...]
     start: int

@@ -31,6 +31,7 @@ from tokdfa.pushdown.form import (
     TOKEN,
     UNBOUNDED,
     Form,
+    FrameNames,
     MemberChain,
     NameTable,
     Text,
@@ -72,7 +73,7 @@ class FormBuilder:
     lock: threading.RLock = field(default_factory=threading.RLock)
     _string_text: int = -1
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    _names: list[str] = field(default_factory=list)
+    _names: list[str | Callable[[], str]] = field(default_factory=list)
     _text_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
     _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
     _pair_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -130,8 +131,8 @@ class FormBuilder:
             number = self._table_numbers[key] = len(self.name_tables) - 1
         return number
 
-    def frame(self, name: str) -> int:
-        """The number of a new frame; `enter` says later where it begins."""
+    def frame(self, name: str | Callable[[], str]) -> int:
+        """The number of a new frame; `enter` says later where it begins. `name`: or what makes it, if anybody asks."""
         self._names.append(name)
         self.entries.append(RETURN_PLACE)
         return len(self._names) - 1
@@ -357,7 +358,7 @@ class FormBuilder:
             np.array(self.code, dtype=np.int32).reshape(-1, 3),
             np.array(self.alternatives, dtype=np.int32),
             np.array(self.entries, dtype=np.int32),
-            tuple(self._names),
+            FrameNames(self._names),
             tuple(self.texts),
             tuple(self.token_sets),
             start,

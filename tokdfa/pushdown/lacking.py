@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.jit import kernel
+from tokdfa.pushdown import lazy_rows
 from tokdfa.pushdown.rows import ACCEPTS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -39,8 +40,7 @@ def make_lacking_rows(pool: Pool, place: int, state: int, strict: bool, within: 
         stack = np.zeros(parts.trie.depth_limit + 2, dtype=np.int32)
         count = _find_lacking_kernel(parts.nodes, origin, agenda, pool.transitions, pool.flags, strict, stack, found)
         agenda = found[:count]
-        for lacking in np.unique(agenda[:, 2]).tolist():
-            pool.fill_row(lacking)
+        pool.fill_rows(agenda[:, 2])
 
 
 @kernel
@@ -90,3 +90,4 @@ def _warm_up() -> None:
     agenda, stack = np.zeros((0, 3), dtype=np.int32), np.zeros(2, dtype=np.int32)
     nodes, transitions = np.zeros(1, dtype=np.uint64), np.zeros(256, dtype=np.int32)
     _find_lacking_kernel(nodes, 0, agenda, transitions, np.zeros(1, dtype=np.uint8), False, stack, agenda)
+    lazy_rows._warm_up()

@@ -3,7 +3,8 @@
 A state of the pool is a number; state 0 stands for "before the first byte" and is nowhere else. Automata are found by
 their key, so a fresh grammar with strings and numbers like those of the last one builds no automaton, and finds the
 partitions of their states (`tokdfa.pushdown.partition`), too. Small automata are explicit and minimal. Large ones
-(counters up to 100,000) are lazy: their states get numbers when they are met and rows when they are read.
+(counters up to 100,000) are lazy: their states get numbers when they are met and rows when they are read
+(`tokdfa.pushdown.lazy_rows`).
 
 Layout: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8, by state: may end
 (ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), reads few bytes, but some
@@ -33,22 +34,23 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
-from tokdfa.pushdown.arrays import M_ROWS, POOL_FIELDS, PoolArrays
+from tokdfa.pushdown.arrays import M_ROWS, POOL_FIELDS, PoolArrays, zeros_by_page
 from tokdfa.pushdown.fill import Filler, WalkScratch
 from tokdfa.pushdown.lacking import make_lacking_rows
+from tokdfa.pushdown.lazy_rows import LazyRows
 from tokdfa.pushdown.lengths import TokenLengths
 from tokdfa.pushdown.partition import ALONE, STATE_PART, STRICT, Partitions, TrieParts
 from tokdfa.pushdown.program import Program
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
 from tokdfa.pushdown.serving import SMALL_REST
 from tokdfa.pushdown.slices import Slices
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.walk import DEAD
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tokdfa.pushdown.form import Form, Text
-    from tokdfa.regex.lazy_dfa import LazyDfa
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -120,7 +122,7 @@ class Pool:
         self.prepared: set[tuple[str, ...]] = set()
         room = FIRST_ROOM
         #: Rows of states that there are not yet hold anything; pages that no state uses are never touched.
-        self.transitions: Int32 = np.empty(room * 256, dtype=np.int32)
+        self.transitions: Int32 = zeros_by_page(room * 256)
         self.flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
         self.transitions[:256] = DEAD
         self.alike: Int32 = np.full(room, -1, dtype=np.int32)
@@ -138,9 +140,7 @@ class Pool:
         self.starts: dict[tuple[bytes, bool], int] = {}
         #: Start -> whether every state from there can reach an end by bytes that are tokens by themselves.
         self.spelled: dict[int, bool] = {}
-        #: State of a lazy automaton -> (the automaton, the state there, whether its texts are the shortest).
-        self.lazy_states: dict[int, tuple[LazyDfa, int, bool]] = {}
-        self._lazy_numbers: dict[tuple[int, int, bool], int] = {}  # (id of the automaton, state there, shortest)
+        self.lazy_rows = LazyRows(room)
         trie = vocab.trie
         self.partitions = Partitions(TrieParts(trie.nodes, trie.size, trie.depth_limit))
         #: The bytes of all tokens, one after another, and where each begins: `Vocabulary.byte_data`, `offsets`.
@@ -172,14 +172,17 @@ class Pool:
         return self._arrays
 
     def take_tables(self, transitions: int, max_bytes: int) -> dict[str, npt.NDArray[Any]] | None:
-        """Arrays of a machine that is gone, with so many transitions; or None. Transitions and hash tables are empty.
+        """The largest arrays of a machine that is gone, with so many transitions; or None. Transitions and hash tables
+        are empty.
 
         Memory that was touched before costs a tenth of new memory, and tables that have grown need not grow again.
         """
-        for place, (size, tables) in enumerate(self._tables):
-            if len(tables["transitions"]) == transitions and 4 * size <= max_bytes:
-                return self._tables.pop(place)[1]
-        return None
+        fitting = [
+            (size, place)
+            for place, (size, tables) in enumerate(self._tables)
+            if len(tables["transitions"]) == transitions and 4 * size <= max_bytes
+        ]
+        return self._tables.pop(max(fitting)[1])[1] if fitting else None
 
     def give_back_tables(self, tables: dict[str, npt.NDArray[Any]]) -> None:
         """Keep the arrays of a machine that is gone for others, unless they are large."""
@@ -200,7 +203,7 @@ class Pool:
         self, arrays: dict[str, npt.NDArray[Any]], starts: dict[tuple[bytes, bool], int], spelled: dict[int, bool]
     ) -> None:
         """Take over the checked arrays of a file (`tokdfa.pushdown.store`); the pool must be new."""
-        self._make_room(len(arrays["flags"]))
+        self.make_room(len(arrays["flags"]))
         self.state_count = len(arrays["flags"])
         self.transitions[: self.state_count * 256] = arrays["transitions"]
         self.flags[: self.state_count] = arrays["flags"]
@@ -228,11 +231,10 @@ class Pool:
             self.partitions.share(state, within)  # the state's own rest would not be much smaller
             self._arrays = None
             return
-        if state & STATE_PART in self.lazy_states:
+        if self.lazy_rows.has(state & STATE_PART):
             make_lacking_rows(self, place, state & STATE_PART, bool(state & STRICT), within)
         while lacking := self.partitions.divide(place, state, self.transitions, self.flags, within):
-            for other in lacking:
-                self.fill_row(other)
+            self.fill_rows(lacking)
         self._arrays = None
 
     @property
@@ -256,7 +258,7 @@ class Pool:
             if isinstance(automaton, Dfa):
                 found = self._add(automaton, text.lazy)
             else:
-                found = self._number(automaton, 0, text.lazy)
+                found = self.lazy_rows.add(self, automaton, text.lazy)
                 self.spelled[found] = not (automaton.bytes_read & ~self._available).any()
             self.starts[key] = found
         return found
@@ -264,7 +266,7 @@ class Pool:
     def _add(self, automaton: Dfa, shortest: bool) -> int:
         """Enter an explicit automaton without dead states; its start."""
         first, count = self.state_count, automaton.state_count
-        self._make_room(first + count)
+        self.make_room(first + count)
         self._arrays = None
         columns = automaton.transitions[:, automaton.byte_class]
         if shortest:
@@ -299,7 +301,7 @@ class Pool:
         for first, _, _ in self._explicit:
             if self.alike[first] < 0:
                 self._name(first)
-        kept = {name: state for name, state in self._named.items() if state not in self.lazy_states}
+        kept = {name: state for name, state in self._named.items() if not self.lazy_rows.has(state)}
         names = np.frombuffer(b"".join(kept), dtype=np.uint8).reshape(-1, NAME_BYTES)
         return names, np.fromiter(kept.values(), dtype=np.int32)
 
@@ -308,8 +310,8 @@ class Pool:
 
         States of a lazy automaton are named by their expressions, and are alike to others of lazy automata only.
         """
-        if state in self.lazy_states:
-            lazy, there, shortest = self.lazy_states[state]
+        if self.lazy_rows.has(state):
+            lazy, there, shortest = self.lazy_rows.of(state)
             namer = self._lazy_names.setdefault(id(lazy), ExpressionNames(lazy.store, self._depth))
             described = namer.describe(lazy.expression(there)) if self._depth else ""
             key = bytes.fromhex(described) + bytes([2 + shortest])
@@ -338,39 +340,23 @@ class Pool:
                 return bool(ends.all())
             ends = reached
 
-    def _number(self, automaton: LazyDfa, state: int, shortest: bool) -> int:
-        """The number of a state of a lazy automaton; a new one has no row yet."""
-        key = id(automaton), state, shortest
-        found = self._lazy_numbers.get(key)
-        if found is None:
-            found = self.state_count
-            self._make_room(found + 1)
-            self._lazy_numbers[key] = found
-            self.state_count += 1
-            self.lazy_states[found] = automaton, state, shortest
-            self.transitions[found * 256 : found * 256 + 256] = UNKNOWN
-            self.flags[found] = (ACCEPTS if automaton.accepting[state] else 0) | (SHORTEST if shortest else 0)
-            if shortest and automaton.accepting[state]:
-                self.transitions[found * 256 : found * 256 + 256] = DEAD
-                self.flags[found] |= ENDS
-        return found
-
     def fill_row(self, state: int) -> None:
         """Make the transitions of a state of a lazy automaton. Raises LimitExceeded."""
-        automaton, there, shortest = self.lazy_states[state]
-        row = there * automaton.class_count
-        automaton.fill_row(row)
-        targets = automaton.transitions[row : row + automaton.class_count].tolist()
-        numbers = [
-            self._number(automaton, target // automaton.class_count, shortest) if target >= 0 else DEAD
-            for target in targets
-        ]
-        columns = np.array(numbers, dtype=np.int32)[automaton.byte_class]
-        self.transitions[state * 256 : state * 256 + 256] = columns
-        self.reads[state] = _pack_bytes(columns[None] >= 0)[0]
-        self.flags[state] |= _flags(np.zeros(1, dtype=np.bool_), columns[None] >= 0)[0]
+        self.lazy_rows.fill(self, np.array([state], dtype=np.int32), WIDE_BYTES)
 
-    def _make_room(self, states: int) -> None:
+    def fill_rows(self, states: Sequence[int] | Int32) -> None:
+        """Make the transitions of states of lazy automata, all at once. Raises LimitExceeded; what was not made is
+        UNKNOWN still.
+        """
+        self.lazy_rows.fill(self, np.array(states, dtype=np.int32), WIDE_BYTES)
+
+    @property
+    def room(self) -> int:
+        """So many states there may be before `make_room` is asked."""
+        return min(len(self.flags), MAX_STATES)
+
+    def make_room(self, states: int) -> None:
+        """Have room for so many states. Raises LimitExceeded."""
         if states > MAX_STATES:
             raise LimitExceeded(
                 f"the automata of this vocabulary's constraints have more than {MAX_STATES} states; lower repeats",
@@ -381,10 +367,13 @@ class Pool:
         if states > room:
             self._arrays = None
             more = max(states, 2 * room) - room
-            self.transitions = np.concatenate([self.transitions, np.empty(more * 256, dtype=np.int32)])
+            transitions = zeros_by_page((room + more) * 256)
+            transitions[: room * 256] = self.transitions
+            self.transitions = transitions
             self.flags = np.concatenate([self.flags, np.zeros(more, dtype=np.uint8)])
             self.reads = np.concatenate([self.reads, np.zeros((more, 4), dtype=np.uint64)])
             self.alike = np.concatenate([self.alike, np.full(more, -1, dtype=np.int32)])
+            self.lazy_rows.make_room(len(self.flags))
 
 
 def _array_of(owners: tuple[Any, ...], name: str) -> npt.NDArray[Any]:

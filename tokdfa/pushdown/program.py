@@ -131,6 +131,8 @@ class Program:
 
     def _append(self, name: str, part: Int32, replace: bool) -> bool:
         """Append to an array; whether it was replaced by a larger one, as it is if `replace`."""
+        if not len(part) and not replace:
+            return False
         array, used = getattr(self, name), self._used[name]
         past = self._used[name] = used + len(part)
         replace = replace or past > len(array)

@@ -126,8 +126,11 @@ class Slices:
     def _reads(pool: Pool, state: int, other: int, depth: int) -> bool:
         """What `reads_slice_kernel` says, once all rows that it asks for are made."""
         strict, exits = state & STRICT != 0, state & EXITS != 0
+        pairs = np.empty((MAX_PAIRS, 2), dtype=np.int32)
+        pairs[0] = state & STATE_PART, other
+        progress = np.array([0, 0, 1, 1], dtype=np.int64)
         while True:
-            answer = reads_slice_kernel(state & STATE_PART, other, depth, strict, exits, pool.transitions, pool.flags)
+            answer = reads_slice_kernel(pairs, progress, depth, strict, exits, pool.transitions, pool.flags)
             if answer < 0:
                 return bool(answer == READS)
             pool.fill_row(int(answer))
@@ -157,25 +160,21 @@ def _size(made: Slice) -> int:
 def _warm_up() -> None:
     """Compile what only large vocabularies need."""
     transitions, flags = np.full(512, -1, dtype=np.int32), np.zeros(2, dtype=np.uint8)
-    reads_slice_kernel(1, 1, 1, False, False, transitions, flags)
+    pairs, progress = np.ones((MAX_PAIRS, 2), dtype=np.int32), np.array([0, 0, 1, 1], dtype=np.int64)
+    reads_slice_kernel(pairs, progress, 1, False, False, transitions, flags)
 
 
 @kernel
-def reads_slice_kernel(state, other, depth, strict, exits, transitions, flags):  # type: ignore[no-untyped-def]
-    """READS if all that is read from `other` in up to `depth` bytes can be read from `state`, too, else READS_NOT.
+def reads_slice_kernel(pairs, progress, depth, strict, exits, transitions, flags):  # type: ignore[no-untyped-def]
+    """READS if all that is read by the second of the first pair in up to `depth` bytes can be read by the first, too.
 
-    READS_NOT, too, past MAX_PAIRS; a number of a state if its row is lacking. With `strict` no text may be complete on
-    the way; with `exits` none that cannot go on.
+    Else READS_NOT, also past MAX_PAIRS; a number of a state if its row is lacking. With `strict` no text may be
+    complete on the way; with `exits` none that cannot go on. `pairs`: those met so far; `progress`: bytes read, the
+    pair that is next, the end of those after so many bytes, how many there are. Called again it goes on from there.
     """
-    pairs = np.empty((MAX_PAIRS, 2), dtype=np.int64)
-    pairs[0, 0], pairs[0, 1] = state, other
-    here, level_end, count = 0, 1, 1
-    for _ in range(depth):
-        if here == count:
-            break
-        while here < level_end:
-            first, second = pairs[here, 0], pairs[here, 1]
-            here += 1
+    while progress[0] < depth and progress[1] < progress[3]:
+        while progress[1] < progress[2]:
+            first, second = np.int64(pairs[progress[1], 0]), np.int64(pairs[progress[1], 1])
             if transitions[first * 256] == UNKNOWN:
                 return first
             last, before = np.int64(-1), np.int64(-1)
@@ -197,15 +196,17 @@ def reads_slice_kernel(state, other, depth, strict, exits, transitions, flags): 
                     if exits and flags[target] & ENDS:
                         return np.int64(READS_NOT)
                 known = False
-                for k in range(count - 1, -1, -1):
+                for k in range(progress[3] - 1, -1, -1):
                     if pairs[k, 0] == target and pairs[k, 1] == follower:
                         known = True
                         break
                 if known:
                     continue
-                if count == MAX_PAIRS:
+                if progress[3] == MAX_PAIRS:
                     return np.int64(READS_NOT)
-                pairs[count, 0], pairs[count, 1] = target, follower
-                count += 1
-        level_end = count
+                pairs[progress[3], 0], pairs[progress[3], 1] = target, follower
+                progress[3] += 1
+            progress[1] += 1
+        progress[0] += 1
+        progress[2] = progress[3]
     return np.int64(READS)

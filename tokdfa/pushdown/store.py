@@ -42,6 +42,7 @@ from tokdfa.pushdown.form import (
     TOKEN,
     UNBOUNDED,
     Form,
+    FrameNames,
     NameTable,
     Text,
 )
@@ -90,7 +91,7 @@ def write_form(path: str | Path, form: Form, constraint: Constraint, settings: d
     header = {
         "constraint": describe_constraint(constraint),
         "settings": settings,
-        "frame_names": form.frame_names,
+        "frame_names": list(form.frame_names),
         "texts": [[text.label, text.lazy, _escapes_of(text)] for text in form.texts],
         "name_tables": [[table.names, table.escapes] for table in form.name_tables],
         "pairs": form.pairs,
@@ -118,7 +119,7 @@ def read_form(path: str | Path) -> tuple[Form, Constraint, dict[str, Any]]:
             arrays["code"],
             arrays["alternatives"],
             arrays["entries"],
-            tuple(map(str, header["frame_names"])),
+            FrameNames(map(str, header["frame_names"])),
             texts,
             token_sets,
             int(header["start"]),
@@ -267,8 +268,7 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
     with pool.lock:
         names, named = pool.name_all()
         parts, states = pool.partitions, pool.state_count
-        lazy = np.zeros(states, dtype=np.bool_)
-        lazy[list(pool.lazy_states)] = True
+        lazy = pool.lazy_rows.owner[:states] >= 0
         small = np.int16 if states <= 1 << 15 else np.int32  # what is half as long is read and checked in half the time
         transitions = pool.transitions[: states * 256].astype(small)
         transitions.reshape(-1, 256)[lazy] = DEAD

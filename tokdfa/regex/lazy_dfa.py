@@ -8,20 +8,22 @@ states, up to a limit, for the explicit DFA.
 Only live states. A transition into an empty language must be DEAD, or a mask would lead into a dead end. Without
 intersection, complement and assertions every expression but *nothing* is inhabited. With them, emptiness is proved by
 search: from the state, follow derivatives, those with the shortest texts first (`tokdfa.regex.shortest`), until one is
-surely inhabited, or none is left. Such automata keep two tables: ``raw`` as derived, and ``transitions``, which get a
-row only when each target is known to be live or dead.
+surely inhabited, or none is left. Most states that a row leads to are a few steps from one, and these steps are taken
+from all of them at once (`LazyDfa.fill_rows`); for those that seem empty parts are looked at first
+(`tokdfa.regex.empty_parts`). Such automata keep two tables: ``raw`` as derived, and ``transitions``, which get a row
+only when each target is known to be live or dead.
 
 Layout for the trie walk (`tokdfa.vocabulary.walk`): ``transitions`` is flat int32; a state is named by its *row*, the
 offset of its first entry, that is state number x class count.
 
 Sources: 000 ("derivre": lazy automaton, derivatives cached in a plain table); Owens, Reppy, Turon 2009.
-Cost: about 0.5-1 us for each pair of a state and a target; 4 bytes x classes for each state made.
+Cost: about 0.5-1 us for each pair of a state and a target, and 5 us a call; 4 bytes x classes for each state made.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,28 +31,39 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import live_states
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
-from tokdfa.regex.derivative import AT_START, AssertionDeriver, _derive_kernel, context_after
-from tokdfa.regex.derivative_classes import DerivativeTable, _classify_kernel, _refill_kernel, partition_bytes
+from tokdfa.regex.derivative import AT_START, AssertionDeriver, context_after
+from tokdfa.regex.derivative_classes import DerivativeTable, _refill_kernel, partition_bytes
+from tokdfa.regex.empty_parts import EmptyParts
 from tokdfa.regex.expression import ExpressionStore
-from tokdfa.regex.nodes import EMPTY, F_ASSERTS, F_INHABITED, F_NULLABLE, FULL_NODES, M_STATUS, NOTHING, OK
+from tokdfa.regex.lazy_kernels import (
+    D_EXPLORED,
+    D_NEXT,
+    D_STATES,
+    FULL,
+    IS_DEAD,
+    IS_LIVE,
+    NEEDS_PYTHON,
+    UNDECIDED,
+    descend_kernel,
+    fill_rows_kernel,
+    number_states_kernel,
+    settle_rows_kernel,
+)
+from tokdfa.regex.nodes import EMPTY, F_INHABITED, F_NULLABLE, FULL_NODES, NOTHING, OK
 from tokdfa.regex.shortest import ShortestTexts
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Entry of `live`: not known yet.
-UNDECIDED, IS_DEAD, IS_LIVE = 0, 1, 2
-#: Indices into `meta`: states made; state at which exploration stopped.
-D_STATES, D_NEXT = range(2)
-#: More status values (see `tokdfa.regex.nodes`): a state with assertions, which only Python code can derive.
-NEEDS_PYTHON = 10
-#: States that a search for a live one looks at before all are made, if they are not more than the second. One at a
-#: time costs about 20 us a state, all at once one or two.
-SEARCHED, DECIDED_AT_ONCE = 256, 100_000
-#: Status of `_fill_rows_kernel`: an array of the automaton or of the store is too short.
-FULL = 11
+Int32 = npt.NDArray[np.int32]
+
+NO_STATES: Int32 = np.zeros(0, dtype=np.int32)
+#: States that a search for a live one looks at before parts of the expression are; before all states are made, if they
+#: are not more than the third. One at a time costs about 20 us a state, all at once one or two.
+SEARCHED_FIRST, SEARCHED, DECIDED_AT_ONCE = 16, 256, 100_000
+#: Steps towards live states that are taken from many states at once before each is searched from by itself.
+DESCENTS = 16
 
 
 class LazyDfa:
@@ -69,19 +82,20 @@ class LazyDfa:
         self.needs_proof = store.is_boolean(root)
         room = 64
         #: int32, flat: raw transitions; the same array as `transitions` where no proof is needed.
-        self.raw: npt.NDArray[np.int32] = np.full(room * self.class_count, UNKNOWN, dtype=np.int32)
-        self.transitions: npt.NDArray[np.int32] = self.raw.copy() if self.needs_proof else self.raw
+        self.raw: Int32 = np.full(room * self.class_count, UNKNOWN, dtype=np.int32)
+        self.transitions: Int32 = self.raw.copy() if self.needs_proof else self.raw
         #: bool, shape (room,): whether the text may end in the state.
         self.accepting: npt.NDArray[np.bool_] = np.zeros(room, dtype=np.bool_)
         #: uint8, shape (room,): UNDECIDED, IS_DEAD or IS_LIVE.
         self.live: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
-        self._expressions: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
-        self._state_of: npt.NDArray[np.int32] = np.full(len(store.nodes), -1, dtype=np.int32)
+        self._expressions: Int32 = np.zeros(room, dtype=np.int32)
+        self._state_of: Int32 = np.full(len(store.nodes), -1, dtype=np.int32)
         self._contexts: dict[int, int] = {}  # state with assertions -> context
         self._asserting: dict[tuple[int, int], int] = {}  # (expression, context) -> state
         self._known = DerivativeTable(store, classes)
-        self._meta: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
+        self._meta: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self._tried_all = False
+        self._empty_parts: EmptyParts | None = None
         self._shortest = ShortestTexts(store)
         self._intern(root, AT_START)
         self._decide(0)
@@ -122,6 +136,14 @@ class LazyDfa:
             self._decide(state)
         return state if state >= 0 and self.live[state] == IS_LIVE else -1
 
+    def proves_empty(self, expression: int, most_states: int) -> bool:
+        """Whether a search over so many states finds that an expression has no texts; False says nothing.
+
+        The expression has no assertions, and its byte sets are among those of the root.
+        """
+        state = self._intern(expression, AT_START)
+        return state < 0 or (self._search(state, most_states) and bool(self.live[state] == IS_DEAD))
+
     def step(self, state: int, byte: int) -> int:
         """The state after `byte`, or -1."""
         entry = state * self.class_count + int(self.byte_class[byte])
@@ -146,32 +168,34 @@ class LazyDfa:
 
     def fill_row(self, row: int) -> None:
         """Make every transition of the state at offset `row` known."""
-        state = row // self.class_count
-        self._derive_row(state)
+        if self.transitions[row] == UNKNOWN:
+            self.fill_rows(np.array([row // self.class_count], dtype=np.int32))
+
+    def fill_rows(self, states: Int32) -> None:
+        """Make every transition of these states known, in a few calls of kernels. Raises LimitExceeded.
+
+        After an error the rows of some may be known; those of the others are UNKNOWN.
+        """
+        self._derive_rows(states)
         if not self.needs_proof:
             return
-        targets = self.raw[row : row + self.class_count]
-        for target in np.unique(targets[targets >= 0]).tolist():
-            self._decide(target // self.class_count)
-        alive = self.live[targets // self.class_count] == IS_LIVE
-        self.transitions[row : row + self.class_count] = np.where((targets >= 0) & alive, targets, DEAD)
+        undecided = np.empty(max(len(states), 16) * self.class_count, dtype=np.int32)
+        while count := settle_rows_kernel(self.raw, self.transitions, self.live, states, undecided, self.class_count):
+            self._decide_many(np.unique(undecided[:count]))
 
     def explore(self, max_states: int | None = None) -> None:
         """Make every reachable state and (raw) transition; LimitExceeded past the limit."""
         limit = self.max_states if max_states is None else min(max_states, self.max_states)
-        while True:
-            status = self._run_rows(int(self._meta[D_NEXT]), limit)
+        while (status := self._run_rows(NO_STATES, True, limit)) != OK:
             if status == NEEDS_PYTHON:
-                self._derive_asserting_row(int(self._meta[D_NEXT]))
-            elif status == OK:
-                return
+                self._derive_asserting_row(int(self._meta[D_EXPLORED]))
 
     def to_dfa(self, max_states: int | None = None) -> Dfa:
         """The explicit DFA with all reachable states, live or not; `tokdfa.automata.algebra.minimize` trims it."""
         self.explore(max_states)
         count = self.state_count
         transitions = np.empty((count, self.class_count), dtype=np.int32)
-        _number_states_kernel(self.raw, transitions)
+        number_states_kernel(self.raw, transitions)
         transitions.flags.writeable = False  # spares a copy
         return Dfa(transitions, self.byte_class, self.accepting[:count], 0)
 
@@ -194,6 +218,9 @@ class LazyDfa:
         state = self.state_count
         self._meta[D_STATES] += 1
         self._expressions[state] = expression
+        row = state * self.class_count
+        self.raw[row] = UNKNOWN
+        self.transitions[row : row + self.class_count] = UNKNOWN
         word = int(self.store.nodes[expression, 0])
         if asserts:
             self._asserting[expression, context] = state
@@ -207,16 +234,12 @@ class LazyDfa:
         self.live[state] = IS_LIVE if inhabited else UNDECIDED
         return state
 
-    def _derive_row(self, state: int) -> None:
-        """Fill the raw row of one state."""
-        if self.raw[state * self.class_count] != UNKNOWN:
-            return
-        while True:
-            status = self._run_rows(state, self.max_states, one=True)
+    def _derive_rows(self, states: Int32) -> None:
+        """Fill the raw rows of these states."""
+        self._meta[D_NEXT] = 0
+        while (status := self._run_rows(states, False, self.max_states)) != OK:
             if status == NEEDS_PYTHON:
-                self._derive_asserting_row(state)
-            elif status == OK:
-                return
+                self._derive_asserting_row(int(states[self._meta[D_NEXT]]))
 
     def _derive_asserting_row(self, state: int) -> None:
         context, expression = self._contexts[state], self.expression(state)
@@ -228,22 +251,23 @@ class LazyDfa:
         row = state * self.class_count
         self.raw[row : row + self.class_count] = targets
 
-    def _run_rows(self, first: int, limit: int, one: bool = False) -> int:
-        """Fill raw rows from state `first` on (or only that one). Returns OK, NEEDS_PYTHON, or FULL (have grown)."""
-        status = _fill_rows_kernel(
+    def _run_rows(self, states: Int32, every: bool, limit: int) -> int:
+        """Fill raw rows of `states`, or of `every` state. Returns OK, NEEDS_PYTHON, or FULL (have grown)."""
+        status = fill_rows_kernel(
             *self.store.arrays,
             *self._known.arrays,
             self._expressions,
             self._state_of,
             self.raw,
+            self.transitions,
             self.accepting,
             self.live,
             self._meta,
-            first,
-            one,
+            states,
+            every,
             limit,
         )
-        if status == NEEDS_PYTHON:
+        if status == NEEDS_PYTHON or (status == OK and not every):
             return int(status)
         self._check_limit(limit)
         if not self.store.check_status():
@@ -262,42 +286,77 @@ class LazyDfa:
 
     def _grow(self) -> None:
         if 2 * self.state_count >= len(self.accepting):
-            shared = self.transitions is self.raw
-            if 2 * len(self.raw) >= 1 << 31:
+            shared, most = self.transitions is self.raw, ((1 << 31) - 1) // self.class_count
+            if self.state_count >= most:
                 raise LimitExceeded("the automaton's table passes 2**31 entries", limit="max_states", value=1 << 31)
-            self.raw = _double(self.raw)
-            self.transitions = self.raw if shared else _double(self.transitions)
-            self.accepting = np.concatenate([self.accepting, np.zeros_like(self.accepting)])
-            self.live = np.concatenate([self.live, np.zeros_like(self.live)])
-            self._expressions = np.concatenate([self._expressions, np.zeros_like(self._expressions)])
+            room = min(4 * len(self.accepting), most)
+            self.raw = _grown(self.raw, room * self.class_count)
+            self.transitions = self.raw if shared else _grown(self.transitions, room * self.class_count)
+            self.accepting, self.live = _grown(self.accepting, room), _grown(self.live, room)
+            self._expressions = _grown(self._expressions, room)
         self._known.grow()
         if len(self._state_of) < len(self.store.nodes):
             more = np.full(len(self.store.nodes) - len(self._state_of), -1, dtype=np.int32)
             self._state_of = np.concatenate([self._state_of, more])
 
+    def _decide_many(self, states: Int32) -> None:
+        """Find out which of these states, none of which is decided, are live.
+
+        From all of them at once the way is followed on which texts are shortest; most meet a live state within a few
+        steps. Only for those that do not there is a search.
+        """
+        reached = np.empty((DESCENTS + 1) * len(states), dtype=np.int32)
+        begin, end = 0, len(states)
+        reached[:end] = states
+        for _ in range(DESCENTS):
+            self._derive_rows(reached[begin:end])
+            bounds = self._shortest.bounds()
+            more = descend_kernel(self.raw, self.live, self._expressions, bounds, reached, begin, end, self.class_count)
+            if more == end:
+                break
+            begin, end = end, more
+        for state in states[self.live[states] == UNDECIDED].tolist():
+            self._decide(state)
+
     def _decide(self, state: int) -> None:
-        """Find out whether `state` is live: a best-first search for a state known to be live."""
+        """Find out whether `state` is live."""
         if not self.needs_proof and self.live[state] == UNDECIDED:
             self.live[state] = IS_DEAD  # only `nothing` itself, which is no state
-        if self.live[state] != UNDECIDED:
+        if self.live[state] != UNDECIDED or self._search(state, SEARCHED_FIRST):
             return
+        if self._empty_parts is None:
+            # parts get an automaton of their own, to be in no explicit one: of a language with the same byte sets that
+            # is surely not empty
+            self._empty_parts = EmptyParts(LazyDfa(self.store, self.store.union([EMPTY, self.root])))
+        if self._empty_parts.has_empty_part(self.expression(state)):
+            self.live[state] = IS_DEAD
+            return
+        if not self._tried_all:
+            if self._search(state, SEARCHED):
+                return
+            self._tried_all = True
+            if self._decide_all():
+                return
+        self._search(state)
+
+    def _search(self, state: int, most: int | None = None) -> bool:
+        """Whether `state` could be decided: a best-first search for one known to be live, over up to so many states."""
         came_from = {state: state}
         agenda = [(0, 0, state)]  # bound, then the newest first
         searched = 0
         while agenda:
+            if searched == most:
+                return False
             searched += 1
-            if searched > SEARCHED and not self._tried_all:
-                self._tried_all = True
-                if self._decide_all():
-                    return
             here = heappop(agenda)[2]
             if self.live[here] == IS_LIVE:
                 while here != state:
                     here = came_from[here]
                     self.live[here] = IS_LIVE
-                return
-            self._derive_row(here)
+                return True
             row = here * self.class_count
+            if self.raw[row] == UNKNOWN:
+                self._derive_rows(np.array([here], dtype=np.int32))
             targets = self.raw[row : row + self.class_count]
             bounds = self._shortest.bounds()
             for target in (np.unique(targets[targets >= 0]) // self.class_count).tolist():
@@ -306,6 +365,7 @@ class LazyDfa:
                     heappush(agenda, (int(bounds[self._expressions[target]]), -len(came_from), target))
         for reached in came_from:
             self.live[reached] = IS_DEAD
+        return True
 
     def _decide_all(self) -> bool:
         """Find out which states are live, all at once and all transitions with them; False if they are too many."""
@@ -324,112 +384,11 @@ class LazyDfa:
         return True
 
 
-def _double(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """`rows`, and as many UNKNOWN entries."""
-    grown = np.empty(2 * len(rows), dtype=np.int32)
-    grown[: len(rows)] = rows
-    grown[len(rows) :] = UNKNOWN
+def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    """`array` with `room` places; pages of the new ones are taken when they are used."""
+    grown = np.empty(room, dtype=array.dtype)
+    grown[: len(array)] = array
     return grown
-
-
-@kernel
-def _number_states_kernel(raw, transitions):  # type: ignore[no-untyped-def]
-    """Write the first rows of `raw` to `transitions` (shape (states, classes)), row offsets as state numbers."""
-    states, classes = transitions.shape
-    for state in range(states):
-        for k in range(classes):
-            target = raw[state * classes + k]
-            transitions[state, k] = target // classes if target >= 0 else DEAD
-
-
-@kernel
-def _fill_rows_kernel(  # type: ignore[no-untyped-def]
-    nodes,
-    arguments,
-    table,
-    scratch,
-    meta,
-    representatives,
-    places,
-    partitions,
-    found,
-    known,
-    used,
-    expressions,
-    state_of,
-    raw,
-    accepting,
-    live,
-    dfa_meta,
-    first,
-    one,
-    limit,
-):
-    """Derive the rows of the states from `first` on, making states as they turn up; stop after one row if `one`.
-
-    Returns OK, FULL (an array is too short: grow and call again) or NEEDS_PYTHON (the state has assertions), with
-    ``dfa_meta[D_NEXT]`` at the state where it stopped. A row is written only when all of it is known.
-    """
-    classes = len(representatives)
-    targets = np.empty(classes, dtype=np.int32)  # by local class
-    state = first
-    while state < dfa_meta[D_STATES]:
-        if not one:
-            dfa_meta[D_NEXT] = state
-        expression = np.int64(expressions[state])
-        if raw[state * classes] == UNKNOWN:
-            if nodes[expression, 0] & F_ASSERTS:
-                return NEEDS_PYTHON
-            partition = _classify_kernel(
-                nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
-            )
-            if meta[M_STATUS] != OK:
-                return FULL
-            local_class = partitions[partition]
-            taken = 0
-            for k in range(classes):
-                if local_class[k] < taken:
-                    continue
-                taken += 1
-                derived = _derive_kernel(
-                    nodes,
-                    arguments,
-                    table,
-                    scratch,
-                    meta,
-                    places,
-                    partitions,
-                    known,
-                    expression,
-                    k,
-                    np.int64(representatives[k]),
-                )
-                if meta[M_STATUS] != OK:
-                    return FULL
-                if derived == NOTHING:
-                    targets[local_class[k]] = DEAD
-                    continue
-                if derived >= len(state_of):
-                    return FULL
-                target = np.int64(state_of[derived])
-                if target < 0:
-                    target = dfa_meta[D_STATES]
-                    if target >= len(accepting) or target >= limit:
-                        return FULL
-                    word = nodes[derived, 0]
-                    dfa_meta[D_STATES] = target + 1
-                    expressions[target] = derived
-                    state_of[derived] = target
-                    accepting[target] = word & F_NULLABLE != 0
-                    live[target] = IS_LIVE if word & F_INHABITED else UNDECIDED
-                targets[local_class[k]] = target * classes
-            for k in range(classes):
-                raw[state * classes + k] = targets[local_class[k]]
-        state += 1
-        if one:
-            return OK
-    dfa_meta[D_NEXT] = state
-    return OK
 
 
 def _warm_up() -> None:
