@@ -39,7 +39,8 @@ def later_places(schema: Any) -> int:
     return int((form.code[:, 0] == LATER).sum())
 
 
-def test_most_of_a_large_schema_waits_beside_what_is_uncertain() -> None:
+def test_most_of_a_large_schema_waits_beside_what_is_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lower, "AT_ONCE", 300)
     plain = later_places(large({"type": "integer"}))
     assert plain > 10
     for uncertain in (

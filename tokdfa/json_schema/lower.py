@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: More sets of numbers than this in one place are spelled without exponents.
 MANY_NUMBERS = 8
 #: Characters from which on a schema is large; instructions of a large one that are written at once.
-LARGE, AT_ONCE = 4_000, 300
+LARGE, AT_ONCE = 4_000, 1_500
 #: Keywords that are dropped one after another at most, if `lenient`.
 MAX_DROPPED = 1_000
 

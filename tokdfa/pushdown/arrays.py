@@ -67,6 +67,15 @@ PROGRAM_FIELDS = MACHINE_FIELDS.index("stack_begin")
 #: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program; and the table
 #: of its struct, under this name.
 REUSED, STRUCT_TABLE = MACHINE_FIELDS[PROGRAM_FIELDS:], "struct_table"
+#: By array with entries for each row: (dtype, how many). They have room for as many rows as there may be; of their
+#: memory only the pages are taken that rows use.
+BY_ROW = {
+    "kernel_begin": (np.int32, 1), "live_begin": (np.int32, 1), "live_end": (np.int32, 1), "row_flags": (np.uint8, 1),
+    "row_reads": (np.uint64, 4), "row_fallback": (np.int32, 1), "row_ended": (np.int32, 1),
+    "transitions": (np.int32, 256),
+}  # fmt: skip
+#: Bytes of a row in these.
+ROW_BYTES = sum(np.dtype(dtype).itemsize * count for dtype, count in BY_ROW.values())
 
 
 def _declare(fields: tuple[str, ...], **others: str) -> dict[str, tuple[str, int]]:
@@ -123,15 +132,15 @@ class PoolArrays(Struct, fields=POOL_FIELDS, declared=_POOL):
 machine_at, pool_at = struct_at(MachineArrays), struct_at(PoolArrays)
 
 
-def zeros_by_page(count: int) -> npt.NDArray[np.int32]:
-    """int32 zeros, shape (count,), whose memory the system hands out page by page as it is touched, some µs each.
+def zeros_by_page(count: int, dtype: Any = np.int32) -> npt.NDArray[Any]:
+    """Zeros, shape (count,), whose memory the system hands out page by page as it is touched, some µs each.
 
     numpy asks for large pages, and when one of these is touched first a text may wait for 5 to 14 ms.
     """
-    memory = mmap.mmap(-1, 4 * count)
+    memory = mmap.mmap(-1, np.dtype(dtype).itemsize * count)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, dtype=np.int32)
+    return np.frombuffer(memory, dtype=dtype)
 
 
 def gather_machine(owner: Any, reused: dict[str, Any] | None = None) -> MachineArrays:

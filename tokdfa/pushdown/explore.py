@@ -19,8 +19,8 @@ from tokdfa.automata.algebra import trim
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.pushdown.arrays import OK
-from tokdfa.pushdown.machine import ROW_BYTES, Machine, MachineFull
+from tokdfa.pushdown.arrays import OK, ROW_BYTES
+from tokdfa.pushdown.machine import Machine, MachineFull
 from tokdfa.pushdown.pool import pool_of
 from tokdfa.pushdown.rows import BIAS
 from tokdfa.pushdown.steps import step_row

@@ -41,13 +41,11 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-#: Bytes of the transitions of a row.
-ROW_BYTES = 1024
 #: Links of a chain of fallbacks at most.
 MAX_CHAIN = 100_000
 #: Rows and stacks that the first machine of a vocabulary has room for.
 FIRST_ROOM = 32
-#: Rows whose transitions the first machine of a vocabulary writes to, so that no text waits for the system to hand out
+#: Rows whose memory the first machine of a vocabulary writes to, so that no text waits for the system to hand out
 #: the page: that takes some µs each, and up to ten on a virtual machine.
 TOUCHED_ROWS = 2_048
 
@@ -97,7 +95,7 @@ class Machine:
     def _allocate(self, form: Form) -> None:
         self._take_program()
         #: For as many rows as there may be; the pages that no row uses are never touched.
-        self.max_rows = max(2 * FIRST_ROOM, self.max_bytes // ROW_BYTES)
+        self.max_rows = max(2 * FIRST_ROOM, self.max_bytes // a.ROW_BYTES)
         #: The arrays of `arrays.REUSED` as they are now, for the machine that has them after this one.
         self._reused: dict[str, npt.NDArray[Any]] = {}
         reused = self.pool.take_tables(self.max_rows * 256, self.max_bytes)
@@ -107,7 +105,8 @@ class Machine:
             self._allocate_scratch(2 * FIRST_ROOM)
             if not self.pool.has_touched:
                 self.pool.has_touched = True
-                self.transitions[: TOUCHED_ROWS * 256] = 0
+                for name, (_, count) in a.BY_ROW.items():
+                    getattr(self, name)[: TOUCHED_ROWS * count] = 0
         else:
             vars(self).update(reused)
             self.scratch_room = len(self.work)
@@ -136,16 +135,12 @@ class Machine:
         self.group_content: Int64 = np.zeros(4 * room, dtype=np.int64)
         self.group_slots: Int32 = np.full(2 * room, -1, dtype=np.int32)
         self.kernel_items: Int64 = np.zeros(2 * room, dtype=np.int64)
-        self.kernel_begin: Int32 = np.zeros(room, dtype=np.int32)
         self.live_items: Int64 = np.zeros(4 * room, dtype=np.int64)
-        self.live_begin: Int32 = np.zeros(room, dtype=np.int32)
-        self.live_end: Int32 = np.zeros(room, dtype=np.int32)
-        self.row_flags: npt.NDArray[np.uint8] = np.zeros(room, dtype=np.uint8)
-        self.row_reads: npt.NDArray[np.uint64] = np.zeros(4 * room, dtype=np.uint64)
-        self.row_fallback: Int32 = np.zeros(room, dtype=np.int32)
-        self.row_ended: Int32 = np.zeros(room, dtype=np.int32)
+        self.kernel_begin, self.live_begin, self.live_end, self.row_flags, self.row_reads, self.row_fallback, \
+            self.row_ended, self.transitions = (
+                a.zeros_by_page(self.max_rows * count, dtype) for dtype, count in a.BY_ROW.values()
+            )  # fmt: skip
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
-        self.transitions: Int32 = a.zeros_by_page(self.max_rows * 256)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
 
@@ -195,8 +190,12 @@ class Machine:
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes, but for the pool's; tables used before count as large as they have grown."""
-        kept = sum(getattr(self, name).nbytes for name in a.MACHINE_FIELDS if name != "transitions")
-        return kept + self.row_count * ROW_BYTES
+        return self._other_bytes + self.row_count * a.ROW_BYTES
+
+    @property
+    def _other_bytes(self) -> int:
+        """Memory of all tables in bytes that have no entries by row."""
+        return sum(getattr(self, name).nbytes for name in a.MACHINE_FIELDS if name not in a.BY_ROW)
 
     def run(self, row: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The row after the bytes ``data[begin:end]``, or -1. O(bytes) where they were read before."""
@@ -346,7 +345,7 @@ class Machine:
                     value=MAX_CHAIN,
                 )
             self.chain = np.zeros(2 * len(self.chain), dtype=np.int32)
-        elif self.nbytes - self.row_count * ROW_BYTES > self.max_bytes:
+        elif self._other_bytes > self.max_bytes:
             raise MachineFull(self.max_bytes)
         elif status == a.NEEDS_STACKS:
             self._grow_stacks()
@@ -385,19 +384,15 @@ class Machine:
         widest = len(self.found)
         if rows + 2 > self.max_rows:
             raise MachineFull(self.max_bytes)
-        room = min(2 * rows + 4, self.max_rows)
-        if room > len(self.row_flags):
-            for name in ("kernel_begin", "live_begin", "live_end", "row_flags", "row_fallback", "row_ended"):
-                setattr(self, name, _lengthened(getattr(self, name), room))
-            self.row_reads = _lengthened(self.row_reads, 4 * room)
         if kernel + widest > len(self.kernel_items):
             self.kernel_items = _grown(self.kernel_items, kernel + widest)
         if live + widest > len(self.live_items):
             self.live_items = _grown(self.live_items, live + widest)
-        self.row_slots = np.full(_power(4 * len(self.row_flags)), -1, dtype=np.int32)
-        rehash_rows_kernel(
-            self.row_slots, self.kernel_items, self.kernel_begin, self.row_flags, self.row_fallback, rows
-        )
+        if 2 * rows + 4 >= len(self.row_slots):
+            self.row_slots = np.full(4 * len(self.row_slots), -1, dtype=np.int32)
+            rehash_rows_kernel(
+                self.row_slots, self.kernel_items, self.kernel_begin, self.row_flags, self.row_fallback, rows
+            )
 
 
 def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
@@ -405,13 +400,6 @@ def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
     if room <= len(array) // 2:
         return array
     grown = np.zeros(max(room, 2 * len(array)), dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown
-
-
-def _lengthened(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
-    """`array` with exactly `room` places."""
-    grown = np.zeros(room, dtype=array.dtype)
     grown[: len(array)] = array
     return grown
 

@@ -40,6 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.jit import kernel
+from tokdfa.pushdown.arrays import zeros_by_page
 from tokdfa.pushdown.branches import Branches
 from tokdfa.pushdown.exits import E_NODES, E_TOKENS, ExitScratch, begin_exits, merge_exit, write_exits_kernel
 from tokdfa.pushdown.key_table import enter_key_kernel, look_up_key_kernel
@@ -97,10 +98,12 @@ class Partitions:
         self.part_groups: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
         self.exit_begin: npt.NDArray[np.int32] = np.zeros(256, dtype=np.int32)
         self.exit_tokens: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
-        self.dense: npt.NDArray[np.uint32] = np.zeros((MAX_DENSE + 1, self.mask_words), dtype=np.uint32)
+        self.dense: npt.NDArray[np.uint32] = zeros_by_page((MAX_DENSE + 1) * self.mask_words, np.uint32).reshape(
+            -1, self.mask_words
+        )
         self.ids: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
         # reserved at once, here and for `dense`: pages are taken when they are used, and nothing is copied
-        self.nodes: npt.NDArray[np.uint64] = np.zeros(2 * self.node_count + MAX_REST_NODES, dtype=np.uint64)
+        self.nodes: npt.NDArray[np.uint64] = zeros_by_page(2 * self.node_count + MAX_REST_NODES, np.uint64)
         self.nodes[: self.node_count] = self.trie.nodes
         self.branches = self._trie_branches.copy()
 

@@ -14,8 +14,8 @@ asked yet. A full table of 256 columns costs 1 kB a state and saves the look-up 
 
 States are *alike* if they agree on the strings that are no longer than the longest token: then no token tells them
 apart. The inside of a string is alike in all automata that have strings; so are the states of a counter that leave room
-for more than a token. Names for that are hashes (`tokdfa.grammar.partition.name_states`), made when a partition of an
-automaton is first needed.
+for more than a token. Names for that are hashes (`tokdfa.grammar.partition.name_states`), made with the automaton where
+it has wide states, else when a partition of it is first needed.
 
 Threads: `lock` is held by whoever makes something new, in the pool or in a machine that reads from it.
 """
@@ -34,7 +34,7 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
-from tokdfa.pushdown.arrays import M_ROWS, POOL_FIELDS, PoolArrays, zeros_by_page
+from tokdfa.pushdown.arrays import BY_ROW, M_ROWS, POOL_FIELDS, PoolArrays, zeros_by_page
 from tokdfa.pushdown.fill import Filler, WalkScratch
 from tokdfa.pushdown.lacking import make_lacking_rows
 from tokdfa.pushdown.lazy_rows import LazyRows
@@ -62,7 +62,7 @@ LEAST_INTO_LOOPS = 8
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
 #: Of machines that are gone so many tables are kept for those to come, if no more rows of them were used, each of which
-#: takes 1 kB of transitions, and the rest takes no more bytes.
+#: takes 1 kB, and the rest takes no more bytes.
 SPARE_TABLES, SPARE_ROWS, SPARE_BYTES = 4, 16_384, 8 << 20
 #: States that a new pool has room for.
 FIRST_ROOM = 65_536
@@ -187,7 +187,7 @@ class Pool:
     def give_back_tables(self, tables: dict[str, npt.NDArray[Any]]) -> None:
         """Keep the arrays of a machine that is gone for others, unless they are large."""
         rows = int(tables["meta"][M_ROWS])
-        size = sum(array.nbytes for array in tables.values()) - tables["transitions"].nbytes
+        size = sum(array.nbytes for name, array in tables.items() if name not in BY_ROW)
         if len(self._tables) < SPARE_TABLES and rows <= SPARE_ROWS and size <= SPARE_BYTES:
             tables["transitions"][: rows * 256] = 0
             for name in ("stack_slots", "group_slots", "row_slots"):
@@ -278,6 +278,8 @@ class Pool:
         self.state_count += count
         self._explicit.append((first, automaton, shortest))
         self.spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
+        if (self.flags[first : first + count] & WIDE).any():
+            self._name(first)  # now, as masks would have to wait for it
         return first + automaton.start
 
     def mark_loops(self) -> None:

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.pushdown.pool import Pool
 
+#: What may stand raw in a string; what of it ``.`` reads; what of that ``[^\s@]`` reads, as in addresses.
 _STRING = r'[^"\\\x00-\x1F]'
+_LINE = r'[^"\\\x00-\x1F\u2028\u2029]'
+_WORD = r'[^"\\\x00- @\x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF]'
 #: Regexes of the slices, those with few tokens first; the last one that serves is taken.
 PATTERNS = (
     "[a-z]{0,24}",
@@ -50,11 +53,14 @@ PATTERNS = (
     "[0-9A-Z_a-z]*",
     "[-0-9A-Z_a-z]*",
     "[-.0-9A-Z_a-z]*",
+    "[-./0-9:A-Z_a-z]*",
     r"[!#-\[\]-~]*",
+    _WORD + "*",
     "[ 0-9A-Za-z]*",
-    _STRING + "{0,8}",
-    _STRING + "{0,24}",
-    r'[^"\\\x00- ]*',
+    "[- 0-9A-Z_a-z]*",
+    _LINE + "{0,8}",
+    _LINE + "{0,24}",
+    _LINE + "*",
     _STRING + "*",
 )
 #: A trie of fewer nodes is walked as it is.
