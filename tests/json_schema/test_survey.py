@@ -23,6 +23,11 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 CASES = read_cases(Path(__file__).parents[2] / "experiments" / "inputs" / "schemas")
 
 
+@pytest.fixture(autouse=True)
+def _little_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lower, "AT_ONCE", 100)
+
+
 def large(deep: Any) -> dict[str, Any]:
     """A schema of many objects, with another one far inside."""
     properties: dict[str, Any] = {}
@@ -39,8 +44,7 @@ def later_places(schema: Any) -> int:
     return int((form.code[:, 0] == LATER).sum())
 
 
-def test_most_of_a_large_schema_waits_beside_what_is_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "AT_ONCE", 300)
+def test_most_of_a_large_schema_waits_beside_what_is_uncertain() -> None:
     plain = later_places(large({"type": "integer"}))
     assert plain > 10
     for uncertain in (
