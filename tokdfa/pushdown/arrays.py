@@ -137,10 +137,23 @@ def zeros_by_page(count: int, dtype: Any = np.int32) -> npt.NDArray[Any]:
 
     numpy asks for large pages, and when one of these is touched first a text may wait for 5 to 14 ms.
     """
-    memory = mmap.mmap(-1, np.dtype(dtype).itemsize * count)
+    size = np.dtype(dtype).itemsize * count
+    if hasattr(mmap, "MAP_PRIVATE"):  # the default would be memory that forked processes share
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    else:
+        memory = mmap.mmap(-1, size)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(memory, dtype=dtype)
+
+
+def zeros_by_row(rows: int) -> list[npt.NDArray[Any]]:
+    """The arrays of BY_ROW with room for so many rows, in one piece of memory (`zeros_by_page`)."""
+    sizes = [np.dtype(dtype).itemsize * count * rows for dtype, count in BY_ROW.values()]
+    begins = np.cumsum([0, *(-(-size // mmap.PAGESIZE) * mmap.PAGESIZE for size in sizes)]).tolist()
+    memory = zeros_by_page(begins[-1], np.uint8)
+    parts = zip(begins, sizes, BY_ROW.values(), strict=False)
+    return [memory[begin : begin + size].view(dtype) for begin, size, (dtype, _) in parts]
 
 
 def gather_machine(owner: Any, reused: dict[str, Any] | None = None) -> MachineArrays:

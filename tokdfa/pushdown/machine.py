@@ -137,9 +137,7 @@ class Machine:
         self.kernel_items: Int64 = np.zeros(2 * room, dtype=np.int64)
         self.live_items: Int64 = np.zeros(4 * room, dtype=np.int64)
         self.kernel_begin, self.live_begin, self.live_end, self.row_flags, self.row_reads, self.row_fallback, \
-            self.row_ended, self.transitions = (
-                a.zeros_by_page(self.max_rows * count, dtype) for dtype, count in a.BY_ROW.values()
-            )  # fmt: skip
+            self.row_ended, self.transitions = a.zeros_by_row(self.max_rows)  # fmt: skip
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
