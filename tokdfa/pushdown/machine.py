@@ -47,7 +47,7 @@ MAX_CHAIN = 100_000
 FIRST_ROOM = 32
 #: Rows whose memory the first machine of a vocabulary writes to, so that no text waits for the system to hand out
 #: the page: that takes some µs each, and up to ten on a virtual machine.
-TOUCHED_ROWS = 2_048
+TOUCHED_ROWS = 1_024
 
 
 class MachineFull(LimitExceeded):
@@ -68,6 +68,16 @@ class Machine:
     `linked`: the form bound to the pool, if that was asked already. `first_bytes`: note the bytes that a
     row reads when it is closed. `slices`: partitions that are lacking are made with their help.
     """
+
+    # by row, see `arrays.BY_ROW`
+    kernel_begin: Int32
+    live_begin: Int32
+    live_end: Int32
+    row_flags: npt.NDArray[np.uint8]
+    row_reads: npt.NDArray[np.uint64]
+    row_fallback: Int32
+    row_ended: Int32
+    transitions: Int32
 
     def __init__(
         self,
@@ -136,8 +146,7 @@ class Machine:
         self.group_slots: Int32 = np.full(2 * room, -1, dtype=np.int32)
         self.kernel_items: Int64 = np.zeros(2 * room, dtype=np.int64)
         self.live_items: Int64 = np.zeros(4 * room, dtype=np.int64)
-        self.kernel_begin, self.live_begin, self.live_end, self.row_flags, self.row_reads, self.row_fallback, \
-            self.row_ended, self.transitions = a.zeros_by_row(self.max_rows)  # fmt: skip
+        vars(self).update(zip(a.BY_ROW, a.zeros_by_row(self.max_rows), strict=True))
         self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
         self.meta: Int64 = np.zeros(16, dtype=np.int64)
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
