@@ -82,17 +82,20 @@ def load_arrays(file: IO[bytes]) -> dict[str, npt.NDArray[Any]]:
 def _load_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
     if entry.compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"{entry.filename} is compressed")
-    content = io.BytesIO(archive.read(entry))
+    content = archive.read(entry)
+    file = io.BytesIO(content)
     layout: Any = np.lib.format  # numpy gives its functions no types
     versions = {(1, 0): layout.read_array_header_1_0, (2, 0): layout.read_array_header_2_0}
-    shape, is_fortran, dtype = versions[layout.read_magic(content)](content)
-    claimed, written = math.prod(shape) * dtype.itemsize, content.getbuffer().nbytes - content.tell()
+    shape, is_fortran, dtype = versions[layout.read_magic(file)](file)
+    begin = file.tell()
+    claimed, written = math.prod(shape) * dtype.itemsize, len(content) - begin
     if claimed != written or min(shape, default=0) < 0:
         raise ValueError(f"{entry.filename} claims {claimed} bytes and has {written}")
     if dtype.hasobject:
         raise ValueError(f"{entry.filename} holds Python objects")
-    # not `read_array`, which takes as long again to read the header
-    array: npt.NDArray[Any] = np.frombuffer(bytearray(content.read()), dtype=dtype) if written else np.zeros(0, dtype)
+    # not `read_array`, which takes as long again to read the header; copied once, to be aligned and writable
+    array: npt.NDArray[Any] = np.empty(claimed // max(dtype.itemsize, 1), dtype=dtype)
+    array.view(np.uint8)[:] = np.frombuffer(content, dtype=np.uint8, offset=begin) if written else 0
     return array.reshape(shape[::-1]).T if is_fortran else array.reshape(shape)
 
 
@@ -100,7 +103,8 @@ def digest_arrays(arrays: Arrays) -> str:
     """SHA-256 of names, types, shapes and contents, whatever their order."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 
