@@ -180,26 +180,13 @@ class _Measured(AbstractContextManager[None]):
 class CompiledConstraint(ABC):
     """A constraint compiled for one vocabulary: immutable to its users, shareable between threads.
 
-    `phases`: seconds per named compile phase. `sizes`: see there.
+    `phases`: seconds per named compile phase. `sizes`: what was built (``states``, ``transitions``, ``bytes`` ...).
     """
 
     def __init__(self, constraint: Constraint, vocab: Vocabulary, backend_name: str) -> None:
         self.constraint, self.vocab, self.backend_name = constraint, vocab, backend_name
         self.phases = Phases()
-        self._set_sizes: dict[str, int] = {}
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """What was built (``states``, ``transitions``, ``bytes`` ...); where that grows as texts are read, so far."""
-        return self._set_sizes or self._measure()
-
-    @sizes.setter
-    def sizes(self, sizes: dict[str, int]) -> None:
-        self._set_sizes = sizes
-
-    def _measure(self) -> dict[str, int]:
-        """The sizes of what grows; for others they are set."""
-        return {}
+        self.sizes: dict[str, int] = {}
 
     def __repr__(self) -> str:
         sizes = "".join(f", {count} {what}" for what, count in self.sizes.items())

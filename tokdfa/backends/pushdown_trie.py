@@ -247,7 +247,9 @@ class CompiledPushdown(CompiledConstraint):
             self._resolved = len(token_sets), found
         return found
 
-    def _measure(self) -> dict[str, int]:
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What was built so far; tables grow as texts are read."""
         machine = self.epoch.machine
         return {
             "instructions": len(self.form.code),
@@ -256,6 +258,10 @@ class CompiledPushdown(CompiledConstraint):
             "stacks": machine.stack_count,
             "bytes": machine.nbytes,
         }
+
+    @sizes.setter
+    def sizes(self, sizes: dict[str, int]) -> None:
+        """Nothing: they are measured when they are asked."""
 
     def save(self, path: str | Path) -> None:
         """Write the form and the constraint to a file. Raises UnsupportedConstraint for automata too large to save."""
