@@ -225,7 +225,7 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     write(data, "7", {**SCHEMA, "trick": "hog"}, GOOD)
     write(data, "8", {**SCHEMA, "trick": "raise"}, GOOD)
     write(data, "9", SCHEMA, (True, {"c": 1}))
-    ((_, part),) = maskbench.split_settings(settings_of(data, seconds=0.6, memory_mb=100.0), 0)
+    ((_, part),) = maskbench.split_settings(settings_of(data, seconds=3.0, memory_mb=100.0), 0)
     rows = maskbench.run_item(part, 0)
     assert [row["case"] for row in rows] == list("123456789")
     assert [row["outcome"] for row in rows] == [
