@@ -234,7 +234,7 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     said = [row["message"] for row in rows]
     assert said[1] == "the process died of SIGSEGV during 'compile'"
     assert said[2] == "the process died of exit code 7 during 'mask'; its last words: so long"
-    assert said[5] == "'compile' had not ended after 0.6 s"
+    assert said[5] == "'compile' had not ended after 3 s"
     assert said[6].startswith("'compile' took ")
     assert said[6].endswith("more than 100 MiB")
     assert {(row["engine"], row["backend"], row["tokenizer"], row["sample"]) for row in rows} == {
