@@ -14,7 +14,7 @@ from tests.pushdown.test_partition import start_of, target
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import PushdownTrie
-from tokdfa.constraint import JsonSchema
+from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.pushdown import lower, partition, slices
 from tokdfa.pushdown.form import Text
 from tokdfa.pushdown.key_table import look_up_key_kernel
@@ -200,6 +200,15 @@ def test_stored_partitions_are_packed(vocab, tmp_path):
         assert before >= 0
         assert part_content(other, part) == part_content(one, before)
     assert places > 5
+
+
+def test_grammars_make_none(vocab):
+    """Their texts are few, and gain less than the slices of a vocabulary take."""
+    backend = PushdownTrie(vocab, shared=False)
+    for constraint, made in ((Grammar("start: /[A-Za-z ]+/\n"), False), (Regex("[A-Za-z ]+"), True)):
+        compiled = backend.compile(constraint)
+        compiled.start().fill_mask(masks.allocate_mask(vocab.size))
+        assert bool(compiled.pool.slices.made) == made
 
 
 SCHEMAS = [

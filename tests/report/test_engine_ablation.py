@@ -49,7 +49,6 @@ PUSHDOWN_TIMES = {
     "no partition": (10.0, 0.2),
     "no first bytes": (1.2, 0.2),
     "subtrees": (12.0, 0.2),
-    "no slices": (15.0, 0.2),
     "partition": (18.0, 0.2),
     "walk": (90.0, 0.2),
     "any": (1.0, 0.2),

@@ -10,7 +10,8 @@ Options:
   lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
 - ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
   trie is walked.
-- ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie.
+- ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie, as it
+  does for grammars.
 - ``exits``: what may follow a text is walked once for all tokens that end the text; otherwise once for each of them.
 - ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
   otherwise a walk comes to every byte, and each is tried on each item.
@@ -79,7 +80,7 @@ class PushdownTrie(Backend):
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
         Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
-        Option("slices", bool, True, "make partitions with the help of slices of plain text"),
+        Option("slices", bool, True, "make partitions with slices of plain text, but for grammars"),
         Option("exits", bool, True, "walk what may follow a text once, not once for each token that ends it"),
         Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
@@ -224,7 +225,8 @@ class CompiledPushdown(CompiledConstraint):
             settings["table_mb"] << 20,
             linked=self.program,
             first_bytes=settings["first_bytes"],
-            slices=settings["slices"],
+            # a grammar's texts are few, and gain less than the slices of the vocabulary take
+            slices=settings["slices"] and self.constraint.kind != "grammar",
         )
         return Epoch(self, machine)
 

@@ -110,7 +110,6 @@ FAMILIES: dict[str, Family] = {
                     "no partition": {"partition": False},
                     "no first bytes": {"first_bytes": False},
                     "subtrees": {**_PUSHDOWN_BARE},
-                    "no slices": {**_PUSHDOWN_BARE, "slices": False},
                     "partition": {**_PUSHDOWN_BARE, "subtrees": False},
                     "walk": {**_PUSHDOWN_BARE, "partition": False},
                     "any": {"lexer": "any"},

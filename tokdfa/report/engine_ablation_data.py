@@ -28,7 +28,6 @@ SWITCHES = (
     ("partitions, against slices", "slices", "partition", "mask"),
     ("exits passed over by first bytes", "no first byte", "partition", "mask"),
     ("partitions of subtrees, too", "partition", "subtrees", "mask"),
-    ("partitions made with slices", "no slices", "subtrees", "mask"),
     ("exits merged, with any match", "any, no exits", "any, no mask memo", "mask"),
     ("first bytes of a row marked", "no first bytes", DEFAULT, "mask"),
     ("masks remembered", "no mask memo", DEFAULT, "mask"),
