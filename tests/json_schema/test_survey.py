@@ -71,6 +71,15 @@ def test_what_cannot_be_enforced_is_refused_at_once(deep: Any, keyword: str) -> 
     assert caught.value.pointer.startswith("/properties/part 7/properties/deep/properties/deeper")
 
 
+@pytest.mark.parametrize("deep", [
+    {"type": "object", "maxProperties": 1, "required": ["a", "b"]},
+    {"type": "array", "uniqueItems": True, "items": {"enum": [1, 2]}, "minItems": 3},
+    {"type": "integer", "multipleOf": 7, "minimum": 1, "maximum": 3},
+])  # fmt: skip
+def test_what_no_value_has_is_left_out_though_it_is_uncertain(deep: Any) -> None:
+    assert later_places(large(deep)) > 10
+
+
 def test_what_is_broken_is_refused_at_once() -> None:
     with pytest.raises(SchemaError, match="leads nowhere"):
         lower_schema(JsonSchema(large({"$ref": "#/$defs/none"})))

@@ -138,9 +138,10 @@ class SchemaLowering:
             self._may_wait, uncertain = survey_states(expander, root)
         start = self.value(root, RETURN_PLACE)
         self.write_waiting(AT_ONCE)
-        for state in uncertain:  # whatever there is to refuse is refused now
-            self.value(state, RETURN_PLACE)
-            self.write_waiting(AT_ONCE)
+        for state in uncertain:  # whatever there is to refuse is refused now; what no value has is never lowered
+            if expander.inhabited.state(state):
+                self.value(state, RETURN_PLACE)
+                self.write_waiting(AT_ONCE)
         return self.builder.build(start)
 
     def write_waiting(self, at_once: int = 0) -> None:
