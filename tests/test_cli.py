@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.bpe.small_tokenizers import merge_list
 from tokdfa import cli
 from tokdfa.backends.registry import backend_names
 from tokdfa.runs.store import open_run
@@ -67,6 +68,16 @@ def test_mask_of_choices_shows_what_is_forced(tokdfa) -> None:  # type: ignore[n
     status, text = tokdfa(*arguments)
     assert status == 0
     assert "forced b's' (1 tokens)" in text
+
+
+def test_mask_names_a_prefix_that_no_tokens_spell(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """A byte-level BPE whose alphabet lacks some bytes: the reference library drops them in silence."""
+    name = merge_list(tmp_path / "tokenizer.json", "abc", [("a", "b")])
+    status, text = tokdfa("mask", "--regex", "[abcxyz]*", "--tokenizer", name, "--prefix", "abxc")
+    assert status == 1
+    assert "0x78" in text
+    assert "position 2" in text
+    assert tokdfa("mask", "--regex", "[abcxyz]*", "--tokenizer", name, "--prefix", "abc")[0] == 0
 
 
 GRAMMAR = """start: "[" [NUMBER ("," NUMBER)*] "]"

@@ -47,11 +47,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         if row["label"] == "token_index"
     }
     for path in second.glob("samples/*.parquet"):
-        table = pq.read_table(path)
+        table = pq.read_table(path).replace_schema_metadata()  # without the digest of what it was
         times = [row["ns"] * (3 if row["item_id"] in slow else 1) for row in table.to_pylist()]
         place = table.column_names.index("ns")
         pq.write_table(table.set_column(place, "ns", pa.array(times, pa.int64())), path, write_page_checksum=True)
     provenance = json.loads((second / "provenance.json").read_text())
+    del provenance["seal"]
     provenance["packages"]["numba"] = "9.9"
     (second / "provenance.json").write_text(json.dumps(provenance))
     return first, second

@@ -9,8 +9,13 @@ import tokdfa
 
 LAYERS = (
     "errors",
+    "locks",
+    "arguments",
+    "budget",
+    "stored_file",
     "jit",
     "kernel_struct",
+    "kernel_budget",
     "mask",
     "constraint",
     "archive",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Regex
 from tokdfa.regex.compile import compile_dfa

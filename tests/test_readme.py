@@ -25,6 +25,13 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 2
 
 
+def test_ci_runs_the_command_for_tests() -> None:
+    """With what it installs and nothing else: a package more would hide a test that fails without it."""
+    install, test = re.search(r"Tests: `([^`]+)`", README)[1].split(" && ")  # type: ignore[index]
+    lines = [line.replace("--quiet ", "") for line in (ROOT / ".ci" / "run").read_text().splitlines()]
+    assert [line for line in lines[: lines.index(test)] if "pip install" in line] == [install]
+
+
 def test_links_lead_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
     assert len(links) > 10
@@ -37,6 +44,6 @@ def test_named_experiments_and_reports_exist() -> None:
         assert yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text())["name"] == name
     for report in (ROOT / "papers" / "reports").glob("*.md"):
         text = report.read_text()
-        assert re.search(r"`tokdfa run experiments/\w+\.yaml`", text), report
+        assert re.search(r"`(tokdfa run experiments/\w+\.yaml|python -m tests\.\w+)`", text), report
         for figure in re.findall(r"\]\((figures/[^)]+)\)", text):
             assert (report.parent / figure).exists(), figure

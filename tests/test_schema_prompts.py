@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.automata.algebra import difference, intersection, is_empty
 from tokdfa.backends.base import Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton

@@ -1,30 +1,28 @@
-"""Arrays in a file with a header and a digest: what compiled constraints and tables are kept in.
+"""Arrays in a file with a digest, and perhaps a header: what compiled constraints and tables are kept in.
 
-The file is a numpy archive (.npz) without pickled objects. The header is JSON and holds the format's name and version,
-whatever the writer adds, and a SHA-256 of all arrays. Who reads still has to check that the arrays mean something.
-
-`load_arrays` reads the arrays of any numpy archive, whoever wrote it and whatever has happened to it since.
+The file is a numpy archive (.npz) without pickled objects, sealed in its comment (`tokdfa.stored_file`): any other
+program reads it, and we notice each changed bit. The header is JSON and holds the format's name and version and
+whatever the writer adds. Who reads still has to check that the arrays mean something.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
-import os
-import tempfile
 import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.arguments import as_path
 from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
+from tokdfa.stored_file import BLANK, check_seal, seal, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import IO
 
     import numpy.typing as npt
@@ -32,26 +30,35 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def write_archive(path: str | Path, kind: str, version: int, header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a file; it appears whole or not at all. `kind`: the format's name."""
-    path = Path(path)
-    full = {"format": kind, "version": version, **header, "sha256": digest_arrays(arrays)}
-    encoded = np.frombuffer(json.dumps(full).encode(), dtype=np.uint8)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+def write_archive(
+    path: str | Path | io.BytesIO, kind: str, version: int, header: Mapping[str, Any], arrays: Arrays
+) -> None:
+    """Write a file; it appears whole or not at all. `kind`: the format's name. Or into memory.
+
+    Raises SavedIndexError if the file cannot be written.
+    """
+    full = {"format": kind, "version": version, **header}
+    content = pack_arrays({"header": np.frombuffer(json.dumps(full).encode(), dtype=np.uint8), **arrays})
+    if isinstance(path, io.BytesIO):
+        path.write(content)
+        return
+    path = as_path(path, "path")
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, header=encoded, **dict(arrays))  # type: ignore[arg-type]
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        write_atomically(path, content)
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        raise SavedIndexError(
+            f"path: {path} cannot be written: {error}; save into a folder that is there and has room"
+        ) from None
 
 
-def read_archive(path: str | Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def read_archive(
+    path: str | Path | io.BytesIO, kind: str, version: int
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """(header, arrays) of a file of `write_archive`. Raises SavedIndexError for any other."""
+    if not isinstance(path, io.BytesIO):
+        path = as_path(path, "path")
     try:
-        with open(path, "rb") as file:
-            arrays = load_arrays(file)
+        arrays = unpack_arrays(path.getvalue() if isinstance(path, io.BytesIO) else path.read_bytes())
         header = json.loads(arrays.pop("header").tobytes())
     except FileNotFoundError:
         raise SavedIndexError(f"there is no file {path}") from None
@@ -59,9 +66,22 @@ def read_archive(path: str | Path, kind: str, version: int) -> tuple[dict[str, A
         raise SavedIndexError(f"{path} is no saved index, or damaged ({error}); compile and save it again") from None
     if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (kind, version):
         raise SavedIndexError(f"{path} is not in version {version} of the format; compile and save it again")
-    if header.get("sha256") != digest_arrays(arrays):
-        raise SavedIndexError(f"{path} is damaged: its content does not match its digest; compile and save it again")
     return header, arrays
+
+
+def pack_arrays(arrays: Arrays) -> bytes:
+    """A sealed numpy archive of these arrays, for `unpack_arrays`."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **dict(arrays))  # type: ignore[arg-type]
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = BLANK
+    return seal(buffer.getvalue())
+
+
+def unpack_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an archive of `pack_arrays`. ValueError if a bit of it has changed, and for anything else."""
+    check_seal(content)
+    return load_arrays(io.BytesIO(content))
 
 
 def load_arrays(file: IO[bytes]) -> dict[str, npt.NDArray[Any]]:
@@ -97,15 +117,6 @@ def _load_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
     array: npt.NDArray[Any] = np.empty(claimed // max(dtype.itemsize, 1), dtype=dtype)
     array.view(np.uint8)[:] = np.frombuffer(content, dtype=np.uint8, offset=begin) if written else 0
     return array.reshape(shape[::-1]).T if is_fortran else array.reshape(shape)
-
-
-def digest_arrays(arrays: Arrays) -> str:
-    """SHA-256 of names, types, shapes and contents, whatever their order."""
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def describe_constraint(constraint: Constraint) -> dict[str, Any]:

@@ -108,5 +108,7 @@ def _read_schema(path: Path, options: list[str]) -> JsonSchema:
         return JsonSchema(text, label=path.stem, **settings)
     except json.JSONDecodeError as error:
         raise OptionError(f"{path} is not JSON: {error}") from None
+    except OptionError:
+        raise
     except TypeError:
         raise OptionError(f"a schema is read with options of JsonSchema, not {', '.join(settings)}") from None

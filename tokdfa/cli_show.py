@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.cli_text import plain
-from tokdfa.errors import OptionError, TokdfaError, TokenRefused
+from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,10 +145,22 @@ def _save_tree(graph: Any, path: Path, title: str) -> None:
 
 
 def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console: Console) -> None:
-    """Feed the tokenizer's tokens of `prefix`, and print them. Raises TokdfaError where one is not allowed."""
+    """Feed the tokenizer's tokens of `prefix`, and print them. Raises TokdfaError where one is not allowed.
+
+    And VocabularyCannotSpell if they do not spell the prefix.
+    """
     vocab = tokenizer.vocabulary
+    tokens, wanted = tokenizer.encode(prefix), prefix.encode()
+    spelled = vocab.spell(tokens)
+    if spelled != wanted:
+        pairs = enumerate(zip(spelled, wanted, strict=False))
+        position = next((place for place, (one, other) in pairs if one != other), min(len(spelled), len(wanted)))
+        raise VocabularyCannotSpell(
+            f"{tokenizer.name} changes the prefix at position {position} of its bytes: {wanted[position:][:20]!r} "
+            f"becomes {spelled[position:][:20]!r}; write it as the tokenizer does"
+        )
     done: list[int] = []
-    for token in tokenizer.encode(prefix):
+    for token in tokens:
         try:
             matcher.advance(token)
         except TokenRefused:
@@ -158,8 +170,8 @@ def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console
             ) from None
         done.append(token)
     if done:
-        spelled = " ".join(f"{vocab.token_bytes(token)!r}" for token in done)
-        console.print(f"prefix    {len(done)} tokens: {plain(spelled)}", highlight=False)
+        listed = " ".join(f"{vocab.token_bytes(token)!r}" for token in done)
+        console.print(f"prefix    {len(done)} tokens: {plain(listed)}", highlight=False)
 
 
 def print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int, console: Console) -> None:

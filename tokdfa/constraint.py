@@ -9,10 +9,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import EmptyLanguageError, OptionError
+from tokdfa.arguments import as_bool, as_integer, as_sequence, as_text
+from tokdfa.errors import ArgumentError, EmptyLanguageError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NoReturn
 
 
 #: The largest `max_nesting` of a JsonSchema.
@@ -58,8 +60,11 @@ class Regex(Constraint):
     flags: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pattern, str):
-            raise OptionError(f"a pattern is a str, not {type(self.pattern).__name__}")
+        as_text(self.pattern, "pattern")
+        as_bool(self.search, "search")
+        as_bool(self.ascii_classes, "ascii_classes")
+        as_text(self.flags, "flags")
+        as_text(self.label, "label")
         unknown = sorted(set(self.flags) - set("isxm"))
         if unknown:
             raise OptionError(f"unknown regex flag {unknown[0]!r}; known: i, s, m, x")
@@ -80,15 +85,13 @@ class Choice(Constraint):
     choices: tuple[str | bytes, ...]
 
     def __init__(self, choices: Iterable[str | bytes], *, label: str = "") -> None:
-        if isinstance(choices, str | bytes):
-            raise OptionError("Choice takes a list of texts, not one text")
-        object.__setattr__(self, "choices", tuple(choices))
-        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "choices", tuple(as_sequence(choices, "choices", "texts")))
+        object.__setattr__(self, "label", as_text(label, "label"))
         if not self.choices:
-            raise EmptyLanguageError("a Choice needs at least one text")
+            raise EmptyLanguageError("choices: a Choice needs at least one text")
         for choice in self.choices:
             if not isinstance(choice, str | bytes):
-                raise OptionError(f"a choice is a str or bytes, not {type(choice).__name__}")
+                raise ArgumentError(f"choices: a choice is a str or bytes, not {type(choice).__name__}")
 
     @property
     def kind(self) -> str:
@@ -112,6 +115,11 @@ class Grammar(Constraint):
 
     text: str
     start: str = "start"
+
+    def __post_init__(self) -> None:
+        as_text(self.text, "text")
+        as_text(self.start, "start")
+        as_text(self.label, "label")
 
     @property
     def kind(self) -> str:
@@ -170,11 +178,7 @@ class JsonSchema(Constraint):
         lenient: bool = False,
         label: str = "",
     ) -> None:
-        try:
-            text = schema if isinstance(schema, str) else json.dumps(schema)
-            json.loads(text)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise OptionError(f"the schema is not JSON: {error}") from None
+        text = _schema_text(schema)
         given = {
             "order": (order, ("schema", "any")),
             "duplicates": (duplicates, ("declared", "refused")),
@@ -182,13 +186,15 @@ class JsonSchema(Constraint):
             "escapes": (escapes, ("all", "needed")),
         }
         for option, (value, known) in given.items():
-            if value not in known:
+            if as_text(value, option) not in known:
                 raise OptionError(f"{option} is {value!r}; it must be one of {', '.join(known)}")
         for option, value, sign in (("item_separator", item_separator, ","), ("key_separator", key_separator, ":")):
-            if value.strip(" \t\n\r") != sign:
+            if as_text(value, option).strip(" \t\n\r") != sign:
                 raise OptionError(f"{option} is {value!r}; it must be {sign!r}, with blanks around it or without")
-        if max_nesting is not None and (isinstance(max_nesting, bool) or not 0 <= max_nesting <= MAX_NESTING):
-            raise OptionError(f"max_nesting is {max_nesting!r}; it must be a number from 0 to {MAX_NESTING}")
+        if max_nesting is not None:
+            max_nesting = as_integer(max_nesting, "max_nesting", 0, MAX_NESTING)
+        as_text(whitespace_pattern, "whitespace_pattern")
+        as_text(label, "label")
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "max_nesting", max_nesting)
         object.__setattr__(self, "order", order)
@@ -198,7 +204,7 @@ class JsonSchema(Constraint):
         object.__setattr__(self, "item_separator", item_separator)
         object.__setattr__(self, "key_separator", key_separator)
         object.__setattr__(self, "escapes", escapes)
-        object.__setattr__(self, "lenient", bool(lenient))
+        object.__setattr__(self, "lenient", as_bool(lenient, "lenient"))
         object.__setattr__(self, "label", label)
 
     @property
@@ -213,3 +219,29 @@ class JsonSchema(Constraint):
     def schema(self) -> Any:
         """The schema as Python data."""
         return json.loads(self.text)
+
+
+def _schema_text(schema: Any) -> str:
+    """The JSON text of a schema; OptionError if it is none."""
+    if not isinstance(schema, dict | bool | str):
+        raise ArgumentError(f"schema is a dict, a bool or JSON text, not a {type(schema).__name__}")
+    try:
+        text = schema if isinstance(schema, str) else json.dumps(schema, allow_nan=False)
+        json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise OptionError(f"the schema is not JSON: {error}") from None
+    return text
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def check_constraint(constraint: Any) -> Constraint:
+    """`constraint`, if it is one; else ArgumentError says how to write it."""
+    if not isinstance(constraint, Constraint) or type(constraint) is Constraint:
+        raise ArgumentError(
+            f"constraint is a {type(constraint).__name__}; write tokdfa.Regex(pattern), tokdfa.Choice(texts), "
+            "tokdfa.Grammar(text) or tokdfa.JsonSchema(schema)"
+        )
+    return constraint

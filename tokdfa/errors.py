@@ -104,6 +104,10 @@ class OptionError(TokdfaError):
     """An option exists but was given a value outside its range or of the wrong type."""
 
 
+class ArgumentError(OptionError, TypeError):
+    """A public function was given an argument of the wrong type, or of a value that it cannot take."""
+
+
 class UnsupportedConstraint(TokdfaError):
     """A backend cannot compile this constraint; the message says which part and which backend can."""
 

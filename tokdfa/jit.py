@@ -4,9 +4,11 @@ Options and why:
 
 - ``cache=True``: compiled code is kept on disk, so only the first use of a kernel on a machine pays for compilation.
   numba notices a change of the kernel's own file but not of kernels it calls in other files. So each kernel is cached
-  in a folder named by the content of the files its callees come from, and by the numbers that are built into it:
-  editing one file recompiles exactly what depends on it. The folder is ``$NUMBA_CACHE_DIR``, or ``tokdfa/kernels``
-  below the user's cache folder.
+  in a folder named by the content of the files its callees come from, by the numbers that are built into it, and by
+  the settings of numba that change code (`CODE_SETTINGS`): editing one file recompiles exactly what depends on it, and
+  a run with bounds checks never loads code without them. The folder is ``$NUMBA_CACHE_DIR``, or ``tokdfa/kernels``
+  below the user's cache folder. If it cannot be written to, one warning says so, and a folder of the user's own in the
+  temporary one takes its place; kernels are never kept beside the sources.
 - ``nogil=True``: kernels touch arrays only, so other Python threads may run meanwhile.
 - ``error_model="numpy"``: no division check in hot loops; no kernel divides by anything that can be zero.
 - ``fastmath`` stays off: kernels are integer code, and the few floats are measurements.
@@ -22,14 +24,27 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+import tempfile
+import warnings
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
 from numba import config as numba_config
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+
+from tokdfa import locks
+from tokdfa.errors import StoreError
+from tokdfa.stored_file import cache_folder, private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+# a thread that compiles a kernel holds it, and would for ever in the child of a fork
+locks.watch(global_compiler_lock._lock)
 
 #: What to run so that every kernel is compiled: (what it is, "module:function").
 WARMUP_STEPS: tuple[tuple[str, str], ...] = (
@@ -50,25 +65,101 @@ WARMUP_STEPS: tuple[tuple[str, str], ...] = (
 )
 
 
+#: Settings of numba (``NUMBA_...``) that change the code it makes, and their defaults. Read when kernels are defined.
+CODE_SETTINGS: dict[str, Any] = {
+    "BOUNDSCHECK": None,
+    "DEBUG": 0,
+    "DEBUGINFO_DEFAULT": 0,
+    "DEBUG_NRT": 0,
+    "DISABLE_INTEL_SVML": 0,
+    "ENABLE_PROFILING": 0,
+    "EXTEND_VARIABLE_LIFETIMES": 0,
+    "JIT_COVERAGE": 0,
+    "LLVM_REFPRUNE_FLAGS": "all",
+    "LLVM_REFPRUNE_PASS": 1,
+    "LOOP_VECTORIZE": 1,
+    "NRT_STATS": 0,
+    "OPT": 3,
+    "SLP_VECTORIZE": 0,
+}
+
+
 def kernel_folder() -> Path:
     """The folder below which compiled kernels are kept."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        return Path(given)
-    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache_home) / "tokdfa" / "kernels"
+    wanted = os.environ.get("NUMBA_CACHE_DIR") or str(cache_folder("kernels"))
+    return _writable_folder(wanted) or Path(wanted)
+
+
+@cache
+def _writable_folder(wanted: str) -> Path | None:
+    """`wanted`, or with a warning the folder that takes its place; None if kernels cannot be kept at all."""
+    try:
+        return _try_to_write(Path(wanted))
+    except OSError as error:
+        reason = error.strerror
+    try:
+        instead = _try_to_write(private_folder() / "kernels")
+        where = f"in {instead} until that is emptied"
+    except (OSError, StoreError):
+        instead, where = None, "nowhere, and compiled anew by each process"
+    _warn(f"compiled kernels cannot be kept in {wanted} ({reason}), and are kept {where}")
+    return instead
+
+
+def _try_to_write(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+    return folder
+
+
+@cache
+def _warn(trouble: str) -> None:
+    """Say it once, whatever the filters of warnings are."""
+    warnings.warn(f"{trouble}; set NUMBA_CACHE_DIR to a folder with room", RuntimeWarning, stacklevel=2)
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc, unused-ignore]
+    """The code of one kernel on disk. Trouble with the disk costs the time of compiling, nothing else."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # pickle lets out whatever a damaged file makes it stumble over
+            _warn(f"compiled kernels in {self.cache_path} cannot be read ({type(error).__name__}: {error})")
+            self._forget()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _warn(f"compiled kernels cannot be kept in {kernel_folder()} ({error.strerror})")
+            self._forget()
+
+    def _forget(self) -> None:
+        """Without its index, which may name code that was not written, or that an earlier source has left."""
+        try:
+            Path(self._cache_file._index_path).unlink(missing_ok=True)
+        except OSError:
+            self.disable()
 
 
 def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False) -> Any:
     """Mark a function as a kernel: compiled by numba at first call, without the GIL, kept on disk."""
     if function is None:
         return lambda given: kernel(given, parallel=parallel)
-    before = numba_config.CACHE_DIR
-    numba_config.CACHE_DIR = str(kernel_folder() / _callee_stamp(function))
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy", parallel=parallel)(function)
-    finally:
-        numba_config.CACHE_DIR = before
+    dispatcher = numba.njit(nogil=True, error_model="numpy", parallel=parallel)(function)
+    folder = kernel_folder()
+    if not numba_config.DISABLE_JIT and _writable_folder(str(folder)) is not None:
+        before = numba_config.CACHE_DIR
+        numba_config.CACHE_DIR = str(folder / _callee_stamp(function))
+        try:
+            kept = _KernelCache(function)
+        finally:
+            numba_config.CACHE_DIR = before
+        if Path(kept.cache_path).is_relative_to(folder):  # numba would go on to the folder of the sources
+            dispatcher._cache = kept
+    return dispatcher
 
 
 def is_warm() -> bool:
@@ -82,9 +173,8 @@ def warm_up() -> Iterator[tuple[str, int, int]]:
         yield title, done, len(WARMUP_STEPS)
         module, function = target.split(":")
         getattr(importlib.import_module(module), function)()
-    marker = _marker()
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    marker.touch()
+    with suppress(OSError):
+        _marker().touch()
 
 
 _file_stamps: dict[str, str] = {}
@@ -106,7 +196,18 @@ def _callee_stamp(function: Callable[..., Any]) -> str:
     files = {_STRUCTS, *_kernel_files(function.__globals__, {function.__code__.co_filename})}
     numbers = sorted(f"{name}={value}" for name, value in function.__globals__.items() if isinstance(value, int))
     numbers += sorted({kind for value in function.__globals__.values() if (kind := getattr(value, "struct_kind", ""))})
-    return hashlib.sha256("".join([*sorted(map(_file_stamp, files)), *numbers]).encode()).hexdigest()[:16]
+    parts = [*sorted(map(_file_stamp, files)), *numbers, *_unusual_settings()]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+
+
+def _unusual_settings() -> list[str]:
+    """numba's settings that change code and are not at their defaults."""
+    found = {name: getattr(numba_config, name, usual) for name, usual in CODE_SETTINGS.items()}
+    return [
+        f"{name}={'max' if getattr(value, 'is_opt_max', False) else value}"
+        for name, value in found.items()
+        if value != CODE_SETTINGS[name] or getattr(value, "is_opt_max", False)
+    ]
 
 
 def _kernel_files(namespace: dict[str, Any], seen: set[str]) -> Iterator[str]:
@@ -120,13 +221,14 @@ def _kernel_files(namespace: dict[str, Any], seen: set[str]) -> Iterator[str]:
 
 
 def _marker() -> Path:
-    """A file whose name changes with every kernel file, its place, numba's version and the processor compiled for."""
+    """A file whose name changes with every kernel file, its place, numba's version and settings, and the processor."""
     package = Path(__file__).parent
     sources = sorted(path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes())
     parts = [
         str(package),
         numba.__version__,
         numba_config.CPU_NAME or "host",
+        *_unusual_settings(),
         *(_file_stamp(str(path)) for path in sources),
     ]
     return kernel_folder() / f"warm-{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:24]}"

@@ -94,7 +94,7 @@ def test_out_that_does_not_fit_is_refused() -> None:
         np.zeros((words, 2), dtype=np.int32).T,
         np.zeros((2, 2 * words), dtype=np.int32)[:, ::2],
     ):
-        with pytest.raises(TokdfaError, match="is needed"):
+        with pytest.raises(TokdfaError, match="allocate_mask"):
             fill_masks(matchers, out)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.backends.proper_oracle import END, allowed, check_sequences, check_texts, merge_pairs, piece_texts, words
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces, scored_pieces
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.backends.cartesian_merge import CartesianMerge
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import UnsupportedConstraint, VocabularyCannotSpell

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from tests.packages import backend
 from tokdfa import mask as masks
 from tokdfa.backends import contract
 from tokdfa.backends.brute_force import BruteForce, BruteForceConstraint, BruteForceMatcher
 from tokdfa.backends.contract import LAWS, Case, LawResult, check_backend, compare_backends, real_cases, toy_cases
 from tokdfa.backends.contract_cases import GAPS, SMALL, in_python
 from tokdfa.backends.contract_trial import Trial
-from tokdfa.backends.registry import backend_class, backend_info, backend_names, create_backend
+from tokdfa.backends.registry import backend_class, backend_names, create_backend
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import LawBroken, LimitExceeded, UnsupportedConstraint, VocabularyCannotSpell
 
@@ -50,12 +51,6 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def installed(name: str) -> Any:
-    """A parameter of a test: the name of a backend, skipped with the reason if its package is not installed."""
-    missing = ", ".join(backend_info(name).missing)
-    return pytest.param(name, marks=pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}"))
-
-
 def broken(results: list[LawResult]) -> list[str]:
     return [f"{result.law}, {result.case}: {result.message}" for result in results if not result.ok]
 
@@ -63,7 +58,7 @@ def broken(results: list[LawResult]) -> list[str]:
 # Every backend.
 
 
-@pytest.mark.parametrize("name", [installed(name) for name in backend_names()])
+@pytest.mark.parametrize("name", [backend(name) for name in backend_names()])
 def test_laws_hold_on_toys(name: str) -> None:
     results = check_backend(name)
     assert not broken(results)
@@ -86,7 +81,7 @@ def test_laws_hold_on_toys(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        installed(name)
+        backend(name)
         for name in backend_names()
         if name not in ("brute_force", "encoded_texts") and "regex" in backend_class(name).kinds
     ],
@@ -102,11 +97,9 @@ def test_laws_hold_on_a_real_vocabulary(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize(("name", "options"), VARIANTS)
+@pytest.mark.parametrize(("name", "options"), [backend(*variant) for variant in VARIANTS])
 def test_laws_hold_under_options(name: str, options: dict[str, Any]) -> None:
     """On a third of the toys. Without the cases with gaps, a declared difference is not tried and not missed."""
-    if backend_info(name).missing:
-        pytest.skip(f"not installed: {', '.join(backend_info(name).missing)}")
     is_proper = create_backend(name, SMALL, **options).token_language == "proper"
     cases = [case for case in toy_cases() if not case.gaps and (case.vocab.tokenizer is not None or not is_proper)]
     results = check_backend(name, options, cases=cases if is_proper else cases[::3])
@@ -130,7 +123,7 @@ class WrongConstraint(BruteForceConstraint):
         super().__init__(backend, constraint)
         self.matcher = backend.matcher
 
-    def start(self, context: Any = ()) -> BruteForceMatcher:
+    def _start(self, context: tuple[int, ...]) -> BruteForceMatcher:
         return self.matcher(self)
 
 
@@ -224,7 +217,7 @@ class ForksWithoutPast(BruteForceMatcher):
     def fork(self) -> BruteForceMatcher:
         twin = self._compiled.start()
         twin.state = self.state
-        twin._history = [self.state] * len(self._history)
+        twin._history, twin._tokens = [self.state] * len(self._history), self._tokens.copy()
         return twin
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.backends.test_contract import installed
 from tests.backends.test_peers import BYTES, accepts, allowed
+from tests.packages import needs
 from tokdfa import mask as masks
 from tokdfa.backends.peers.lm_format_enforcer_peer import _Listener, _pack
 from tokdfa.backends.registry import create_backend
@@ -21,7 +21,7 @@ from tokdfa.constraint import JsonSchema, Regex
 from tokdfa.errors import MissingDependency, TokenRefused, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-pytestmark = installed("lm_format_enforcer").marks[0]
+pytestmark = needs("lm-format-enforcer")
 
 #: All bytes, the two halves of a character with something around them, and whole characters.
 TEXTS = [b"caf\xc3", b"\xa9 ", "é".encode(), "naïve".encode(), b'": ', b'"}', "日日".encode(), b"", b"", b"1."]
@@ -51,8 +51,8 @@ def test_a_character_that_begins_no_token_ends_the_value() -> None:
     assert matcher.can_end()
 
 
+@needs("torch")  # the peer packs bitmasks with it
 def test_bitmasks_are_the_packed_lists() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: the peer packs bitmasks with it")
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "number"}}}
     lists, bitmasks = (compiled(schema, PIECES, token_list=kind).start() for kind in ("ids", "bitmask"))
     for token in '{"a": "café", "b": 1.5}'.encode():

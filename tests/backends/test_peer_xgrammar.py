@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.test_contract import installed
 from tests.backends.test_peers import BYTES, accepts, allowed, start
+from tests.packages import needs
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import EmptyLanguageError, MissingDependency, RegexSyntaxError, TokenRefused, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-pytestmark = installed("xgrammar").marks[0]
+pytestmark = needs("xgrammar", "torch", "transformers")
 
 
 def test_exact_patterns_are_what_re_says() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.backends.test_contract import installed
 from tests.backends.test_peers import BYTES, accepts, allowed
+from tests.packages import backend, needs
 from tokdfa.backends.contract import check_backend
 from tokdfa.backends.peers.glrmask_peer import refuse_crashes
 from tokdfa.backends.registry import create_backend
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
 
 NAMES = ("llguidance", "outlines_core", "glrmask", "xgrammar", "lm_format_enforcer")
-PEERS = [installed(name) for name in NAMES]
+PEERS = [backend(name) for name in NAMES]
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
 
 TWO = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}'
@@ -256,15 +256,14 @@ def test_other_loops_reach_glrmask() -> None:
         refuse_crashes(JsonSchema(harmless))
 
 
-@pytest.mark.parametrize("peer", [installed("lm_format_enforcer"), installed("outlines_core")])
+@pytest.mark.parametrize("peer", [backend("lm_format_enforcer"), backend("outlines_core")])
 def test_other_kinds_are_refused(peer: str) -> None:
     backend = create_backend(peer, BYTES)
     assert backend.supports(JsonSchema({}))
     assert bool(backend.supports(Regex("a"))) == (peer == "outlines_core")
 
 
-@installed("lm_format_enforcer").marks[0]
+@needs("lm-format-enforcer", "torch")
 def test_the_laws_hold_for_bitmasks_of_lm_format_enforcer() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: the peer packs bitmasks with it")
     results = check_backend("lm_format_enforcer", {"token_list": "bitmask"})
     assert [result for result in results if not result.ok] == []

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.packages import backend
 from tests.vocabulary.tokenizer_files import rank_file
 from tokdfa import mask as masks
-from tokdfa.backends.registry import backend_class, backend_info, backend_names, create_backend
+from tokdfa.backends.registry import backend_class, backend_names, create_backend
 from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.vocabulary import tokenizers
 
@@ -86,12 +87,10 @@ def cases() -> list[Any]:
     by_kind = {"regex": REGEX, "choice": FINITE, "grammar": GRAMMAR, "json_schema": SCHEMA}
     found = []
     for name in backend_names():
-        missing = ", ".join(backend_info(name).missing)
-        mark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
         for kind in backend_class(name).kinds:
             constraint = BOUNDED if kind == "json_schema" and name not in RECURSIVE else by_kind[kind]
             if name != "encoded_texts" or kind == "choice":  # it takes finite constraints
-                found.append(pytest.param(name, {}, constraint, id=f"{name}-{kind}", marks=mark))
+                found.append(backend(name, {}, constraint, id=f"{name}-{kind}"))
     for name, options, constraint in VARIANTS:
         label = ",".join(f"{option}={value}" for option, value in options.items())
         found.append(pytest.param(name, options, constraint, id=f"{name}-{constraint.kind}-{label}"))

@@ -18,8 +18,6 @@ from tokdfa.bench.warm_up import LABEL as WARM_UP
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported, TokenRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
 
@@ -84,7 +82,7 @@ class FakeCompiled(CompiledConstraint):
         elif trick == "mutter":
             raise ValueError("cannot do minItems here")
 
-    def start(self, context: Sequence[int] = ()) -> FakeMatcher:
+    def _start(self, context: tuple[int, ...]) -> FakeMatcher:
         return FakeMatcher(self)
 
 

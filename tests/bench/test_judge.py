@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces, real
-from tests.vocabulary.tokenizer_files import byte_level, needs_smollm2
+from tests.packages import needs_smollm2
+from tests.vocabulary.tokenizer_files import byte_level
 from tokdfa.bench import judge as module
 from tokdfa.bench.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.bench.judge import (

@@ -121,7 +121,7 @@ def test_an_engine_that_cannot_compile_has_one_row(monkeypatch):
 
 def test_a_text_that_the_tokenizer_changes_is_not_followed():
     backend = create_backend("token_index", load_tokenizer("bytes").vocabulary)
-    upper = SimpleNamespace(encode=lambda text: list(text.upper().encode()), spell=bytes)
+    upper = SimpleNamespace(encode=lambda text: list(text.upper().encode()), vocabulary=backend.vocab)
     none = masks.allocate_mask(257)
     (row,) = saved_calls._follow_case(backend, Regex("[a-zA-Z]+"), ["abc"], upper, none, none)
     assert (row["status"], row["text"]) == ("changed", "abc")

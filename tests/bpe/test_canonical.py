@@ -22,7 +22,7 @@ from tests.bpe.small_tokenizers import (
     trained_byte_level,
     trained_metaspace,
 )
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.bpe.canonical import MASK_BYTES, NARROW, Canonicity
 from tokdfa.bpe.explain import is_proper_piece
 from tokdfa.bpe.rules_cache import build_canonicity

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces, real
 from tests.bpe.test_canonical import LETTERS, merge_lists
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.bpe.derivations import derive_tokens, merge_letters
 from tokdfa.bpe.merge_rules import MergeRules, extract_rules
 from tokdfa.bpe.replay import replay_merges

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import USER_DEFINED, ranked_pieces, real, scored_pieces
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.bpe.explain import Fault, explain, is_proper_piece
 from tokdfa.bpe.rules_cache import build_canonicity
 from tokdfa.errors import VocabularyError

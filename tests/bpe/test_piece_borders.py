@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.bpe.piece_borders import check_pieces, load_marked_dfa, pre_tokenizer_steps
 from tokdfa.bpe.pretokenizer import build_marked_dfa
 from tokdfa.errors import TokenizerError

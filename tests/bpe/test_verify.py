@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import real, trained_byte_level, trained_metaspace
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.bpe.canonical import Canonicity
 from tokdfa.bpe.rules_cache import build_canonicity
 from tokdfa.bpe.verify import check_against_reference, encode_piece, sample_pieces

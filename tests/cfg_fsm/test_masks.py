@@ -11,9 +11,10 @@ from hypothesis import given, reject, settings
 from tests.cfg_fsm.oracles import NAMES, corpus, machine_of, make_machine
 from tests.cfg_fsm.random_grammars import random_grammars
 from tokdfa import mask as masks
-from tokdfa.cfg_fsm.speculation import Speculation
+from tokdfa.cfg_fsm import speculation
+from tokdfa.cfg_fsm.speculation import NS_PER_NODE, NS_PER_PAIR, Speculation
 from tokdfa.cfg_fsm.splits import SplitTable, split_table
-from tokdfa.cfg_fsm.walk import Walker
+from tokdfa.cfg_fsm.walk import NS_PER_MOVE, Walker
 from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -142,13 +143,36 @@ def test_everything_is_forgotten_past_the_limit() -> None:
     grammar, accepted, _ = corpus("json")
     machine, rng = machine_of(grammar), random.Random(3)
     vocab = pieces_of(accepted, rng)
-    tree, large = Speculation(machine.hypotheses, vocab, 1_000), Speculation(machine.hypotheses, vocab, 1 << 30)
+    tree, large = Speculation(machine.hypotheses, vocab, 3_000), Speculation(machine.hypotheses, vocab, 1 << 30)
     here, data = machine.start, np.frombuffer(max(accepted, key=len).encode()[:60], dtype=np.uint8)
     for place in range(len(data)):
         assert filled(tree, here, vocab) == filled(large, here, vocab)
+        assert tree.nbytes < 20_000  # the limit, and the node that passed it
         here = machine.run(here, data, place, place + 1)
-    assert tree.counters["nodes_made"] > 2 * large.counters["nodes_made"]
-    assert large.nbytes > 1_000
+    assert large.nbytes > 100_000
+    assert tree.counters["masks_walked"] > 0
+
+
+def test_work_on_a_tree_that_does_not_pay_is_bounded_by_that_of_walking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many lexer states, each met a few times: what goes into nodes and vectors is at most the walks and the credit."""
+    rules = 40
+    grammar = f"start: ({' | '.join(f'r{k}' for k in range(rules))})*\n" + "".join(
+        f'r{k}: "k{k}" "(" (W{k} "," | "x{k}")* ")"\nW{k}: /[a-z ]{{1,{k % 7 + 2}}}[0-9]*/\n' for k in range(rules)
+    )
+    machine, texts = machine_of(grammar), [f"k{k}(ab1,x{k})" for k in range(rules)]
+    vocab = pieces_of(tuple(texts), random.Random(3))
+    monkeypatch.setattr(speculation, "CREDIT", 1_000_000)
+    tree, walker = Speculation(machine.hypotheses, vocab, 100_000), Walker(machine.hypotheses, vocab.trie)
+    for _ in range(3):
+        for text in texts:
+            here, data = machine.start, np.frombuffer(text.encode(), dtype=np.uint8)
+            for place in range(len(data)):
+                assert filled(tree, here, vocab) == filled(walker, here, vocab)
+                here = machine.run(here, data, place, place + 1)
+    counted = tree.counters
+    work = NS_PER_PAIR * len(split_table(vocab).where) * counted["vectors_made"] + NS_PER_NODE * counted["nodes_passed"]
+    assert counted["masks_walked"] > 100
+    assert work <= 1_000_000 + 2 * NS_PER_MOVE * walker.moves
 
 
 def test_vectors_are_forgotten_before_nodes() -> None:

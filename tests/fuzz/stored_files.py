@@ -1,12 +1,11 @@
 """``stored``: everything that the package writes to disk and reads again, changed in between, read and used.
 
 The head is the kind of file (`_KINDS`); the body a tuple of edits (`edited`). Numpy archives are also changed where
-their digest does not help: an array is replaced and the digest made right, or an array claims another shape.
+their digest does not help: an array is replaced, or claims another shape, and the digest made right.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import json
@@ -24,7 +23,6 @@ from tests.fuzz.case import Case
 from tests.fuzz.mutations import NUMBERS, odd_values
 from tests.fuzz.walk import WrongMask, vocabulary, walk
 from tests.vocabulary.tokenizer_files import byte_fallback
-from tokdfa.archive import digest_arrays
 from tokdfa.backends.earley_trie import EarleyTrie
 from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa
@@ -35,6 +33,7 @@ from tokdfa.grammar.shared_partitions import SharedPartitions, shared_partitions
 from tokdfa.pushdown import pool as pools
 from tokdfa.pushdown.store import read_pool, write_pool
 from tokdfa.runs import store
+from tokdfa.stored_file import BLANK, seal
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.token_automata.vegas_library import read_parts, write_parts
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -75,8 +74,7 @@ def edited(data: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def _edited_archive(data: bytes, edits: Sequence[Edit]) -> bytes:
-    line, body = (data[: data.index(b"\n")], data[data.index(b"\n") + 1 :]) if data[:2] != b"PK" else (b"", data)
-    with np.load(io.BytesIO(body)) as archive:
+    with np.load(io.BytesIO(data)) as archive:
         arrays = dict(archive)
     header = json.loads(arrays.pop("header").tobytes()) if "header" in arrays else None
     claims: dict[str, str] = {}
@@ -99,18 +97,12 @@ def _edited_archive(data: bytes, edits: Sequence[Edit]) -> bytes:
         elif kind == "claim":
             claims[name] = rest[0]
     if header is not None:
-        if "sha256" in header:
-            header["sha256"] = digest_arrays(arrays)
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    body = _archive(arrays, claims)
-    if line:
-        magic, _, fingerprint = line.split(b" ")
-        line = b" ".join([magic, hashlib.sha256(body).hexdigest().encode(), fingerprint]) + b"\n"
-    return line + body
+    return _archive(arrays, claims)
 
 
 def _archive(arrays: dict[str, Any], claims: dict[str, str]) -> bytes:
-    """A numpy archive in which some arrays claim another shape than they have."""
+    """A sealed numpy archive in which some arrays claim another shape than they have."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, array in arrays.items():
@@ -128,7 +120,8 @@ def _archive(arrays: dict[str, Any], claims: dict[str, str]) -> bytes:
                     + written[begin + room :]
                 )
             archive.writestr(f"{name}.npy", written)
-    return buffer.getvalue()
+        archive.comment = BLANK
+    return seal(buffer.getvalue())
 
 
 def _put_in(header: dict[str, Any], which: int, value: Any) -> None:
@@ -216,9 +209,12 @@ class StoredEntry:
         read_or_build(self._tokenizer, self.folder / "rules")
         self.seeds["rules"] = next((self.folder / "rules").iterdir()).read_bytes()
         rows_of_items = [{"item_id": f"i{number}", "seconds": 0.5, "label": "a"} for number in range(5)]
-        self.seeds["run part"] = store._to_parquet(rows_of_items, None)
-        self.seeds["run config"] = b"name: test\nkind: backends\nbackends: [{name: token_index}]\n"
-        self.seeds["run provenance"] = b'{"commit": "abc", "versions": {"numpy": "2"}, "times": [1, 2]}'
+        part = store._to_parquet(rows_of_items, None)
+        config = b"name: test\nkind: backends\nbackends: [{name: token_index}]\n"
+        provenance = b'{"commit": "abc", "versions": {"numpy": "2"}, "times": [1, 2], "seal": "%b"}' % BLANK
+        for kind, content in (("part", part), ("config", config + b"# " + BLANK), ("provenance", provenance)):
+            self.seeds[f"run {kind}"] = seal(content)
+            self.seeds[f"unsealed run {kind}"] = content.replace(BLANK, b"-" * len(BLANK))
         for kind in self.seeds:
             self.run(Case(kind, ()))
 
@@ -241,7 +237,7 @@ class StoredEntry:
         except (zipfile.BadZipFile, ValueError, TypeError, OverflowError, AttributeError):
             return "no such edit"
         self.path.write_bytes(data)
-        kind = case.head.replace(" ", "_").removeprefix("grammar_").removeprefix("schema_")
+        kind = case.head.replace(" ", "_").removeprefix("grammar_").removeprefix("schema_").removeprefix("unsealed_")
         try:
             return getattr(self, f"_use_{kind}")(self.path) or "used"
         except (WrongMask, TokenRefused):

@@ -240,7 +240,7 @@ def test_damaged_files_are_ignored_with_a_warning():
     path = store.save()
     for what, data in damages(path.read_bytes()):
         path.write_bytes(data)
-        with pytest.warns(UserWarning, match=r"are ignored \(it (is|belongs to)"):
+        with pytest.warns(UserWarning, match=r"are ignored \(it"):
             assert len(reader(vocab, None)) == 0, what
     with pytest.warns(UserWarning, match="are ignored"):
         assert store.save() == path

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
 from tests.naive.schema_values import shape_holds
-from tokdfa.errors import SchemaUnsupported
+from tokdfa.budget import Budget, spending
+from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -22,6 +24,7 @@ from tokdfa.json_schema.clauses import (
     ObjectClause,
     Scope,
     Shape,
+    TooManyClauses,
     both,
     intersect,
     lone_scope,
@@ -77,14 +80,44 @@ def test_demands_and_counts_are_kept_once() -> None:
     assert ANY_OBJECT.intersect(clause) is clause
 
 
-def test_clauses_of_equal_scopes_in_two_places_are_not_mixed_up() -> None:
-    # scopes are told apart by identity: those of one name by their content
-    assert lone_scope("a", NOTHING).properties == {"a": NOTHING}
-    absent = tuple(ObjectClause(scopes=(Scope({name: NOTHING}, (), EVERYTHING),)) for name in "abc")
+def test_clauses_are_told_apart_by_what_their_scopes_say() -> None:
+    absent = tuple(ObjectClause(scopes=(lone_scope(name, NOTHING),)) for name in "abc")
     joined = intersect(Shape(objects=absent), Shape(objects=absent))
     assert {
         tuple(sorted(name for scope in clause.scopes for name in scope.properties)) for clause in joined.objects
-    } == {tuple(sorted(one + other)) for one in "abc" for other in "abc"}
+    } == {tuple(sorted({one, other})) for one in "abc" for other in "abc"}
+
+
+def test_a_scope_that_comes_again_is_one_scope() -> None:
+    first, second = (ObjectClause(scopes=(Scope({"a": frozenset([2])}, (), NOTHING),)) for _ in range(2))
+    assert first.intersect(second) == first
+
+
+@given(st.integers(1, 40), st.integers(1, 5))
+def test_nested_references_to_one_schema_demand_it_once(levels: int, fan_out: int) -> None:
+    steps = {f"l{k}": {"allOf": [{"$ref": f"#/$defs/l{k - 1}"}] * fan_out} for k in range(1, levels + 1)}
+    wanted = {"properties": {"a": {"type": "string"}}, "items": {"minItems": 2}, "contains": {"maxItems": 3}}
+    expander, root, _ = expand({"$defs": {"l0": wanted, **steps}, "$ref": f"#/$defs/l{levels}"})
+    shape = expander.shape(root)
+    assert [len(clause.scopes) for clause in shape.objects] == [1]
+    assert [len(clause.counts) for clause in shape.arrays] == [1]
+
+
+def test_too_many_clauses_are_noticed_while_they_are_made() -> None:
+    joined = []
+
+    class Noted(ObjectClause):
+        def intersect(self, other: ObjectClause) -> ObjectClause:
+            joined.append(self)
+            return super().intersect(other)
+
+    first = Shape(objects=tuple(Noted(required=(f"a{k}",)) for k in range(1_000)))
+    second = Shape(objects=tuple(ObjectClause(required=(f"b{k}",)) for k in range(1_000)))
+    with pytest.raises(TooManyClauses):
+        intersect(first, second, 2_500)
+    assert len(joined) == 3_000
+    with pytest.raises(LimitExceeded, match="compile_seconds"), spending(Budget(0.01, 512), "the product"):
+        intersect(first, second)
 
 
 def test_numbers_that_exclude_each_other_leave_no_clause() -> None:

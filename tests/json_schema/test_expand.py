@@ -137,10 +137,16 @@ def test_many_loops_in_place_are_refused_soon() -> None:
 
 
 def test_too_many_alternatives_are_refused() -> None:
-    branches = [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in range(100)]
-    expander, root, _ = expand({"not": {"anyOf": branches}})
+    expander, root, _ = expand({"not": {"anyOf": [{"required": [f"a{k}", f"b{k}"]} for k in range(12)]}})
     with pytest.raises(SchemaUnsupported, match="alternatives"):
         expander.shape(root)
+
+
+def test_none_of_many_tags_is_few_alternatives() -> None:
+    branches = [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in range(100)]
+    expander, root, _ = expand({"not": {"anyOf": branches}})
+    assert len(expander.shape(root).objects) == 2
+    assert [holds(expander, root, value) for value in ({}, {"k": 7}, {"k": 100}, 7)] == [True, False, True, True]
 
 
 def test_schemas_nested_in_place_too_deep_are_refused() -> None:
@@ -233,3 +239,13 @@ def test_dropped_keywords_demand_nothing() -> None:
         assert holds(expander, root, {"a": "abcd"})
     kept = Expander(document)
     assert not any(holds(kept, kept.state(document.root), {"a": value}) for value in ("a", "abc", 1))
+
+
+@pytest.mark.parametrize("demand", [["a"], ["a", "a"]])
+def test_a_name_that_requires_itself_is_one_name(demand: list[str]) -> None:
+    expander, root, _ = expand({"type": "object", "dependentRequired": {"a": demand}, "maxProperties": 1})
+    assert expander.inhabited.state(root)
+    assert len(expander.shape(root).objects) == 2
+    schema = {"type": "object", "dependentRequired": {"a": demand}, "maxProperties": 1, "required": ["a"]}
+    expander, root, _ = expand(schema)
+    assert expander.inhabited.state(root)

@@ -296,3 +296,13 @@ def test_numbers_of_a_schema_are_exact() -> None:
         ("1.2345678901234567890123e22", False),  # a double to most readers, and then another number
     ]:
         assert accepts(machine, text) is expected
+
+
+@pytest.mark.parametrize("extra", [{}, {"patternProperties": {"^x": True}}, {"required": ["p7", "p77"]}])
+def test_the_program_of_an_object_grows_with_its_members(extra: dict[str, Any]) -> None:
+    sizes = []
+    for count in (100, 200, 400):
+        properties = {f"p{k}": {"type": "integer"} for k in range(count)}
+        form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties, **extra}))
+        sizes.append(len(form.code) + len(form.arguments) + len(form.alternatives))
+    assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])

@@ -52,11 +52,13 @@ def read(text: str) -> Text:
 
 def texts_up_to(length: int, digits: str) -> list[Text]:
     """All JSON numbers of these digits with at most `length` characters."""
-    runs = ["".join(run) for n in range(1, length + 1) for run in product(digits, repeat=n)]
-    wholes = [run for run in runs if run == "0" or run[0] != "0"]
-    mantissas = wholes + [f"{w}.{f}" for w in wholes for f in runs if len(w) + len(f) < length]
+    runs = [
+        ["".join(run) for n in range(1, most + 1) for run in product(digits, repeat=n)] for most in range(length + 1)
+    ]
+    wholes = [run for run in runs[length] if run == "0" or run[0] != "0"]
+    mantissas = wholes + [f"{w}.{f}" for w in wholes for f in runs[max(0, length - len(w) - 1)]]
     marks = ["e", "e-", "E+"]
-    exponents = [f"{m}{e}{x}" for m in mantissas for e in marks for x in runs if len(m) + len(e) + len(x) <= length]
+    exponents = [f"{m}{e}{x}" for m in mantissas for e in marks for x in runs[max(0, length - len(m) - len(e))]]
     return [read(s + text) for text in mantissas + exponents for s in ("", "-") if len(s + text) <= length]
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.packages import needs_torch
 from tokdfa.errors import ModelError
 from tokdfa.models.gguf_weights import load_gguf_network, weights_folder
 from tokdfa.models.transformers_model import load_gguf
@@ -17,6 +18,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 gguf = pytest.importorskip("gguf", reason="gguf is not installed (extra lm)")
 # Test workers share the cores; threads that wait for each other make small networks ten times slower.
 torch.set_num_threads(1)
+pytestmark = needs_torch
 
 HEADS, KEY_HEADS, WIDTH, LAYERS = 4, 2, 64, 2
 NAMES = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.bpe.small_tokenizers import trained_metaspace
 from tests.naive.kneser_ney import NaiveKneserNey
+from tests.packages import needs_smollm2
 from tokdfa.errors import LimitExceeded, ModelError, OptionError
 from tokdfa.models import ngram
 from tokdfa.models.ngram import MAX_ORDER, NgramModel, default_documents, read_text, train_ngram
@@ -90,7 +91,7 @@ def test_rows_do_not_depend_on_those_before() -> None:
     assert model.fingerprint != train([[0, 2, 3, 2, 2, 2, 0]], 3).fingerprint
 
 
-@pytest.mark.parametrize("name", ["mistral-v1", "tekken", "smollm2", "bytes"])
+@pytest.mark.parametrize("name", ["mistral-v1", "tekken", pytest.param("smollm2", marks=needs_smollm2), "bytes"])
 def test_held_out_text(name: str) -> None:
     """Every fifth page, by models that learned from the others."""
     tokenizer, pages = load_tokenizer(name), default_documents()

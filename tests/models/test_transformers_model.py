@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.packages import needs_torch
 from tokdfa.errors import ModelError
 from tokdfa.models.transformers_model import TransformersModel, load_huggingface
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -16,6 +17,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra lm)")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra lm)")
 # Test workers share the cores; threads that wait for each other make small networks ten times slower.
 torch.set_num_threads(1)
+pytestmark = needs_torch
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tokdfa.backends.base import Backend, CompiledConstraint, Matcher, StateMatcher
 from tokdfa.constraint import Choice, Constraint
 from tokdfa.errors import VocabularyCannotSpell
@@ -46,7 +44,7 @@ class CutChoice(CompiledConstraint):
             )
         self.sizes = {"states": len(self.tokens.keys() | self.texts)}
 
-    def start(self, context: Sequence[int] = ()) -> Matcher:
+    def _start(self, context: tuple[int, ...]) -> Matcher:
         return CutTextsMatcher(self)
 
 

@@ -215,7 +215,6 @@ def test_states_that_loop(grammar, lexer, first_bytes):
     vocab = load_tokenizer("mistral-v1").vocabulary
     machine = machine_of(grammar, lexer, vocab)
     machine.meta[M_PRUNES] = first_bytes
-    machine.pool.mark_loops()
     assert (machine.pool.flags & LOOPS).any()
     rng = random.Random(11)
     for _ in range(4):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.naive.languages import all_texts, language
 from tests.regex.terms import ALPHABET, build, terms
+from tokdfa.budget import Budget, spending
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
 from tokdfa.regex.expression import ANY_BYTE, ANY_BYTES, EMPTY, LAWS, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -128,8 +129,10 @@ def test_views_name_every_kind() -> None:
 
 
 def test_limits_are_errors_not_hangs() -> None:
-    with pytest.raises(LimitExceeded, match="simplification steps"):
-        ExpressionStore(fuel=1000).literal(b"x" * 2000)
+    with spending(Budget(seconds=1e-4, megabytes=100), "a literal"), pytest.raises(LimitExceeded, match="a literal"):
+        ExpressionStore().literal(b"x" * 20_000)
+    with spending(Budget(seconds=10, megabytes=0.1), "a literal"), pytest.raises(LimitExceeded, match="compile_mb"):
+        ExpressionStore().literal(b"x" * 20_000)
     with pytest.raises(LimitExceeded, match="derivatives and parts"):
         ExpressionStore(max_expressions=500).literal(bytes(range(256)) * 20)
     with pytest.raises(LimitExceeded, match="too large"):

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from tests.naive.languages import language
 from tests.regex.terms import ALPHABET, build, terms
 from tokdfa.automata.algebra import minimize, trim
+from tokdfa.budget import Budget, spending
+from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex import lazy_dfa
+from tokdfa.regex.compile import compile_lazy
+from tokdfa.regex.derivative import AssertionDeriver, context_after
 from tokdfa.regex.expression import ANY_BYTE, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import IS_LIVE, LazyDfa
+from tokdfa.regex.lazy_kernels import D_EXPLORED
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 
@@ -130,6 +135,63 @@ def holds_one_word(store: ExpressionStore) -> int:
         store.concat(anything, store.literal(word), anything) for word in (b"abc", b"bcd", b"def", b"fag", b"hah")
     )
     return store.intersection([one, *map(store.complement, others)])
+
+
+LOOKING = (
+    r"((?=.{3}a|.{5}b)[a-z]|(?!.{2}d)[0-9])*",
+    r"(((?!\sgf)\w){2,5}){1,3}",
+    r"(?:a\b|^b|^c|d$|\n)*e?",
+    r"(?m)(?:^a|b$|\n)*(?=x|y)[xyz]",
+    r"\b(?:ab|\Ba|b(?=a\b))*",
+)
+
+
+@pytest.mark.parametrize("pattern", LOOKING)
+def test_local_classes_spare_derivatives_and_change_none(pattern: str) -> None:
+    dfa = compile_lazy(Regex(pattern, ascii_classes=True))
+    for state in range(60):
+        if state >= dfa.state_count:
+            break
+        dfa.fill_row(state * dfa.class_count)
+        if not dfa.store.has_assertions(dfa.expression(state)):
+            continue
+        row = dfa.raw[state * dfa.class_count : (state + 1) * dfa.class_count].tolist()
+        for byte, target in zip(dfa.representatives.tolist(), row, strict=True):
+            deriver = AssertionDeriver(dfa.store, dfa._known, dfa._contexts[state], byte)
+            assert target == dfa._entry(deriver.derive(dfa.expression(state)), context_after(byte))
+    assert dfa._contexts
+
+
+@pytest.mark.parametrize("pattern", [*LOOKING, "(a|b)*a(a|b){12}", "(?=.*a)(?=.*b)(?=.*c)[a-d]{3,40}"])
+def test_what_a_budget_interrupts_goes_on_where_it_was(pattern: str) -> None:
+    """Explored in slices of work, each ended by LimitExceeded, an automaton is the same as one made at once."""
+    regex, interrupted = Regex(pattern, ascii_classes=True), 0
+    whole, sliced = compile_lazy(regex), compile_lazy(regex)
+    whole.explore(20_000)
+    while sliced._meta[D_EXPLORED] < sliced.state_count:
+        with spending(Budget(0.01, 500), "an automaton"):
+            try:
+                sliced.explore(20_000)
+            except LimitExceeded:
+                interrupted += 1
+    count = whole.state_count
+    assert sliced.state_count == count
+    entries = count * whole.class_count
+    assert np.array_equal(sliced.raw[:entries], whole.raw[:entries])
+    assert np.array_equal(sliced.accepting[:count], whole.accepting[:count])
+    assert interrupted > 0 or count < 1_000
+
+
+def test_proofs_count_towards_the_budget_and_are_not_remembered_half_done() -> None:
+    """A product of periods: to decide whether anything is left takes many states; each attempt ends at the budget."""
+    dfa = compile_lazy(Regex("(?=(.{97})*$)(?=(.{89})*$)(?=(.{83})*$).*"))
+    for _ in range(3):
+        with spending(Budget(0.05, 500), "a row") as account, pytest.raises(LimitExceeded, match="compile_seconds"):
+            dfa.fill_row(0)
+        assert account.work_done < 0.06e9
+        assert dfa.transitions[0] == UNKNOWN
+    with spending(Budget(50, 5), "a row"), pytest.raises(LimitExceeded, match="compile_mb"):
+        dfa.fill_row(0)
 
 
 def test_what_is_empty_because_two_parts_are_takes_few_states() -> None:

@@ -9,7 +9,7 @@ import pytest
 import regex
 import yaml
 
-from tests.vocabulary.tokenizer_files import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.errors import ConfigError
 from tokdfa.regex.parse import parse

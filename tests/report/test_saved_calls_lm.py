@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from tests.packages import needs_smollm2
 from tests.report.synthetic import PROVENANCE, FakeRun, config
-from tests.vocabulary.tokenizer_files import needs_smollm2
 from tokdfa.bench.saved_calls_lm import run_item
 from tokdfa.report.data import RunData
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from tests.report.synthetic import HOSTILE, FakeRun, backend_run, config
 from tokdfa.report import tables
-from tokdfa.report.cells import NOTHING, Cell, Table, escape_markdown
+from tokdfa.report.cells import NOTHING, Cell, Table, escape_markdown, visible
 from tokdfa.report.data import RunData
 from tokdfa.report.headlines import equal_masks, headlines
 from tokdfa.report.kinds import build_headlines, build_tables
@@ -200,6 +201,30 @@ def test_no_text_breaks_a_markdown_table(texts):
     assert {len(cells_of(line)) for line in lines} == {2}
     assert all(line.isprintable() for line in lines)
     assert not any(re.search(r"(?<!\\)(\\\\)*<(?!br>)", line) for line in lines)
+
+
+BLOCKS = ("- ", "+ ", "* ", "1. ", "2) ", "# ", "> ", "    ", "```", "~~~", "---", "===", "\n", "<b>", "| ", "[a](b)")
+
+
+@given(
+    st.lists(st.sampled_from(BLOCKS) | st.text(max_size=6), max_size=6).map("".join), st.sampled_from(["", "- ", "# "])
+)
+def test_a_text_is_a_text_wherever_it_stands(text, before):
+    """A reader of Markdown finds one paragraph (or item, or heading) of plain text, and in it what was written."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    tokens = parser.parse(f"before\n\n{before}{escape_markdown(text)}\n\nafter")[3:-3]
+    expected = [re.sub(r"^[ \t]+|[ \t]+$", "", line) for line in visible(text).strip().split("\n")]
+    if expected == [""]:
+        return
+    blocks = {"": ["paragraph"], "- ": ["bullet_list", "list_item", "paragraph"], "# ": ["heading"]}[before]
+    assert [token.type for token in tokens] == [
+        *(f"{block}_open" for block in blocks),
+        "inline",
+        *(f"{block}_close" for block in reversed(blocks)),
+    ]
+    (inline,) = (token for token in tokens if token.type == "inline")
+    assert {child.type for child in inline.children} <= {"text", "html_inline"}
+    assert "".join(child.content for child in inline.children) == "<br>".join(expected)
 
 
 def test_escapes_are_undone_by_a_reader_of_markdown():

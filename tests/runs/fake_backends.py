@@ -21,8 +21,6 @@ from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, MissingDependency, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
 
@@ -132,7 +130,7 @@ class FakeCompiled(CompiledConstraint):
     def tag(self) -> str:
         return str(self.backend.settings["tag"])
 
-    def start(self, context: Sequence[int] = ()) -> FakeMatcher:
+    def _start(self, context: tuple[int, ...]) -> FakeMatcher:
         self.act("start")
         return FakeMatcher(self)
 

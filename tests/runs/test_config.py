@@ -7,10 +7,14 @@ import textwrap
 import pytest
 import yaml
 
+from tokdfa.backends.base import BUDGET_OPTIONS
 from tokdfa.errors import ConfigError
 from tokdfa.runs import config as config_module
 from tokdfa.runs.config import load_config
 from tokdfa.runs.expand import expand
+
+#: The options that every backend has.
+BUDGETS = {option.name: option.default for option in BUDGET_OPTIONS}
 
 BASE = """
 name: demo
@@ -50,7 +54,7 @@ def test_defaults_are_filled_in(tmp_path):
             {
                 "name": "fake",
                 "label": "fake",
-                "options": {"how": "honest", "where": "compile", "marker": "", "tag": 0},
+                "options": {"how": "honest", "where": "compile", "marker": "", "tag": 0, **BUDGETS},
             }
         ],
         "reference": "fake",
@@ -103,7 +107,7 @@ def test_grids_files_and_labels_are_spelled_out(tmp_path):
         *("fake", "odd tag=1 how=honest", "odd tag=1 how=wide", "odd tag=2 how=honest", "odd tag=2 how=wide"),
         "fake_peer tag=3",
     ]
-    assert config.backends[2].options == {"how": "wide", "where": "mask", "marker": "", "tag": 1}
+    assert config.backends[2].options == {"how": "wide", "where": "mask", "marker": "", "tag": 1, **BUDGETS}
     assert [entry.label for entry in config.constraints] == ["no", "yes | no", "g", "j", "two", "one"]
     assert [entry.build().kind for entry in config.constraints][:4] == ["regex", "choice", "grammar", "json_schema"]
     assert config.constraints[0].build().ascii_classes

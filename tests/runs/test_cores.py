@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.runs.experiments import experiment, gone
+from tokdfa.errors import StoreError
 from tokdfa.runs import cores
 from tokdfa.runs.config import KINDS, BackendEntry
 from tokdfa.runs.cores import alone_on_this_machine, pin, take_cores, threads_of, usable_processors
@@ -129,3 +130,23 @@ def test_a_backend_without_the_option_has_one_thread():
     item = Item("i", "e", "backends", "bytes", None, BackendEntry(name="fake", label="f"), None, 0, {})
     assert threads_of(Group("g", 0, (item, item))) == 1
     assert psutil.cpu_count() >= len(usable_processors()) >= 1
+
+
+def test_locks_that_others_can_reach_are_refused(tmp_path, take):
+    folder = tmp_path / f"tokdfa-{os.getuid()}"
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="TMPDIR"):
+        take(1)
+    folder.unlink()
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(StoreError, match="TMPDIR"):
+        take(1)
+    folder.chmod(0o700)
+    (folder / "core-0.lock").symlink_to(tmp_path / "made by us")
+    with pytest.raises(StoreError, match="delete it"):
+        take(1)
+    assert not (tmp_path / "made by us").exists()
+    (folder / "core-0.lock").unlink()
+    assert take(1).processors == (0,)

@@ -11,7 +11,9 @@ import time
 import psutil
 import pytest
 
+from tests.full_disk import CALLS, fill_disk
 from tests.runs.experiments import children, experiment, gone, run_all, trick
+from tokdfa.errors import StoreError
 from tokdfa.runs import execute
 from tokdfa.runs.expand import expand
 from tokdfa.runs.store import open_run
@@ -162,3 +164,22 @@ def test_a_second_interruption_is_raised_at_once(tmp_path):
     finally:
         signal.signal(signal.SIGINT, before)
     assert not children(recursive=True)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_run_whose_disk_is_full_ends_and_goes_on_when_there_is_room(tmp_path, call):
+    config = slow_experiment(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def fill(event):
+            if event.event == "group_finished":
+                fill_disk(patch, call)
+
+        with pytest.raises(StoreError, match="make room"):
+            execute.run(config, progress=fill)
+    folder = config.results_folder / config.folder_name
+    assert not list(folder.rglob("*.tmp"))
+    assert not children()
+    assert len(open_run(folder).items()) == 2
+    summary, _, _ = run_all(config)
+    assert (summary.found, summary.measured, summary.interrupted) == (2, 6, False)

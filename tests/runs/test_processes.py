@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import psutil
 import pytest
 
@@ -32,7 +34,7 @@ def run_and_look(config, number):
 
 
 def test_two_at_a_time_share_no_core(tmp_path, monkeypatch):
-    monkeypatch.setattr(cores.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     usable = cores.usable_processors()
     if len(usable) < 2:
         pytest.skip("this machine has one core")
@@ -48,7 +50,7 @@ def test_two_at_a_time_share_no_core(tmp_path, monkeypatch):
 
 
 def test_no_more_at_a_time_than_there_are_cores(tmp_path, monkeypatch):
-    monkeypatch.setattr(cores.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cores, "usable_processors", lambda: psutil.Process().cpu_affinity()[:1])
     summary, at_work, _ = run_and_look(experiment(tmp_path, "fake", constraints=SIX), 3)
     assert summary.statuses == {"ok": 6}

@@ -9,7 +9,8 @@ import pytest
 from tests.runs.experiments import experiment
 from tokdfa.errors import StoreError
 from tokdfa.runs.expand import expand_groups
-from tokdfa.runs.store import COLUMNS, RunStore, open_run, write_atomically
+from tokdfa.runs.store import COLUMNS, RunStore, open_run
+from tokdfa.stored_file import write_atomically
 
 
 @pytest.fixture
@@ -169,7 +170,11 @@ def test_a_folder_without_a_run(tmp_path):
 
 def test_an_edited_config_is_refused_with_the_keys_that_differ(config, store):
     path = store.folder / "config.yaml"
-    path.write_text(path.read_text().replace("repeats: 2", "repeats: 3"))
+    edited = path.read_text().replace("repeats: 2", "repeats: 3")
+    path.write_text(edited)
+    with pytest.raises(StoreError, match="edited"):
+        store.create(config)
+    path.write_text(edited.partition("# tokdfa-sha256")[0])  # as versions wrote it that kept no digest
     with pytest.raises(StoreError, match="it differs in repeats"):
         store.create(config)
     store.create(config, fresh=True)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.runs.experiments import experiment, trick
+from tokdfa.backends.base import BUDGET_OPTIONS
 from tokdfa.bench.limits import Failure
 from tokdfa.bench.measure import Outcome, Sample
 from tokdfa.bench.workloads import Walk
@@ -14,6 +15,9 @@ from tokdfa.runs.expand import expand_groups
 from tokdfa.runs.jobs import GroupJob, GroupResult, MemoryJob, MemoryResult
 from tokdfa.runs.tasks import GroupTask
 from tokdfa.runs.watch import Answer
+
+#: The options that every backend has.
+BUDGETS = {option.name: option.default for option in BUDGET_OPTIONS}
 
 WALKS = (Walk((97,), None, False, False),)
 
@@ -129,7 +133,7 @@ def test_rows_say_what_was_measured(task):
         **{"compile_s": 2e-6, "first_mask_s": 9e-6, "states": 3, "transitions": None, "bytes": 10, "steps": 6},
     }
     assert {key: row[key] for key in expected} == pytest.approx(expected)
-    assert json.loads(row["options"]) == {"how": "wide", "where": "compile", "marker": "", "tag": 0}
+    assert json.loads(row["options"]) == {"how": "wide", "where": "compile", "marker": "", "tag": 0, **BUDGETS}
     assert list(json.loads(row["phases"]).items()) == [("parse", 2.0), ("build", 4.5)]
     assert json.loads(row["sizes"]) == outcome.sizes
     assert json.loads(row["counters"]) == outcome.counters

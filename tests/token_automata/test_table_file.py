@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.backends.test_tokens_dfa import LETTERS, WORDS, compiled, mask_of, tables_are_equal
 from tests.vocabulary.vocabularies import ODD
-from tokdfa.archive import digest_arrays
+from tokdfa.archive import pack_arrays
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa
 from tokdfa.constraint import Choice, Constraint, Regex
 from tokdfa.errors import SavedIndexError
@@ -73,7 +72,8 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(content)
         with pytest.raises(SavedIndexError, match="no saved index, or damaged"):
             CompiledTokensDfa.load(tmp_path / "file", LETTERS)
-    np.savez(tmp_path / "other.npz", header=np.frombuffer(b'{"format": "x"}', np.uint8))
+    other = pack_arrays({"header": np.frombuffer(b'{"format": "x"}', np.uint8)})
+    (tmp_path / "other.npz").write_bytes(other)
     with pytest.raises(SavedIndexError, match="not in version"):
         CompiledTokensDfa.load(tmp_path / "other.npz", LETTERS)
     np.save(tmp_path / "array.npy", np.arange(3))
@@ -85,16 +85,13 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def saved() -> bytes:
-    file = io.BytesIO()
     made = compiled(Regex("(ab|b-)*é?"), LETTERS)
     arrays = made.table._asdict()
     header = {
         "format": "tokdfa tokens_dfa", "version": 1, "constraint": {"kind": "regex", "pattern": "(ab|b-)*é?"},
         "vocabulary": "letters", "fingerprint": LETTERS.fingerprint, "settings": {}, "sizes": {},
-        "sha256": digest_arrays(made.table._asdict()),
     }  # fmt: skip
-    np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
-    return file.getvalue()
+    return pack_arrays({"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays})
 
 
 GOOD = saved()
@@ -102,16 +99,13 @@ GOOD = saved()
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(st.integers(0, len(GOOD) - 1), st.integers(1, 255))
-def test_a_changed_byte_is_noticed_or_harmless(tmp_path_factory: pytest.TempPathFactory, at: int, change: int) -> None:
+def test_a_changed_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, at: int, change: int) -> None:
     damaged = bytearray(GOOD)
     damaged[at] ^= change
     path = tmp_path_factory.mktemp("damaged") / "index"
     path.write_bytes(damaged)
-    try:
-        loaded = CompiledTokensDfa.load(path, LETTERS)
-    except SavedIndexError:
-        return
-    assert tables_are_equal(loaded, compiled(Regex("(ab|b-)*é?"), LETTERS))
+    with pytest.raises(SavedIndexError):
+        CompiledTokensDfa.load(path, LETTERS)
 
 
 @pytest.mark.parametrize("length", range(0, len(GOOD), 97))

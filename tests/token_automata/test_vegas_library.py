@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces
+from tokdfa.archive import pack_arrays
 from tokdfa.constraint import Regex
 from tokdfa.errors import TokenizerError
 from tokdfa.token_automata import vegas_library, vegas_usual
@@ -77,16 +78,13 @@ class TestFiles:
         damaged = [b"", b"no archive", content[: len(content) // 2], content[:-1]]
         for place in random.integers(0, len(content), 40).tolist():
             damaged.append(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
-        noticed = 0
         for wrong in damaged:
             file.write_bytes(wrong)
             library = PartLibrary(OWNER, tmp_path)
             found = contents(library, made)
-            assert found in (plain(made), [None] * 3)  # bytes of the archive that mean nothing may change
-            noticed += found[0] is None
+            assert found == [None] * 3
             library.add(made)
             assert contents(PartLibrary(OWNER, tmp_path), made) == plain(made)
-        assert noticed > 20
 
     @pytest.mark.parametrize("name", ["keys", "states", "sizes", "accepting", "letters", "targets"])
     def test_numbers_that_lead_nowhere(self, tmp_path: Path, name: str) -> None:
@@ -100,7 +98,7 @@ class TestFiles:
         wrong += [array + 4, -array - 1] if name == "targets" else []
         wrong += [-array - 1] if name in ("letters", "sizes", "states") else []
         for bad in wrong:
-            np.savez(path, **{**arrays, name: bad})
+            path.write_bytes(pack_arrays({**arrays, name: bad}))
             assert read_parts(path, OWNER) is None
 
     def test_another_tokenizer_is_refused(self, tmp_path: Path) -> None:

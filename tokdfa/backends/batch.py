@@ -12,7 +12,7 @@ asked for in a batch.
 
 from __future__ import annotations
 
-import threading
+import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.jit import kernel
+from tokdfa.locks import new_lock
 from tokdfa.token_automata.ready_masks import NARROW
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RowMasks:
 
     def __init__(self, limit: int, words: int, spare: list[npt.NDArray[np.int32]] | None = None) -> None:
         self.limit, self.nbytes = limit, 0
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         #: Row -> the bytes of a packed mask, or row -> tokens of a narrow one; the same dicts for ever, so that
         #: matchers may hold on to them.
         self.packed: dict[Any, memoryview] = {}
@@ -232,6 +233,9 @@ def _give_back(spare: list[npt.NDArray[np.int32]], blocks: list[npt.NDArray[np.i
 def _workers(threads: int) -> ThreadPoolExecutor:
     """Threads that write masks, kept for the next batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="tokdfa-masks")
+
+
+os.register_at_fork(after_in_child=_workers.cache_clear)  # the child of a fork has none of the threads
 
 
 @kernel

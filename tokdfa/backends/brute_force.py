@@ -26,8 +26,6 @@ from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.token_automata.liveness import cannot_spell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
@@ -70,7 +68,7 @@ class BruteForceConstraint(CompiledConstraint):
     def __init__(self, backend: BruteForce, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         dfa = trim(explicit_automaton(constraint, backend.settings["max_states"], self.phases))
-        self._start: int = dfa.start
+        self._initial: int = dfa.start
         self._table: list[list[int]] = dfa.byte_table().tolist()
         self._accepting: list[bool] = dfa.accepting.tolist()
         self._spelled = [
@@ -91,7 +89,7 @@ class BruteForceConstraint(CompiledConstraint):
     def _find_live(self, dfa: Dfa) -> set[int]:
         """The states between tokens from which tokens reach acceptance."""
         leads_from: dict[int, set[int]] = {}
-        agenda, seen = [self._start], {self._start}
+        agenda, seen = [self._initial], {self._initial}
         while agenda:
             state = agenda.pop()
             for target in np.unique(self.following(state).states).tolist():
@@ -105,11 +103,11 @@ class BruteForceConstraint(CompiledConstraint):
             for before in leads_from.get(agenda.pop(), set()) - live:
                 live.add(before)
                 agenda.append(before)
-        if self._start not in live:
+        if self._initial not in live:
             raise cannot_spell(dfa, self.vocab, self.constraint.name)
         return live
 
-    def start(self, context: Sequence[int] = ()) -> BruteForceMatcher:
+    def _start(self, context: tuple[int, ...]) -> BruteForceMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return BruteForceMatcher(self)
 
@@ -148,7 +146,7 @@ class BruteForceMatcher(StateMatcher[int]):
     """A matcher whose state is a state of the byte automaton."""
 
     def __init__(self, compiled: BruteForceConstraint) -> None:
-        super().__init__(compiled.vocab, compiled._start)
+        super().__init__(compiled.vocab, compiled._initial)
         self._compiled = compiled
 
     def _step(self, state: int, token: int) -> int | None:
@@ -160,7 +158,6 @@ class BruteForceMatcher(StateMatcher[int]):
         return self._compiled.accepts(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        masks.check_mask(out, self.vocab.size)
         ends = self.vocab.end_tokens if self._compiled.accepts(state) else ()
         out[:] = masks.mask_from_ids([*self._compiled.allowed(state), *ends], self.vocab.size)
 

@@ -24,8 +24,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.explicit_automaton import explicit_automaton
@@ -41,8 +39,6 @@ from tokdfa.token_automata.relevant_pairs import PairStates, RelevantPairs
 from tokdfa.token_automata.spellable import spellable_part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.automata.dfa import Dfa
     from tokdfa.bpe.canonical import Canonicity
     from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
@@ -54,8 +50,6 @@ if TYPE_CHECKING:
 
 #: How many tables for contexts are kept beside that of the empty context.
 CONTEXT_TABLES = 16
-#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
-INT32 = np.dtype(np.int32)
 
 
 class CartesianMerge(Backend):
@@ -153,7 +147,7 @@ class CompiledCartesianMerge(CompiledConstraint):
         if isinstance(self.table, RelevantPairs):
             self.sizes |= {"pairs": self.table.visited_pairs, "edges": self.table.edges}
 
-    def start(self, context: Sequence[int] = ()) -> CartesianMergeMatcher:
+    def _start(self, context: tuple[int, ...]) -> CartesianMergeMatcher:
         """A matcher after the tokens `context`, which the first token must not merge with.
 
         Reading the context costs a few us a token; one that leaves something new open costs as much as compiling.
@@ -219,14 +213,6 @@ class CartesianMergeMatcher(StateMatcher[State]):
     def __init__(self, vocab: Vocabulary, states: ProperStates, start: State) -> None:
         super().__init__(vocab, start)
         self._states = states
-        self._shape = (masks.mask_words(vocab.size),)
-
-    def fill_mask(self, out: Mask) -> None:
-        # with as little Python as possible where nothing is unusual
-        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
-            self._states.fill(self.state, out)
-        else:
-            super().fill_mask(out)
 
     def _step(self, state: State, token: int) -> State | None:
         return self._states.step(state, token)

@@ -25,7 +25,6 @@ Threads: a compiled constraint holds a lock while it makes something new; masks 
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -38,17 +37,14 @@ from tokdfa.cfg_fsm.machine import build_machine
 from tokdfa.cfg_fsm.speculation import Speculation
 from tokdfa.cfg_fsm.walk import Walker
 from tokdfa.errors import VocabularyCannotSpell
+from tokdfa.locks import new_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.cfg_fsm.machine import Machine
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
-INT32 = np.dtype(np.int32)
 #: How many (situation, token) -> situation are kept, about 100 bytes each.
 KEPT_STEPS = 200_000
 
@@ -90,7 +86,7 @@ class CompiledCfgFsm(CompiledConstraint):
     ) -> None:
         super().__init__(constraint, vocab, CfgFsm.name)
         self.machine, self.settings, self.phases = machine, settings, phases
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         limit = settings["mask_mb"] << 20
         self.masks = MaskCache(limit)
         self.steps: dict[tuple[int, int], int] = {}
@@ -113,7 +109,7 @@ class CompiledCfgFsm(CompiledConstraint):
                 f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
             )
 
-    def start(self, context: Sequence[int] = ()) -> CfgFsmMatcher:
+    def _start(self, context: tuple[int, ...]) -> CfgFsmMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return CfgFsmMatcher(self)
 
@@ -121,7 +117,7 @@ class CompiledCfgFsm(CompiledConstraint):
         """The situation after a token, -1 if it is not allowed."""
         found = self.steps.get((situation, token))
         if found is None:
-            with self.lock:
+            with self.lock, self.spending_step():
                 found = self._step(situation, token)
                 if found >= 0 and not self.complete and not self._live.is_live(found):
                     found = -1
@@ -137,11 +133,12 @@ class CompiledCfgFsm(CompiledConstraint):
 
     def can_end(self, situation: int) -> bool:
         """Whether the text may end in a situation."""
-        return self.machine.hypotheses.can_end(situation)
+        with self.spending_step():
+            return self.machine.hypotheses.can_end(situation)
 
     def fill(self, situation: int, out: Mask) -> None:
         """Write the mask of a situation, and keep it."""
-        with self.lock:
+        with self.lock, self.spending_step():
             self.filler.fill(situation, out)
             if not self.complete:
                 for token in masks.mask_to_ids(out).tolist():
@@ -168,11 +165,10 @@ class CfgFsmMatcher(StateMatcher[int]):
         super().__init__(compiled.vocab, compiled.machine.start)
         self._compiled = compiled
         self._narrow, self._wide = compiled.masks.narrow, compiled.masks.wide
-        self._shape = (masks.mask_words(compiled.vocab.size),)
 
-    def fill_mask(self, out: Mask) -> None:
+    def _fill_mask(self, out: Mask) -> None:
         # kept masks, with as little Python as possible; everything else goes the usual way
-        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
+        if self.state is not self._FINISHED:
             tokens = self._narrow.get(self.state)
             if tokens is not None:
                 _write_tokens_kernel(tokens, out)
@@ -181,7 +177,7 @@ class CfgFsmMatcher(StateMatcher[int]):
             if packed is not None:
                 np.copyto(out, packed)
                 return
-        super().fill_mask(out)
+        super()._fill_mask(out)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(state, token)

@@ -40,7 +40,7 @@ from tokdfa.token_automata.vegas_library import load_library
 from tokdfa.token_automata.vegas_splice import MergedByParts, PartMerger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.bpe.canonical import Canonicity
@@ -206,7 +206,7 @@ class ProperIndex(CompiledConstraint):
             "earlier, at a border of pieces"
         )
 
-    def start(self, context: Sequence[int] = ()) -> _RowMatcher:
+    def _start(self, context: tuple[int, ...]) -> _RowMatcher:
         """A matcher after the tokens `context`, which the first token must not merge with.
 
         Reading the context costs a few us a token; one that leaves something new open costs as much as compiling.

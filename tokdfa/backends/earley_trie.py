@@ -39,7 +39,6 @@ Threads: a compiled constraint holds a lock while it makes something new; masks 
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -60,10 +59,9 @@ from tokdfa.grammar.partition_masks import PartitionMasks
 from tokdfa.grammar.shared_partitions import shared_partitions
 from tokdfa.grammar.slices import Slicer, slice_set
 from tokdfa.grammar.walk import Walker
+from tokdfa.locks import new_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
@@ -72,8 +70,6 @@ if TYPE_CHECKING:
     from tokdfa.token_automata.proper_states import ProperStates
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
-INT32 = np.dtype(np.int32)
 #: How many (situation, token) -> situation are kept, about 100 bytes each.
 KEPT_STEPS = 200_000
 
@@ -161,7 +157,7 @@ class CompiledEarley(CompiledConstraint):
         self.settings, self.phases = settings, phases
         #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
         self.dropped: tuple[Dropped, ...] = ()
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         with phases.measure("tables"):
             self.machine = Machine(
                 cfg,
@@ -213,20 +209,20 @@ class CompiledEarley(CompiledConstraint):
         walked["partitions_made"] = self.partitions.divided
         return walked if self.slicer is None else {**walked, **self.slicer.counters}
 
-    def start(self, context: Sequence[int] = ()) -> EarleyMatcher | ForcingMatcher:
+    def _start(self, context: tuple[int, ...]) -> EarleyMatcher | ForcingMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return ForcingMatcher(self) if self.settings["forcing"] else EarleyMatcher(self)
 
     def forced_bytes(self, situation: int, limit: int) -> bytes:
         """The bytes that must come next, up to `limit`."""
-        with self.lock:
+        with self.lock, self.spending_step():
             return forced_bytes(self.machine, situation, limit)
 
     def offered(self, situation: int, last: int) -> int:
         """The only token that llguidance would offer after token `last` (-1: none yet), -1 if it would offer all."""
         found = self._offers.get((situation, last))
         if found is None:
-            with self.lock:
+            with self.lock, self.spending_step():
                 assert self.vocab.tokenizer is not None
                 tokens = forced_mask_tokens(self.machine, situation, self.vocab.tokenizer, None if last < 0 else last)
                 found = tokens[0] if tokens and self.step(situation, tokens[0]) >= 0 else -1
@@ -239,7 +235,7 @@ class CompiledEarley(CompiledConstraint):
         """The situation after a token, -1 if it is not allowed."""
         found = self.steps.get((situation, token))
         if found is None:
-            with self.lock:
+            with self.lock, self.spending_step():
                 found = self._step(situation, token)
                 if found >= 0 and not self.complete and not self.is_live(found):
                     found = -1
@@ -263,12 +259,12 @@ class CompiledEarley(CompiledConstraint):
 
     def can_end(self, situation: int) -> bool:
         """Whether the text may end in a situation."""
-        with self.lock:
+        with self.lock, self.spending_step():
             return self.machine.can_end(situation)
 
     def fill(self, situation: int, out: Mask) -> None:
         """Write the mask of a situation, and keep it."""
-        with self.lock:
+        with self.lock, self.spending_step():
             self._fill_raw(situation, out)
             if not self.complete:
                 for token in masks.mask_to_ids(out).tolist():
@@ -320,11 +316,10 @@ class EarleyMatcher(StateMatcher[int]):
         super().__init__(compiled.vocab, compiled.machine.start)
         self._compiled = compiled
         self._narrow, self._wide = compiled.masks.narrow, compiled.masks.wide
-        self._shape = (masks.mask_words(compiled.vocab.size),)
 
-    def fill_mask(self, out: Mask) -> None:
+    def _fill_mask(self, out: Mask) -> None:
         # kept masks, with as little Python as possible; everything else goes the usual way
-        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
+        if self.state is not self._FINISHED:
             tokens = self._narrow.get(self.state)
             if tokens is not None:
                 _write_tokens_kernel(tokens, out)
@@ -333,7 +328,7 @@ class EarleyMatcher(StateMatcher[int]):
             if packed is not None:
                 np.copyto(out, packed)
                 return
-        super().fill_mask(out)
+        super()._fill_mask(out)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(state, token)
@@ -349,7 +344,7 @@ class EarleyMatcher(StateMatcher[int]):
             self.counters[name] = self.counters.get(name, 0) + total - before[name]
         self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
 
-    def forced_bytes(self, limit: int = 256) -> bytes:
+    def _forced_bytes(self, limit: int) -> bytes:
         return b"" if self.state is self._FINISHED else self._compiled.forced_bytes(self.state, limit)
 
     def _fork_empty(self) -> EarleyMatcher:
@@ -382,7 +377,7 @@ class ForcingMatcher(StateMatcher[tuple[int, int]]):
             masks.set_token(out, offered)
         else:
             self._plain.state = state[0]
-            self._plain.fill_mask(out)
+            self._plain._fill_mask(out)
 
     def _fork_empty(self) -> ForcingMatcher:
         return ForcingMatcher(self._compiled)
@@ -398,12 +393,12 @@ class ProperEarley(CompiledConstraint):
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
         self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)
 
-    def start(self, context: Sequence[int] = ()) -> Matcher:
+    def _start(self, context: tuple[int, ...]) -> Matcher:
         """A matcher after the tokens `context`, which the first token must not merge with."""
-        proper = self.proper.start(context)
+        proper = self.proper._start(context)
         assert isinstance(proper, CartesianMergeMatcher)
         liveness = self._liveness(proper._states) if self.lookahead else None
-        return ProperFilter(self.plain.start(), proper, self.lookahead, liveness)
+        return ProperFilter(self.plain._start(()), proper, self.lookahead, liveness)
 
     def _make_liveness(self, states: ProperStates) -> ProperLiveness:
         return ProperLiveness(EarleyTexts(self.plain), states, self.lookahead, self.plain.limit)

@@ -16,6 +16,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.errors import TokdfaError, UnsupportedConstraint
+from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +89,7 @@ class CompiledEncodedTexts(CompiledConstraint):
             self._beginning = self._list_encodings(())
         self.sizes = {"texts": len(texts), "states": len(self._beginning)}
 
-    def start(self, context: Sequence[int] = ()) -> EncodedTextsMatcher:
+    def _start(self, context: tuple[int, ...]) -> EncodedTextsMatcher:
         """A matcher after the tokens `context`; UnsupportedConstraint if no encoding of both begins with them."""
         return EncodedTextsMatcher(self.vocab, self._list_encodings(context) if context else self._beginning)
 
@@ -96,8 +97,8 @@ class CompiledEncodedTexts(CompiledConstraint):
         before = self._tokenizer.decode(context)
         nodes: list[tuple[dict[int, int], list[bool]]] = [({}, [])]
         for text in self._texts:
-            tokens = self._tokenizer.encode(before + text)
-            if tokens[: len(context)] != list(context) or self.vocab.spell(tokens) != (before + text).encode():
+            tokens = encode_exactly(self._tokenizer, self.vocab, before + text)
+            if tokens is None or tokens[: len(context)] != list(context):
                 continue
             node = 0
             for token in tokens[len(context) :]:

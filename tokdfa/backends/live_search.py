@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
+
+#: What a state of a search takes, without finding its successors, and what it holds.
+NS_PER_STATE, BYTES_PER_STATE = 3_000, 200
 
 StateT = TypeVar("StateT", bound="Hashable")
 
@@ -39,6 +43,8 @@ class LiveSearch(Generic[StateT]):
         agenda = deque([state])
         while agenda:
             here = agenda.popleft()
+            spend(NS_PER_STATE)
+            hold(BYTES_PER_STATE)
             if self._known.get(here) or self._can_end(here):
                 while here != state:
                     self._known[here] = True

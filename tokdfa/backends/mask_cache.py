@@ -7,12 +7,12 @@ which is as fast as copying 16 kB; wider ones are kept packed, equal ones once.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.jit import kernel
+from tokdfa.locks import new_lock
 from tokdfa.token_automata.ready_masks import NARROW, _list_tokens_kernel
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class MaskCache:
 
     def __init__(self, limit: int) -> None:
         self.limit, self.nbytes = limit, 0
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         #: State -> packed mask, and state -> tokens; the same dicts for ever, so that matchers may hold on to them.
         self.wide: dict[Any, Mask] = {}
         self.narrow: dict[Any, npt.NDArray[np.int32]] = {}

@@ -35,7 +35,6 @@ with a look-ahead of 1 or of 8; a new pair (situation, key) later 3 to 20 ms; a 
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.bpe.pair_test import _find_break_kernel, pair_arrays
 from tokdfa.jit import kernel
+from tokdfa.locks import new_lock
 from tokdfa.token_automata.proper_states import _Choices, _combine_masks_kernel, _write_allowed_tokens_kernel
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ProperLiveness:
         self._size = canonicity.size
         self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
         self._forbidden = canonicity.kept_masks
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._row, self._targets = lru_cache(RECENT)(self._read_row), lru_cache(RECENT)(texts.targets)
         self._readable = lru_cache(READABLE)(self._read_mask)
         self._scratch = masks.allocate_mask(self._size)

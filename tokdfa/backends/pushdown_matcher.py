@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import StateMatcher
+from tokdfa.arguments import as_integer, as_sequence
+from tokdfa.backends.base import Matcher, StateMatcher
 from tokdfa.backends.batch import FINISHED
 from tokdfa.backends.mask_cache import _write_tokens_kernel
-from tokdfa.errors import LimitExceeded, TokdfaError
+from tokdfa.errors import ArgumentError, LimitExceeded
 from tokdfa.pushdown.arrays import M_NODES, M_ROWS
 from tokdfa.pushdown.machine import MachineFull
 from tokdfa.pushdown.serving import W_LISTED, W_SIGNATURE
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.base import Matcher
     from tokdfa.backends.pushdown_trie import CompiledPushdown, Epoch
     from tokdfa.mask import Mask
 
-#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
-INT32 = np.dtype(np.int32)
 #: A step is known by its row and token as one number. So many are kept for a constraint, about 100 bytes each.
 STEP_SHIFT, KEPT_STEPS = 21, 200_000
 
@@ -40,17 +38,14 @@ ResultT = TypeVar("ResultT")
 
 
 class PushdownMatcher(StateMatcher[int]):
-    """A matcher whose state is the number of a row; its tokens are kept in case the tables are begun anew."""
+    """A matcher whose state is the number of a row; if the tables are begun anew, it reads its tokens again."""
 
     def __init__(self, compiled: CompiledPushdown) -> None:
         super().__init__(compiled.vocab, 0)
         self._compiled = compiled
-        self._tokens: list[int] = []
-        #: The buffer that fitted last, and its bytes.
-        self._fitting: Mask | None = None
+        #: The mask that was written last, and its bytes.
+        self._written: Mask | None = None
         self._bytes = memoryview(b"")
-        self._shape = (masks.mask_words(compiled.vocab.size),)
-        self._size = compiled.vocab.size
         #: No token that spells something needs more than its bytes to be judged.
         self._simple = compiled.complete
         #: And masks are what one call of a kernel writes, but for counted strings, and are kept.
@@ -62,22 +57,22 @@ class PushdownMatcher(StateMatcher[int]):
         self._epoch, self._machine = epoch, epoch.machine
         self._packed, self._narrow, self._steps = epoch.masks.packed, epoch.masks.narrow, epoch.steps
 
-    def fill_mask(self, out: Mask) -> None:
-        # kept masks, with as little Python as possible; everything else goes the usual way. A buffer that fitted once
-        # still does: nobody can resize it while it is referred to here
-        if out is self._fitting or self._fits(out):
-            state = self.state
-            packed = self._packed.get(state)
-            if packed is not None:
-                self._bytes[:] = packed
-                return
-            tokens = self._narrow.get(state)
-            if tokens is not None:
-                _write_tokens_kernel(tokens, out)
-                return
-            if self._direct and state is not self._FINISHED and self._fill_new(state, out):
-                return
-        self._retry(lambda: super(PushdownMatcher, self).fill_mask(out))
+    def _fill_mask(self, out: Mask) -> None:
+        # kept masks, with as little Python as possible; everything else goes the usual way
+        state = self.state
+        packed = self._packed.get(state)
+        if packed is not None:
+            if out is not self._written:
+                self._written, self._bytes = out, out.data.cast("B")
+            self._bytes[:] = packed
+            return
+        tokens = self._narrow.get(state)
+        if tokens is not None:
+            _write_tokens_kernel(tokens, out)
+            return
+        if self._direct and state is not self._FINISHED and self._fill_new(state, out):
+            return
+        self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
 
     def _fill_new(self, state: int, out: Mask) -> bool:
         """Write and keep a mask that was not made before; False if something is lacking: the usual way supplies it."""
@@ -95,26 +90,18 @@ class PushdownMatcher(StateMatcher[int]):
             counters["masks_made"] += 1
         return True
 
-    def _fits(self, out: Mask) -> bool:
-        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray:
-            self._fitting, self._bytes = out, out.data.cast("B")
-            return True
-        return False
-
-    def advance(self, token: int) -> None:
+    def _advance(self, token: int) -> None:
         # steps that were made before, with as little Python as possible; everything else goes the usual way
         state = self.state
-        if state is not self._FINISHED and 0 <= token < self._size:
+        if state is not self._FINISHED:
             known = self._steps.get(state << STEP_SHIFT | token)
             if known is None:
                 known = self._step_new(state, token)
             if known >= 0:
                 self._history.append(state)
-                self._tokens.append(token)
                 self.state = known
                 return
-        self._retry(lambda: super(PushdownMatcher, self).advance(token))
-        self._tokens.append(token)
+        self._retry(lambda: super(PushdownMatcher, self)._advance(token))
 
     def _step_new(self, state: int, token: int) -> int:
         """The row after a token by a step that was not made before; negative if it is refused or something is lacking.
@@ -135,31 +122,20 @@ class PushdownMatcher(StateMatcher[int]):
         with self._compiled.lock:
             return int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
 
-    def allows(self, token: int) -> bool:
-        return self._retry(lambda: super(PushdownMatcher, self).allows(token))
+    def _allows(self, token: int) -> bool:
+        return self._retry(lambda: super(PushdownMatcher, self)._allows(token))
 
     def can_end(self) -> bool:
         return self._retry(lambda: super(PushdownMatcher, self).can_end())
 
-    def forced_bytes(self, limit: int = 256) -> bytes:
-        return self._retry(lambda: self._forced_bytes(limit))
-
     def _forced_bytes(self, limit: int) -> bytes:
+        return self._retry(lambda: self._forced_of_row(limit))
+
+    def _forced_of_row(self, limit: int) -> bytes:
         if self.state is self._FINISHED:
             return b""
         with self._compiled.lock:
             return self._machine.forced_bytes(self.state, limit)
-
-    def rollback(self, count: int) -> None:
-        super().rollback(count)
-        if count:
-            del self._tokens[-count:]
-
-    def fork(self) -> PushdownMatcher:
-        twin = super().fork()
-        assert isinstance(twin, PushdownMatcher)
-        twin._tokens = self._tokens.copy()
-        return twin
 
     def list_tokens(self) -> npt.NDArray[np.int32] | None:
         """The tokens of a narrow mask (at most `mask_cache.NARROW`), int32, read-only; None if the mask is wide.
@@ -178,7 +154,12 @@ class PushdownMatcher(StateMatcher[int]):
         """What `do` returns; if the tables are full, move to new ones and do it again.
 
         The newest tables may be full of what others have read. Then others get new ones, and this matcher its own.
+        All that counts towards the budget of one step.
         """
+        with self._compiled.spending_step():
+            return self._retry_within_budget(do)
+
+    def _retry_within_budget(self, do: Callable[[], ResultT]) -> ResultT:
         compiled = self._compiled
         try:
             return do()
@@ -204,7 +185,7 @@ class PushdownMatcher(StateMatcher[int]):
         twin = PushdownMatcher(self._compiled)
         twin._use(epoch)
         for token in self._tokens:
-            StateMatcher.advance(twin, token)
+            StateMatcher._advance(twin, token)
         self._use(epoch)
         self.state, self._history = twin.state, twin._history
 
@@ -238,13 +219,17 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
     """Write the mask of each matcher into a row of `out`: int32, C-contiguous, shape (matchers, words).
 
     Kept masks of matchers of one compiled constraint are written by one kernel call, on `threads` threads; all others
-    one after another as by `fill_mask`. Raises TokdfaError if `out` does not fit.
+    one after another as by `fill_mask`. `out` may be a torch tensor on the CPU. Raises ArgumentError if it does not
+    fit.
     """
+    matchers = list(as_sequence(matchers, "matchers", "matchers"))
+    if not all(issubclass(kind, Matcher) for kind in set(map(type, matchers))):
+        raise ArgumentError("matchers: not all of them are matchers, which `CompiledConstraint.start` makes")
+    if len({matcher._size for matcher in matchers}) > 1:
+        raise ArgumentError("matchers: their vocabularies have different sizes; fill their masks apart")
+    threads = as_integer(threads, "threads", 1)
     words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
-    if out.dtype != np.int32 or out.shape != (len(matchers), words) or not out.flags.carray:
-        raise TokdfaError(
-            f"out is {out.dtype} of shape {out.shape}; int32 of shape {(len(matchers), words)}, C-contiguous, is needed"
-        )
+    out = masks.check_mask(out, 32 * words, len(matchers), "out")
     groups: dict[int, list[int]] = {}
     for k, matcher in enumerate(matchers):
         if isinstance(matcher, PushdownMatcher):

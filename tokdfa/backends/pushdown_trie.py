@@ -36,6 +36,7 @@ Threads: what is made is made under the lock of the vocabulary's pool; kept mask
 
 from __future__ import annotations
 
+import io
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -50,13 +51,19 @@ from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.pushdown_matcher import PushdownMatcher, fill_masks
 from tokdfa.backends.text_situations import PushdownTexts
-from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError, VocabularyCannotSpell
+from tokdfa.errors import (
+    OptionError,
+    SavedIndexError,
+    UnknownNameError,
+    UnsupportedConstraint,
+    VocabularyCannotSpell,
+)
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
 from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool, pool_of
+from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from tokdfa.backends.base import Matcher, Support
@@ -65,6 +72,7 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.pushdown.form import Form
     from tokdfa.token_automata.proper_states import ProperStates
+    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["CompiledPushdown", "Epoch", "PushdownMatcher", "PushdownTrie", "fill_masks"]
@@ -145,6 +153,16 @@ class PushdownTrie(Backend):
         with phases.measure("proper"):
             proper = CartesianMerge(self.vocab).compile(constraint) if regular else proper_texts(self.vocab)
         return ProperPushdown(compiled, proper, 0 if regular else self.settings["lookahead"])
+
+    def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
+        from tokdfa.pushdown.store import read_form
+
+        phases = Phases()
+        with phases.measure("load"):
+            form, _, _ = read_form(io.BytesIO(tables[0]))
+        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases)
+        compiled.dropped = tables[1]
+        return compiled
 
 
 def _ways(settings: dict[str, Any]) -> tuple[bool, bool, bool]:
@@ -271,19 +289,33 @@ class CompiledPushdown(CompiledConstraint):
 
         write_form(path, self.form, self.constraint, self.settings)
 
+    def _save_tables(self) -> tuple[bytes, tuple[Dropped, ...]] | None:
+        from tokdfa.pushdown.store import write_form
+
+        if self.form.source is not None:
+            return None  # lowering it anew costs less than all that is written later
+        written = io.BytesIO()
+        try:
+            write_form(written, self.form, self.constraint, self.settings)
+        except UnsupportedConstraint:  # too large to be saved
+            return None
+        return written.getvalue(), self.dropped
+
     @classmethod
-    def load(cls, path: str | Path, vocab: Vocabulary) -> CompiledPushdown:
+    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledPushdown:
         """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file."""
         from tokdfa.pushdown.store import read_form
 
-        phases = Phases()
+        phases, vocab = Phases(), as_vocabulary(vocab)
         with phases.measure("load"):
             form, constraint, settings = read_form(path)
             try:
-                settings = PushdownTrie(vocab, **settings).settings
+                backend = PushdownTrie(vocab, **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
-        return cls(constraint, vocab, form, settings, phases)
+        compiled = cls(constraint, backend.vocab, form, backend.settings, phases)
+        backend._finish(compiled)
+        return compiled
 
     def renew(self, full: Epoch) -> None:
         """Begin new tables in place of full ones; matchers that have those keep them until they move."""
@@ -302,7 +334,7 @@ class CompiledPushdown(CompiledConstraint):
             "partitions": self.pool.partitions.made,
         }
 
-    def start(self, context: Sequence[int] = ()) -> PushdownMatcher:
+    def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return PushdownMatcher(self)
 
@@ -382,9 +414,9 @@ class ProperPushdown(CompiledConstraint):
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
         self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)
 
-    def start(self, context: Sequence[int] = ()) -> Matcher:
+    def _start(self, context: tuple[int, ...]) -> Matcher:
         """A matcher after the tokens `context`, which the first token must not merge with."""
-        proper, text = self.proper.start(context), self.plain.start()
+        proper, text = self.proper._start(context), self.plain._start(())
         assert isinstance(proper, CartesianMergeMatcher)
         liveness = self._liveness(proper._states, text._epoch) if self.lookahead else None
         return ProperFilter(text, proper, self.lookahead, liveness)

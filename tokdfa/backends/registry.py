@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.arguments import as_text
 from tokdfa.errors import TokdfaError, UnknownNameError
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend, CompiledConstraint, Option
     from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 BUILT_IN: dict[str, str] = {
@@ -56,7 +58,7 @@ def backend_class(name: str) -> type[Backend]:
     """The class of a backend; UnknownNameError names the nearest. Imports its module, not the peer's package."""
     from tokdfa.backends.base import Backend
 
-    if name not in _targets():
+    if as_text(name, "backend") not in _targets():
         raise UnknownNameError("backend", name, _targets())
     module, _, attribute = _targets()[name].partition(":")
     found = getattr(importlib.import_module(module), attribute)
@@ -65,15 +67,23 @@ def backend_class(name: str) -> type[Backend]:
     return found
 
 
-def create_backend(name: str, vocab: Vocabulary, **options: Any) -> Backend:
-    """A backend by name, bound to `vocab`. Options are those of `tokdfa backends NAME`."""
+def create_backend(name: str, vocab: Vocabulary | Tokenizer, **options: Any) -> Backend:
+    """A backend by name, bound to `vocab`, a Vocabulary or the Tokenizer it belongs to.
+
+    Options are those of `tokdfa backends NAME`.
+    """
     return backend_class(name)(vocab, **options)
 
 
 def compile(
-    constraint: Constraint, vocab: Vocabulary, backend: str = "token_index", **options: Any
+    constraint: Constraint, vocab: Vocabulary | Tokenizer, backend: str = "token_index", **options: Any
 ) -> CompiledConstraint:
-    """Compile `constraint` for `vocab` with a backend by name: ``compile(Regex("[0-9]+"), vocab, lazy=True)``."""
+    """Compile `constraint` for `vocab` with a backend by name: ``compile(Regex("[0-9]+"), vocab, lazy=True)``.
+
+    `vocab`: a Vocabulary, or the Tokenizer it belongs to. Raises ArgumentError for anything else and for what is no
+    constraint, UnknownNameError for a backend or an option that does not exist, OptionError for an option's value, and
+    what `Backend.compile` raises.
+    """
     return create_backend(backend, vocab, **options).compile(constraint)
 
 

@@ -95,7 +95,6 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
     form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
     machine = Machine(form, pool)
-    pool.mark_loops()
     text = json.dumps(
         value, ensure_ascii=False, separators=(spelling["item_separator"], spelling["key_separator"])
     ).encode()

@@ -37,8 +37,6 @@ from tokdfa.token_automata.token_index import build_token_table
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.base import Phases
     from tokdfa.constraint import Constraint
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
 
 #: The most states that a lazy index ever makes: a generation visits few, so this only bounds memory.
 LAZY_STATES = 10_000_000
-#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
-INT32 = np.dtype(np.int32)
 
 
 class TokenIndex(Backend):
@@ -102,20 +98,18 @@ class _IndexMatcher(StateMatcher[int]):
         super().__init__(index.vocab, 0)
         self._index = index
         self._narrow, self._wide = index.cache.narrow, index.cache.wide
-        self._shape = (masks.mask_words(index.vocab.size),)
 
-    def fill_mask(self, out: Mask) -> None:
+    def _fill_mask(self, out: Mask) -> None:
         # the path of masks seen before, with as little Python as possible; everything else goes the usual way
-        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray:
-            tokens = self._narrow.get(self.state)
-            if tokens is not None:
-                _write_tokens_kernel(tokens, out)
-                return
-            packed = self._wide.get(self.state)
-            if packed is not None:
-                np.copyto(out, packed)
-                return
-        super().fill_mask(out)
+        tokens = self._narrow.get(self.state)
+        if tokens is not None:
+            _write_tokens_kernel(tokens, out)
+            return
+        packed = self._wide.get(self.state)
+        if packed is not None:
+            np.copyto(out, packed)
+            return
+        super()._fill_mask(out)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._index.step(state, token)
@@ -151,7 +145,7 @@ class LazyTokenIndex(CompiledConstraint):
             "bytes": self.automaton.nbytes + self.cache.nbytes,
         }
 
-    def start(self, context: Sequence[int] = ()) -> _IndexMatcher:
+    def _start(self, context: tuple[int, ...]) -> _IndexMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _IndexMatcher(self)
 
@@ -171,13 +165,13 @@ class LazyTokenIndex(CompiledConstraint):
             )
             if known:
                 return int(state)
-            with self.cache.lock:
+            with self.cache.lock, self.spending_step():
                 automaton.fill_row(int(state))
 
     def make_mask(self, state: int, out: Mask, counters: dict[str, int]) -> None:
         """Write the mask of `state` by a walk, and keep it if masks are cached."""
         out.fill(0)
-        with self.cache.lock:
+        with self.cache.lock, self.spending_step():
             if self._per_token:
                 allowed = [token for token in self.vocab.trie.order.tolist() if self.step(state, token) >= 0]
                 out |= masks.mask_from_ids(allowed, self.vocab.size)
@@ -227,7 +221,7 @@ class ExplicitTokenIndex(CompiledConstraint):
             "bytes": self._table_bytes,
         }
 
-    def start(self, context: Sequence[int] = ()) -> _IndexMatcher:
+    def _start(self, context: tuple[int, ...]) -> _IndexMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _IndexMatcher(self)
 

@@ -56,9 +56,9 @@ from tokdfa.token_automata.ready_masks import assemble_mask, make_masks, no_mask
 from tokdfa.token_automata.reduced_table import live_rows, reduce_rows, token_rows
 from tokdfa.token_automata.table_file import read_table, write_table
 from tokdfa.token_automata.transformations import transformations
+from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from tokdfa.automata.dfa import Dfa
@@ -66,10 +66,8 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.token_automata.columns import Columns
     from tokdfa.token_automata.reduced_table import ReducedTable
+    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
-
-#: numpy's only dtype object for native int32 (a mask with another object for it is checked the slow way).
-INT32 = np.dtype(np.int32)
 
 
 class TokensDfa(Backend):
@@ -122,6 +120,9 @@ class TokensDfa(Backend):
             limits = {name: self.settings[name] for name in ("max_states", "max_transitions")}
             proper = CartesianMerge(self.vocab, **limits).compile(constraint)
         return ProperTokensDfa(plain, proper)
+
+    def _load_tables(self, tables: tuple[ReducedTable, dict[str, int]], constraint: Constraint) -> CompiledTokensDfa:
+        return CompiledTokensDfa(constraint, self.vocab, tables[0], self.settings, Phases(), tables[1])
 
     def _compile_plain(self, constraint: Constraint) -> CompiledTokensDfa:
         phases, sizes = Phases(), dict[str, int]()
@@ -243,21 +244,26 @@ class CompiledTokensDfa(CompiledConstraint):
         write_table(path, self.table, self.constraint, self.vocab, self.settings, self.sizes)
 
     @classmethod
-    def load(cls, path: str | Path, vocab: Vocabulary) -> CompiledTokensDfa:
+    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledTokensDfa:
         """What `save` wrote. SavedIndexError for a file that is damaged, no such file, or for another vocabulary.
 
         Costs milliseconds; phases: "load" and "masks".
         """
-        phases = Phases()
+        phases, vocab = Phases(), as_vocabulary(vocab)
         with phases.measure("load"):
             table, constraint, settings, sizes = read_table(path, vocab)
             try:
                 backend = TokensDfa(vocab, **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
-        return cls(constraint, vocab, table, backend.settings, phases, sizes)
+        compiled = cls(constraint, vocab, table, backend.settings, phases, sizes)
+        backend._finish(compiled)
+        return compiled
 
-    def start(self, context: Sequence[int] = ()) -> TokensDfaMatcher:
+    def _save_tables(self) -> tuple[ReducedTable, dict[str, int]]:
+        return self.table, self.sizes
+
+    def _start(self, context: tuple[int, ...]) -> TokensDfaMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return TokensDfaMatcher(self)
 
@@ -299,11 +305,11 @@ class ProperTokensDfa(CompiledConstraint):
         self.plain, self.proper, self.phases = plain, proper, plain.phases
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
 
-    def start(self, context: Sequence[int] = ()) -> ProperFilter:
+    def _start(self, context: tuple[int, ...]) -> ProperFilter:
         """A matcher after the tokens `context`, which the first token must not merge with."""
-        proper = self.proper.start(context)
+        proper = self.proper._start(context)
         assert isinstance(proper, CartesianMergeMatcher)
-        return ProperFilter(self.plain.start(), proper)
+        return ProperFilter(self.plain._start(()), proper)
 
 
 class TokensDfaMatcher(StateMatcher[int]):
@@ -313,11 +319,10 @@ class TokensDfaMatcher(StateMatcher[int]):
         super().__init__(compiled.vocab, 0)
         self._compiled = compiled
         self._narrow, self._wide = compiled.masks.narrow, compiled.masks.wide
-        self._shape = (masks.mask_words(compiled.vocab.size),)
 
-    def fill_mask(self, out: Mask) -> None:
+    def _fill_mask(self, out: Mask) -> None:
         # ready masks, with as little Python as possible; everything else goes the usual way
-        if out.dtype is INT32 and out.shape == self._shape and out.flags.carray and self.state is not self._FINISHED:
+        if self.state is not self._FINISHED:
             tokens = self._narrow[self.state]
             if tokens is not None:
                 _write_tokens_kernel(tokens, out)
@@ -326,7 +331,7 @@ class TokensDfaMatcher(StateMatcher[int]):
             if packed is not None:
                 np.copyto(out, packed)
                 return
-        super().fill_mask(out)
+        super()._fill_mask(out)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(state, token)

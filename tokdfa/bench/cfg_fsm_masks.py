@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.cfg_fsm import CfgFsm, CompiledCfgFsm
+from tokdfa.backends.cfg_fsm import CfgFsm, CfgFsmMatcher, CompiledCfgFsm
 from tokdfa.bench.cfg_fsm_names import KEPT, NOTHING, PRODUCT, TREE, WALK
 from tokdfa.bench.cfg_fsm_product import Product
 from tokdfa.bench.clock import collector_off
@@ -145,8 +145,10 @@ def _filling(compiled: CompiledCfgFsm, situations: Sequence[int]) -> Callable[[i
     """`Matcher.fill_mask` of a matcher in each situation."""
     matchers = []
     for situation in situations:
-        matchers.append(compiled.start())
-        matchers[-1].state = situation
+        matcher = compiled.start()
+        assert isinstance(matcher, CfgFsmMatcher)
+        matcher.state = situation
+        matchers.append(matcher)
     return lambda place, out: matchers[place].fill_mask(out)
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.cfg_fsm import CompiledCfgFsm
+from tokdfa.backends.cfg_fsm import CfgFsmMatcher, CompiledCfgFsm
 from tokdfa.backends.earley_trie import CompiledEarley
 from tokdfa.backends.pushdown_trie import CompiledPushdown
 from tokdfa.backends.registry import create_backend
@@ -152,6 +152,7 @@ def _new_positions(judge: CompiledCfgFsm, walks: Sequence[Sequence[int]]) -> lis
     found = []
     for walk in walks:
         matcher = judge.start()
+        assert isinstance(matcher, CfgFsmMatcher)
         here = []
         for token in walk:
             here.append(matcher.state not in met)

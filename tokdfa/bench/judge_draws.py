@@ -31,6 +31,7 @@ from tokdfa.bench.text_mixture import draw_texts
 from tokdfa.bpe.piece_borders import load_marked_dfa
 from tokdfa.bpe.rules_cache import load_canonicity
 from tokdfa.errors import OptionError
+from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,8 +129,8 @@ def draw_texts_of(tokenizer: Tokenizer, seed: int) -> Iterator[tuple[list[int], 
     cutter = _Cutter(tokenizer, drawn)
     before: list[int] = []
     for _, text in draw_texts(seed + 1):
-        tokens = tokenizer.encode(text)
-        if tokenizer.spell(tokens) != text.encode():
+        tokens = encode_exactly(tokenizer, tokenizer.vocabulary, text)
+        if tokens is None:
             continue
         yield tokens, True
         for variant in cutter.variants(tokens, 4):

@@ -116,6 +116,8 @@ def check_settings(settings: dict[str, Any]) -> Settings:
     for engine in typed.engines:
         try:
             engine.constraint("true")
+        except OptionError:
+            raise
         except TypeError:
             raise OptionError(f"engine {engine.name}: json_schema has an option that JsonSchema lacks") from None
     if (typed.data is None) == (typed.suite is None):

@@ -15,6 +15,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.token_automata.fewest_tokens import spell_in_fewest_tokens
+from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,10 +40,10 @@ def follow_text(
     `proper_tokens`, `muted_tokens`: JSON lists of what the tokens spell.
     """
     vocab, data = tokenizer.vocabulary, text.encode()
-    proper = tokenizer.encode(text)
-    row: dict[str, Any] = {"text": text, "status": OK, "message": "", "proper_count": len(proper)}
-    row["proper_tokens"] = _spelled_out(proper, vocab)
-    if vocab.spell(proper) != data:
+    proper = encode_exactly(tokenizer, vocab, text)
+    row: dict[str, Any] = {"text": text, "status": OK, "message": "", "proper_count": len(proper or ())}
+    row["proper_tokens"] = _spelled_out(proper or (), vocab)
+    if proper is None:
         return row | {"status": CHANGED, "message": "the tokenizer's tokens spell another text"}
     shortest = spellings.shortest(data)
     fewest = spell_in_fewest_tokens([data], vocab)[0]

@@ -43,7 +43,7 @@ from tokdfa.bench.limits import OK, failure_of
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import MissingDependency, OptionError, TokdfaError, TokenizerError, UnknownNameError
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.tokenizers import encode_exactly, load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -318,9 +318,9 @@ def _follow_case(
         yield {"text": "", "status": failure.kind, "message": failure.message}
         return
     for text in texts:
-        tokens = tokenizer.encode(text)
+        tokens = encode_exactly(tokenizer, tokenizer.vocabulary, text)
         row: dict[str, Any] = {"text": text, "status": OK, "message": "", "states": compiled.sizes.get("states")}
-        if tokenizer.spell(tokens) != text.encode():
+        if tokens is None:
             yield row | {"status": CHANGED, "message": "the tokenizer's tokens spell another text"}
         else:
             yield row | follow_tokens(compiled, tokens, ends, fallback)

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from tokdfa.backends.base import CompiledConstraint, Matcher
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.mask import Mask
 
 
@@ -57,7 +55,7 @@ class TimedConstraint(CompiledConstraint):
         self._compiled = compiled
         self.meter = Meter()
 
-    def start(self, context: Sequence[int] = ()) -> TimedMatcher:
+    def _start(self, context: tuple[int, ...]) -> TimedMatcher:
         started = time.perf_counter_ns()
         matcher = self._compiled.start(context)
         self.meter.others.add(started)
@@ -71,17 +69,17 @@ class TimedMatcher(Matcher):
         super().__init__(matcher.vocab)
         self._matcher, self._meter = matcher, meter
 
-    def fill_mask(self, out: Mask) -> None:
+    def _fill_mask(self, out: Mask) -> None:
         started = time.perf_counter_ns()
         self._matcher.fill_mask(out)
         self._meter.masks.add(started)
 
-    def advance(self, token: int) -> None:
+    def _advance(self, token: int) -> None:
         started = time.perf_counter_ns()
         self._matcher.advance(token)
         self._meter.advances.add(started)
 
-    def allows(self, token: int) -> bool:
+    def _allows(self, token: int) -> bool:
         started = time.perf_counter_ns()
         answer = self._matcher.allows(token)
         self._meter.checks.add(started)
@@ -99,12 +97,12 @@ class TimedMatcher(Matcher):
         self._meter.others.add(started)
         return answer
 
-    def rollback(self, count: int) -> None:
+    def _rollback(self, count: int) -> None:
         started = time.perf_counter_ns()
         self._matcher.rollback(count)
         self._meter.others.add(started)
 
-    def fork(self) -> TimedMatcher:
+    def _fork(self) -> TimedMatcher:
         started = time.perf_counter_ns()
         twin = self._matcher.fork()
         self._meter.others.add(started)

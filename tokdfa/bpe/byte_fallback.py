@@ -10,10 +10,11 @@ tokens. It is a small automaton over bytes that runs beside the pairs; it has no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tokdfa.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,8 +14,6 @@ depends on the last token only), with three additions that stand outside the pai
 
 from __future__ import annotations
 
-import threading
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +23,7 @@ from tokdfa.bpe.merge_rules import letter_tokens
 from tokdfa.bpe.pair_test import first_merge
 from tokdfa.errors import VocabularyError
 from tokdfa.jit import kernel
+from tokdfa.locks import cached_property, new_lock
 from tokdfa.mask import Mask, allocate_mask, check_mask
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class Canonicity:
         #: Token -> the packed mask of its state, as far as it is kept; the same dict for ever.
         self.kept_masks: dict[int, Mask] = {}
         self._mask_of: dict[int, Mask] = {}  # state -> mask
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ from tokdfa.bpe.pretokenizer import build_marked_dfa
 from tokdfa.bpe.pretokenizer_json import read_tokenizer_json
 from tokdfa.bpe.verify import SAMPLE
 from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
@@ -57,8 +58,8 @@ def check_pieces(marked: MarkedDfa, tokenizer: Tokenizer) -> None:
     source = tokenizer.merges
     isolated = [tokenizer.vocabulary.token_bytes(token) for token in source.isolated]
     for text in SAMPLE:
-        encoded = tokenizer.encode(text)
-        if any(part in text.encode() for part in isolated) or tokenizer.spell(encoded) != text.encode():
+        encoded = encode_exactly(tokenizer, tokenizer.vocabulary, text)
+        if encoded is None or any(part in text.encode() for part in isolated):
             continue
         try:
             pieces = marked.pieces(text)

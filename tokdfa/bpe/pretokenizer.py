@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.bpe.pretokenizer_automaton import NEVER, SegmentRule, mark_one_step, mark_sequence
-from tokdfa.bpe.pretokenizer_cache import cache_folder, describe, load_or_build
+from tokdfa.bpe.pretokenizer_cache import automata_folder, describe, load_or_build
 from tokdfa.bpe.pretokenizer_classes import check_pattern
 from tokdfa.bpe.pretokenizer_pattern import DIALECTS, CharacterSet, Concatenation, Node, character_sets, parse_pattern
 from tokdfa.bpe.pretokenizer_utf8 import spell_in_bytes
@@ -102,7 +102,7 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
         return build()
     origins = {wanted.origin for pattern, _ in plain for wanted in character_sets(pattern)} - {"character"}
     libraries = {"tiktoken" if origin == "tiktoken" else "tokenizers" for origin in origins}
-    return load_or_build(describe(steps, libraries), build, cache_folder() if cache is True else Path(cache))
+    return load_or_build(describe(steps, libraries), build, automata_folder() if cache is True else Path(cache))
 
 
 def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tuple[Node, SegmentRule]]:

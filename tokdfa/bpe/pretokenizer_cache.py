@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
@@ -19,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
 from tokdfa.errors import TokenizerError
+from tokdfa.stored_file import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
-def cache_folder() -> Path:
-    """Where marked automata are kept unless the caller names a folder."""
-    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache_home) / "tokdfa" / "pretokenizers"
+def automata_folder() -> Path:
+    """Where marked automata are kept unless the caller names a folder: in the user's cache folder."""
+    return cache_folder("pretokenizers")
 
 
 def describe(steps: Sequence[Mapping[str, Any]], libraries: Iterable[str]) -> str:

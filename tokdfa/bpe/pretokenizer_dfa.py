@@ -12,10 +12,7 @@ nothing is accepted does not exist; a run that dies (-1) has no continuation at 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.archive import load_arrays
+from tokdfa.archive import pack_arrays, unpack_arrays
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import AutomatonError, TokenizerError
+from tokdfa.locks import cached_property
+from tokdfa.stored_file import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -143,22 +142,14 @@ class MarkedDfa:
         """Write the automaton as a numpy archive without pickled objects. The file appears whole or not at all."""
         path = Path(path)
         header = json.dumps({"format": FORMAT, "version": VERSION, "start": self.start, "description": description})
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                arrays = {name: getattr(self, name) for name in _ARRAYS}
-                np.savez(file, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        write_atomically(path, pack_arrays({"header": np.frombuffer(header.encode(), dtype=np.uint8), **arrays}))
 
     @classmethod
     def load(cls, path: str | Path, description: str = "") -> MarkedDfa:
         """Read a file of `save`. Raises TokenizerError: no such file, damaged, or saved with another description."""
         try:
-            with open(path, "rb") as file:
-                found = load_arrays(file)
+            found = unpack_arrays(Path(path).read_bytes())
             header = json.loads(found["header"].tobytes())
             arrays = {name: found[name] for name in _ARRAYS}
             if (header["format"], header["version"], header["description"]) != (FORMAT, VERSION, description):

@@ -1,8 +1,8 @@
 """The canonicity of a tokenizer, made once on a machine and kept on disk.
 
 A file is named by the tokenizer's fingerprint and by the content of the modules that make it, so that another
-tokenizer or an edit builds anew. It is a numpy archive of arrays; the archive's checksums find damage, and shapes and
-ranges are checked, so that no file makes a kernel read outside its arrays. A file that fails is built anew and
+tokenizer or an edit builds anew. It is a sealed numpy archive (`tokdfa.archive`); its digest finds damage, and shapes
+and ranges are checked, so that no file makes a kernel read outside its arrays. A file that fails is built anew and
 overwritten; a folder that cannot be written to costs the time of building, nothing else.
 
 Llama 3: 2 s to build, 0.1 s to load. Whatever the way, the sample of `tokdfa.bpe.verify` is encoded before use.
@@ -11,8 +11,6 @@ Llama 3: 2 s to build, 0.1 s to load. Whatever the way, the sample of `tokdfa.bp
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.archive import load_arrays
+from tokdfa.archive import pack_arrays, unpack_arrays
 from tokdfa.bpe.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.bpe.canonical import Canonicity, warm_up_masks
 from tokdfa.bpe.derivations import Derivations, derive_tokens, merge_letters
@@ -28,6 +26,7 @@ from tokdfa.bpe.forest import Forest, build_forest
 from tokdfa.bpe.intervals import IntervalLists, build_lists
 from tokdfa.bpe.merge_rules import MergeRules, extract_rules, letter_tokens
 from tokdfa.bpe.verify import check_against_reference
+from tokdfa.stored_file import cache_folder, write_atomically
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -51,11 +50,8 @@ _SOURCES = ("byte_fallback", "derivations", "forest", "intervals", "merge_rules"
 
 
 def rules_folder() -> Path:
-    """Where canonicities are kept unless the caller names a folder: ``$XDG_CACHE_HOME`` or ``~/.cache``, and in it
-    ``tokdfa/merge-rules``.
-    """
-    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache_home) / "tokdfa" / "merge-rules"
+    """Where canonicities are kept unless the caller names a folder: ``merge-rules`` in the user's cache folder."""
+    return cache_folder("merge-rules")
 
 
 def load_canonicity(tokenizer: Tokenizer) -> Canonicity:
@@ -97,8 +93,7 @@ def _read(path: Path, tokenizer: Tokenizer) -> Canonicity | None:
     """What the file holds, or None if it is missing, damaged or not what it should be."""
     parts: dict[str, Any] = {"fallback": None}
     try:
-        with open(path, "rb") as file:
-            arrays = load_arrays(file)
+        arrays = unpack_arrays(path.read_bytes())
         for name, kind in _PARTS.items():
             fields = list(kind.__dataclass_fields__)
             if name != "fallback" or tokenizer.merges.byte_tokens is not None:
@@ -119,14 +114,7 @@ def write_canonicity(path: Path, made: Canonicity) -> None:
         for field in kind.__dataclass_fields__
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, pack_arrays(arrays))
 
 
 def _fits(

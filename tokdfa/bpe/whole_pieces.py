@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tokdfa.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

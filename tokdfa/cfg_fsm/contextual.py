@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 #: A terminal and a state of its match automaton.
 Place = tuple[int, int]
 NO_LABEL = -1
+#: What a step of a lexer state takes, and each place in it; and what a target holds.
+NS_PER_STEP, NS_PER_PLACE, BYTES_PER_TARGET = 1_000, 400, 24
 
 
 class Alive(NamedTuple):
@@ -127,6 +130,9 @@ class Contextual:
             where[number] |= new
             if is_first_visit:
                 state = self._states[number]
+                places = len(state.obligations) + sum(1 + len(one.names) for one in state.alive)
+                spend(self.class_count * (NS_PER_STEP + NS_PER_PLACE * places))
+                hold(self.class_count * BYTES_PER_TARGET + NS_PER_PLACE // 4 * places)
                 self._rows[number] = [self._step(state, column) for column in range(self.class_count)]
             label, residue = self._labels[number], self._residues[number]
             if label == self.ignored_label:
@@ -240,6 +246,7 @@ class Contextual:
         agenda = [number for number, bits in enumerate(reached) if bits]
         while agenda:
             number = agenda.pop()
+            spend(NS_PER_PLACE * len(sources[number]))
             for source in sources[number]:
                 if reached[number] & ~reached[source]:
                     reached[source] |= reached[number]
@@ -269,6 +276,7 @@ class Contextual:
         changed = True
         while changed:
             changed = False
+            spend(NS_PER_PLACE * (len(after_ignored) + sum(map(len, after_ignored.values()))))
             for pair, followers in after_ignored.items():
                 for follower in followers:
                     if writable[follower] & ~writable[pair]:
@@ -286,6 +294,7 @@ class Contextual:
         count = len(labels) if by_outcome else self.ignored_label + 1
         found = np.zeros((len(self._reached), (count + 1 + 63) // 64), dtype=np.uint64)
         for number, reached in enumerate(self._reached):
+            spend(NS_PER_PLACE * (1 + reached.bit_count()))
             bits = reached if by_outcome else sum({1 << labels[outcome] for outcome in _bits(reached)})
             if self.is_start[number]:
                 bits |= 1 << count

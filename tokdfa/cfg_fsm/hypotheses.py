@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.budget import hold, spend
 from tokdfa.cfg_fsm.liveness import Liveness
 from tokdfa.cfg_fsm.stacks import FULL, REFUSED, shift_kernel, taken_kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.kernel_struct import Struct
 
 if TYPE_CHECKING:
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 
 #: Hypotheses that one text may leave open, summed over the bytes of one token.
 MAX_HYPOTHESES = 1 << 20
+
+#: So many comparisons of hypotheses, of about 1 ns, are paid for at once.
+PAID_COMPARISONS = 1 << 18
+#: What it takes to run the bytes of a token, and to number a situation.
+NS_PER_RUN = 5_000
 
 LEX_FIELDS = ("transitions", "byte_class", "labels", "residues", "ends", "starts")
 
@@ -80,6 +87,8 @@ class Hypotheses:
                     limit="max_situations",
                     value=self.max_situations,
                 )
+            spend(NS_PER_RUN)
+            hold(500 + 2 * len(key))
             self._numbers[key] = number
             self.members.append(np.frombuffer(key, dtype=np.int32).reshape(-1, 2))
             self._ends.append(self._may_end(number))
@@ -95,6 +104,7 @@ class Hypotheses:
 
     def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> npt.NDArray[np.int32]:
         """The hypotheses after ``data[begin:end]``: int32, shape (count, 2), empty if none is left."""
+        spend(NS_PER_RUN)
         members = self.members[situation]
         while True:
             if len(members) > len(self.arena):
@@ -166,10 +176,15 @@ def end_lexeme_kernel(lex, stacks, arena, first, last, state, stack):  # type: i
 def step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, last, column):  # type: ignore[no-untyped-def]
     """Move the hypotheses arena[first:last] by a byte of class `column`; write what is left from `last` on.
 
-    Returns its end, or FULL. The first four are fields of `lex` and `stacks`: to read a field costs as much as a step.
+    Returns its end, or FULL. Each hypothesis is compared with all that were written, which is paid for where they are
+    many. The first four are fields of `lex` and `stacks`: to read a field costs as much as a step.
     """
-    end = np.int64(last)
+    end, compared = np.int64(last), np.int64(0)
     for k in range(first, last):
+        compared += end - last
+        if compared > PAID_COMPARISONS:
+            pay(compared)
+            compared = np.int64(0)
         state = transitions[arena[k, 0], column]
         if state < 0:
             continue

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.budget import hold, spend
 from tokdfa.cfg_fsm.lark_errors import not_lalr, place_of, refusal
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
+#: What it takes Lark to read a character and a terminal of a grammar, to look at a rule and at an item of a state; and
+#: what an item holds.
+NS_PER_CHARACTER, NS_PER_TERMINAL, NS_PER_RULE, NS_PER_ITEM, BYTES_PER_ITEM = 10_000, 20_000, 2_500, 2_000, 100
 #: What Lark calls the end of the text.
 END_NAME = "$END"
 
@@ -68,6 +75,7 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
     """
     import lark
 
+    spend(NS_PER_CHARACTER * len(text))
     try:
         loaded = lark.Lark(text, parser="lalr", lexer=_no_lexer(), start=start, _plugins={"LALR_Parser": _Analysis})
     except lark.exceptions.LarkError as error:
@@ -75,6 +83,7 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
     except RecursionError:
         raise LimitExceeded("the grammar is nested too deeply for Lark", limit="recursion", value=0) from None
     for terminal in loaded.terminals:
+        spend(NS_PER_TERMINAL)
         _check_terminal(terminal, text)
     used = {symbol.name for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
     for name in sorted(used - {terminal.name for terminal in loaded.terminals}):
@@ -90,24 +99,67 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
 
 def _check_terminal(terminal: Any, text: str) -> None:
     """Raise what Lark's lexer would: for a broken regex, and for a terminal that may be empty."""
-    place = place_of(terminal.name, text) or (1, 1)
     try:
         re.compile(terminal.pattern.to_regexp())
     except re.error as error:
+        place = place_of(terminal.name, text) or (1, 1)
         raise GrammarSyntaxError(f"the terminal {terminal.user_repr()} is no regex: {error}", text, *place) from None
     if terminal.pattern.min_width == 0:
         reason = f"the terminal {terminal.user_repr()} may be empty, which Lark's lexer does not allow"
-        raise GrammarUnsupported(reason, text, *place)
+        raise GrammarUnsupported(reason, text, *(place_of(terminal.name, text) or (1, 1)))
 
 
 class _Analysis:
     """Stands in for Lark's parser: keeps the analysis, which has the lookaheads that the finished table lacks."""
 
     def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:
-        from lark.parsers.lalr_analysis import LALR_Analyzer
-
-        self.analysis = LALR_Analyzer(parser_conf)
+        parser_conf.rules = _PaidRules(parser_conf.rules)
+        self.analysis = _paying_analyzer()(parser_conf)
         self.analysis.compute_lalr()
+
+
+class _PaidRules(list[Any]):
+    """The rules of a grammar. Lark passes over all of them until nothing changes; each pass is paid for."""
+
+    def __add__(self, more: Any) -> _PaidRules:
+        return _PaidRules([*list.__iter__(self), *more])
+
+    def __iter__(self) -> Iterator[Any]:
+        spend(NS_PER_RULE * len(self))
+        return super().__iter__()
+
+
+@cache
+def _paying_analyzer() -> Any:
+    """Lark's construction of LALR tables, with each of its stages paid for before it is begun."""
+    from lark.parsers.lalr_analysis import LALR_Analyzer
+
+    class PayingAnalyzer(LALR_Analyzer):
+        def expand_rule(self, source_rule: Any, rules_by_origin: Any = None) -> Any:
+            found = super().expand_rule(source_rule, rules_by_origin)
+            spend(2 * NS_PER_ITEM * (2 + len(found)))
+            hold(BYTES_PER_ITEM * (2 + len(found)))
+            return found
+
+        def compute_reads_relations(self) -> None:
+            spend(NS_PER_ITEM * sum(len(state.closure) for state in self.lr0_itemsets))
+            super().compute_reads_relations()
+
+        def compute_includes_lookback(self) -> None:
+            spend(NS_PER_ITEM // 4 * sum(len(state.closure) for state, _ in self.nonterminal_transitions))
+            super().compute_includes_lookback()
+
+        def compute_lookaheads(self) -> None:
+            edges = sum(map(len, self.includes.values())) + sum(map(len, self.reads.values()))
+            terminals = len({symbol for symbols in self.directly_reads.values() for symbol in symbols})
+            spend(NS_PER_ITEM * edges + NS_PER_ITEM // 20 * terminals * (edges + sum(map(len, self.lookback.values()))))
+            super().compute_lookaheads()
+
+        def compute_lalr1_states(self) -> None:
+            spend(NS_PER_ITEM * sum(len(state.transitions) + len(state.lookaheads) for state in self.lr0_itemsets))
+            super().compute_lalr1_states()
+
+    return PayingAnalyzer
 
 
 def _no_lexer() -> Any:
@@ -137,10 +189,12 @@ def _resolved_conflicts(analysis: Any) -> tuple[str, ...]:
     found = []
     for itemset in analysis.lr0_itemsets:
         for lookahead, rules in itemset.lookaheads.items():
+            if lookahead not in itemset.transitions and len(rules) <= 1:
+                continue
             listed = "".join(f"\n * {rule}" for rule in rules)
             if lookahead in itemset.transitions:
                 found.append(f"Shift/Reduce conflict for terminal {lookahead.name}:{listed}")
-            elif len(rules) > 1:
+            else:
                 found.append(f"Reduce/Reduce conflict for terminal {lookahead.name}, decided by priority:{listed}")
     return tuple(sorted(found))
 
@@ -158,6 +212,8 @@ def _make_tables(
     lefts: dict[str, int] = {}
     for rule in rules:
         lefts.setdefault(rule.origin.name, len(lefts))
+    spend(NS_PER_ITEM // 2 * sum(map(len, table.states.values())))
+    hold(4 * len(table.states) * (len(columns) + len(lefts) + 1))
     actions = np.zeros((len(table.states), len(columns)), dtype=np.int32)
     gotos = np.full((len(table.states), max(len(lefts), 1)), -1, dtype=np.int32)
     for state, row in table.states.items():
@@ -200,6 +256,7 @@ def _is_productive(rules: list[Any]) -> bool:
     changed = True
     while changed:
         before = len(productive)
+        spend(NS_PER_RULE // 10 * len(waiting))
         productive |= {left for left, needed in waiting if needed <= productive}
         changed = len(productive) > before
     return all(left in productive for left, _ in waiting)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.budget import hold, spend
 from tokdfa.cfg_fsm.stacks import REFUSED
 from tokdfa.errors import LimitExceeded
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 #: A lexer state in which a lexeme begins, and a stack.
 Beginning = tuple[int, int]
+
+#: What it takes to look at an outcome of a hypothesis, and to keep a hypothesis.
+NS_PER_OUTCOME, BYTES_PER_HYPOTHESIS = 10_000, 500
 
 
 class Liveness:
@@ -55,6 +59,7 @@ class Liveness:
         """
         bits = 0
         for outcome in range(len(self._outcomes)):
+            spend(NS_PER_OUTCOME)
             following = self._following(stack, outcome)
             if following is not None and self.is_live(following):
                 bits |= 1 << outcome
@@ -73,6 +78,7 @@ class Liveness:
         agenda = [(0, 0, begin)]
         while agenda:
             _, _, here = heapq.heappop(agenda)
+            hold(BYTES_PER_HYPOTHESIS)
             for target in self._successors(here):
                 if target in came_from or self._known.get(target) is False or not self._has_outline(target):
                     continue
@@ -83,7 +89,7 @@ class Liveness:
                         target = came_from[target]
                     self._known[begin] = True
                     return True
-                heapq.heappush(agenda, (self._depth(target[1]), len(came_from), target))
+                heapq.heappush(agenda, (int(self.stacks.depths[target[1]]), len(came_from), target))
             if len(came_from) > self.limit:
                 raise LimitExceeded(
                     f"no way to an end of the text was found among {self.limit} ways to go on; the grammar has "
@@ -101,6 +107,7 @@ class Liveness:
         """The beginnings of the next lexeme, after each outcome of this one."""
         state, stack = here
         for outcome in self.lexer.reachable(state):
+            spend(NS_PER_OUTCOME)
             following = self._following(stack, outcome)
             if following is not None:
                 yield following
@@ -123,6 +130,8 @@ class Liveness:
             sources: dict[Beginning, list[Beginning]] = {place: []}
             agenda = [place]
             for here in agenda:  # grows on the way
+                spend(NS_PER_OUTCOME)
+                hold(BYTES_PER_HYPOTHESIS)
                 for target in self._outline_successors(*here):
                     if target not in sources:
                         sources[target] = []
@@ -149,13 +158,7 @@ class Liveness:
             else:
                 action = int(self.stacks.actions[top, label])
                 targets = [] if action == 0 else [action - 1] if action > 0 else self._shifted[label]
+            spend(NS_PER_OUTCOME // 4 * len(targets))
             for target in targets:
                 if (begin := int(starts[residue, contexts[target]])) >= 0:
                     yield begin, target
-
-    def _depth(self, stack: int) -> int:
-        depth, below = 0, self.stacks.below
-        while stack >= 0:
-            stack = int(below[stack])
-            depth += 1
-        return depth

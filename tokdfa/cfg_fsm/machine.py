@@ -6,11 +6,11 @@ lexeme has to be the whole text, any lexeme that is not the longest is followed 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.budget import spend
 from tokdfa.cfg_fsm.contextual import Context, Contextual
 from tokdfa.cfg_fsm.hypotheses import Hypotheses
 from tokdfa.cfg_fsm.lark_errors import place_of
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tokdfa.cfg_fsm.lark_tables import LalrTables, Terminal
     from tokdfa.constraint import Constraint
 
+#: What it takes to run a string through an automaton.
+NS_PER_STRING = 3_000
+
 
 class Machine:
     """A recogniser of bytes whose states are situations. Not thread-safe.
@@ -41,7 +44,7 @@ class Machine:
 
     def __init__(self, tables: LalrTables, automata: Sequence[Dfa], limits: Mapping[str, int]) -> None:
         self.tables = tables
-        contexts, context_of = _contexts(tables)
+        contexts, context_of = _contexts(tables, automata)
         following, first = _following(tables, context_of), int(context_of[tables.start])
         self.lexer = Contextual(automata, contexts, tables.ignored, following, first, limits["max_lexer_states"])
         self.is_certified = self.lexer.is_certified and not tables.conflicts and tables.is_productive
@@ -88,9 +91,9 @@ def _automaton(terminal: Terminal, text: str) -> Dfa:
         raise LimitExceeded(f"{terminal.shown}: {error}", limit=error.limit, value=error.value) from None
 
 
-def _contexts(tables: LalrTables) -> tuple[list[Context], npt.NDArray[np.int32]]:
+def _contexts(tables: LalrTables, automata: Sequence[Dfa]) -> tuple[list[Context], npt.NDArray[np.int32]]:
     """The distinct contexts, and the context of each state (int32)."""
-    taken = _strings_of_regexes(tables.terminals)
+    taken = _strings_of_regexes(tables.terminals, automata)
     numbers: dict[frozenset[int], int] = {}
     context_of = np.zeros(len(tables.actions), dtype=np.int32)
     for state, row in enumerate(tables.actions[:, :-1]):
@@ -111,19 +114,17 @@ def _context(tables: LalrTables, accepted: frozenset[int], taken: Mapping[int, S
     return Context(tuple(terminal for terminal in present if terminal not in embedded), names, accepted)
 
 
-def _strings_of_regexes(terminals: Sequence[Terminal]) -> dict[int, tuple[int, ...]]:
+def _strings_of_regexes(terminals: Sequence[Terminal], automata: Sequence[Dfa]) -> dict[int, tuple[int, ...]]:
     """Regex -> the strings of its priority that it matches as a whole; those Lark gives it when both may come."""
+    strings = [(number, one.priority, one.value.encode()) for number, one in enumerate(terminals) if one.is_string]
     found = {}
     for number, terminal in enumerate(terminals):
         if not terminal.is_string:
-            pattern = re.compile(terminal.regexp)
+            spend(NS_PER_STRING * len(strings))
             found[number] = tuple(
                 other
-                for other, string in enumerate(terminals)
-                if string.is_string
-                and string.priority == terminal.priority
-                and (match := pattern.match(string.value)) is not None
-                and match[0] == string.value
+                for other, priority, text in strings
+                if priority == terminal.priority and automata[number].accepts(text)
             )
     return found
 

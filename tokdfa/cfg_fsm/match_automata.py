@@ -21,6 +21,7 @@ import numpy as np
 
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.dfa import Dfa
+from tokdfa.budget import hold, spend
 from tokdfa.cfg_fsm.match_program import DONE, MATCH, NONE, Loop, MatchProgram, Read, Split
 from tokdfa.errors import LimitExceeded
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 Thread = tuple[int, int]
 #: States of one terminal, before minimisation.
 MAX_MATCH_STATES = 20_000
+#: What a state takes, a target of it, and a thread of either; and what a state holds.
+NS_PER_STATE, NS_PER_TARGET, NS_PER_THREAD, BYTES_PER_STATE = 60_000, 3_000, 700, 1_500
 
 
 def match_automaton(pattern: str, max_states: int = MAX_MATCH_STATES) -> Dfa:
@@ -46,8 +49,11 @@ def match_automaton(pattern: str, max_states: int = MAX_MATCH_STATES) -> Dfa:
     pending = [threads]
     table: list[npt.NDArray[np.int32]] = []
     for threads in pending:  # grows on the way
+        spend(NS_PER_STATE)
+        hold(BYTES_PER_STATE)
         row = np.full(256, NONE, dtype=np.int32)
         for members, following in _successors(program, threads):
+            spend(NS_PER_TARGET + NS_PER_THREAD * (len(threads) + len(following[0])))
             number = states.setdefault(following, len(states))
             if number == len(pending):
                 pending.append(following[0])

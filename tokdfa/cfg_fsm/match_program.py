@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tokdfa.budget import spend
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported
 from tokdfa.regex.char_sets import ALL, Ranges, complement, difference, intersection, union
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 EQUIVALENTS = {r'".*?(?<!\\)(\\\\)*?"': r'"(?:[^"\\\n]|\\.)*"'}
 #: Instructions that one pattern may become.
 MAX_INSTRUCTIONS = 50_000
+#: What it takes to write an instruction.
+NS_PER_INSTRUCTION = 3_000
 #: Targets in a node's row: no such byte, and the end of the character.
 NONE, DONE = -1, -2
 MATCH = 0
@@ -105,6 +108,7 @@ class MatchProgram:
                 limit="match instructions",
                 value=MAX_INSTRUCTIONS,
             )
+        spend(NS_PER_INSTRUCTION)
         self.instructions.append(instruction)
         return len(self.instructions) - 1
 

@@ -14,6 +14,12 @@ left gets shorter, so the tree is finite: no deeper than the longest token.
 Nodes know nothing of stacks. A child is found by (exit, context), so all stacks share the tree, and a mask for a new
 stack costs a descent of some dozens of nodes: an OR of packed words for a wide group, a few bits for a narrow one.
 
+That pays if the same lexer states come again. Where they do not, or terminals overlap so much that tokens run through
+very many nodes, or the tree outgrows its memory, it costs more than walking the trie (`tokdfa.cfg_fsm.walk`). So both
+are counted: the tree has a credit of `CREDIT` for work on it, and each mask adds what walking it would have taken. When
+the credit is used up, masks are made by walking. So masks never take much more than twice what walking takes, plus the
+credit.
+
 Source: 003, "RegexFSM() + RegexFSM()" and "RegexFSM() | RegexFSM()", its tree of speculated terminals and its cache.
 There a concatenation multiplies vectors over all pairs each time; here that is done once for a pair of lexer states.
 """
@@ -24,9 +30,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.budget import spend
 from tokdfa.cfg_fsm.splits import RestVectors, split_table
 from tokdfa.cfg_fsm.stacks import FULL, shift_kernel, taken_kernel
+from tokdfa.cfg_fsm.walk import NS_PER_MOVE, Walker
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.kernel_struct import Struct
 from tokdfa.mask import mask_words
 
@@ -42,9 +51,13 @@ if TYPE_CHECKING:
 #: Groups of at least this share of a mask's words are kept packed: to OR a word costs a tenth of setting a bit.
 _PACKED_SHARE = 0.1
 #: What the descent asks for, beside FULL: nothing, the root of a lexer state, children of exits in contexts.
-DONE, NEEDS_ROOT, NEEDS_CHILDREN = 0, 1, 2
+DONE, NEEDS_ROOT, NEEDS_CHILDREN, SPENT = 0, 1, 2, 3
 #: How many children one descent may ask for.
 _ASKED = 1024
+#: Nanoseconds of work that go into the tree before it must have paid.
+CREDIT = 300_000_000
+#: What it takes to run a rest or to join a pair, and to pass a node; and how many nodes are paid for at once.
+NS_PER_PAIR, NS_PER_NODE, PAID_NODES = 20, 500, 1 << 10
 
 
 #: ``roots``: by lexer state, its node, -1 if there is none yet; ``nodes``, shape (., 4): where groups and exits begin
@@ -84,8 +97,9 @@ class _Rows:
 class Speculation:
     """Makes the masks of one grammar on one vocabulary. `counters`: work done. Not thread-safe.
 
-    `limit`: bytes of vectors and nodes, past which vectors are dropped before the next mask; they are what takes most,
-    and only new nodes need them. If nodes alone take half of the limit, they are dropped, too.
+    `limit`: bytes of vectors and nodes. Past it vectors are dropped, those first that were used longest ago: only new
+    nodes need them. If nodes alone take half of the limit, they are dropped, too. `credit`: nanoseconds of work that
+    may still go into the tree (see the module's docstring).
     """
 
     _tree: Any
@@ -93,7 +107,9 @@ class Speculation:
     def __init__(self, hypotheses: Hypotheses, vocab: Vocabulary, limit: int) -> None:
         self.hypotheses, self.limit = hypotheses, limit
         self.table = split_table(vocab)
-        self.counters = {"nodes_passed": 0, "nodes_made": 0, "vectors_made": 0}
+        self.counters = {"nodes_passed": 0, "nodes_made": 0, "vectors_made": 0, "masks_walked": 0, "nodes_visited": 0}
+        self._walker = Walker(hypotheses, vocab.trie)
+        self.credit = CREDIT
         self._words = mask_words(vocab.size)
         self._class_ends, classes = np.unique(hypotheses.ends, axis=0, return_inverse=True)
         #: By outcome: label, residue, and the bit that says whether it leads on.
@@ -120,11 +136,12 @@ class Speculation:
         self.nbytes = 0
         self._refresh()
 
-    def _make_room(self) -> None:
-        self.nbytes -= sum(one.nbytes for one in self._vectors.values())
-        self._vectors = {}
-        if self.nbytes > self.limit // 2:
-            self.clear()
+    def _drop_vectors(self) -> None:
+        """Drop vectors until half of the limit is free."""
+        for state in list(self._vectors):
+            if self.nbytes <= self.limit // 2:
+                break
+            self.nbytes -= self._vectors.pop(state).nbytes
 
     def _refresh(self) -> None:
         self._tree = TreeArrays(
@@ -141,22 +158,50 @@ class Speculation:
     def fill(self, situation: int, out: Mask) -> None:
         """Write the tokens that leave some hypothesis of `situation` open; `out` is int32, shape (ceil(V/32),)."""
         if self.nbytes > self.limit:
-            self._make_room()
+            self._drop_vectors()
+            if self.nbytes > self.limit // 2:
+                self.clear()
+        walks = self.counters["masks_walked"]
+        self.credit += NS_PER_MOVE * (self._walker.moves // walks if walks else self._walker.trie.node_count)
         out.fill(0)
-        stacks, members, words = self.hypotheses.stacks, self.hypotheses.members[situation], out.view(np.uint32)
-        while True:
-            status, what, passed = _descend_kernel(stacks.struct, self._tree, members, self._agenda, self._asked, words)
+        if not self._descend(situation, out.view(np.uint32)):
+            self.counters["masks_walked"] += 1
+            self._walker.fill(situation, out)
+            self.counters["nodes_visited"] = self._walker.counters["nodes_visited"]
+
+    def _descend(self, situation: int, words: npt.NDArray[np.uint32]) -> bool:
+        """Set the tokens' bits in `words`; False if the tree has not paid, or has no room, and a walk must do it."""
+        stacks, members = self.hypotheses.stacks, self.hypotheses.members[situation]
+        while self._may_go_on():
+            status, what, passed = _descend_kernel(
+                stacks.struct, self._tree, members, self._agenda, self._asked, words, 1 + self.credit // NS_PER_NODE
+            )
             self.counters["nodes_passed"] += passed
+            self.credit -= NS_PER_NODE * passed
+            spend(NS_PER_NODE * (passed & PAID_NODES - 1))
             if status == DONE:
-                return
+                return True
             if status == NEEDS_ROOT:
                 self._roots[what] = self._make_node(what, self.table.tokens, self.table.wholes)
             elif status == NEEDS_CHILDREN:
                 for exit_number, context in self._asked[:what].tolist():
+                    if not self._may_go_on():
+                        break
                     self._children.rows[exit_number, context] = self._child(exit_number, context)
-            elif not self.hypotheses.learn_or_grow():
+            elif status == FULL and not self.hypotheses.learn_or_grow():
                 self._agenda = np.concatenate([self._agenda, np.zeros_like(self._agenda)])
             self._refresh()
+        return False
+
+    def _may_go_on(self) -> bool:
+        if self.nbytes > self.limit:
+            self._drop_vectors()
+        return self.credit > 0 and self.nbytes <= self.limit
+
+    def _charge(self, work: int) -> None:
+        """Count work on the tree, in nanoseconds."""
+        self.credit -= work
+        spend(work)
 
     def _child(self, exit_number: int, context: int) -> int:
         residue = int(self._exits.rows[exit_number, 1])
@@ -168,13 +213,16 @@ class Speculation:
 
     def vectors(self, state: int) -> RestVectors:
         """The vectors of a lexer state; those of states in which a lexeme begins are kept."""
-        found = self._vectors.get(state)
-        if found is None:
-            self.counters["vectors_made"] += 1
-            found = self.table.vectors(self.hypotheses.lexer, state)
-            if (self.hypotheses.lexer.starts == state).any():
-                self._vectors[state] = found
-                self.nbytes += found.nbytes
+        found = self._vectors.pop(state, None)
+        if found is not None:
+            self._vectors[state] = found  # now the last to be dropped
+            return found
+        self.counters["vectors_made"] += 1
+        found = self.table.vectors(self.hypotheses.lexer, state)
+        self._charge(NS_PER_PAIR * (len(found.after) + len(found.rests)))
+        if self.hypotheses.lexer.is_start[state]:
+            self._vectors[state] = found
+            self.nbytes += found.nbytes
         return found
 
     def _make_node(self, state: int, tokens: npt.NDArray[np.int32], rests: npt.NDArray[np.int32]) -> int:
@@ -183,6 +231,7 @@ class Speculation:
         class_ends, staying, outcome_ends, leaving, left = _join_pairs_kernel(
             *self.vectors(state), self._class_of, len(self._class_ends), len(self._outcomes), tokens, rests
         )
+        self._charge(NS_PER_PAIR * (len(tokens) + len(staying) + len(leaving)))
         groups = [(one, *self._keep_tokens(staying[begin:end])) for one, begin, end in _runs(class_ends)]
         exits = list(_runs(outcome_ends))
         self._pairs += [(leaving[begin:end], left[begin:end]) for _, begin, end in exits]
@@ -248,10 +297,11 @@ def _join_pairs_kernel(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _descend_kernel(stacks, tree, members, agenda, asked, words):  # type: ignore[no-untyped-def]
+def _descend_kernel(stacks, tree, members, agenda, asked, words, most):  # type: ignore[no-untyped-def]
     """OR into `words` the tokens of all groups below `members` (hypotheses) whose labels their stacks take.
 
-    Returns (status, lexer state or how many children are asked for, nodes passed). After anything but DONE, make what
+    Returns (status, lexer state or how many children are asked for, nodes passed); SPENT after `most` nodes.
+    After anything but DONE, make what
     is asked for and call again: bits that are set already do no harm. Where a child is lacking the descent passes it by
     and goes on, so there are no more descents than the tree has levels; all that is lacking is in `asked`.
     """
@@ -268,7 +318,11 @@ def _descend_kernel(stacks, tree, members, agenda, asked, words):  # type: ignor
         while waiting:
             waiting -= 1
             node, stack = agenda[waiting, 0], np.int64(agenda[waiting, 1])
+            if passed == most:
+                return SPENT, np.int64(0), passed
             passed += 1
+            if passed & PAID_NODES - 1 == 0:
+                pay(np.int64(NS_PER_NODE * PAID_NODES))
             if not known[stack] and not taken_kernel(stacks, stack):
                 return FULL, np.int64(0), passed
             for group in range(nodes[node, 0], nodes[node, 1]):

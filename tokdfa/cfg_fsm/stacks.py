@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.kernel_struct import Struct
 
 if TYPE_CHECKING:
@@ -35,12 +37,16 @@ REFUSED, FULL = -1, -2
 #: stack for which a kernel has asked for it, or -1.
 M_COUNT, M_END, M_SEARCHED, M_ASKED = range(4)
 
+#: What it takes to try a terminal on a stack, and for how many stacks that is paid at once.
+NS_PER_TERMINAL, PAID_STACKS = 20, 256
+
 #: Tables (`LalrTables`): ``actions``, ``gotos``, ``lengths`` and ``lefts`` of rules; ``contexts``: the context of each
-#: state. Stacks, each array as long as there is room: ``below``, ``tops``; ``taken`` uint64, shape (room, W), and
-#: ``known``, whether it is filled in. ``slots``: their hash table; ``pushed``: room for one parse; ``meta`` int64.
+#: state. Stacks, each array as long as there is room: ``below``, ``tops``, ``depths``; ``taken`` uint64, shape
+#: (room, W), and ``known``, whether it is filled in. ``slots``: their hash table; ``pushed``: room for one parse;
+#: ``meta`` int64.
 STACK_FIELDS = (
     *("actions", "gotos", "lengths", "lefts", "contexts"),
-    *("below", "tops", "taken", "known", "slots", "pushed", "meta"),
+    *("below", "tops", "depths", "taken", "known", "slots", "pushed", "meta"),
 )
 
 
@@ -67,6 +73,8 @@ class Stacks:
         words, room = ((outcome_count or self.terminal_count + 1) + 1 + 63) // 64, min(256, max_stacks)
         self.below: npt.NDArray[np.int32] = np.full(room, -1, dtype=np.int32)
         self.tops: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
+        #: How many states each stack holds.
+        self.depths: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
         self.taken: npt.NDArray[np.uint64] = np.zeros((room, words), dtype=np.uint64)
         self._known: npt.NDArray[np.bool_] = np.zeros(room, dtype=np.bool_)
         # between two shifts no nonterminal comes to stand above itself without the parser looping
@@ -79,9 +87,8 @@ class Stacks:
     def _gather(self) -> None:
         """Make the struct anew, with an empty hash table."""
         slots = np.full(1 << (2 * len(self.tops)).bit_length(), -1, dtype=np.int32)
-        self.struct = StackArrays(
-            *self._tables, self.below, self.tops, self.taken, self._known, slots, self._pushed, self._meta
-        )
+        kept = (self.below, self.tops, self.depths, self.taken, self._known)
+        self.struct = StackArrays(*self._tables, *kept, slots, self._pushed, self._meta)
 
     @property
     def count(self) -> int:
@@ -101,7 +108,7 @@ class Stacks:
     @property
     def nbytes(self) -> int:
         """Bytes held by the tables and the stacks."""
-        kept = (*self._tables, self.below, self.tops, self.taken, self._known)
+        kept = (*self._tables, self.below, self.tops, self.depths, self.taken, self._known)
         return sum(array.nbytes for array in kept) + 8 * len(self.tops)
 
     def grow(self) -> None:
@@ -113,8 +120,10 @@ class Stacks:
                 value=self.max_stacks,
             )
         more = min(len(self.tops), self.max_stacks - len(self.tops))
+        hold(more * (8 * self.taken.shape[1] + 30))
         self.below = np.concatenate([self.below, np.full(more, -1, dtype=np.int32)])
         self.tops = np.concatenate([self.tops, np.zeros(more, dtype=np.int32)])
+        self.depths = np.concatenate([self.depths, np.zeros(more, dtype=np.int32)])
         self.taken = np.concatenate([self.taken, np.zeros((more, self.taken.shape[1]), dtype=np.uint64)])
         self._known = np.concatenate([self._known, np.zeros(more, dtype=np.bool_)])
         self._gather()
@@ -181,6 +190,7 @@ def _push_kernel(stacks, below, top):  # type: ignore[no-untyped-def]
         return np.int64(FULL)
     stacks.below[count] = below
     stacks.tops[count] = top
+    stacks.depths[count] = stacks.depths[below] + 1 if below >= 0 else 1
     stacks.slots[slot] = count
     stacks.meta[M_COUNT] = count + 1
     return np.int64(count)
@@ -256,6 +266,8 @@ def taken_kernel(stacks, stack):  # type: ignore[no-untyped-def]
         stacks.meta[M_ASKED] = stack
         return False
     columns = stacks.actions.shape[1]
+    if stack & PAID_STACKS - 1 == 0:
+        pay(np.int64(NS_PER_TERMINAL * PAID_STACKS) * columns)
     for column in range(columns):
         if _takes_kernel(stacks, stack, column):
             bit = column if column < columns - 1 else columns

@@ -4,8 +4,8 @@ As in `tokdfa.vocabulary.walk`, nothing is popped: the set after a node of depth
 its parent, and a node of depth d reads the set that begins at ``begins[d]`` and ends at ``begins[d + 1]``. A subtree
 whose set is empty is skipped.
 
-Cost: about 20 ns for each node and hypothesis, so a lexer state that allows most tokens costs a millisecond. The other
-way, `tokdfa.cfg_fsm.speculation`, does that work once for each lexer state.
+Cost: about 20 ns for each node and hypothesis (a *move*), so a lexer state that allows most tokens costs a millisecond.
+The other way, `tokdfa.cfg_fsm.speculation`, does that work once for each lexer state.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.budget import spend
 from tokdfa.cfg_fsm.hypotheses import step_kernel
 from tokdfa.cfg_fsm.stacks import FULL
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -26,13 +28,20 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.trie import TokenTrie
 
+#: What a move takes, and how many are paid for at once.
+NS_PER_MOVE, PAID_MOVES = 20, 1 << 14
+
 
 class Walker:
-    """Walks one vocabulary's trie for the situations of one grammar. `counters`: work done. Not thread-safe."""
+    """Walks one vocabulary's trie for the situations of one grammar. `counters`: work done. Not thread-safe.
+
+    `moves`: how often a hypothesis has been moved by the byte of a node.
+    """
 
     def __init__(self, hypotheses: Hypotheses, trie: TokenTrie) -> None:
         self.hypotheses, self.trie = hypotheses, trie
         self.counters = {"nodes_visited": 0}
+        self.moves = 0
         self._words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
         self._begins: npt.NDArray[np.int64] = np.zeros(trie.depth_limit + 2, dtype=np.int64)
 
@@ -47,7 +56,7 @@ class Walker:
         self._words[:] = 0
         position = 0
         while True:
-            position, visited = _walk_sets_kernel(
+            position, visited, moves = _walk_sets_kernel(
                 trie.nodes,
                 position,
                 known.lex,
@@ -57,6 +66,8 @@ class Walker:
                 self._words,
             )
             self.counters["nodes_visited"] += visited
+            self.moves += moves
+            spend(NS_PER_MOVE * (moves & PAID_MOVES - 1))
             if position >= trie.node_count:
                 break
             known.make_room()
@@ -67,10 +78,13 @@ class Walker:
 
 @kernel
 def _walk_sets_kernel(nodes, position, lex, stacks, arena, begins, words):  # type: ignore[no-untyped-def]
-    """Walk from node `position` on, setting bits in `words`. Returns (where it stopped for room, nodes visited)."""
+    """Walk from node `position` on, setting bits in `words`.
+
+    Returns (where it stopped for room, nodes visited, moves).
+    """
     transitions, byte_class, labels = lex.transitions, lex.byte_class, lex.labels
     ends, taken = lex.ends, stacks.taken
-    here, visited = np.int64(position), np.int64(0)
+    here, visited, moves = np.int64(position), np.int64(0), np.int64(0)
     while here < len(nodes):
         node = nodes[here]
         depth = np.int64(node >> np.uint64(DEPTH_SHIFT) & np.uint64((1 << DEPTH_BITS) - 1))
@@ -80,6 +94,10 @@ def _walk_sets_kernel(nodes, position, lex, stacks, arena, begins, words):  # ty
         if end == FULL:
             break
         visited += 1
+        paid = moves // PAID_MOVES
+        moves += last - first
+        if moves // PAID_MOVES > paid:
+            pay(NS_PER_MOVE * PAID_MOVES * (moves // PAID_MOVES - paid))
         if end == last:
             here = np.int64(node >> np.uint64(NEXT_SHIFT) & np.uint64(MAX_NODES))
             continue
@@ -87,4 +105,4 @@ def _walk_sets_kernel(nodes, position, lex, stacks, arena, begins, words):  # ty
         token = np.int64(node >> np.uint64(TOKEN_SHIFT))
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         here += 1
-    return here, visited
+    return here, visited, moves

@@ -20,15 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa import mask as masks
+from tokdfa.arguments import as_tokens
+from tokdfa.backends.base import CompiledConstraint
 from tokdfa.decoding.sampling import allowed_tokens, log_total
-from tokdfa.errors import ModelError, NothingDrawn, OptionError
+from tokdfa.errors import ArgumentError, ModelError, NothingDrawn, OptionError
+from tokdfa.models.base import LanguageModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.backends.base import Matcher
     from tokdfa.decoding.sampling import Floats
-    from tokdfa.models.base import LanguageModel
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: "counted": the end token is drawn like any other; "ignored": a text is complete when nothing else may come.
@@ -140,18 +142,23 @@ class Draws(Costs):
 class Target:
     """What a strategy draws from: p under the condition of a constraint, after a context (see `tokdfa.decoding`).
 
-    Raises ModelError if model and constraint have different vocabularies, OptionError for values out of range.
+    Raises ModelError if model and constraint have different vocabularies, OptionError for values out of range,
+    ArgumentError for values of other types.
     """
 
     def __init__(
         self, model: LanguageModel, compiled: CompiledConstraint, context: Sequence[int], max_tokens: int, eos: Eos
     ) -> None:
+        if not isinstance(model, LanguageModel):
+            raise ArgumentError(f"model is a tokdfa.models.LanguageModel, not a {type(model).__name__}")
+        if not isinstance(compiled, CompiledConstraint):
+            raise ArgumentError(f"compiled is what tokdfa.compile returns, not a {type(compiled).__name__}")
         check_vocabularies(model, compiled)
         check_count("max_tokens", max_tokens)
         check_eos(eos)
         self.model, self.compiled, self.max_tokens, self.eos = model, compiled, max_tokens, eos
         self.vocabulary = compiled.vocab
-        self.context = tuple(context)
+        self.context = as_tokens(context, compiled.vocab.size, "context")
         self._before = (*model.start_tokens, *self.context)
 
     def start(self) -> Matcher:

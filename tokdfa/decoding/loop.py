@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.arguments import as_sequence
 from tokdfa.decoding.draws import Costs, Target, check_count
 from tokdfa.decoding.sampling import Sampler, log_total
-from tokdfa.errors import EmptyMask
+from tokdfa.errors import ArgumentError, EmptyMask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,9 @@ def generate_batch(
     OptionError for values out of range.
     """
     check_count("max_tokens", max_tokens)
+    if sampler is not None and not isinstance(sampler, Sampler):
+        raise ArgumentError(f"sampler is a tokdfa.decoding.sampling.Sampler, not a {type(sampler).__name__}")
+    contexts = list(as_sequence(contexts, "contexts", "contexts"))
     samplers = (sampler or Sampler()).spawn(len(contexts))
     sequences = [
         _Sequence(Target(model, compiled, context, max_tokens, "counted"), own)

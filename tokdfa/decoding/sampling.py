@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa import mask as masks
+from tokdfa.arguments import as_bool, as_number
 from tokdfa.errors import EmptyMask, ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Sampler:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        self.temperature, self.top_p = as_number(self.temperature, "temperature"), as_number(self.top_p, "top_p")
+        self.greedy = as_bool(self.greedy, "greedy")
         if not 0 < self.temperature < float("inf"):
             hint = "; greedy=True takes the most probable token" if self.temperature == 0 else ""
             raise OptionError(f"the temperature is a finite number above 0, not {self.temperature!r}{hint}")
@@ -137,8 +140,8 @@ def random_generator(seed: int) -> np.random.Generator:
 
 def allowed_tokens(mask: Mask, size: int) -> npt.NDArray[np.int64]:
     """The allowed tokens, ascending, int64. Raises EmptyMask for none, OptionError if the mask is not over `size`."""
-    if mask.shape != (masks.mask_words(size),):
-        raise OptionError(f"a mask over {size} tokens has the shape ({masks.mask_words(size)},), not {mask.shape}")
+    if np.shape(mask) != (masks.mask_words(size),):
+        raise OptionError(f"a mask over {size} tokens has the shape ({masks.mask_words(size)},), not {np.shape(mask)}")
     tokens = np.flatnonzero(masks.mask_to_bool(mask, size))
     if not len(tokens):
         raise EmptyMask("the mask is empty: the text is finished, or the backend has run into a dead end")

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.arguments import as_number
 from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
 from tokdfa.decoding.sampling import Floats, draw_index, log_total, random_generator
 from tokdfa.errors import OptionError
@@ -81,7 +82,7 @@ def run_particles(target: Target, propose: Proposal, *, particles: int, threshol
     """`particles` weighted sequences of `target`, each step by `propose`; see `draw_by_smc`. One model call a step."""
     started = time.perf_counter_ns()
     check_count("particles", particles)
-    if not 0 <= threshold <= 1:
+    if not 0 <= as_number(threshold, "threshold") <= 1:
         raise OptionError(f"the threshold is a share of the particles, from 0 to 1, not {threshold!r}")
     generator = random_generator(seed)
     costs = Costs()

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.automata.byte_classes import common_classes
+from tokdfa.budget import spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.lexer_states import L_WANTED, LEXER_COMPONENT
 from tokdfa.jit import kernel
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 #: What a search ends with; the last asks for the row of component `progress[_WANTED]`.
 INSIDE, OUTSIDE, GIVEN_UP, _NEEDS_ROW = range(4)
+#: What a pair takes.
+NS_PER_PAIR = 50
 #: Indices into `progress`: pairs on the stack, pairs met, and the component whose row is not made yet.
 _TOP, _MET, _WANTED = range(3)
 
@@ -72,6 +75,7 @@ class Containment:
 
     def _search(self, component: int) -> int:
         lexer = self.lexer
+        spend(len(self._slots))
         self._slots.fill(-1)
         self._progress[_TOP] = self._progress[_MET] = 0
         while True:
@@ -81,11 +85,14 @@ class Containment:
                 *(self._slots, self._stack, self._progress),
             )
             if status != _NEEDS_ROW:
+                spend(NS_PER_PAIR * int(self._progress[_MET]))
                 return int(status)
             lexer.meta[L_WANTED] = self._progress[_WANTED]
             try:
                 lexer.supply(LEXER_COMPONENT)
-            except LimitExceeded:  # of the lexer: generation may never come as far as this search has
+            except LimitExceeded as error:  # of the lexer: generation may never come as far as this search has
+                if error.limit != "max_lexer_states":
+                    raise
                 return GIVEN_UP
 
 
@@ -119,16 +126,19 @@ def _search_pairs_kernel(  # type: ignore[no-untyped-def]
                 continue
             following = table[row + columns[k]]
             if following < 0:
+                progress[_MET] = met
                 return OUTSIDE
             key = np.int64(following) * states + target
             slot = _find_key_slot(slots, mask, key)
             if slots[slot] < 0:
                 if met >= len(stack):
+                    progress[_MET] = met
                     return GIVEN_UP
                 slots[slot] = key
                 stack[top] = key
                 top += 1
                 met += 1
+    progress[_MET] = met
     return INSIDE
 
 

@@ -7,11 +7,12 @@ kernel is called again. Arrays grow to twice their length, so all growing togeth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.analysis import nullable_symbols
 from tokdfa.grammar.earley_rows import (
@@ -73,7 +74,7 @@ class Rows:
         self.by_symbol = np.zeros((4, symbols + 1), dtype=np.int32)
         #: Scratch by origin point: the row in whose making it was completed last.
         self.completed = np.full(room, -1, dtype=np.int32)
-        self.meta = np.zeros(12, dtype=np.int64)
+        self.meta = np.zeros(13, dtype=np.int64)
         self.meta[R_ORIGINS], self.meta[R_SKIP], self.meta[R_SKIP_WINS] = 1, cfg.skip, skip_wins
         self.meta[R_MAX_ROWS], self.meta[R_MAX_ITEMS] = max_rows, max_items
         #: What kernels take; replaced by `grow`.
@@ -142,25 +143,30 @@ class Rows:
             )
         if wanted > self.max_items:
             self.supply(ROW_LIMIT)
+        grown: dict[str, npt.NDArray[Any]] = {}  # all or none, as the budget may end in between
         if 2 * rows + 4 >= len(self.flags):
-            self.flags, self.start_state = doubled(self.flags, 0), doubled(self.start_state, -1)
-            self.kernel_begin, self.segment_begin = doubled(self.kernel_begin, 0), doubled(self.segment_begin, 0)
-            self.row_slots = longer_row_slots(self.row_slots, self.kernel_items, self.kernel_begin, self.flags, rows)
+            fills = {"flags": 0, "start_state": -1, "kernel_begin": 0, "segment_begin": 0}
+            grown |= {name: doubled(getattr(self, name), fill) for name, fill in fills.items()}
+            begins, flags = grown["kernel_begin"], grown["flags"]
+            grown["row_slots"] = longer_row_slots(self.row_slots, self.kernel_items, begins, flags, rows)
         if 2 * kernel_items + wanted >= len(self.kernel_items):
-            self.kernel_items = longer(self.kernel_items, wanted)
+            grown["kernel_items"] = longer(self.kernel_items, wanted)
         if 2 * items + wanted >= len(self.item_dot):
-            self.item_dot, self.item_origin = longer(self.item_dot, wanted), longer(self.item_origin, wanted)
+            grown |= {name: longer(getattr(self, name), wanted) for name in ("item_dot", "item_origin")}
         if 2 * segments + wanted >= len(self.segment_symbol):
-            self.segment_symbol = longer(self.segment_symbol, wanted)
-            self.segment_first = longer(self.segment_first, wanted)
+            grown |= {name: longer(getattr(self, name), wanted) for name in ("segment_symbol", "segment_first")}
         if 2 * origins + wanted >= len(self.origin_segment):
             more = len(self.origin_segment) + wanted
-            self.origin_segment = np.concatenate([self.origin_segment, np.full(more, -1, dtype=np.int32)])
-            self.completed = np.concatenate([self.completed, np.full(more, -1, dtype=np.int32)])
+            hold(8 * more)
+            for name in ("origin_segment", "completed"):
+                grown[name] = np.concatenate([getattr(self, name), np.full(more, -1, dtype=np.int32)])
         if 4 * wanted >= len(self.scratch):
-            self.scratch = np.zeros(8 * wanted, dtype=np.int64)
+            hold(64 * wanted)
+            grown["scratch"] = np.zeros(8 * wanted, dtype=np.int64)
         if 4 * memo >= len(self.memo_keys):
-            self.memo_keys, self.memo_rows = longer_memo(self.memo_keys, self.memo_rows)
+            hold(self.memo_keys.nbytes + self.memo_rows.nbytes)
+            grown["memo_keys"], grown["memo_rows"] = longer_memo(self.memo_keys, self.memo_rows)
+        vars(self).update(grown)
         self.arrays = gather_rows(self)
 
     def _build_grammar(self) -> None:

@@ -29,15 +29,20 @@ from tokdfa.grammar.earley_rows import (
     R_SKIP_WINS,
     R_STAMP,
     R_WANTED,
+    R_WORK,
     ROOT,
     ROW_FULL,
     intern_row,
 )
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.vocabulary.walk import UNKNOWN
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+
+#: What an item of a row takes, and how many are paid for at once, before a row is begun.
+NS_PER_ITEM, PAID_ITEMS = 5, 1 << 16
 
 
 def longer_memo(keys: Int64, rows: Int32) -> tuple[Int64, Int32]:
@@ -126,6 +131,7 @@ def _finish_row(count, agenda, accepts, stamp, rows):  # type: ignore[no-untyped
             )
             if count < 0:
                 return np.int64(ROW_FULL)
+    rows.meta[R_WORK] += 20 + 4 * count + agenda
     rows.scratch[:count].sort()
     size = 0
     for k in range(count):
@@ -153,6 +159,10 @@ def scan_kernel(row, lexemes, set_pool, set_begin, rows):  # type: ignore[no-unt
     -1: none of them may stand here. After the skip lexeme the row is the same one; if other lexemes match the same
     bytes, the items of both readings make one row, unless the skip lexeme is to win (``meta[R_SKIP_WINS]``).
     """
+    if rows.meta[R_WORK] >= PAID_ITEMS:
+        work = NS_PER_ITEM * rows.meta[R_WORK]
+        rows.meta[R_WORK] = 0
+        pay(work)
     if 2 * rows.meta[R_MEMO] + 2 >= len(rows.memo_keys):
         rows.meta[R_WANTED] = 0
         return np.int64(ROW_FULL)

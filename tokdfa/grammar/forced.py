@@ -35,6 +35,7 @@ from tokdfa.grammar.earley_rows import ACCEPTS
 from tokdfa.grammar.lexer_states import START_MARK
 from tokdfa.grammar.machine import DEAD, OK, end_lexeme, step_kernel
 from tokdfa.jit import kernel
+from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from tokdfa.grammar.machine import Machine
@@ -91,12 +92,12 @@ def forced_mask_tokens(
 def encode_bytes(tokenizer: Tokenizer, data: bytes) -> list[int]:
     """The tokens of bytes that need not be UTF-8: what is none is cut into longest tokens, from the left.
 
-    Bytes that no token begins with are left out.
+    What no tokens spell is left out.
     """
     trie, tokens = tokenizer.vocabulary.trie, []
     for place, part in enumerate(_NOT_UTF_8.split(data.decode(errors="surrogateescape"))):
         if place % 2 == 0:
-            tokens += tokenizer.encode(part) if part else []
+            tokens += encode_exactly(tokenizer, tokenizer.vocabulary, part) or []
             continue
         rest = part.encode(errors="surrogateescape")
         while rest:

@@ -1,4 +1,4 @@
-"""Longer copies of arrays that are full."""
+"""Longer copies of arrays that are full. What they hold more counts towards the budget."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold
+
 
 def doubled(array: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
     """`array` at twice its length; the rest is `fill`."""
+    hold(array.nbytes)
     grown = np.full(2 * len(array), fill, dtype=array.dtype)
     grown[: len(array)] = array
     return grown
@@ -17,6 +20,7 @@ def doubled(array: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
 
 def longer(array: npt.NDArray[Any], more: int) -> npt.NDArray[Any]:
     """`array` at twice its length and twice `more`, and one; the rest is undefined."""
+    hold(array.nbytes + 2 * more * array.itemsize)
     grown = np.empty(2 * len(array) + 2 * more + 1, dtype=array.dtype)
     grown[: len(array)] = array
     return grown

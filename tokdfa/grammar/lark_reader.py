@@ -19,6 +19,7 @@ from collections import deque
 from textwrap import shorten
 from typing import TYPE_CHECKING, NoReturn
 
+from tokdfa.budget import spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded, UnknownNameError, nearest
 from tokdfa.grammar.builder import CfgBuilder
 from tokdfa.grammar.cfg import Lexeme
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
     from tokdfa.grammar.cfg import Cfg
 
+#: What it takes to lower a part of a rule.
+NS_PER_SYMBOL = 5_000
 #: How many rules the templates of one grammar may become.
 MAX_INSTANCES = 10_000
 
@@ -257,6 +260,7 @@ class _Reader:
 
     def symbol(self, part: Part, left: int, environment: Mapping[str, int]) -> int:
         """The symbol of one part."""
+        spend(NS_PER_SYMBOL)
         match part:
             case Word(name=name) if name in environment:
                 return environment[name]

@@ -24,6 +24,7 @@ import re
 from functools import cache
 from typing import Any, NoReturn
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 from tokdfa.grammar.lark_tree import (
     Attribute,
@@ -50,6 +51,8 @@ from tokdfa.grammar.lark_tree import (
 MAX_NESTING = 100
 #: Characters of a grammar.
 MAX_TEXT = 10_000_000
+#: What it takes Lark and `_Actions` to read a definition, a word and a character, and what a word holds.
+NS_PER_DEFINITION, NS_PER_WORD, NS_PER_CHARACTER, BYTES_PER_WORD = 30_000, 15_000, 10, 300
 #: Times that something may be repeated by a count.
 MAX_COUNT = 100_000
 
@@ -155,6 +158,7 @@ def parse_statements(text: str) -> list[Statement]:
             limit="grammar length",
             value=len(text),
         )
+    spend(NS_PER_CHARACTER * len(text))
     try:
         statements: list[Statement] = _meta_parser().parse(text + "\n")
     except UnexpectedInput as error:
@@ -198,6 +202,7 @@ class _Actions:
         return children
 
     def definition(self, children: list[Any]) -> Definition:
+        spend(NS_PER_DEFINITION)
         words = [child for child in children if _kind(child) == "NAME"]
         priorities = [child for child in children if _kind(child) == "PRIORITY"]
         (parameters, attributes), body = [child for child in children if isinstance(child, tuple)], children[-1]
@@ -254,6 +259,7 @@ class _Actions:
         return Group(first.line, first.column, tuple(children), _depth(parts))
 
     def option(self, children: list[Any]) -> Option:
+        spend(NS_PER_WORD)
         (sequences, joined), *alias = children
         return Option(sequences, joined, _place(alias[0]) if alias else None)
 
@@ -261,6 +267,8 @@ class _Actions:
         return tuple(children[::2]), _place(children[1]) if len(children) > 1 else None
 
     def sequence(self, children: list[Part]) -> Sequence:
+        spend(NS_PER_WORD * (1 + len(children)))
+        hold(BYTES_PER_WORD * len(children))
         return tuple(children)
 
     def repetition(self, children: list[Any]) -> Repetition:

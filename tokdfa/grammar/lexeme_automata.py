@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
+from tokdfa.budget import hold, spend
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.jit import kernel
@@ -30,6 +31,8 @@ Int32 = npt.NDArray[np.int32]
 
 #: An automaton of more states than this stays lazy.
 EXPLICIT_STATES = 2_000
+#: What it takes to find a chain and to make an automaton, without its states, and what an automaton holds.
+NS_PER_CHAIN, NS_PER_AUTOMATON, BYTES_PER_AUTOMATON = 5_000, 80_000, 1_500
 
 
 def read_automata(cfg: Cfg, max_states: int) -> Automata:
@@ -39,6 +42,7 @@ def read_automata(cfg: Cfg, max_states: int) -> Automata:
     """
     found, store = Automata(cfg), cfg.store
     for symbol, lexeme in enumerate(cfg.lexemes):
+        spend(NS_PER_CHAIN)
         if isinstance(lexeme, SpecialTokens):
             found[symbol] = None
             continue
@@ -54,7 +58,9 @@ def read_automata(cfg: Cfg, max_states: int) -> Automata:
             raise EmptyLanguageError(f"no text matches the terminal {lexeme.name} (line {lexeme.line})")
         try:
             found[symbol] = minimize(lazy.to_dfa(EXPLICIT_STATES))
-        except LimitExceeded:  # a new one: the states made in vain would count against its limit
+        except LimitExceeded as error:  # a new one: the states made in vain would count against its limit
+            if error.limit != "max_states":
+                raise
             found[symbol] = LazyDfa(store, lexeme.expression, max_states)
     return found
 
@@ -87,6 +93,8 @@ class Automata(dict[int, Dfa | LazyDfa | None]):
 
 def chain_automaton(store: ExpressionStore, sets: Int32) -> Dfa:
     """The minimal automaton of a sequence of byte sets, none of them empty: int32, expressions of the store."""
+    spend(NS_PER_AUTOMATON + 500 * len(sets))
+    hold(BYTES_PER_AUTOMATON + 40 * len(sets))
     members = byte_sets(store, sets)
     byte_class, representatives = byte_classes(members)
     table = np.full((len(members) + 1, len(representatives)), DEAD, dtype=np.int32)

@@ -9,7 +9,7 @@ it, and the kernel is called again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,18 +144,19 @@ class Lexer:
                 limit="max_lexer_states",
                 value=self.max_states,
             )
+        grown: dict[str, npt.NDArray[Any]] = {}  # all or none, as the budget may end in between
         if 2 * states >= len(self.accepting):
-            self.transitions = doubled(self.transitions, UNKNOWN)
-            self.accepting, self.completes = doubled(self.accepting, -1), doubled(self.completes, -1)
-            self.pool_begin = doubled(self.pool_begin, 0)
-            self.state_slots = longer_slots(self.state_slots, self.pool, self.pool_begin, states)
+            fills = {"transitions": UNKNOWN, "accepting": -1, "completes": -1, "pool_begin": 0}
+            grown |= {name: doubled(getattr(self, name), fill) for name, fill in fills.items()}
+            grown["state_slots"] = longer_slots(self.state_slots, self.pool, grown["pool_begin"], states)
         if 2 * pool + 2 * lexemes >= len(self.pool):
-            self.pool = doubled(self.pool, 0)
+            grown["pool"] = doubled(self.pool, 0)
         if 2 * sets >= len(self.set_begin):
-            self.set_begin = doubled(self.set_begin, 0)
-            self.set_slots = longer_slots(self.set_slots, self.set_pool, self.set_begin, sets)
+            grown["set_begin"] = doubled(self.set_begin, 0)
+            grown["set_slots"] = longer_slots(self.set_slots, self.set_pool, grown["set_begin"], sets)
         if 2 * set_pool + 2 * lexemes >= len(self.set_pool):
-            self.set_pool = doubled(self.set_pool, 0)
+            grown["set_pool"] = doubled(self.set_pool, 0)
+        vars(self).update(grown)
 
     def _build_states(self) -> None:
         room, lexemes = 64, len(self.cfg.lexemes)
@@ -172,5 +173,5 @@ class Lexer:
         self.set_pool = np.zeros(room * 4 + 4 * lexemes, dtype=np.int32)
         self.set_begin = np.zeros(room, dtype=np.int32)
         self.set_slots = np.full(4 * room, -1, dtype=np.int32)
-        self.meta = np.zeros(6, dtype=np.int64)
+        self.meta = np.zeros(7, dtype=np.int64)
         self.meta[L_MAX_STATES] = self.max_states

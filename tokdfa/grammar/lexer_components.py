@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
+from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.lexeme_automata import byte_sets, read_automata
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -111,6 +112,8 @@ class Components:
         try:
             automaton.fill_row(row)
         except LimitExceeded as error:
+            if error.limit != "max_states":
+                raise
             raise self._too_many_states(symbol) from error
         targets = automaton.transitions[row : row + automaton.class_count].copy()
         for place in np.flatnonzero(targets >= 0).tolist():
@@ -126,6 +129,7 @@ class Components:
         explicit = {symbol: automaton for symbol, automaton in automata.items() if isinstance(automaton, Dfa)}
         sizes[list(explicit)] = [automaton.state_count for automaton in explicit.values()]
         past = np.cumsum(sizes, dtype=np.int32)
+        hold(int(sizes.sum()) * (4 * self.class_count + 6))
         rows = np.full((int(sizes.sum()), self.class_count), DEAD, dtype=np.int32)
         accepts = np.zeros(len(rows), dtype=np.bool_)
         for symbol, automaton in explicit.items():
@@ -164,16 +168,17 @@ class Components:
             found = self.first_lazy + len(self.places)
             if len(self.places) >= self.max_states:
                 raise self._too_many_states(symbol)
-            self._numbers[symbol, state] = found
-            self.places.append((symbol, state))
             if found >= len(self.component_accepts):
                 more = max(64, found)
+                hold(more * (4 * self.class_count + 10))
                 self.component_table = np.concatenate(
                     [self.component_table, np.full(more * self.class_count, UNKNOWN, dtype=np.int32)]
                 )
                 self.component_accepts = np.concatenate([self.component_accepts, np.zeros(more, dtype=np.bool_)])
                 self.component_ends = np.concatenate([self.component_ends, np.zeros(more, dtype=np.bool_)])
                 self.component_lexeme = np.concatenate([self.component_lexeme, np.zeros(more, dtype=np.int32)])
+            self._numbers[symbol, state] = found
+            self.places.append((symbol, state))
             automaton = self.automata[symbol]
             assert isinstance(automaton, LazyDfa)
             self.component_accepts[found] = automaton.accepting[state]

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from tokdfa.grammar.lexer_components import COMPONENT_FIELDS
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.kernel_struct import Struct
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -35,7 +36,9 @@ Int32 = npt.NDArray[np.int32]
 
 #: Indices into `meta`: states, components in the pool, accepting sets, lexemes in their pool; what a kernel asks for;
 #: the limit on states.
-L_STATES, L_POOL, L_SETS, L_SET_POOL, L_WANTED, L_MAX_STATES = range(6)
+L_STATES, L_POOL, L_SETS, L_SET_POOL, L_WANTED, L_MAX_STATES, L_WORK = range(7)
+#: What it takes to move a component by a byte, and how many moves are paid for at once.
+NS_PER_MOVE, PAID_MOVES = 5, 1 << 16
 #: What a kernel returns: done; an array is too short; row `meta[L_WANTED]` of a component is unknown.
 #: `tokdfa.grammar.lexer.Lexer.supply` does what the last two ask for.
 LEXER_OK, LEXER_FULL, LEXER_COMPONENT = range(3)
@@ -181,6 +184,11 @@ def fill_transition_kernel(state, column, lexer):  # type: ignore[no-untyped-def
     """Make one transition known. Returns LEXER_OK, LEXER_FULL or LEXER_COMPONENT."""
     class_count = len(lexer.representatives)
     first, past = lexer.pool_begin[state], lexer.pool_begin[state + 1]
+    lexer.meta[L_WORK] += 10 + past - first
+    if lexer.meta[L_WORK] >= PAID_MOVES:
+        work = NS_PER_MOVE * lexer.meta[L_WORK]
+        lexer.meta[L_WORK] = 0
+        pay(work)
     content = np.empty(past - first, dtype=np.int32)
     size = 0
     for k in range(first, past):

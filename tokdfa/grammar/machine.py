@@ -32,9 +32,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.earley import Rows
-from tokdfa.grammar.earley_rows import R_SKIP, ROW_FULL, ROW_LIMIT
+from tokdfa.grammar.earley_rows import R_SKIP, R_WORK, ROW_FULL, ROW_LIMIT
 from tokdfa.grammar.earley_scan import find_row, scan_kernel
 from tokdfa.grammar.lexer import Lexer
 from tokdfa.grammar.lexer_states import (
@@ -59,6 +60,8 @@ OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATION
 #: Indices into `meta`: situations; the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and
 #: counters of walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
 S_COUNT, S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(6)
+#: What a byte takes, without new rows.
+NS_PER_BYTE = 200
 #: Links of a chain at most; grammars in use have one or two.
 MAX_CHAIN = 256
 
@@ -139,6 +142,7 @@ class Machine:
     def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The situation after the bytes ``data[begin:end]``, or -1. O(bytes)."""
         while True:
+            spend(NS_PER_BYTE * (end - begin))
             found = int(_run_kernel(situation, data, begin, end, self.lexer.arrays, self.rows.arrays, self.arrays))
             if found >= -1:
                 return found
@@ -185,6 +189,7 @@ class Machine:
                 limit="max_rows",
                 value=self.max_situations,
             )
+        hold(self.situations.nbytes + self.slots.nbytes)
         situations = np.zeros((2 * len(self.situations), 3), dtype=np.int32)
         situations[:count] = self.situations[:count]
         slots = np.full(2 * len(self.slots), -1, dtype=np.int32)
@@ -365,6 +370,7 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
         chain[depth, 1] = machine.situations[fallback, 1]
         fallback = np.int64(machine.situations[fallback, 2])
     count = 0
+    rows.meta[R_WORK] += depth * (depth + 8)
     for level in range(depth, -1, -1):
         here, before = np.int64(chain[level, 0]), np.int64(chain[level, 1])
         status, target = find_target(before, column, lexer)

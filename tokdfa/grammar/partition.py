@@ -41,8 +41,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold, spend
 from tokdfa.grammar.machine import OK, S_LONGEST, find_target
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import INFINITE, K_BYTES, K_COMPLEMENT, K_CONCAT, K_INTERSECTION, K_REPEAT, K_UNION, KIND_NAMES
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -65,8 +67,9 @@ NEEDS_EXITS = 20
 #: lexeme begins (-1 if several may: the lexeme ended with the byte before the first node); the depth at which it
 #: begins; and where the bytes between that depth and the first node's begin in `again`.
 EXIT_COLUMNS = 6
-#: Parts of an expression that are hashed for one name, 3 us each; a lexeme that has more goes without names.
-MAX_PARTS = 1_000
+#: Parts of an expression that are hashed for one name; a lexeme that has more goes without names. What a part takes,
+#: and a node of the trie where a partition is made.
+MAX_PARTS, NS_PER_PART, NS_PER_NODE = 1_000, 5_000, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +104,13 @@ def divide(machine: Machine, trie: TokenTrie, state: int) -> Partition:
     again = np.empty(256, dtype=np.uint8)
     path = np.zeros(trie.depth_limit + 1, dtype=np.uint8)
     progress = np.zeros(4, dtype=np.int64)
+    spend(NS_PER_NODE * trie.node_count // 4)
     while True:
         status = _divide_kernel(trie.nodes, stack, path, words, exits, again, progress, lexer.arrays, machine.meta)
         if status == OK:
             break
         if status == NEEDS_EXITS:
+            hold(exits.nbytes + again.nbytes)
             exits = np.concatenate([exits, np.empty_like(exits)])
             again = np.concatenate([again, np.empty(len(again) + trie.depth_limit, dtype=np.uint8)])
         else:
@@ -172,6 +177,7 @@ class ExpressionNames:
                 pending += missing
                 continue
             pending.pop()
+            spend(NS_PER_PART)
             content = [known[part] for part in parts]
             if kind in (K_UNION, K_INTERSECTION):
                 content = sorted(set(content))  # numbers, and so the order, are of one store only
@@ -279,6 +285,7 @@ def _name_states_kernel(transitions, accepting, run_class, run_last, depth, firs
     begins[len(transitions)] = count
     before = names.copy()
     for _ in range(depth):
+        pay(2 * count + len(transitions))
         changed = False
         for state in range(len(transitions)):
             a = np.uint64(0x9E3779B97F4A7C15) + np.uint64(accepting[state])

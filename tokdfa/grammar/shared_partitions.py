@@ -23,11 +23,7 @@ Cost: a hit 10 us; reading 5 MB (240 wide partitions of 131,072 tokens) 18 ms, w
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
-import os
-import tempfile
-import threading
 import warnings
 from collections import OrderedDict
 from dataclasses import replace
@@ -39,7 +35,7 @@ from weakref import WeakKeyDictionary, proxy
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.archive import load_arrays
+from tokdfa.archive import pack_arrays, unpack_arrays
 from tokdfa.grammar.partition import (
     BEGIN,
     BYTE,
@@ -52,6 +48,8 @@ from tokdfa.grammar.partition import (
     SET,
     Partition,
 )
+from tokdfa.locks import new_lock
+from tokdfa.stored_file import cache_folder, write_atomically
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT
 
 if TYPE_CHECKING:
@@ -65,8 +63,6 @@ LIMIT = 64 << 20
 DISK_LIMIT = 16 << 20
 #: The file is written when so many partitions are new, or a quarter of all if that is more.
 SAVE_AFTER = 64
-#: The first word of a file.
-MAGIC = b"tokdfa-partitions"
 #: The modules on which the content of a file depends, below the package.
 _SOURCES = (
     *("grammar/partition.py", "grammar/shared_partitions.py"),
@@ -79,7 +75,7 @@ _SOURCES = (
 Entry = tuple[Partition, list[tuple[int, ...]]]
 
 _kept: WeakKeyDictionary[Vocabulary, SharedPartitions] = WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def shared_partitions(vocab: Vocabulary) -> SharedPartitions:
@@ -91,11 +87,8 @@ def shared_partitions(vocab: Vocabulary) -> SharedPartitions:
 
 
 def partitions_folder() -> Path:
-    """Where files are kept unless the caller names a folder: ``$XDG_CACHE_HOME`` or ``~/.cache``, and in it
-    ``tokdfa/partitions``.
-    """
-    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache_home) / "tokdfa" / "partitions"
+    """Where files are kept unless the caller names a folder: ``partitions`` in the user's cache folder."""
+    return cache_folder("partitions")
 
 
 class SharedPartitions:
@@ -109,7 +102,7 @@ class SharedPartitions:
         self.hits = self.misses = 0
         self._vocab: Vocabulary = proxy(vocab)
         self._found: OrderedDict[str, Entry] = OrderedDict()
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._folder: Path | None = None
         self._unsaved = 0
         self._seen: tuple[Path, int, int] | None = None  # the file that was read or written last: path, time, size
@@ -174,16 +167,8 @@ class SharedPartitions:
                 if room < 0:
                     break
                 chosen.append((name, entry))
-            body = _pack(reversed(chosen), self._vocab)
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(_header(body, self._vocab.fingerprint) + body)
-                os.replace(temporary, path)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            write_atomically(path, _pack(reversed(chosen), self._vocab))
             self._unsaved, self._seen = 0, self._stamp(path)
             return path
 
@@ -240,12 +225,8 @@ def _renumbered(partition: Partition, numbers: npt.NDArray[np.int32]) -> Partiti
     return replace(partition, exits=exits, groups=groups)
 
 
-# The file: a line (MAGIC, digest of the rest, fingerprint), then a numpy archive. Lists of different lengths lie one
-# after another, with their ends beside.
-
-
-def _header(body: bytes, fingerprint: str) -> bytes:
-    return b" ".join([MAGIC, hashlib.sha256(body).hexdigest().encode(), fingerprint.encode()]) + b"\n"
+# The file: a sealed numpy archive with the vocabulary's fingerprint. Lists of different lengths lie one after another,
+# with their ends beside.
 
 
 def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> bytes:
@@ -255,6 +236,7 @@ def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> bytes:
     sets = [places for _, found in kept for places in found]
     words = (vocab.size + 31) // 32
     arrays: dict[str, Any] = {
+        "fingerprint": np.frombuffer(vocab.fingerprint.encode(), dtype=np.uint8),
         "names": np.frombuffer(bytes.fromhex("".join(names)), dtype=np.uint8).reshape(-1, 32),
         "inside": np.array([partition.inside for partition in partitions], dtype=np.int32).reshape(-1, words),
         "visited": np.array([partition.visited for partition in partitions], dtype=np.int64),
@@ -266,9 +248,7 @@ def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> bytes:
         lists = [getattr(partition, part) for partition in partitions]
         arrays[part] = np.concatenate([empty, *lists])
         arrays[f"{part}_end"] = np.cumsum([len(one) for one in lists], dtype=np.int64)
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return pack_arrays(arrays)
 
 
 #: The lists of a partition, and an empty one of each.
@@ -281,13 +261,9 @@ _LISTS: dict[str, npt.NDArray[Any]] = {
 
 def _read(data: bytes, vocab: Vocabulary) -> list[tuple[str, Entry]]:
     """The entries of a file, the one used last last. Raises ValueError or KeyError for a damaged one."""
-    line, _, body = data.partition(b"\n")
-    if not line.startswith(MAGIC):
-        raise ValueError("it is no file of partitions")
-    if line + b"\n" != _header(body, vocab.fingerprint):
-        foreign = not line.endswith(vocab.fingerprint.encode())
-        raise ValueError("it belongs to another vocabulary" if foreign else "it is damaged")
-    arrays = load_arrays(io.BytesIO(body))
+    arrays = unpack_arrays(data)
+    if arrays.pop("fingerprint").tobytes() != vocab.fingerprint.encode():
+        raise ValueError("it belongs to another vocabulary")
     if not _fits(arrays, vocab):
         raise ValueError("its parts do not fit together")
     set_lists = _split(

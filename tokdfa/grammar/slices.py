@@ -227,7 +227,9 @@ def _match(trie: TokenTrie, pattern: str) -> tuple[Dfa, npt.NDArray[np.bool_]]:
     lazy = compile_lazy(Regex(pattern))
     try:
         automaton = minimize(lazy.to_dfa(MAX_SLICE_STATES))
-    except LimitExceeded:
+    except LimitExceeded as error:
+        if error.limit != "max_states":
+            raise
         raise LimitExceeded(
             f"the slice {pattern!r} needs more than {MAX_SLICE_STATES} states; lower its repeat bounds",
             limit="max_states",

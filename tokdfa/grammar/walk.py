@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.grammar.earley_scan import find_row
+from tokdfa.grammar.earley_rows import R_WORK
+from tokdfa.grammar.earley_scan import NS_PER_ITEM, find_row
 from tokdfa.grammar.machine import DEAD, OK, S_ENDS, S_LONGEST, S_NODES, end_lexeme, find_target, step_kernel
 from tokdfa.grammar.partition import BEGIN, DEPTH, EXIT_COLUMNS, FIRST, PAST
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -96,6 +98,8 @@ class Walker:
             machine.supply(status)
 
 
+#: What a node takes, and how many are paid for at once.
+NS_PER_NODE, PAID_NODES = 20, 1 << 14
 #: What `progress` holds: group, exit, and the node at which the exit's walk goes on, -1 at its beginning.
 _GROUP, _EXIT, _POSITION = range(3)
 
@@ -231,6 +235,10 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
                     next_fallback = np.int32(new_fallback)
                 visited += 1
                 ended += parsed
+                if visited & PAID_NODES - 1 == 0:
+                    work = NS_PER_NODE * PAID_NODES + NS_PER_ITEM * rows.meta[R_WORK]
+                    rows.meta[R_WORK] = 0
+                    pay(work)
                 if alive:
                     stack[depth + one, 0] = next_row
                     stack[depth + one, 1] = next_state

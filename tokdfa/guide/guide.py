@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import tokdfa
 from tokdfa.guide.arguments import GuideError, GuideTypeError, as_count, as_integer
 from tokdfa.guide.buffers import words_at, words_of_buffer
-from tokdfa.guide.index import START, Index
+from tokdfa.guide.index import START, Index, start_in
 from tokdfa.mask import allocate_mask, mask_to_ids, mask_words
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Guide:
             raise GuideTypeError(f"a guide takes an Index of tokdfa.guide, not {type(index).__name__}")
         self._index = index
         self._size = index.vocabulary.size
-        self._matcher = index.compiled.start()  # only to make masks: the guide itself keeps the states
+        self._matcher = start_in(index.compiled, START)  # only to make masks: the guide itself keeps the states
         self._state = START
         self._earlier: deque[int] = deque(maxlen=as_count(max_rollback, "max_rollback"))
 

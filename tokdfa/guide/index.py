@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.registry import create_backend
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa, TokensDfa
 from tokdfa.constraint import Constraint, Regex
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tokdfa.backends.base import StateMatcher
+    from tokdfa.backends.base import Matcher
 
 #: The state before the first token.
 START = 0
@@ -29,8 +30,8 @@ class StateTable(Protocol):
 
     sizes: dict[str, int]
 
-    def start(self) -> StateMatcher[int]:
-        """A matcher whose `state` may be set to any state."""
+    def start(self) -> Matcher:
+        """A `StateMatcher`, whose `state` may be set to any state."""
 
     def accepts(self, state: int) -> bool:
         """Whether the text may end in `state`."""
@@ -40,6 +41,14 @@ class StateTable(Protocol):
 
     def transitions(self, state: int) -> dict[int, int]:
         """token -> state for the tokens that spell something."""
+
+
+def start_in(compiled: StateTable, state: int) -> StateMatcher[int]:
+    """A matcher in a state of a table."""
+    matcher = compiled.start()
+    assert isinstance(matcher, StateMatcher)
+    matcher.state = state
+    return matcher
 
 
 class Index:
@@ -117,10 +126,8 @@ class Index:
         number = as_integer(state, "a state")
         if not 0 <= number < self._states:
             return None
-        matcher = self.compiled.start()
-        matcher.state = number
         mask = allocate_mask(self.vocabulary.size)
-        matcher.fill_mask(mask)
+        start_in(self.compiled, number).fill_mask(mask)
         return mask_to_ids(mask).tolist()
 
     def get_next_state(self, state: int, token_id: int) -> int | None:

@@ -13,7 +13,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `keywords`: the shape of the keywords of one type; `complement`: of all other values; `expand`: of a literal and a
   state, with the in-place applicators (allOf, anyOf, oneOf, not, if); `unevaluated`: what unevaluatedProperties
   reduces to;
-- `emptiness`: whether a state has a value at all;
+- `emptiness`: whether a state has a value at all; `disjoint`: which branches of oneOf may overlap;
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
   the automata of their texts;
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`, `uri_formats`,

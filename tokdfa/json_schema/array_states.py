@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from tokdfa.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, both
 from tokdfa.json_schema.complement import negations
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 #: States looked at to see whether one comes to an end, at most; values of items that must differ, at most.
 MAX_STATES, MAX_VALUES = 100_000, 64
+
+
+#: Work (`tokdfa.budget`) of a move, in nanoseconds.
+MOVE_WORK = 2_000
 
 
 class Items(NamedTuple):
@@ -136,11 +141,13 @@ class ArrayStates:
                 if here < limit:
                     more.append((both(value, count.value), (*counted, here + 1)))
             options = more
+            spend(MOVE_WORK * len(options))
         for value, counted in options:
             if not self.values:
                 if expander.inhabited.state(value):
                     yield Move(value, Items(index, counted, 0))
                 continue
+            spend(MOVE_WORK * len(self.values))
             for k, single in enumerate(self.values):
                 claim = both(value, single)
                 if not state.seen >> k & 1 and expander.inhabited.state(claim):

@@ -4,23 +4,32 @@ A *literal* is a number: 2 * n for the node n of the document, 2 * n + 1 for its
 literals that all hold; EVERYTHING is the empty one, and NOTHING holds the literal that never does. A *clause* is a
 conjunction of demands on the values of one JSON type, a *shape* the alternatives of each type.
 
-Intersecting clauses joins their demands; intersecting shapes joins each clause with each. No demand is evaluated here.
+Intersecting clauses joins their demands, equal ones once; intersecting shapes joins each clause with each, which counts
+towards the budget and stops as soon as there are too many. No demand is evaluated here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from tokdfa.budget import spend
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.string_set import StringSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 State = frozenset[int]
 
 EVERYTHING: State = frozenset()
 NEVER = -1
 NOTHING: State = frozenset([NEVER])
+
+#: Work (`tokdfa.budget`) of making one clause and of looking up one name, in nanoseconds.
+CLAUSE_WORK, LOOKUP_WORK = 3_000, 100
+#: Memory of a clause, and work of making the shape of a literal or state beside that of its clauses.
+CLAUSE_BYTES, SHAPE_WORK = 500, 5_000
 
 #: Bits of `Shape.constants`.
 NULL, TRUE, FALSE = 1, 2, 4
@@ -37,20 +46,40 @@ def both(first: State, second: State) -> State:
     return NOTHING if NEVER in first or NEVER in second else first | second
 
 
-class Scope(NamedTuple):
+class Scope:
     """The keywords that look at the names of one schema object: which state the value under a name has to be in.
 
     `properties`: name -> state; `patterns`: (pattern, state); `additional`: for names that neither of these is about.
+    Not to be changed: scopes are equal, and hash, by content. The hash is computed once, in O(properties).
     """
 
-    properties: dict[str, State]
-    patterns: tuple[tuple[str, State], ...]
-    additional: State
+    __slots__ = ("_hash", "additional", "patterns", "properties")
+
+    def __init__(
+        self, properties: dict[str, State], patterns: tuple[tuple[str, State], ...], additional: State
+    ) -> None:
+        self.properties, self.patterns, self.additional = properties, patterns, additional
+        self._hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            spend(LOOKUP_WORK * len(self.properties))
+            self._hash = hash((frozenset(self.properties.items()), self.patterns, self.additional))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Scope) or hash(self) != hash(other):
+            return False
+        return (self.properties, self.patterns, self.additional) == (other.properties, other.patterns, other.additional)
+
+    def __repr__(self) -> str:
+        return f"Scope({self.properties!r}, {self.patterns!r}, {self.additional!r})"
 
 
-@lru_cache(4096)
 def lone_scope(name: str, state: State) -> Scope:
-    """A scope that says something about one name only; equal ones are one object."""
+    """A scope that says something about one name only."""
     return Scope({name: state}, (), EVERYTHING)
 
 
@@ -75,25 +104,20 @@ class ObjectClause(NamedTuple):
     names: State = EVERYTHING
     demands: tuple[Demand, ...] = ()
 
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """Equal for clauses with the very same scopes and equal demands; hashable, as scopes are not."""
-        return (tuple(map(id, self.scopes)), *self[1:5], tuple(map(id, self.demands)))
-
     def intersect(self, other: ObjectClause) -> ObjectClause:
         """Both."""
         if self == ANY_OBJECT:
             return other
         if other == ANY_OBJECT:
             return self
-        required = self.required + tuple(name for name in other.required if name not in self.required)
+        spend(LOOKUP_WORK * (len(self.scopes) + len(other.scopes) + len(self.required) + len(other.required)))
         return ObjectClause(
-            self.scopes + other.scopes,
-            required,
+            _join(self.scopes, other.scopes),
+            _join(self.required, other.required),
             max(self.least, other.least),
             _least(self.most, other.most),
             both(self.names, other.names),
-            self.demands + tuple(demand for demand in other.demands if demand not in self.demands),
+            _join(self.demands, other.demands),
         )
 
 
@@ -120,11 +144,6 @@ class ArrayClause(NamedTuple):
     unique: int = 0
     repeated: int = 0
 
-    @property
-    def identity(self) -> ArrayClause:
-        """What tells clauses apart: all of it."""
-        return self
-
     def intersect(self, other: ArrayClause) -> ArrayClause:
         """Both."""
         if self == ANY_ARRAY:
@@ -132,12 +151,13 @@ class ArrayClause(NamedTuple):
         if other == ANY_ARRAY:
             return self
         size = max(len(self.prefix), len(other.prefix))
+        spend(LOOKUP_WORK * (2 * size + len(self.counts) + len(other.counts)))
         return ArrayClause(
             tuple(both(self.at(k), other.at(k)) for k in range(size)),
             both(self.rest, other.rest),
             max(self.least, other.least),
             _least(self.most, other.most),
-            self.counts + tuple(count for count in other.counts if count not in self.counts),
+            _join(self.counts, other.counts),
             self.unique or other.unique,
             self.repeated or other.repeated,
         )
@@ -148,8 +168,19 @@ class ArrayClause(NamedTuple):
 
 
 ClauseT = TypeVar("ClauseT", NumberSet, StringSet, ArrayClause, ObjectClause)
-PartsT = TypeVar("PartsT", ArrayClause, ObjectClause)
+PartT = TypeVar("PartT")
 ANY_OBJECT, ANY_ARRAY = ObjectClause(), ArrayClause()
+
+
+def _join(first: tuple[PartT, ...], second: tuple[PartT, ...]) -> tuple[PartT, ...]:
+    """The parts of both, each once, in the order in which they come."""
+    if not second or first is second:
+        return first
+    if not first:
+        return second
+    if len(second) == 1 and len(first) < 8:  # most are
+        return first if second[0] in first else first + second
+    return tuple(dict.fromkeys(first + second))
 
 
 def _least(first: int | None, second: int | None) -> int | None:
@@ -204,39 +235,68 @@ def unite(shapes: list[Shape]) -> Shape:
 
 def _unite_clauses(alternatives: list[tuple[ClauseT, ...]], unrestricted: ClauseT) -> tuple[ClauseT, ...]:
     """The clauses of all alternatives, each once; the unrestricted one alone if it is among them."""
-    found: list[ClauseT] = []
+    found: dict[ClauseT, None] = {}
     for clauses in alternatives:
-        for clause in clauses:
-            if clause == unrestricted:
-                return (unrestricted,)
-            if clause not in found:
-                found.append(clause)
+        spend(CLAUSE_WORK * len(clauses))
+        found.update(dict.fromkeys(clauses))
+    return (unrestricted,) if unrestricted in found else tuple(found)
+
+
+class TooManyClauses(Exception):
+    """An intersection has more clauses than were allowed."""
+
+
+def intersect(first: Shape, second: Shape, most: int | None = None) -> Shape:
+    """What both shapes hold. O(product of the clauses of each type).
+
+    Clauses that contradict themselves at a glance are left out. Raises TooManyClauses as soon as more than `most` are
+    left of one type, or are of all types together.
+    """
+    if first is ANYTHING or second is ANYTHING:
+        joined = second if first is ANYTHING else first
+    else:
+        spend(CLAUSE_WORK)
+        joined = Shape(
+            first.constants & second.constants,
+            _product(first.numbers, second.numbers, most, NumberSet.is_empty),
+            _product(first.strings, second.strings, most, None),
+            _product(first.arrays, second.arrays, most, None),
+            _product(first.objects, second.objects, most, _contradicts),
+        )
+    if most is not None and joined.size > most:
+        raise TooManyClauses
+    return joined
+
+
+def _product(
+    first: tuple[ClauseT, ...],
+    second: tuple[ClauseT, ...],
+    most: int | None,
+    is_void: Callable[[ClauseT], bool] | None,
+) -> tuple[ClauseT, ...]:
+    """Each clause of `first` with each of `second`, each result once."""
+    if len(first) == len(second) == 1 and is_void is not NumberSet.is_empty:  # most are, and what is void is seen later
+        return (first[0].intersect(second[0]),)
+    found: dict[ClauseT, None] = {}
+    for clause in first:
+        spend(CLAUSE_WORK * len(second))
+        joined = map(clause.intersect, second)
+        found.update(dict.fromkeys(joined if is_void is None else (each for each in joined if not is_void(each))))
+        if most is not None and len(found) > most:
+            raise TooManyClauses
     return tuple(found)
 
 
-def intersect(first: Shape, second: Shape) -> Shape:
-    """What both shapes hold. O(product of the clauses of each type)."""
-    if first is ANYTHING:
-        return second
-    if second is ANYTHING:
-        return first
-    numbers = [a.intersect(b) for a in first.numbers for b in second.numbers]
-    strings = [a.intersect(b) for a in first.strings for b in second.strings]
-    return Shape(
-        first.constants & second.constants,
-        tuple(clause for clause in dict.fromkeys(numbers) if not clause.is_empty()),
-        tuple(dict.fromkeys(strings)),
-        _intersect_clauses(first.arrays, second.arrays),
-        _intersect_clauses(first.objects, second.objects),
-    )
-
-
-def _intersect_clauses(first: tuple[PartsT, ...], second: tuple[PartsT, ...]) -> tuple[PartsT, ...]:
-    if len(first) == 1 and len(second) == 1:
-        return (first[0].intersect(second[0]),)
-    found: dict[object, PartsT] = {}
-    for a in first:
-        for b in second:
-            clause = a.intersect(b)
-            found.setdefault(clause.identity, clause)
-    return tuple(found.values())
+def _contradicts(clause: ObjectClause) -> bool:
+    """Whether a name is required that may not be there, seen at a glance."""
+    if clause is ANY_OBJECT:
+        return False
+    if clause.most is not None and (clause.most < clause.least or clause.most < len(clause.required)):
+        return True
+    spend(LOOKUP_WORK * len(clause.required) * len(clause.scopes))
+    for name in clause.required:
+        for scope in clause.scopes:
+            state = scope.properties.get(name)
+            if state is NOTHING or (state is None and scope.additional is NOTHING and not scope.patterns):
+                return True
+    return False

@@ -10,11 +10,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tokdfa.budget import hold, spend
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
     ANY_NUMBER,
     ANY_OBJECT,
     ANY_STRING,
+    CLAUSE_BYTES,
+    CLAUSE_WORK,
     EVERYTHING,
     FALSE,
     NEVER,
@@ -22,13 +25,13 @@ from tokdfa.json_schema.clauses import (
     NULL,
     TRUE,
     ArrayClause,
+    ClauseT,
     Count,
     Demand,
     ObjectClause,
     Scope,
     Shape,
     State,
-    intersect,
     lone_scope,
 )
 from tokdfa.json_schema.formats import outside_of
@@ -43,37 +46,45 @@ class NotOneState(Exception):
     """The negation of several demands at once is not one state."""
 
 
-def complement(shape: Shape, check: Callable[[Shape], Shape]) -> Shape:
-    """All values that `shape` does not hold. `check` is called with what came out so far, and may refuse it.
+def complement(shape: Shape, join: Callable[[Shape, Shape], Shape]) -> Shape:
+    """All values that `shape` does not hold. `join` intersects two shapes, and may refuse what comes out.
 
     Raises NotOneState, and UnsupportedConstraint for a format that cannot be negated.
     """
+    spend(CLAUSE_WORK)
     result = Shape((NULL | TRUE | FALSE) & ~shape.constants, (ANY_NUMBER,), (ANY_STRING,), (ANY_ARRAY,), (ANY_OBJECT,))
     singles = []
     for numbers in shape.numbers:
         if numbers.low is not None and numbers == NumberSet(low=numbers.low, high=numbers.low):
             singles.append(numbers.low)
         else:
-            result = intersect(result, _only(numbers=tuple(numbers.complement())))
-            check(result)
-    result = check(intersect(result, _only(numbers=_gaps(sorted(singles)))))
+            result = join(result, _only(numbers=tuple(numbers.complement())))
+    result = join(result, _only(numbers=_gaps(sorted(singles))))
     for strings in shape.strings:
         for name in strings.formats:
             outside_of(name)  # some formats have no complement
-        result = intersect(result, _only(strings=tuple(strings.complement())))
-        check(result)
+        result = join(result, _only(strings=tuple(strings.complement())))
     for array in shape.arrays:
-        result = intersect(result, _only(arrays=tuple(complement_array(array))))
-        check(result)
+        result = join(result, _only(arrays=_counted(complement_array(array))))
     for members in shape.objects:
-        result = intersect(result, _only(objects=tuple(complement_object(members))))
-        check(result)
+        result = join(result, _only(objects=_counted(complement_object(members))))
     return result
+
+
+def _counted(clauses: Iterator[ClauseT]) -> tuple[ClauseT, ...]:
+    """The clauses, each counted towards the budget before the next is made."""
+    found = []
+    for clause in clauses:
+        spend(CLAUSE_WORK)
+        hold(CLAUSE_BYTES)
+        found.append(clause)
+    return tuple(found)
 
 
 def _gaps(values: list[int | Decimal]) -> tuple[NumberSet, ...]:
     """All numbers but some, in order: what lies between them. One value after the other would be quadratic."""
     bounds = [None, *values, None]
+    spend(CLAUSE_WORK * len(bounds))
     return tuple(NumberSet(low, low is not None, high, high is not None) for low, high in pairwise(bounds))
 
 
@@ -146,6 +157,8 @@ def complement_array(clause: ArrayClause) -> Iterator[ArrayClause]:
         yield ArrayClause(least=clause.most + 1)
     for place, state in enumerate(clause.prefix):
         for broken in negations(state):
+            spend(10 * place)
+            hold(8 * place)
             yield ArrayClause(prefix=(*(EVERYTHING,) * place, broken), least=place + 1)
     for broken in negations(clause.rest):
         yield ArrayClause(counts=(Count(len(clause.prefix), broken, 1, None),))

@@ -23,6 +23,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import SchemaError, SchemaUnsupported
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ def _refuse_constant(name: str) -> None:
 Scope = tuple[str, ...]
 #: A part of a JSON pointer; or a keyword and a key there (None: the keyword alone), of which it is made when needed.
 Key = str | tuple[str, str | int | None]
+
+#: Work and memory (`tokdfa.budget`) of reading a character, and of the same where the library looks for ids.
+NS_PER_CHARACTER, BYTES_PER_CHARACTER, NS_PER_CHARACTER_WITH_IDS = 40, 8, 800
+#: The same of a node, and the work of a part of a reference, and of a reference that the library follows.
+NS_PER_NODE, BYTES_PER_NODE, NS_PER_PART, NS_PER_REFERENCE = 1_500, 200, 500, 100_000
 
 #: The key of the schema that bounds how deep values nest; it is not in the text.
 NESTED = "/(max_nesting)"
@@ -116,6 +122,8 @@ class Document:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        spend(NS_PER_CHARACTER * len(text))
+        hold(BYTES_PER_CHARACTER * len(text))
         root = _DECODER.decode(text)
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
@@ -140,6 +148,8 @@ class Document:
         if not isinstance(schema, dict) and not isinstance(schema, bool):
             place = (parent.pointer if parent else "") + written_key(key)
             raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
+        spend(NS_PER_NODE)
+        hold(BYTES_PER_NODE)
         node = Node(schema, len(self.nodes), parent, key, resolver, draft, scope)
         self.nodes.append(node)
         if isinstance(schema, dict):
@@ -174,7 +184,9 @@ class Document:
     def _follow(self, reference: str, node: Node, keyword: str) -> tuple[Any, int] | None:
         """What a JSON pointer of the document leads to, and the draft there; None if it leads into a resource."""
         here, draft = self._root_schema, self.draft
-        for part in unquote(reference[2:]).split("/"):
+        parts = unquote(reference[2:]).split("/")
+        spend(NS_PER_PART * len(parts) + len(reference))
+        for part in parts:
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(here, dict) and name in here:
                 here = here[name]
@@ -192,6 +204,7 @@ class Document:
         """Any other reference, by the library."""
         from referencing.exceptions import Unresolvable, Unretrievable
 
+        spend(NS_PER_REFERENCE + NS_PER_PART * (len(reference) + len(node.scope)))
         try:
             resolver = node.resolver or self._registry_resolver()
             found = resolver.lookup("#" if keyword == "$recursiveRef" else reference)
@@ -260,6 +273,7 @@ class Document:
             from jsonschema_specifications import REGISTRY
             from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
+            spend(NS_PER_CHARACTER_WITH_IDS * len(self.text))
             specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
             resource = specification.create_resource(self._root_schema)
             registry = REGISTRY.with_resource(resource.id() or "", resource).crawl()
@@ -274,6 +288,7 @@ class Document:
         from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
         specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
+        spend(NS_PER_REFERENCE)
         outer = resolver or self._root_resolver()
         return outer.in_subresource(specification.create_resource(node.schema))
 

@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.json_schema.clauses import ANY_ARRAY, ANY_OBJECT, NEVER, ArrayClause, ObjectClause, Shape, State
+from tokdfa.budget import spend
+from tokdfa.json_schema.clauses import (
+    ANY_ARRAY,
+    ANY_OBJECT,
+    LOOKUP_WORK,
+    NEVER,
+    SHAPE_WORK,
+    ArrayClause,
+    ObjectClause,
+    Shape,
+    State,
+)
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.expand import Expander
@@ -46,6 +57,7 @@ class Inhabited:
         if state in self._doubtful:
             self._lowest = min(self._lowest, self._doubtful[state])
             return False
+        spend(SHAPE_WORK + LOOKUP_WORK * len(self._doubtful))
         depth = len(self._asked)
         self._asked[state] = depth
         before, self._lowest = self._lowest, 1 << 30
@@ -112,6 +124,7 @@ class Inhabited:
             return ArrayStates(self.expander, clause).is_inhabited()
         if clause.most is not None and clause.most < clause.least:
             return False
+        spend(LOOKUP_WORK * min(clause.least, len(clause.prefix) + 1))
         distinct = dict.fromkeys(clause.at(k) for k in range(min(clause.least, len(clause.prefix) + 1)))
         return all(self.state(state) for state in distinct)
 
@@ -123,6 +136,7 @@ class Inhabited:
             return False
         scopes = clause.scopes
         if len(scopes) == 1 and not scopes[0].patterns and not clause.names:
+            spend(LOOKUP_WORK * len(clause.required))
             properties, additional = scopes[0].properties, scopes[0].additional
             for name in clause.required:
                 if not self.state(properties.get(name, additional)):

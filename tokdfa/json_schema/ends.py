@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tokdfa.budget import hold, spend
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
+
+#: Work and memory (`tokdfa.budget`) of a state that is looked at.
+STATE_WORK, STATE_BYTES = 2_000, 500
 
 StateT = TypeVar("StateT", bound="Hashable")
 
@@ -42,7 +47,9 @@ class Ends(Generic[StateT]):
                     if self._alive.get(target):
                         found = True
                         break
+                    spend(STATE_WORK)
                     if target not in met and target not in self._alive:
+                        hold(STATE_BYTES)
                         met.add(target)
                         todo.append((target, self._following(target)))
                         break

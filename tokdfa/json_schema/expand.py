@@ -13,22 +13,28 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.budget import hold, is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
-    ANY_OBJECT,
     ANYTHING,
+    CLAUSE_BYTES,
+    CLAUSE_WORK,
     EVERYTHING,
     IMPOSSIBLE,
+    LOOKUP_WORK,
     NEVER,
     NOTHING,
+    SHAPE_WORK,
     ObjectClause,
     Shape,
     State,
+    TooManyClauses,
     intersect,
     lone_scope,
     unite,
 )
 from tokdfa.json_schema.complement import NotOneState, complement
+from tokdfa.json_schema.disjoint import candidates
 from tokdfa.json_schema.document import DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Node
 from tokdfa.json_schema.keywords import TYPED_KEYWORDS, local_shape, plain_shape
 from tokdfa.json_schema.string_set import StringSet
@@ -43,6 +49,10 @@ if TYPE_CHECKING:
 
 #: Clauses of one shape at most.
 MAX_CLAUSES = 3_000
+#: Work (`tokdfa.budget`) of asking whether a name matches a pattern whose automaton there is, in nanoseconds.
+MATCH_WORK = 10_000
+#: Work of asking whether two shapes overlap, beside joining their clauses.
+PAIR_WORK = 30_000
 #: Schemas applied inside each other to one value at most.
 MAX_DEPTH = 150
 #: References to references that are followed at once.
@@ -99,6 +109,9 @@ class Expander:
         #: The outermost literal that a loop has come back to, as its position in `_active`.
         self._loop = 1 << 30
         self._remade = 0
+        #: Literals in whose shapes keywords are left out; whether one was while the present shape is made.
+        self._loose: set[int] = set()
+        self._left_out = False
         #: Literals whose shapes somebody further out is making.
         self._suspended: set[int] = set()
         self._plain: dict[tuple[str, int], State] = {}
@@ -114,23 +127,33 @@ class Expander:
         """Whether a shape is being made."""
         return bool(self._active)
 
+    def is_dropped(self, node: Node, keyword: str) -> bool:
+        """Whether a keyword of a node is left out. What is made of the node then holds more than it should."""
+        if self.dropped and (node.pointer, keyword) in self.dropped:
+            self._left_out = True
+            return True
+        return False
+
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """Leave aside what is being made, to ask for other shapes. They may raise InProgress."""
-        active, choices, loop = self._active, self._choices, self._loop
+        active, choices, loop, left_out = self._active, self._choices, self._loop, self._left_out
         added = active.keys() - self._suspended
         self._suspended |= added
         self._active, self._choices, self._loop = {}, 0, 1 << 30
         try:
             yield
         finally:
-            self._active, self._choices, self._loop = active, choices, loop
+            self._active, self._choices, self._loop, self._left_out = active, choices, loop, left_out
             self._suspended -= added
 
     def matches(self, pattern: str, name: str) -> bool:
         """Whether a name matches a pattern, however that is read (`tokdfa.json_schema.patterns`)."""
         key = pattern, name
+        spend(LOOKUP_WORK)
         if key not in self._matches:
+            spend(MATCH_WORK + LOOKUP_WORK * len(name))
+            hold(CLAUSE_BYTES)
             self._matches[key] = StringSet(patterns=(pattern,)).holds(name)
         return self._matches[key]
 
@@ -140,6 +163,7 @@ class Expander:
             return True
         key = pattern, name
         if key not in self._may_match:
+            spend(MATCH_WORK + LOOKUP_WORK * len(name))
             plain = name.isascii() and name.isprintable()  # to these all readings are one
             self._may_match[key] = not plain and not StringSet(not_patterns=(pattern,)).holds(name)
         return self._may_match[key]
@@ -153,6 +177,8 @@ class Expander:
             try:
                 found = self._empty[strings] = strings.is_empty()
             except LimitExceeded as error:
+                if is_spent(error):
+                    raise
                 raise SchemaUnsupported(str(error), self.document.root.pointer, "pattern") from None
         return found
 
@@ -239,15 +265,18 @@ class Expander:
         """The shape of a state. Raises SchemaError or SchemaUnsupported."""
         found = self._states.get(state)
         if found is None:
+            spend(SHAPE_WORK)
+            hold(CLAUSE_BYTES)
             if len(state) == 1:
                 (literal,) = state
                 found = self.literal(literal)
             else:
                 found = ANYTHING
                 for literal in sorted(state):
-                    found = self.check(self._join(found, self.literal(literal)), self._node(literal), "allOf")
+                    found = self.join(found, self.literal(literal), self._node(literal), "allOf")
             if not self._active:
                 self._states[state] = found
+        self._left_out |= not self._loose.isdisjoint(state)
         return found
 
     def _node(self, literal: int) -> Node:
@@ -258,8 +287,20 @@ class Expander:
         if literal == NEVER:
             return IMPOSSIBLE
         found = self._shapes.get(literal)
-        if found is not None:
-            return found
+        if found is None:
+            left_out, self._left_out = self._left_out, False
+            try:
+                found = self._make(literal)
+            finally:
+                if self._left_out:
+                    self._loose.add(literal)
+                self._left_out |= left_out
+        self._left_out |= literal in self._loose
+        return found
+
+    def _make(self, literal: int) -> Shape:
+        """The shape of a literal that is not known."""
+        spend(SHAPE_WORK)
         node = self._node(literal)
         if not literal & 1 and isinstance(node.schema, dict) and node.schema.keys().isdisjoint(APPLICATORS):
             found = self._shapes[literal] = local_shape(self, node)
@@ -274,6 +315,8 @@ class Expander:
         if len(self._active) > MAX_DEPTH:
             raise SchemaUnsupported(f"more than {MAX_DEPTH} schemas apply to one value", node.pointer, "allOf")
         position = len(self._active)
+        if not position:
+            self._loop = 1 << 30  # whatever an error left there
         self._active[literal] = self._choices
         try:
             found = self._complement(node, literal) if literal & 1 else self._positive(node)
@@ -293,7 +336,10 @@ class Expander:
         # the keyword that applies the schema is the one that cannot be enforced
         outer, keyword = (node, "not") if node.parent is None else (node.parent, node.key.split("/")[1])
         try:
-            return complement(self.literal(literal ^ 1), lambda shape: self.check(shape, outer, keyword))
+            positive = self.literal(literal ^ 1)
+            if self._left_out:
+                return ANYTHING  # as it holds too much, its complement would hold too little
+            return complement(positive, lambda one, other: self.join(one, other, outer, keyword))
         except NotOneState:
             raise SchemaUnsupported("the negation is too involved", outer.pointer, keyword) from None
         except SchemaUnsupported:
@@ -306,17 +352,19 @@ class Expander:
     def check(self, shape: Shape, node: Node, keyword: str) -> Shape:
         """Refuse a shape of too many clauses."""
         if shape.size > MAX_CLAUSES:
-            message = f"more than {MAX_CLAUSES} alternatives have to be told apart"
-            raise SchemaUnsupported(message, node.pointer, keyword)
+            raise self._too_many_clauses(node, keyword)
         return shape
 
-    def _join(self, first: Shape, second: Shape) -> Shape:
-        """Both, without clauses that contradict themselves."""
-        joined = intersect(first, second)
-        if len(joined.objects) > 1 or (len(first.objects) and len(second.objects) > 1):
-            kept = tuple(clause for clause in joined.objects if not _contradicts(clause))
-            joined = Shape(joined.constants, joined.numbers, joined.strings, joined.arrays, kept)
-        return joined
+    def join(self, first: Shape, second: Shape, node: Node, keyword: str) -> Shape:
+        """Both. Raises SchemaUnsupported, which names the keyword, for too many clauses."""
+        try:
+            return intersect(first, second, MAX_CLAUSES)
+        except TooManyClauses:
+            raise self._too_many_clauses(node, keyword) from None
+
+    def _too_many_clauses(self, node: Node, keyword: str) -> SchemaUnsupported:
+        message = f"more than {MAX_CLAUSES} alternatives have to be told apart"
+        return SchemaUnsupported(message, node.pointer, keyword)
 
     def _positive(self, node: Node) -> Shape:
         """The shape of a schema, its keywords applied in the order in which they stand, unevaluated ones last."""
@@ -334,12 +382,12 @@ class Expander:
         result, pending = ANYTHING, True
         for keyword in applied:
             first, last = APPLICATORS[keyword]
-            if not first <= draft <= last or (self.dropped and (node.pointer, keyword) in self.dropped):
+            if not first <= draft <= last or self.is_dropped(node, keyword):
                 continue
             if pending and keys.index(keyword) > position:
-                result, pending = self._join(result, local), False
-            result = self.check(self._join(result, self._applied(node, keyword)), node, keyword)
-        return self._join(result, local) if pending else result
+                result, pending = self.join(result, local, node, keyword), False
+            result = self.join(result, self._applied(node, keyword), node, keyword)
+        return self.join(result, local, node, applied[-1]) if pending else result
 
     def _applied(self, node: Node, keyword: str) -> Shape:
         """What one applicator demands."""
@@ -351,11 +399,12 @@ class Expander:
         if keyword in ("allOf", "anyOf", "oneOf"):
             if not isinstance(value, list) or not value:
                 raise SchemaError("it must be a list of at least one schema", node.pointer, keyword)
+            spend(CLAUSE_WORK * len(value))
             literals = [self.part(node, schema, keyword, place) for place, schema in enumerate(value)]
             if keyword == "allOf":
                 shape = ANYTHING
                 for state in literals:
-                    shape = self.check(self._join(shape, self.shape(state)), node, keyword)
+                    shape = self.join(shape, self.shape(state), node, keyword)
                 return shape
             return self._choose(lambda: self._any_of(literals) if keyword == "anyOf" else self._one_of(node, literals))
         if keyword == "not":
@@ -394,18 +443,17 @@ class Expander:
         shapes = [self.shape(state) for state in states]
         if len(states) == 1:
             return shapes[0]
+        overlaps: list[list[int]] = [[] for _ in states]
+        for first, second in candidates(self, shapes):
+            spend(PAIR_WORK)
+            joined = self.join(shapes[first], shapes[second], node, "oneOf")
+            if not joined.is_nothing and self.inhabited.shape(joined):
+                overlaps[first].append(second)
+                overlaps[second].append(first)
         found: list[Shape] = []
-        overlaps: dict[tuple[int, int], bool] = {}
-        for first in range(len(states)):
-            for second in range(first + 1, len(states)):
-                joined = self._join(shapes[first], shapes[second])
-                overlap = not joined.is_nothing and self.inhabited.shape(joined)
-                overlaps[first, second] = overlaps[second, first] = overlap
-        for first, shape in enumerate(shapes):
-            exact = shape
-            for second, state in enumerate(states):
-                if first != second and overlaps[first, second]:
-                    exact = self.check(self._join(exact, self.negated(state)), node, "oneOf")
+        for exact, others in zip(shapes, overlaps, strict=True):
+            for other in sorted(others):
+                exact = self.join(exact, self.negated(states[other]), node, "oneOf")
             found.append(exact)
         return self.check(unite(found), node, "oneOf")
 
@@ -414,9 +462,9 @@ class Expander:
         condition = self.part(node, schema["if"], "if")
         accepted, refused = self.shape(condition), self.negated(condition)
         if "then" in schema:
-            accepted = self._join(accepted, self.shape(self.part(node, schema["then"], "then")))
+            accepted = self.join(accepted, self.shape(self.part(node, schema["then"], "then")), node, "if")
         if "else" in schema:
-            refused = self._join(refused, self.shape(self.part(node, schema["else"], "else")))
+            refused = self.join(refused, self.shape(self.part(node, schema["else"], "else")), node, "if")
         return unite([accepted, refused])
 
     def _dependencies(self, node: Node, keyword: str) -> Shape:
@@ -426,19 +474,21 @@ class Expander:
             raise SchemaError("it must be an object", node.pointer, keyword)
         result = ANYTHING
         for name, demand in value.items():
+            spend(CLAUSE_WORK)
             absent = _objects(ObjectClause(scopes=(lone_scope(name, NOTHING),)))
             if isinstance(demand, list) and keyword != "dependentSchemas":
                 if not demand:
                     continue
+                spend(LOOKUP_WORK * len(demand))
                 if not all(isinstance(other, str) for other in demand):
                     raise SchemaError("what a name requires is a list of names", node.pointer, keyword)
-                present = Shape(objects=(ObjectClause(required=(name, *demand)),))
+                present = Shape(objects=(ObjectClause(required=tuple(dict.fromkeys([name, *demand]))),))
             elif keyword == "dependentRequired":
                 raise SchemaError("it must be an object of lists of names", node.pointer, keyword)
             else:
                 shape = self.shape(self.part(node, demand, keyword, name))
-                present = self._join(Shape(objects=(ObjectClause(required=(name,)),)), shape)
-            result = self.check(self._join(result, unite([absent, present])), node, keyword)
+                present = self.join(Shape(objects=(ObjectClause(required=(name,)),)), shape, node, keyword)
+            result = self.join(result, unite([absent, present]), node, keyword)
         return result
 
     def _reference(self, node: Node, keyword: str) -> Shape:
@@ -448,17 +498,3 @@ class Expander:
 def _objects(clause: ObjectClause) -> Shape:
     """All values, objects only if `clause` holds."""
     return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, ANYTHING.arrays, (clause,))
-
-
-def _contradicts(clause: ObjectClause) -> bool:
-    """Whether a name is required that may not be there, seen at a glance."""
-    if clause is ANY_OBJECT:
-        return False
-    if clause.most is not None and (clause.most < clause.least or clause.most < len(clause.required)):
-        return True
-    for name in clause.required:
-        for scope in clause.scopes:
-            state = scope.properties.get(name)
-            if state is NOTHING or (state is None and scope.additional is NOTHING and not scope.patterns):
-                return True
-    return False

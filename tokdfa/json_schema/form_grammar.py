@@ -198,7 +198,8 @@ class _FormGrammar:
     def _after_names(self, at: int) -> list[int]:
         """The places after the names of a NAMES with arguments at `at`, and after other strings, if it reads them."""
         low, high, other = (self.arguments[at + column] for column in (NAMES_LOW, NAMES_HIGH, NAMES_OTHER))
-        targets = list(self.arguments[at + NAMES_TARGETS : at + NAMES_TARGETS + max(high - low + 1, 0)])
+        begin = self.arguments[at + NAMES_TARGETS]
+        targets = list(self.arguments[begin : begin + max(high - low + 1, 0)])
         return targets if other < 0 else [*targets, self.code[3 * other + 2]]
 
     def _spread(self, place: int) -> list[int]:

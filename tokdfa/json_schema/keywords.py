@@ -9,6 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.budget import hold, is_spent, spend
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
@@ -18,6 +19,7 @@ from tokdfa.json_schema.clauses import (
     ANYTHING,
     EVERYTHING,
     FALSE,
+    LOOKUP_WORK,
     NULL,
     TRUE,
     ArrayClause,
@@ -48,6 +50,8 @@ TYPED_KEYWORDS = NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEY
 MAX_COUNT = (1 << 31) - 1
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 INTEGERS, PLAIN_INTEGERS = NumberSet(integer=True), NumberSet(plain=True)
+#: Work and memory (`tokdfa.budget`) of reading one member or item of a schema.
+MEMBER_WORK, MEMBER_BYTES = 2_000, 200
 #: The shapes of `type` alone.
 PLAIN_SHAPES = {
     "null": Shape(NULL),
@@ -128,7 +132,7 @@ class Keywords:
         span = SPAN.get(keyword)
         if span and (self.draft < span[0] or (span[1] is not None and self.draft > span[1])):
             return None
-        if self.expander.dropped and (self.node.pointer, keyword) in self.expander.dropped:
+        if self.expander.is_dropped(self.node, keyword):
             return None
         if value is None:
             raise self.broken(keyword, "null is no value for it")
@@ -144,6 +148,7 @@ class Keywords:
         if value is None:
             return None
         types = value if isinstance(value, list) else [value]
+        spend(LOOKUP_WORK * len(types))
         for name in types:
             if name not in TYPES:
                 raise self.broken("type", f"{name!r} is no type; known: {', '.join(TYPES)}")
@@ -202,6 +207,8 @@ class Keywords:
         try:
             return NumberSet(**demands)
         except LimitExceeded as error:
+            if is_spent(error):
+                raise
             keyword = next(key for key in self.schema if key in NUMBER_KEYWORDS)
             raise SchemaUnsupported(str(error), self.node.pointer, keyword) from None
 
@@ -227,6 +234,8 @@ class Keywords:
         except RegexSyntaxError as error:
             raise self.broken(keyword, str(error)) from None
         except (UnsupportedConstraint, LimitExceeded) as error:
+            if isinstance(error, LimitExceeded) and is_spent(error):
+                raise
             raise SchemaUnsupported(str(error), self.node.pointer, keyword) from None
 
     def state(self, keyword: str, schema: Any, key: str | int | None = None):  # type: ignore[no-untyped-def]
@@ -242,11 +251,14 @@ class Keywords:
         if listed is not None:
             if not isinstance(listed, list):
                 raise self.broken(tuple_keyword, "it must be a list of schemas")
+            spend(MEMBER_WORK * len(listed))
+            hold(MEMBER_BYTES * len(listed))
             prefix = [self.state(tuple_keyword, schema, k) for k, schema in enumerate(listed)]
         if self.draft >= DRAFT_2020 or listed is None:
+            items = self._rest("items", tuple_keyword)
             if items is not None:
                 rest = self.state("items", items)
-        elif (additional := self.get("additionalItems")) is not None:
+        elif (additional := self._rest("additionalItems", "items")) is not None:
             rest = self.state("additionalItems", additional)
         unique = self.get("uniqueItems")
         if unique is not None and not isinstance(unique, bool):
@@ -268,7 +280,7 @@ class Keywords:
         schema = self.schema
         properties = self._schemas("properties") if "properties" in schema else {}
         patterns = self._schemas("patternProperties") if "patternProperties" in schema else {}
-        additional = self.get("additionalProperties")
+        additional = self._rest("additionalProperties", "properties", "patternProperties")
         for pattern in patterns:
             self._check_pattern("patternProperties", pattern)
         rest = EVERYTHING if additional is None else self.state("additionalProperties", additional)
@@ -280,6 +292,7 @@ class Keywords:
         if required is not None:
             if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
                 raise self.broken("required", "it must be a list of names")
+            spend(LOOKUP_WORK * len(required))
             names = tuple(dict.fromkeys(required))
         if schema.keys() & TYPED_KEYWORDS <= PLAIN_OBJECT_KEYWORDS:  # most are
             return ObjectClause(scopes, names)
@@ -292,6 +305,12 @@ class Keywords:
             EVERYTHING if naming is None else self.state("propertyNames", naming),
         )
 
+    def _rest(self, keyword: str, *others: str) -> Any:
+        """`get` of a keyword that is about what some others leave over: if one is dropped nobody knows what that is."""
+        if any(other != keyword and self.expander.is_dropped(self.node, other) for other in others):
+            return None
+        return self.get(keyword)
+
     def _schemas(self, keyword: str):  # type: ignore[no-untyped-def]
         """The states of a keyword whose value is an object of schemas."""
         value = self.get(keyword)
@@ -300,4 +319,6 @@ class Keywords:
         if not isinstance(value, dict):
             raise self.broken(keyword, "it must be an object whose values are schemas")
         child_state, node = self.expander.child_state, self.node
+        spend(MEMBER_WORK * len(value))
+        hold(MEMBER_BYTES * len(value))
         return {name: child_state(node, schema, keyword, name) for name, schema in value.items()}

@@ -19,12 +19,12 @@ Cost: up to 4 us a character of a name, less of names that begin alike.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.json_schema.string_body import BODY
+from tokdfa.locks import new_lock
 from tokdfa.regex.char_sets import ALL, Ranges, complement
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 KEPT_STATES = 50_000
 
 _kept: OrderedDict[bytes, Dfa] = OrderedDict()
-_kept_lock = threading.Lock()
+_kept_lock = new_lock()
 
 
 class _Branch(NamedTuple):

@@ -15,6 +15,7 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.budget import hold, is_spent, spend
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State, both
@@ -22,7 +23,7 @@ from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
 from tokdfa.json_schema.expand import DEMANDING, Expander
 from tokdfa.json_schema.keywords import PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
 from tokdfa.json_schema.lower_array import ArrayLowering
-from tokdfa.json_schema.lower_object import ObjectLowering
+from tokdfa.json_schema.lower_object import NAME_BYTES, NAME_WORK, ObjectLowering
 from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
 from tokdfa.json_schema.survey import survey_states
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: More sets of numbers than this in one place are spelled without exponents.
 MANY_NUMBERS = 8
+#: Work and memory (`tokdfa.budget`) of writing a frame beside its members.
+FRAME_WORK, FRAME_BYTES = 10_000, 1_000
 #: Characters from which on a schema is large; instructions of a large one that are written at once.
 LARGE, AT_ONCE = 4_000, 1_500
 #: Keywords that are dropped one after another at most, if `lenient`.
@@ -152,11 +155,13 @@ class SchemaLowering:
         """
         builder = self.builder
         while self._waiting:
-            frame, state = self._waiting.pop()
+            at = len(self._waiting) - 1
+            frame, state = self._waiting[at]
             if state in self._may_wait and len(builder.code) >= 3 * at_once:
                 builder.enter(frame, builder.later(self._writer(state)))
             else:
                 builder.enter(frame, self._body(state))
+            del self._waiting[at]  # not before: an error leaves it to whoever writes next
 
     def _writer(self, state: State) -> Callable[[], int]:
         def write() -> int:
@@ -232,6 +237,8 @@ class SchemaLowering:
         return lambda following: self.value(state, following)
 
     def _body(self, state: State) -> int:
+        spend(FRAME_WORK)
+        hold(FRAME_BYTES)
         self._at = min(state, default=0) >> 1
         shape = self.expander.shape(state)
         places = self._scalars(shape, RETURN_PLACE)
@@ -268,6 +275,8 @@ class SchemaLowering:
             return builder.read(self.string, following)
         strings = strings.spelled_out
         if strings.values is not None:
+            spend(NAME_WORK * len(strings.values))
+            hold(NAME_BYTES * len(strings.values))
             values = tuple(sorted(text for text in strings.values if strings.holds(text)))
             table = builder.name_table(values, self.escapes)
             return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)
@@ -280,6 +289,8 @@ class SchemaLowering:
             try:
                 _numbers_automaton(numbers)  # the only ones that may be refused
             except LimitExceeded as error:
+                if is_spent(error):
+                    raise
                 pointer = self.expander.document.nodes[self._at].pointer
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
         key = b"json number " + b" | ".join([each.key for each in numbers])

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tokdfa.budget import hold, spend
 from tokdfa.json_schema.array_states import ArrayStates, Items
+from tokdfa.json_schema.clauses import LOOKUP_WORK
 from tokdfa.pushdown.form import RETURN_PLACE
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.clauses import ArrayClause
     from tokdfa.json_schema.lower import SchemaLowering
 
+#: Work and memory (`tokdfa.budget`) of writing an item.
+ITEM_WORK, ITEM_BYTES = 5_000, 500
 #: Places of a chain that are written at once.
 AT_ONCE = 16
 
@@ -41,6 +45,7 @@ class _Chain:
         self.lowering, self.builder, self.clause = lowering, lowering.builder, clause
         inhabited = lowering.expander.inhabited
         self.most = clause.most
+        spend(LOOKUP_WORK * len(clause.prefix))
         for k in range(min(len(clause.prefix) + 1, 1 << 30 if self.most is None else self.most)):
             if not inhabited.state(clause.at(k)):
                 self.most = k
@@ -72,13 +77,19 @@ class _Chain:
         if self.most is None and count >= self.tail:
             frame = builder.frame("more items")
             self._places[count] = place = builder.call(frame, RETURN_PLACE)
-            builder.enter(frame, self._next(count, at_once))
+            try:
+                builder.enter(frame, self._next(count, at_once))
+            except BaseException:
+                del self._places[count]  # nothing is there yet
+                raise
             return place
         place = builder.later(self._writer(count)) if at_once == 0 else self._next(count, at_once - 1)
         self._places[count] = place
         return place
 
     def _next(self, count: int, at_once: int) -> int:
+        spend(ITEM_WORK)
+        hold(ITEM_BYTES)
         builder, places = self.builder, []
         if self.most is None or count < self.most:
             value = self.lowering.value(self.clause.at(count), self._after(count + 1, at_once))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.json_schema.clauses import ANY_STRING
+from tokdfa.budget import hold, spend
+from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
 from tokdfa.json_schema.plans import plan_object
 from tokdfa.pushdown.form import RETURN_PLACE, MemberChain
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.lower import SchemaLowering
     from tokdfa.json_schema.plans import ObjectPlan
 
+#: Work and memory (`tokdfa.budget`) of writing a member, its name in a table included.
+NAME_WORK, NAME_BYTES = 5_000, 300
 #: The place after a name that is refused.
 REFUSED = -1
 
@@ -47,6 +50,8 @@ class ObjectLowering:
     def table(self, plan: ObjectPlan) -> int:
         """The table of the names that a plan speaks of; those that cannot be there come last. -1 if there are none."""
         names = plan.names + plan.excluded
+        spend(NAME_WORK * len(names))
+        hold(NAME_BYTES * len(names))
         return self.builder.name_table(names, self.lowering.escapes) if names else -1
 
     def member(self, plan: ObjectPlan, table: int, low: int, targets: Sequence[int], kinds: Sequence[int]) -> int:
@@ -55,6 +60,17 @@ class ObjectLowering:
         `kinds`: for each kind of the plan the place after its name, or REFUSED; or empty.
         """
         builder = self.builder
+        places, other = self._other_names(plan, table, kinds)
+        if table >= 0 and (other >= 0 or any(target != REFUSED for target in targets)):
+            for begin, run in _runs(targets):
+                places.append(builder.names(table, low + begin, low + begin + len(run) - 1, run, other))
+                other = -1
+            if other >= 0:
+                places.append(builder.names(table, 0, -1, (), other))
+        return builder.any_of(places)
+
+    def _other_names(self, plan: ObjectPlan, table: int, kinds: Sequence[int]) -> tuple[list[int], int]:
+        """The places of undeclared names, and of what reads those that are in no table, or -1."""
         places, other = [], -1
         for kind, place in zip(plan.kinds, kinds, strict=False):
             if place == REFUSED:
@@ -64,13 +80,7 @@ class ObjectLowering:
                 other = text
             else:
                 places.append(text)
-        if table >= 0 and (other >= 0 or any(target != REFUSED for target in targets)):
-            for begin, run in _runs(targets):
-                places.append(builder.names(table, low + begin, low + begin + len(run) - 1, run, other))
-                other = -1
-            if other >= 0:
-                places.append(builder.names(table, 0, -1, (), other))
-        return builder.any_of(places)
+        return places, other
 
     def _chain(self, plan: ObjectPlan) -> int:
         lowering, builder, comma, colon = self.lowering, self.builder, self.comma, self.colon
@@ -104,13 +114,16 @@ class ObjectLowering:
         """The place of the first name where other names are of several kinds."""
         lowering, builder, comma, colon = self.lowering, self.builder, self.comma, self.colon
         close = builder.read(self.closes, RETURN_PLACE)
-        values: list[int] = []  # after the names from the present one to the last
         key, is_done, reach = more, True, len(plan.names) - 1
+        targets = builder.reserve_targets(len(plan.names))
+        others = self._other_names(plan, table, kinds)
         for k in range(reach, -1, -1):
-            values.insert(0, builder.read(colon, lowering.value(plan.states[k], after)))
+            builder.arguments[targets + k] = builder.read(colon, lowering.value(plan.states[k], after))
             if plan.required[k]:
                 is_done, reach = False, k
-            key = self.member(plan, table, k, values[: reach - k + 1], kinds if is_done else ())
+            places, other = others if is_done else ([], -1)
+            spend(LOOKUP_WORK * len(places))
+            key = builder.any_of([*places, builder.names_at(table, k, reach, targets + k, other)])
             after = builder.read(comma, key)
             if is_done:
                 after = builder.any_of([after, close])
@@ -155,6 +168,8 @@ class _StateLowering:
         declared: dict[int, list[int]] = {}
         kinds: list[list[int]] = [[] for _ in plan.kinds]
         for member, value, following in self.states.moves(state):
+            spend(NAME_WORK)
+            hold(NAME_BYTES)
             place = builder.read(self._colon, lowering.value(value, self._after(following)))
             if member >= 0:
                 declared.setdefault(member, []).append(place)

@@ -36,11 +36,13 @@ import numpy as np
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
+from tokdfa.budget import spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.json_schema.number_plan import STATE_LIMIT
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.number_states import COLUMNS, explore_states
+from tokdfa.kernel_budget import pay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +52,11 @@ if TYPE_CHECKING:
 #: How far from scientific notation the point of a number with an exponent may be, where there are bounds: as far as
 #: engineering notation has it. Each digit costs about 15 states, and 8 us.
 SHIFT = 3
+
+#: Work (`tokdfa.budget`) of a set of numbers, of an automaton of one, and of a state of it in a union, by class.
+NS_PER_SET, NS_PER_AUTOMATON, NS_PER_MEMBER = 30_000, 60_000, 4
+#: Members of a union that are paid for together.
+PAID_AT_ONCE = 1 << 16
 
 _BYTE_CLASS = np.zeros(256, dtype=np.uint8)
 _BYTE_CLASS[list(b"+-.0123456789E")] = np.arange(1, COLUMNS)
@@ -77,6 +84,7 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     Whole numbers that follow one another, as in many enumerations, are one set. About 0.1 ms for each single number.
     Raises LimitExceeded as `number_dfa` does, or if the union needs more than `STATE_LIMIT` states.
     """
+    spend(NS_PER_SET * len(sets))
     distinct = {numbers.key: numbers.normal for numbers in sets}
     joined = _join_neighbours([numbers for numbers in distinct.values() if numbers is not None])
     if len(joined) < 2:
@@ -84,6 +92,7 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     tables, acceptings, starts = [], [], [0]
     for normal in joined:
         table, accepting, _ = explore_states(normal, shift)
+        spend(NS_PER_AUTOMATON)
         tables.append(np.where(table < 0, -1, table + starts[-1]))
         acceptings.append(accepting)
         starts.append(starts[-1] + len(table))
@@ -119,8 +128,13 @@ def _unite_automata_kernel(
     slots = np.full(4096, -1, dtype=np.int32)
     slots[_find_set_kernel(members, offsets, slots, 0)] = 0
     count, head = 1, 0
+    paid = np.int64(0)
     while head < count <= limit:
         first, past = offsets[head], offsets[head + 1]
+        paid += (past - first + 4) * classes
+        if paid >= PAID_AT_ONCE:
+            pay(np.int64(NS_PER_MEMBER * paid))
+            paid = np.int64(0)
         if count + classes + 1 > len(offsets):
             more_offsets = np.zeros(2 * len(offsets), dtype=np.int32)
             more_offsets[: count + 1] = offsets[: count + 1]

@@ -20,16 +20,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from typing import TypeAlias
 
+from tokdfa.budget import spend
 from tokdfa.errors import LimitExceeded, OptionError
+from tokdfa.locks import cached_property
 
 Number: TypeAlias = int | Decimal
 
 #: The most digits a number may have before the point, and behind it, counting those that its exponent stands for.
 #: Automata of bounds have at least as many states as the bounds have digits; a double has up to 309 and 1074.
 DIGITS = 2000
+
+#: Work (`tokdfa.budget`) of taking a divisor apart, and of a division.
+NS_PER_DIVISOR, NS_PER_DIVISION = 3_000, 100
 
 _BITS = int(DIGITS * math.log2(10))  # the bits of an integer of so many digits
 
@@ -73,6 +77,8 @@ class NumberSet:
             return other
         if {self.integer, other.integer} >= {True, False} or {self.plain, other.plain} >= {True, False}:
             return NO_NUMBERS
+        divisors = len(self.multiples) + len(other.multiples) + len(self.not_multiples) + len(other.not_multiples)
+        spend(NS_PER_DIVISOR * divisors)
         low, low_open, high, high_open = self.low, self.low_open, self.high, self.high_open
         if low is None or (other.low is not None and other.low > low):
             low, low_open = other.low, other.low_open
@@ -160,12 +166,17 @@ class NumberSet:
             forbidden += (1,)
         if not asked and not forbidden:
             return self
+        spend(NS_PER_DIVISOR * (len(asked) + len(forbidden)))
         places = max(map(_places, asked + forbidden))
         avoided = {_scale(divisor, places) for divisor in forbidden}
         if not asked:
             thinned = _unscale_all(_without_multiples(avoided), places)
             return NumberSet(low, low_open, high, high_open, None, self.plain, (), thinned)
-        unit = math.lcm(*(_scale(divisor, places) for divisor in asked))
+        unit = 1
+        for divisor in asked:
+            scaled = _scale(divisor, places)
+            spend(NS_PER_DIVISOR + (unit.bit_length() + scaled.bit_length()) * scaled.bit_length() // 100)
+            unit = math.lcm(unit, scaled)
         steps = _without_multiples({math.lcm(n, unit) // unit for n in avoided})
         if 1 in steps:
             return None
@@ -256,6 +267,7 @@ def _spell(value: Number) -> str:
 
 def _without_multiples(divisors: set[int]) -> set[int]:
     """Those that are not multiples of others: what the others do not divide, these do not either."""
+    spend(NS_PER_DIVISION * len(divisors) ** 2)
     return {n for n in divisors if not any(n != other and n % other == 0 for other in divisors)}
 
 
@@ -273,6 +285,7 @@ def _next_allowed(first: int, last: int | None, steps: set[int]) -> int:
     zahlentheoretische Funktion von Jacobsthal", 1967), and in fact about m² at most (H. Iwaniec 1978).
     """
     while (last is None or first <= last) and any(first % step == 0 for step in steps):
+        spend(NS_PER_DIVISION * len(steps))
         first += 1
     return first
 

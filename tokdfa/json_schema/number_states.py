@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.budget import hold, spend
 from tokdfa.jit import kernel
 from tokdfa.json_schema.number_exponents import _read_exponent_digit_kernel, _read_exponent_sign_kernel
 from tokdfa.json_schema.number_plan import (
@@ -93,6 +94,10 @@ COLUMNS = 15
 _PLUS, _MINUS, _DOT, _DIGIT_0, _E = 1, 2, 3, 4, 14
 
 
+#: Work (`tokdfa.budget`) of a state, in nanoseconds.
+NS_PER_NUMBER_STATE = 600
+
+
 def explore_states(normal: NumberSet, shift: int) -> tuple[Ints, npt.NDArray[np.bool_], bool]:
     """(table, who accepts, whether hardly any states are equivalent) for a set in normal form; the start is 0.
 
@@ -101,6 +106,8 @@ def explore_states(normal: NumberSet, shift: int) -> tuple[Ints, npt.NDArray[np.
     """
     plan = plan_numbers(normal, shift)
     table, accepting = _explore_states_kernel(plan, STATE_LIMIT)
+    spend(NS_PER_NUMBER_STATE * len(table))
+    hold(table.nbytes)
     if len(table) > STATE_LIMIT:
         raise too_many_states(normal)
     return table, accepting, bool(plan[ONLY_TENS])  # remainders may be equivalent

@@ -14,6 +14,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from tokdfa.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import State, both
 from tokdfa.json_schema.ends import Ends, TooManyStates
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: States looked at to see whether one comes to an end, at most.
 MAX_STATES = 50_000
+#: Work (`tokdfa.budget`) of a move, in nanoseconds.
+MOVE_WORK = 3_000
 
 
 class Members(NamedTuple):
@@ -122,6 +125,7 @@ class ObjectStates:
                 claim, met = value, state.met
                 for k in claimed:
                     claim, met = both(claim, self.demands[k].value), met | 1 << k
+                spend(MOVE_WORK)
                 if not claimed or self.expander.inhabited.state(claim):
                     yield Move(member, claim, Members(position, count, met))
 

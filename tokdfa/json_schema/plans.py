@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tokdfa.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, NEVER, State, both
+from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, LOOKUP_WORK, NEVER, State, both
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Kinds of names of one object at most.
 MAX_KINDS = 64
+#: Work (`tokdfa.budget`) of a declared name, and of dividing a kind, in nanoseconds.
+PLAN_WORK, KIND_WORK = 1_000, 20_000
 #: Undeclared names of one object that are remembered at most; codes of countries and currencies are fewer.
 MAX_REMEMBERED = 256
 
@@ -68,6 +71,7 @@ class ObjectPlan(NamedTuple):
 def value_state(expander: Expander, clause: ObjectClause, name: str) -> State:
     """The state of the value under a name."""
     found = EVERYTHING
+    spend(LOOKUP_WORK * (1 + len(clause.scopes)))
     for scope in clause.scopes:
         known = scope.properties.get(name)
         if known is not None:
@@ -116,6 +120,7 @@ def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
     if len(scopes) == 1 and not scopes[0].patterns and not clause.names and not clause.demands:
         return _plan_plain(expander, clause, scopes[0])
     for name in declared_names(clause):
+        spend(PLAN_WORK * (1 + len(clause.demands)))
         state = value_state(expander, clause, name)
         if not inhabited.state(state):
             if name in needed:
@@ -178,13 +183,14 @@ def _remember_names(expander: Expander, plan: ObjectPlan) -> ObjectPlan | None:
 
 def _plan_plain(expander: Expander, clause: ObjectClause, scope: Scope) -> ObjectPlan | None:
     """`plan_object` where one schema says everything, by names alone: the same plan, in less time."""
-    needed, alive = clause.required, expander.inhabited.state
+    needed, alive = frozenset(clause.required), expander.inhabited.state
     properties = scope.properties
     if not needed or all(name in properties for name in needed):
         declared = properties
     else:
-        declared = {**properties, **{name: scope.additional for name in needed if name not in properties}}
+        declared = {**properties, **{name: scope.additional for name in clause.required if name not in properties}}
     names, states, excluded = [], [], []
+    spend(PLAN_WORK * len(declared))
     for name, state in declared.items():
         if alive(state):
             names.append(name)
@@ -219,6 +225,7 @@ def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ..
         found = [(base.intersect(StringSet(not_values=hidden)), matched) for base, matched in found]
     for pattern in patterns:
         split = []
+        spend(KIND_WORK * len(found))
         for strings, matched in found:
             with_it = strings.intersect(StringSet(patterns=(pattern,)))
             without = strings.intersect(StringSet(not_patterns=(pattern,)))
@@ -232,6 +239,7 @@ def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ..
             raise SchemaUnsupported(f"names match in more than {MAX_KINDS} ways", node.pointer, "patternProperties")
     kinds = []
     for strings, matched in found:
+        spend(LOOKUP_WORK * (1 + sum(1 + len(scope.patterns) for scope in clause.scopes)))
         state = EVERYTHING
         for scope in clause.scopes:
             own = [value for pattern, value in scope.patterns if pattern in matched]
@@ -260,6 +268,7 @@ def _split_by_demands(  # type: ignore[no-untyped-def]
             parts = [(names, (*met, k)) for names, met in parts]
             continue
         divided = []
+        spend(KIND_WORK * len(parts))
         for names, met in parts:
             for allowed in expander.shape(demand.names).strings:
                 narrowed = names.intersect(allowed)

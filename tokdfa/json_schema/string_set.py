@@ -20,19 +20,20 @@ made on demand only, so a bound of 1,000,000 costs what is read of it.
 from __future__ import annotations
 
 import hashlib
-import threading
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tokdfa.automata.minimize import minimize
 from tokdfa.automata.words import words
+from tokdfa.budget import is_spent, spend
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY, Escapes
 from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow
+from tokdfa.locks import new_lock
 from tokdfa.regex.char_sets import ALL
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -53,10 +54,12 @@ SHARED_STATES = 10_000
 PROOF_STATES = 20_000
 #: The same for a list of the texts of a set, and the bytes that these may have together.
 LISTED_STATES, LISTED_BYTES = 5_000, 100_000
+#: Work (`tokdfa.budget`) of asking whether a text is in a set, of a character, and of reading a demand.
+MATCH_WORK, NS_PER_CHARACTER, NS_PER_DEMAND = 2_000, 100, 15_000
 #: How many scalar values there are.
 SCALAR_VALUES = 0x110000 - 0x800
 #: The automata of `holds` are shared and grow.
-_matching = threading.Lock()
+_matching = new_lock()
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class StringSet:
     def intersect(self, other: StringSet) -> StringSet:
         """What is in both sets. O(demands)."""
         lengths = [length for length in (self.max_length, other.max_length) if length is not None]
+        spend(NS_PER_CHARACTER * (len(self.not_values) + len(other.not_values)))
         values = other.values if self.values is None else self.values
         if self.values is not None and other.values is not None:
             values = self.values & other.values
@@ -121,6 +125,7 @@ class StringSet:
 
     def holds(self, text: str) -> bool:
         """Whether a decoded text is in the set; one with a lone surrogate is in none. O(length) for each demand."""
+        spend(MATCH_WORK + NS_PER_CHARACTER * len(text))
         left = self.spelled_out
         if (left.values is not None and text not in left.values) or text in left.not_values:
             return False
@@ -144,6 +149,7 @@ class StringSet:
     @property
     def key(self) -> bytes:
         """16 bytes that sets of the same demands have in common, in whatever order these were given."""
+        spend(NS_PER_CHARACTER * 3 * (1 + len(self.values or ()) + len(self.not_values)))
         listed = (
             *(sorted(set(names)) for names in (self.patterns, self.not_patterns, self.formats, self.not_formats)),
             (self.min_length, self.max_length),
@@ -264,6 +270,8 @@ class _Demands:
 
 def _read_demands(strings: StringSet) -> _Demands:
     """The demands of a set but for its values."""
+    parts = len(strings.patterns) + len(strings.not_patterns) + len(strings.formats) + len(strings.not_formats)
+    spend(NS_PER_DEMAND * parts)
     demands = _Demands(low=strings.min_length, high=strings.max_length)
     for pattern in dict.fromkeys(strings.patterns):
         demands.add(pattern)
@@ -304,6 +312,7 @@ def _lower_set(strings: StringSet, store: ExpressionStore, encoding: Encoding) -
 
 def _literals(texts: frozenset[str], store: ExpressionStore, encoding: Encoding) -> int:
     """The expression of listed texts; those with a lone surrogate are left out."""
+    spend(NS_PER_CHARACTER * (10 * len(texts) + sum(map(len, texts))))
     encoded = [text.encode(errors="ignore") for text in texts if not any("\ud800" <= c <= "\udfff" for c in text)]
     program = Program()
     value = encoding.literals(encoded, program)
@@ -368,7 +377,9 @@ def _listed(strings: StringSet, most: int) -> frozenset[str] | None:
     store = ExpressionStore()
     try:
         automaton = LazyDfa(store, _lower_set(strings, store, UTF8), LISTED_STATES).to_dfa()
-    except LimitExceeded:
+    except LimitExceeded as error:
+        if is_spent(error):
+            raise
         return None
     found = words(automaton, most + 1, LISTED_BYTES)
     if len(found) > most or sum(map(len, found)) > LISTED_BYTES:

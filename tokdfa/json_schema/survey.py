@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.json_schema.clauses import EVERYTHING, both
+from tokdfa.budget import spend
+from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, both
 from tokdfa.json_schema.plans import declared_names, value_state
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
     from tokdfa.json_schema.clauses import ArrayClause, ObjectClause, Shape, State
     from tokdfa.json_schema.expand import Expander
+
+
+#: Work (`tokdfa.budget`) of looking at a state, in nanoseconds.
+SURVEY_WORK = 3_000
 
 
 def survey_states(expander: Expander, root: State) -> tuple[set[State], list[State]]:
@@ -30,9 +35,11 @@ def survey_states(expander: Expander, root: State) -> tuple[set[State], list[Sta
     while waiting:
         state = waiting.pop()
         shape = expander.shape(state)
+        spend(SURVEY_WORK)
         if not _is_certain(shape):
             uncertain.append(state)
         for array in shape.arrays:
+            spend(LOOKUP_WORK * (1 + len(array.prefix)))
             _add({*array.prefix, array.rest}, met, waiting)
         for clause in shape.objects:
             _add(_member_states(expander, clause), met, waiting)
@@ -64,6 +71,7 @@ def _is_plain_object(clause: ObjectClause) -> bool:
 
 def _member_states(expander: Expander, clause: ObjectClause) -> Iterable[State]:
     """The states of the values of a clause's members."""
+    spend(LOOKUP_WORK * (1 + sum(1 + len(scope.properties) + len(scope.patterns) for scope in clause.scopes)))
     if len(clause.scopes) == 1:
         (scope,) = clause.scopes
         return [*scope.properties.values(), *(state for _, state in scope.patterns), scope.additional]
@@ -88,6 +96,7 @@ def _named_states(clause: ObjectClause) -> Iterable[State]:
         other = both(other, scope.additional)
     for scope in clause.scopes:
         if scope.additional:
+            spend(LOOKUP_WORK * len(found))
             for name in found.keys() - scope.properties.keys():
                 found[name] = both(found[name], scope.additional)
     return [*found.values(), other]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tokdfa.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import (
     ANYTHING,
@@ -30,7 +31,6 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
     both,
-    intersect,
     unite,
 )
 from tokdfa.json_schema.complement import negations
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 #: Alternatives of one keyword at most.
 MAX_ALTERNATIVES = 256
+
+
+#: Keywords of which the value says what is looked at.
+_LOOKING = ("properties", "patternProperties", "prefixItems", "items", "contains")
 
 
 class Seen(NamedTuple):
@@ -88,6 +92,8 @@ class Alternative(NamedTuple):
         return self.state <= other.state and self.present <= other.present and self.seen.holds(other.seen)
 
 
+#: Work (`tokdfa.budget`) of joining two alternatives, or comparing them, in nanoseconds.
+JOIN_WORK = 3_000
 #: What is always so.
 PLAIN = Alternative()
 
@@ -100,13 +106,12 @@ def unevaluated_shape(expander: Expander, node: Node, keyword: str) -> Shape:
     found = _Reader(expander, node, keyword).alternatives(node, ())
     shapes = []
     for alternative in found:
-        shape = intersect(
-            expander.shape(alternative.state), _left_over(expander, node, keyword, state, alternative.seen)
-        )
+        left_over = _left_over(expander, node, keyword, state, alternative.seen)
+        shape = expander.join(expander.shape(alternative.state), left_over, node, keyword)
         if alternative.present:
             names = ObjectClause(required=tuple(sorted(alternative.present)))
-            shape = intersect(shape, Shape(objects=(names,)))
-        shapes.append(expander.check(shape, node, keyword))
+            shape = expander.join(shape, Shape(objects=(names,)), node, keyword)
+        shapes.append(shape)
     return expander.check(unite(shapes), node, keyword)
 
 
@@ -149,10 +154,12 @@ class _Reader:
         schema = node.schema
         if not isinstance(schema, dict) or node.number in above:
             return [PLAIN]
+        spend(JOIN_WORK)
         found = [Alternative(seen=self._own(node, bool(above)))]
         above = (*above, node.number)
         for options in self._applied(node, above):
             if len(options) > 1 or options[0] != PLAIN:
+                spend(JOIN_WORK * len(found) * len(options))
                 found = self._prune([one.join(other) for one, other in product(found, options)])
         return found
 
@@ -161,6 +168,8 @@ class _Reader:
         schema = node.schema
         if inside and self.keyword in schema:
             return Seen(all=True)
+        if any(self.expander.is_dropped(node, keyword) for keyword in _LOOKING):
+            return Seen(all=True)  # nobody knows what it would look at
         if self.keyword == "unevaluatedProperties":
             if "additionalProperties" in schema:
                 return Seen(all=True)
@@ -218,6 +227,7 @@ class _Reader:
         """Those that none of the others covers."""
         found: list[Alternative] = []
         for one in dict.fromkeys(alternatives):
+            spend(JOIN_WORK * (1 + 2 * len(found)))
             if not any(other.covers(one) for other in found):
                 found = [other for other in found if not one.covers(other)] + [one]
         if len(found) > MAX_ALTERNATIVES:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.budget import hold, is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import (
+    CLAUSE_BYTES,
+    CLAUSE_WORK,
     EVERYTHING,
     FALSE,
     NOTHING,
@@ -32,6 +35,7 @@ def shape_of_values(expander: Expander, node: Node, keyword: str, values: list[A
     strings: list[str] = []
     arrays: list[ArrayClause] = []
     objects: list[ObjectClause] = []
+    spend(CLAUSE_WORK * len(values))
     for place, value in enumerate(values):
         if isinstance(value, str):
             strings.append(value)
@@ -45,6 +49,8 @@ def shape_of_values(expander: Expander, node: Node, keyword: str, values: list[A
             try:
                 numbers[value] = NumberSet(low=value, high=value, plain=plain)
             except LimitExceeded as error:
+                if is_spent(error):
+                    raise
                 raise SchemaUnsupported(str(error), node.pointer, keyword) from None
         else:
             where = escape_key(keyword) + (escape_key(place) if keyword == "enum" else "")
@@ -73,10 +79,14 @@ def _state_of(expander: Expander, node: Node, where: str, value: Any):  # type: 
 
 
 def _array_of(expander: Expander, node: Node, where: str, value: list[Any]) -> ArrayClause:
+    spend(CLAUSE_WORK * len(value))
+    hold(CLAUSE_BYTES * len(value))
     states = tuple(_state_of(expander, node, where + escape_key(k), item) for k, item in enumerate(value))
     return ArrayClause(states, EVERYTHING, len(value), len(value))
 
 
 def _object_of(expander: Expander, node: Node, where: str, value: dict[str, Any]) -> ObjectClause:
+    spend(CLAUSE_WORK * len(value))
+    hold(CLAUSE_BYTES * len(value))
     states = {name: _state_of(expander, node, where + escape_key(name), item) for name, item in value.items()}
     return ObjectClause((Scope(states, (), NOTHING),), tuple(value))

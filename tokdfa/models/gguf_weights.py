@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tokdfa.errors import MissingDependency, ModelError
+from tokdfa.stored_file import cache_folder
 
 #: What the optional packages are needed for, as the message for a missing one says it.
 PURPOSE = "a language model of transformers"
@@ -37,11 +38,8 @@ def import_lm(module: str) -> Any:
 
 
 def weights_folder() -> Path:
-    """Where dequantized networks are kept unless the caller names a folder: ``$XDG_CACHE_HOME`` or ``~/.cache``, and
-    in it ``tokdfa/dequantized``.
-    """
-    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache_home) / "tokdfa" / "dequantized"
+    """Where dequantized networks are kept unless the caller names a folder: in the user's cache folder."""
+    return cache_folder("dequantized")
 
 
 def load_gguf_network(path: Path, folder: Path | None = None) -> Any:

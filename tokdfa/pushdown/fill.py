@@ -30,8 +30,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.pushdown.arrays import (
     M_NODES,
+    NEEDS_CODE,
     OK,
     PLACE_SHIFT,
     STACK_BITS,
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
     from tokdfa.pushdown.partition import TrieParts
     from tokdfa.vocabulary.trie import TokenTrie
 
+#: What a node of a walk counts as, in ns.
+NODE_WORK = 10
 #: A node with more descendants than this is worth a partition of its own.
 SUBTREE = 400
 #: Bits of what `_fill_kernel` is told, below those for the size of subtrees: partitions are used; end tokens are set;
@@ -147,12 +151,14 @@ class Filler:
     def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> int:
         """Supply what was lacking, and write the mask again until nothing is; how it was written in the end."""
         pool = machine.pool
-        drops = pool.partitions.drops
+        drops, more = pool.partitions.drops, 0
         while status != OK:
             if status == NEEDS_LATER:
                 pool.more_room_to_put_off()
             else:
-                machine.supply(status)
+                machine.supply(status, more)
+                # the mask begins anew for each piece of code that it finds to be written: twice as many each time
+                more = 2 * more + 1 if status == NEEDS_CODE else more
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
             if pool.partitions.drops >= drops + 2:
                 how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
@@ -230,8 +236,12 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
     later[0, 0], later[0, 1], later[0, 2] = 0, start, -1
     waiting, first, spare = 1, True, pool.walk_meta[W_SIZE]
     visited, listed, signature = np.int64(0), np.int64(0), np.uint64(0)
+    paid = np.int64(0)
     while waiting > 0:
         waiting -= 1
+        if visited - paid > 0xFFFF:  # between walks: one look at each node would cost 3 % of a mask
+            pay((visited - paid) * NODE_WORK)
+            paid = visited
         place, row = np.int64(later[waiting, 0]), np.int64(later[waiting, 1])
         status = close_row(row, machine, pool)
         if status != OK:

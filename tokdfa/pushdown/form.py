@@ -61,7 +61,8 @@ OPERATION, FIRST, SECOND = range(3)
 #: The place of the only RETURN.
 RETURN_PLACE = 0
 #: Arguments of NAMES: its table; the first and last index of names that are allowed; the place of the TEXT that reads
-#: other strings, or -1; number of (table, text of that TEXT), or -1; then the place after each allowed name.
+#: other strings, or -1; number of (table, text of that TEXT), or -1; where in the list of numbers the places after each
+#: allowed name begin (instructions that allow other names of one table share them).
 NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_PAIR, NAMES_TARGETS = range(6)
 #: Arguments of COUNTED: the place of a TEXT that reads any string and goes on at the same place; characters that are
 #: needed at least (if fewer than 1: none) and may be read at most by this instruction; the place of the COUNTED that
@@ -192,7 +193,8 @@ class Form:
         """The form as its builder stands now."""
         if self.source is None or len(self.source.written) == self.written:
             return self
-        return self.source.build(self.start, skip=self.skip, longest=self.longest)
+        with self.source.lock:  # other threads may be writing
+            return self.source.build(self.start, skip=self.skip, longest=self.longest)
 
     def __str__(self) -> str:
         """The program, one instruction a line, frame by frame."""

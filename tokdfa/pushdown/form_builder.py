@@ -10,14 +10,14 @@ needed: most of a large schema is never read by one text. Places never change th
 
 from __future__ import annotations
 
-import threading
 from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, UnsupportedConstraint
+from tokdfa.locks import new_lock
 from tokdfa.pushdown.form import (
     ANY,
     CALL,
@@ -38,6 +38,7 @@ from tokdfa.pushdown.form import (
 )
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
 
     from tokdfa.grammar.cfg import SpecialTokens
@@ -70,7 +71,7 @@ class FormBuilder:
     written: array[int] = field(default_factory=lambda: array("i"))
     #: How a string is written that `counted` reads; not to be changed later.
     escapes: Escapes = "all"
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: threading.RLock = field(default_factory=new_lock)
     _string_text: int = -1
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _names: list[str | Callable[[], str]] = field(default_factory=list)
@@ -198,11 +199,23 @@ class FormBuilder:
                 low, high = size, -1  # no name is allowed, only others
             elif not 0 <= low <= high < size or len(targets) != high - low + 1:
                 raise ValueError(f"names {low} to {high} with {len(targets)} targets do not fit their table")
-            pair = self._pair_of(table, other) if other >= 0 else -1
             begin = len(self.arguments)
-            self.arguments.extend((table, low, high, other, pair, *targets))
-            found = self._places[key] = self._append(NAMES, begin, 0)
+            self.arguments.extend(targets)
+            found = self._places[key] = self.names_at(table, low, high, begin, other)
         return found
+
+    def reserve_targets(self, count: int) -> int:
+        """Where in `arguments` the targets of so many names begin; whoever reserved them fills them in."""
+        begin = len(self.arguments)
+        self.arguments.extend(array("i", bytes(self.arguments.itemsize * count)))
+        return begin
+
+    def names_at(self, table: int, low: int, high: int, targets: int, other: int = -1) -> int:
+        """`names`, the targets being in `arguments` from an index on: windows of one list of members share them."""
+        pair = self._pair_of(table, other) if other >= 0 else -1
+        begin = len(self.arguments)
+        self.arguments.extend((table, low, high, other, pair, targets))
+        return self._append(NAMES, begin, 0)
 
     def other_members(
         self, table: int, string: int, comma: int, colon: int, close: int, value: Callable[[int], int]
@@ -223,7 +236,7 @@ class FormBuilder:
         if table >= 0:
             begin = len(self.arguments)
             size = len(self.name_tables[table].names)
-            self.arguments.extend((table, size, -1, other, self._pair_of(table, other)))
+            self.arguments.extend((table, size, -1, other, self._pair_of(table, other), begin))
             code.extend((NAMES, begin, 0))
             more = place + 2
         begin = len(alternatives)
@@ -235,13 +248,14 @@ class FormBuilder:
     def member_chain(self, chain: MemberChain) -> int:
         """The members of an object that come in order: the place of the first name.
 
-        See `MemberChain`. What `read`, `names` and `any_of` would write one by one, with fewer calls.
+        See `MemberChain`. What `read`, `names` and `any_of` would write one by one, with fewer calls, and with one list
+        of targets for all windows: O(members).
         """
         code, arguments, alternatives = self.code, self.arguments, self.alternatives
         table, other, comma, colon, close = chain.table, chain.other, chain.comma, chain.colon, chain.close
         pair = self._pair_of(table, other) if other >= 0 else -1
         after, key, is_done, reach = chain.after, chain.more, True, len(chain.values) - 1
-        targets: list[int] = []
+        targets = self.reserve_targets(len(chain.values))
         for k in range(reach, -1, -1):
             value = chain.values[k]
             place = len(code) // 3
@@ -249,18 +263,17 @@ class FormBuilder:
                 value = value(after)
                 place = len(code) // 3
                 code.extend((TEXT, colon, value))
-                targets.insert(0, place)
+                arguments[targets + k] = place
                 key = place + 1
             else:
                 read, number = (TEXT, value) if value >= 0 else (CALL, ~value)
                 code.extend((read, number, after, TEXT, colon, place))
-                targets.insert(0, place + 1)
+                arguments[targets + k] = place + 1
                 key = place + 2
             if chain.required[k]:
                 is_done, reach = False, k
             begin = len(arguments)
-            arguments.extend((table, k, reach, other if is_done else -1, pair if is_done else -1))
-            arguments.extend(targets if reach - k + 1 == len(targets) else targets[: reach - k + 1])
+            arguments.extend((table, k, reach, other if is_done else -1, pair if is_done else -1, targets + k))
             after = key + 1
             if is_done:
                 begin_any = len(alternatives)
@@ -326,6 +339,18 @@ class FormBuilder:
                 count = len(self.alternatives)
                 self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))
                 self.written.append(place)
+
+    def write_next(self, place: int, count: int) -> None:
+        """Write the code of up to `count` LATERs after a place, the nearest first, as long as that raises nothing."""
+        with self.lock:
+            while count and 3 * place < len(self.code):
+                if self.code[3 * place] == LATER:
+                    try:
+                        self.write(place)
+                    except (LimitExceeded, UnsupportedConstraint):
+                        return  # said when it is needed
+                    count -= 1
+                place += 1
 
     def write_all(self) -> None:
         """Write all code that is to be written later. Raises UnsupportedConstraint if that comes to no end."""

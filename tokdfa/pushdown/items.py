@@ -157,7 +157,7 @@ def _step_names(place, state, stack, byte, count, machine, pool):  # type: ignor
     if following == ENDED:
         if not arguments[at + NAMES_LOW] <= what <= arguments[at + NAMES_HIGH]:
             return OK, count
-        place = np.int64(arguments[at + NAMES_TARGETS + what - arguments[at + NAMES_LOW]])
+        place = np.int64(arguments[arguments[at + NAMES_TARGETS] + what - arguments[at + NAMES_LOW]])
         following = np.int64(0)
     elif following == LEFT:
         if other < 0:

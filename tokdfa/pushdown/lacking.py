@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.budget import spend
 from tokdfa.jit import kernel
 from tokdfa.pushdown import lazy_rows
+from tokdfa.pushdown.partition import NODE_WORK
 from tokdfa.pushdown.rows import ACCEPTS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -38,6 +40,7 @@ def make_lacking_rows(pool: Pool, place: int, state: int, strict: bool, within: 
     while len(agenda):
         found = np.empty((MAX_PLACES, 3), dtype=np.int32)
         stack = np.zeros(parts.trie.depth_limit + 2, dtype=np.int32)
+        spend(NODE_WORK * int((agenda[:, 1] - agenda[:, 0]).sum()))
         count = _find_lacking_kernel(parts.nodes, origin, agenda, pool.transitions, pool.flags, strict, stack, found)
         agenda = found[:count]
         pool.fill_rows(agenda[:, 2])

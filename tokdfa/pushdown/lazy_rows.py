@@ -42,8 +42,8 @@ class LazyRows:
     def make_room(self, room: int) -> None:
         """Have room for so many states of the pool."""
         more = room - len(self.owner)
-        self.owner = np.concatenate([self.owner, np.full(more, -1, dtype=np.int32)])
-        self.place = np.concatenate([self.place, np.zeros(more, dtype=np.int32)])
+        owner = np.concatenate([self.owner, np.full(more, -1, dtype=np.int32)])
+        self.owner, self.place = owner, np.concatenate([self.place, np.zeros(more, dtype=np.int32)])
 
     def has(self, state: int) -> bool:
         """Whether a state of the pool is one of a lazy automaton."""

@@ -182,7 +182,9 @@ def automaton_of(store: ExpressionStore, expression: int, where: str) -> Dfa | L
         raise EmptyLanguageError(f"no text matches {where}; nothing could be generated")
     try:
         return minimize(lazy.to_dfa(EXPLICIT_STATES))
-    except LimitExceeded:
+    except LimitExceeded as error:
+        if error.limit != "max_states":
+            raise
         return LazyDfa(store, expression)
 
 

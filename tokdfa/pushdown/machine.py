@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.pushdown import arrays as a
 from tokdfa.pushdown.arrays import gather_machine
@@ -43,6 +44,8 @@ Int64 = npt.NDArray[np.int64]
 
 #: Links of a chain of fallbacks at most.
 MAX_CHAIN = 100_000
+#: What `Machine.supply` counts as, besides what it does, in ns: the kernel is called again from its start.
+SUPPLY_WORK = 20_000
 #: Rows and stacks that the first machine of a vocabulary has room for.
 FIRST_ROOM = 32
 #: Rows whose memory the first machine of a vocabulary writes to, so that no text waits for the system to hand out
@@ -321,8 +324,12 @@ class Machine:
 
     # Growth.
 
-    def supply(self, status: int) -> None:
-        """Do what a kernel asked for. Raises LimitExceeded or MachineFull."""
+    def supply(self, status: int, more: int = 0) -> None:
+        """Do what a kernel asked for. Raises LimitExceeded or MachineFull.
+
+        `more`: of code that is written when it is needed, write so many pieces beside the one that was asked for.
+        """
+        spend(SUPPLY_WORK)
         if status == a.NEEDS_POOL:
             self.pool.fill_row(int(self.meta[a.M_STATE]))
             return
@@ -330,7 +337,7 @@ class Machine:
             self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self._slices)
             return
         if status == a.NEEDS_CODE:
-            self._write_code(int(self.meta[a.M_PLACE]))
+            self._write_code(int(self.meta[a.M_PLACE]), more)
             return
         if status == a.NEEDS_ITEMS:
             raise LimitExceeded(
@@ -360,9 +367,9 @@ class Machine:
             self._grow_rows()
         self._gather()
 
-    def _write_code(self, place: int) -> None:
+    def _write_code(self, place: int, more: int) -> None:
         """Have the code of a LATER written, unless another machine had, and take the program as it is then."""
-        self.program.write(place)
+        self.program.write(place, more)
         if self.code is not self.program.code:
             self._take_program()
             if len(self.todo) < self._least_todo():
@@ -377,9 +384,8 @@ class Machine:
             raise MachineFull(self.max_bytes)
         widest = len(self.pairs)
         self.stack_begin = _grown(self.stack_begin, stacks + len(self.todo))
-        self.entry_place = _grown(self.entry_place, entries + widest)
-        self.entry_rest = _grown(self.entry_rest, entries + widest)
-        self.group_stack, self.group_begin = _grown(self.group_stack, groups + 1), _grown(self.group_begin, groups + 2)
+        self.entry_place, self.entry_rest = _grown_alike((self.entry_place, self.entry_rest), entries + widest)
+        self.group_stack, self.group_begin = _grown_alike((self.group_stack, self.group_begin), groups + 2)
         self.group_content = _grown(self.group_content, content + widest)
         self.stack_slots = np.full(_power(4 * len(self.stack_begin)), -1, dtype=np.int32)
         rehash_stacks_kernel(self.stack_slots, self.entry_place, self.entry_rest, self.stack_begin, stacks)
@@ -406,9 +412,17 @@ def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
     """`array` with at least `room` places, and twice as many as before if it has to grow."""
     if room <= len(array) // 2:
         return array
-    grown = np.zeros(max(room, 2 * len(array)), dtype=array.dtype)
+    room = max(room, 2 * len(array))
+    hold((room - len(array)) * array.itemsize)
+    grown = np.zeros(room, dtype=array.dtype)
     grown[: len(array)] = array
     return grown
+
+
+def _grown_alike(table: tuple[npt.NDArray[Any], ...], room: int) -> tuple[npt.NDArray[Any], ...]:
+    """The columns of one table, `_grown` together: kernels look at the length of one before they write to all."""
+    assert len({len(column) for column in table}) == 1, "columns of one table have grown apart"
+    return tuple(_grown(column, room) for column in table)
 
 
 def _power(least: int) -> int:

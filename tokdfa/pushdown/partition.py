@@ -16,9 +16,11 @@ If the state is that of all items of a row, then a token that dies before the te
 rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
 the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote (`tokdfa.pushdown.exits`).
 
-A partition with the bit OWN is one of only those tokens that begin with a byte by which the state leads to states that
-loop. It serves states that read few bytes, but over and over: blanks, digits. The other tokens are walked in the
-vocabulary's own trie.
+A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
+that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
+
+A partition is shared by all states that are alike, so nothing may count for it but the strings that the state reads, up
+to the length of the longest token: no flag that says more of a state, and nothing that other states bring about.
 
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
@@ -39,12 +41,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold, spend
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import zeros_by_page
 from tokdfa.pushdown.branches import Branches
 from tokdfa.pushdown.exits import E_NODES, E_TOKENS, ExitScratch, begin_exits, merge_exit, write_exits_kernel
 from tokdfa.pushdown.key_table import enter_key_kernel, look_up_key_kernel
-from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS
+from tokdfa.pushdown.rows import ACCEPTS, ENDS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 
@@ -56,14 +59,19 @@ DENSE = 1_024
 #: States whose rows one walk finds lacking at most, counted as often as it meets them.
 MAX_LACKING = 4_096
 #: Added to a state: its strict partition; one for an item that is alone in its row; one of the tokens that begin with a
-#: byte by which it leads to states that loop; one (ALONE, too) with exits. What these are added to.
+#: byte that it reads; one (ALONE, too) with exits. What these are added to.
 STRICT, ALONE, OWN, EXITS = 1 << 21, 1 << 22, 1 << 23, 1 << 24
 STATE_PART = STRICT - 1
 #: Key of a partition: its place, and the bits of its state.
 KEY_SHIFT = 25
-#: The rests may take so many nodes beside the vocabulary's, and so many partitions may be kept as words; then all are
-#: dropped and made anew.
+#: The rests may take so many nodes beside the vocabulary's, as many again for each USUAL_NODES of these, and so many
+#: partitions may be kept as words; then all are dropped and made anew.
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
+USUAL_NODES = 500_000
+
+
+#: What a node counts as that a partition is made over, in ns.
+NODE_WORK = 4
 
 
 class TrieParts(NamedTuple):
@@ -72,6 +80,11 @@ class TrieParts(NamedTuple):
     nodes: npt.NDArray[np.uint64]
     size: int
     depth_limit: int
+
+
+def most_rest_nodes(trie_nodes: int) -> int:
+    """How many nodes the rests may take beside those of a vocabulary's trie."""
+    return MAX_REST_NODES * (1 + trie_nodes // USUAL_NODES)
 
 
 class Partitions:
@@ -103,7 +116,9 @@ class Partitions:
         )
         self.ids: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
         # reserved at once, here and for `dense`: pages are taken when they are used, and nothing is copied
-        self.nodes: npt.NDArray[np.uint64] = zeros_by_page(2 * self.node_count + MAX_REST_NODES, np.uint64)
+        self.nodes: npt.NDArray[np.uint64] = zeros_by_page(
+            2 * self.node_count + most_rest_nodes(self.node_count), np.uint64
+        )
         self.nodes[: self.node_count] = self.trie.nodes
         self.branches = self._trie_branches.copy()
 
@@ -149,7 +164,9 @@ class Partitions:
         """
         begin, end = self.extent(place) if within < 0 else self.part_nodes[within, :2].tolist()
         size = end - begin
-        if self.node_count + size > len(self.trie.nodes) + MAX_REST_NODES or self.dense_count >= MAX_DENSE:
+        spend(NODE_WORK * size)
+        trie_nodes = len(self.trie.nodes)
+        if self.node_count + size > trie_nodes + most_rest_nodes(trie_nodes) or self.dense_count >= MAX_DENSE:
             self._clear()
             self.drops += 1
             if within >= 0 or place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
@@ -216,6 +233,7 @@ class Partitions:
         `tokens`: those inside, int32, all of them if they are not more than DENSE.
         """
         self._make_room()
+        hold(8 * rest + (4 * self.mask_words if inside > DENSE else 4 * inside))
         number = self.count
         if inside > DENSE:
             self.part_dense[number] = self.dense_count
@@ -267,10 +285,9 @@ class Partitions:
         if self.id_count + DENSE > len(self.ids):
             self.ids = np.concatenate([self.ids, np.zeros(len(self.ids) + DENSE, dtype=np.int32)])
         if self.count == len(self.part_dense):
-            self.part_dense = np.concatenate([self.part_dense, np.zeros_like(self.part_dense)])
-            self.part_ids = np.concatenate([self.part_ids, np.zeros_like(self.part_ids)])
-            self.part_nodes = np.concatenate([self.part_nodes, np.zeros_like(self.part_nodes)])
-            self.part_groups = np.concatenate([self.part_groups, np.zeros_like(self.part_groups)])
+            room = 2 * self.count
+            columns = ("part_dense", "part_ids", "part_nodes", "part_groups")  # of one table
+            vars(self).update({name: _padded(getattr(self, name), room) for name in columns})
 
 
 def _padded(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
@@ -348,9 +365,7 @@ def _divide_kernel(  # type: ignore[no-untyped-def]
             has_ended = has_ended or (target >= 0 and flags[target] & ACCEPTS != 0)
             if strict and has_ended:
                 target = np.int64(-1)
-        if (own and depth == 0 and (target < 0 or not flags[target] & LOOPS)) or (
-            target < 0 and alone and not has_ended
-        ):
+        if target < 0 and ((own and depth == 0) or (alone and not has_ended)):
             here = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
             continue
         above[depth], stack[depth + 1], ended[depth + 1] = here, target, has_ended

@@ -8,7 +8,7 @@ partitions of their states (`tokdfa.pushdown.partition`), too. Small automata ar
 
 Layout: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8, by state: may end
 (ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), reads few bytes, but some
-over and over, or leads there (LOOPS: where `mark_loops` found so); ``reads`` uint64, by state
+over and over, or leads there (LOOPS); ``reads`` uint64, by state
 and word of 64: the bytes that lead on; ``alike`` int32, by state: a state with the same partitions, -1 if that was not
 asked yet. A full table of 256 columns costs 1 kB a state and saves the look-up of a byte class at each step.
 
@@ -22,7 +22,6 @@ Threads: `lock` is held by whoever makes something new, in the pool or in a mach
 
 from __future__ import annotations
 
-import threading
 import warnings
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
@@ -32,8 +31,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
+from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
+from tokdfa.locks import new_lock
 from tokdfa.pushdown.arrays import BY_ROW, M_ROWS, POOL_FIELDS, PoolArrays, zeros_by_page
 from tokdfa.pushdown.fill import Filler, WalkScratch
 from tokdfa.pushdown.lacking import make_lacking_rows
@@ -72,7 +73,7 @@ NAME_BYTES = 17
 POOL_LIMIT = 256 << 20
 
 _pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()
-_pools_lock = threading.Lock()
+_pools_lock = new_lock()
 
 
 def pool_of(vocab: Vocabulary, from_disk: bool = False) -> Pool:
@@ -93,7 +94,7 @@ def pool_of(vocab: Vocabulary, from_disk: bool = False) -> Pool:
 def save_pool(vocab: Vocabulary) -> Path:
     """Write the automata and partitions that constraints of a vocabulary share to disk; the file's path.
 
-    In ``tokdfa/pools`` in the user's cache folder. Raises OSError if it cannot be written.
+    In ``tokdfa/pools`` in the user's cache folder. Raises OSError or SavedIndexError if it cannot be written.
     """
     from tokdfa.pushdown.store import pool_path, write_pool
 
@@ -117,7 +118,7 @@ class Pool:
     """See the module's docstring."""
 
     def __init__(self, vocab: Vocabulary) -> None:
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         #: Ways of spelling JSON for which the tables that most schemas need are there; kept on disk, too.
         self.prepared: set[tuple[str, ...]] = set()
         room = FIRST_ROOM
@@ -268,35 +269,21 @@ class Pool:
         first, count = self.state_count, automaton.state_count
         self.make_room(first + count)
         self._arrays = None
-        columns = automaton.transitions[:, automaton.byte_class]
+        table, accepting = automaton.transitions, automaton.accepting
         if shortest:
-            columns = np.where(automaton.accepting[:, None], DEAD, columns)
+            table = np.where(accepting[:, None], DEAD, table)
+        columns = table[:, automaton.byte_class]
         live = columns >= 0
         self.transitions[first * 256 : (first + count) * 256] = np.where(live, columns + first, DEAD).ravel()
-        self.flags[first : first + count] = _flags(automaton.accepting, live) | (SHORTEST if shortest else 0)
+        flags = _flags(table, np.bincount(automaton.byte_class, minlength=table.shape[1]), accepting)
+        self.flags[first : first + count] = flags | (SHORTEST if shortest else 0)
         self.reads[first : first + count] = _pack_bytes(live)
         self.state_count += count
         self._explicit.append((first, automaton, shortest))
-        self.spelled[first + automaton.start] = self._spells(columns, automaton.accepting)
+        self.spelled[first + automaton.start] = self._spells(columns, accepting)
         if (self.flags[first : first + count] & WIDE).any():
             self._name(first)  # now, as masks would have to wait for it
         return first + automaton.start
-
-    def mark_loops(self) -> None:
-        """Have partitions made of states of explicit automata that lead back to themselves, though they read few bytes.
-
-        And of those that lead to such a state by many of the bytes, as where a number begins. That pays for blanks and
-        digits, which are in most constraints; an automaton of one constraint alone is read before its partition would
-        have paid.
-        """
-        for first, automaton, _ in self._explicit:
-            states = np.arange(first, first + automaton.state_count)
-            rows = self.transitions[first * 256 : (first + automaton.state_count) * 256].reshape(-1, 256)
-            fits = self.flags[states] & (WIDE | SHORTEST) == 0
-            loops = (rows == states[:, None]).any(axis=1) & fits
-            into = (rows >= 0) & loops[np.maximum(rows - first, 0)]
-            loops |= (into.sum(axis=1) >= LEAST_INTO_LOOPS) & fits
-            self.flags[states[loops]] |= LOOPS
 
     def name_all(self) -> tuple[npt.NDArray[np.uint8], Int32]:
         """Find out which states of all explicit automata are alike; (names, the first state of each)."""
@@ -367,15 +354,19 @@ class Pool:
             )
         room = len(self.flags)
         if states > room:
-            self._arrays = None
             more = max(states, 2 * room) - room
+            hold(1024 * (states - self.state_count))
             transitions = zeros_by_page((room + more) * 256)
             transitions[: room * 256] = self.transitions
-            self.transitions = transitions
-            self.flags = np.concatenate([self.flags, np.zeros(more, dtype=np.uint8)])
-            self.reads = np.concatenate([self.reads, np.zeros((more, 4), dtype=np.uint64)])
-            self.alike = np.concatenate([self.alike, np.full(more, -1, dtype=np.int32)])
-            self.lazy_rows.make_room(len(self.flags))
+            grown = {
+                "transitions": transitions,
+                "flags": np.concatenate([self.flags, np.zeros(more, dtype=np.uint8)]),
+                "reads": np.concatenate([self.reads, np.zeros((more, 4), dtype=np.uint64)]),
+                "alike": np.concatenate([self.alike, np.full(more, -1, dtype=np.int32)]),
+            }
+            self.lazy_rows.make_room(room + more)
+            self._arrays = None
+            vars(self).update(grown)  # all at once, whatever is raised before
 
 
 def _array_of(owners: tuple[Any, ...], name: str) -> npt.NDArray[Any]:
@@ -388,8 +379,16 @@ def _pack_bytes(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(live, axis=1, bitorder="little")).view(np.uint64)
 
 
-def _flags(accepting: npt.NDArray[np.bool_], live: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """uint8, shape (states,): the flags of states; `live`: bool, shape (states, 256), where transitions lead on."""
-    counts = live.sum(axis=1)
-    flags = np.where(accepting, ACCEPTS, 0) | np.where(counts == 0, ENDS, 0) | np.where(counts >= WIDE_BYTES, WIDE, 0)
-    return flags.astype(np.uint8)
+def _flags(table: Int32, class_sizes: npt.NDArray[np.int64], accepting: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """uint8, shape (states,): the flags of states. `table`: int32, shape (states, classes); bytes of each class.
+
+    What a state's flags say depends on its automaton alone, and no mask depends on LOOPS: it says where a partition
+    pays, as it does for blanks and digits, which are read over and over.
+    """
+    live = table >= 0
+    counts = live @ class_sizes
+    few = counts < WIDE_BYTES
+    loops = (table == np.arange(len(table))[:, None]).any(axis=1) & few
+    into = (live & loops[np.maximum(table, 0)]) @ class_sizes >= LEAST_INTO_LOOPS
+    flags = np.where(accepting, ACCEPTS, 0) | np.where(counts == 0, ENDS, 0) | np.where(few, 0, WIDE)
+    return (flags | np.where((loops | into) & few, LOOPS, 0)).astype(np.uint8)

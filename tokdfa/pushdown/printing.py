@@ -103,7 +103,8 @@ def _following(place: int, form: Form) -> list[int]:
 def _targets(at: int, form: Form) -> list[int]:
     """The places after the names of a NAMES with arguments at `at`."""
     low, high = form.arguments[at + NAMES_LOW : at + NAMES_HIGH + 1].tolist()
-    return form.arguments[at + NAMES_TARGETS :][: max(high - low + 1, 0)].tolist()
+    begin = form.arguments[at + NAMES_TARGETS]
+    return form.arguments[begin:][: max(high - low + 1, 0)].tolist()
 
 
 def _describe(place: int, form: Form) -> str:

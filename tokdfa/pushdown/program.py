@@ -85,15 +85,16 @@ class Program:
         """The token sets of the form as it stands now."""
         return self._form.token_sets if self._form.source is None else self._form.source.token_sets
 
-    def write(self, place: int) -> None:
+    def write(self, place: int, more: int = 0) -> None:
         """Write the code of the LATER at a place, and bind it. Raises what making it raises, and LimitExceeded.
 
-        If it raises, the program is as it was.
+        If it raises, the program is as it was. `more`: write so many others that come after it, too.
         """
         source = self._form.source
         assert source is not None
         with source.lock:
             source.write(place)
+            source.write_next(place, more)
             used = self._used
             code = np.array(source.code[3 * used["code"] :], dtype=np.int32).reshape(-1, 3)
             _check_size(used["code"] + len(code), len(source.entries))

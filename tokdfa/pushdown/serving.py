@@ -19,7 +19,6 @@ from tokdfa.pushdown.arrays import (
 from tokdfa.pushdown.branches import count_ones
 from tokdfa.pushdown.form import NAMES, OPERATION, TEXT
 from tokdfa.pushdown.items import leaves_freely, left_item, text_state, wide_state
-from tokdfa.pushdown.names import with_byte
 from tokdfa.pushdown.partition import ALONE, EXITS, OWN, STATE_PART, STRICT, find_partition
 from tokdfa.pushdown.rows import ACCEPTS, LOOPS, intern_row
 from tokdfa.token_automata.ready_masks import NARROW
@@ -142,10 +141,12 @@ def put_off_exits(row, place, part, later, waiting, machine, pool):  # type: ign
         if without < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = place, state | STRICT | ALONE
             return NEEDS_PARTITION, waiting
-        if waiting + 1 >= len(later):
+        if waiting >= len(later):
             return NEEDS_LATER, waiting
         later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~without, row, OF_NAMES
         waiting += 1
+    if waiting >= len(later):
+        return NEEDS_LATER, waiting
     status, after = row_after(row, machine)
     later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, after, OF_EXITS
     return status, waiting + 1
@@ -173,20 +174,6 @@ def has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untype
 
 
 @kernel
-def _own_bytes(state, pool):  # type: ignore[no-untyped-def]
-    """The bytes by which a state leads to states that loop, four words: its own partition is of these."""
-    own = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
-    for quarter in range(4):
-        left = pool.reads[state, quarter]
-        while left:
-            byte = 64 * quarter + count_ones(~left & (left - np.uint64(1)))
-            left &= left - np.uint64(1)
-            if pool.flags[pool.transitions[state * 256 + byte]] & LOOPS:
-                own = with_byte(byte, own)
-    return own
-
-
-@kernel
 def take_loops(row, later, listed, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, how many rests of partitions were put off, tokens listed, the signature): what states that loop read
     over and over.
@@ -201,7 +188,7 @@ def take_loops(row, later, listed, signature, words, machine, pool):  # type: ig
         state = (item >> STACK_BITS) & STATE_MASK
         if machine.code[item >> PLACE_SHIFT, OPERATION] != TEXT or not pool.flags[state] & LOOPS:
             continue
-        reads = _own_bytes(state, pool)
+        reads = pool.reads[state]
         if reads[0] & taken[0] | reads[1] & taken[1] | reads[2] & taken[2] | reads[3] & taken[3]:
             continue
         known = np.int64(pool.alike[state])

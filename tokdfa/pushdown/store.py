@@ -15,7 +15,6 @@ out of a form's file is known in the pool by its content, so a file cannot pass 
 from __future__ import annotations
 
 import hashlib
-import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,12 +46,15 @@ from tokdfa.pushdown.form import (
     Text,
 )
 from tokdfa.pushdown.json_text import STATE_COUNTS, string_text
-from tokdfa.pushdown.partition import KEY_SHIFT, MAX_DENSE, MAX_REST_NODES, STATE_PART
+from tokdfa.pushdown.partition import KEY_SHIFT, MAX_DENSE, STATE_PART, most_rest_nodes
 from tokdfa.pushdown.pool import NAME_BYTES
+from tokdfa.stored_file import cache_folder
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import DEAD
 
 if TYPE_CHECKING:
+    import io
+
     import numpy.typing as npt
 
     from tokdfa.constraint import Constraint
@@ -60,10 +62,10 @@ if TYPE_CHECKING:
     from tokdfa.pushdown.pool import Pool
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-FORM_FORMAT, POOL_FORMAT, VERSION = "tokdfa pushdown form", "tokdfa pushdown pool", 2
+FORM_FORMAT, POOL_FORMAT, VERSION = "tokdfa pushdown form", "tokdfa pushdown pool", 3
 
 
-def write_form(path: str | Path, form: Form, constraint: Constraint, settings: dict[str, Any]) -> None:
+def write_form(path: str | Path | io.BytesIO, form: Form, constraint: Constraint, settings: dict[str, Any]) -> None:
     """Write a form, the constraint it was made of and the backend's options. Raises UnsupportedConstraint.
 
     Code that is to be written later is written first.
@@ -103,7 +105,7 @@ def write_form(path: str | Path, form: Form, constraint: Constraint, settings: d
     write_archive(path, FORM_FORMAT, VERSION, header, arrays)
 
 
-def read_form(path: str | Path) -> tuple[Form, Constraint, dict[str, Any]]:
+def read_form(path: str | Path | io.BytesIO) -> tuple[Form, Constraint, dict[str, Any]]:
     """(form, constraint, options) from a file of `write_form`. Raises SavedIndexError."""
     header, arrays = read_archive(path, FORM_FORMAT, VERSION)
     try:
@@ -204,16 +206,16 @@ def _find_problem(form: Form) -> str:
 def _find_names_problem(at: int, form: Form) -> str:
     """What is wrong with the arguments of a NAMES, or nothing."""
     arguments, code = form.arguments, form.code
-    if not 0 <= at <= len(arguments) - NAMES_TARGETS:
+    if not 0 <= at < len(arguments) - NAMES_TARGETS:
         return "arguments lead out of range"
-    table, low, high, other, pair = arguments[at : at + NAMES_TARGETS].tolist()
+    table, low, high, other, pair, begin = arguments[at : at + NAMES_TARGETS + 1].tolist()
     if not 0 <= table < len(form.name_tables):
         return "there is no such table of names"
     size = len(form.name_tables[table].names)
     if not (0 <= low <= high < size or (low, high) == (size, -1)):
         return "a window of names is out of range"
-    targets = arguments[at + NAMES_TARGETS : at + NAMES_TARGETS + max(high - low + 1, 0)].tolist()
-    if len(targets) < high - low + 1 or not all(0 <= target < len(code) for target in targets):
+    targets = arguments[max(begin, 0) :][: max(high - low + 1, 0)]
+    if begin < 0 or len(targets) < high - low + 1 or not ((targets >= 0) & (targets < len(code))).all():
         return "a name leads out of range"
     if other == pair == -1:
         return ""
@@ -258,9 +260,8 @@ _SOURCES = (
 
 
 def pool_path(vocab: Vocabulary, folder: Path | None = None) -> Path:
-    """Where the pool of a vocabulary is kept: ``tokdfa/pools`` in the user's cache folder, unless one is named."""
-    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return (folder or Path(cache_home) / "tokdfa" / "pools") / f"{vocab.fingerprint}-{_code_stamp()}.npz"
+    """Where the pool of a vocabulary is kept: ``pools`` in the user's cache folder, unless one is named."""
+    return (folder or cache_folder("pools")) / f"{vocab.fingerprint}-{_code_stamp()}.npz"
 
 
 def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
@@ -374,7 +375,7 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
             return f"{name} is {arrays[name].dtype} of {arrays[name].ndim} dimensions"
     if arrays["transitions"].dtype not in (np.int16, np.int32) or arrays["transitions"].ndim != 1:
         return f"transitions is {arrays['transitions'].dtype} of {arrays['transitions'].ndim} dimensions"
-    if len(arrays["rests"]) > MAX_REST_NODES or len(arrays["dense"]) > MAX_DENSE:
+    if len(arrays["rests"]) > most_rest_nodes(len(vocab.trie.nodes)) or len(arrays["dense"]) > MAX_DENSE:
         return "there are too many partitions"
     states, count, nodes = len(arrays["flags"]), len(arrays["part_dense"]), len(vocab.trie.nodes) + len(arrays["rests"])
     if len(arrays["transitions"]) != states * 256 or not _within(arrays["transitions"], -1, states):

@@ -7,7 +7,8 @@ one class, and every table of the automaton has a column a class. `partition_byt
 
 - of a byte set: itself;
 - of a union, intersection, complement or repeat: those of its parts;
-- of a concatenation h t: those of h, and, if h is nullable, those of t too.
+- of a concatenation h t: those of h, and, if h is nullable or has an assertion, those of t too;
+- of a look-ahead: those of what it looks for; of an assertion: the word bytes, and the newline.
 
 By induction over these cases, two classes that belong to the same ones of these sets have the same derivative. They
 form a local class of the expression: ``[0-9]{3}x`` has two, the digits and the rest, however many classes the automaton
@@ -30,11 +31,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold
 from tokdfa.jit import kernel
 from tokdfa.regex.nodes import (
+    F_ASSERTS,
     F_BOOLEAN,
     F_NULLABLE,
     FULL_MEMO,
+    K_ASSERTION,
     K_BYTES,
     K_COMPLEMENT,
     K_CONCAT,
@@ -112,6 +116,7 @@ class DerivativeTable:
         self.partitions[FINEST, :count] = np.arange(count)
         self.partitions[FINEST, count:] = -1, count
         self.found: npt.NDArray[np.int64] = np.full(1 << 8, -1, dtype=np.int64)
+        self._local_classes: dict[int, tuple[npt.NDArray[np.int16], list[int]]] = {}
         self.used: npt.NDArray[np.int64] = np.array([2, 0, 0, most_partitions], dtype=np.int64)
 
     @property
@@ -119,15 +124,31 @@ class DerivativeTable:
         """What `_classify_kernel` takes after the store's arrays."""
         return self.classes.representatives, self.places, self.partitions, self.found, self.known, self.used
 
+    def local_classes(self, expression: int) -> tuple[npt.NDArray[np.int16], list[int]]:
+        """(the local class of each class, the first class of each local class) of an expression."""
+        while True:
+            partition = _classify_kernel(
+                self.store.nodes, self.store.arguments, self.store.meta, *self.arrays, expression
+            )
+            if self.store.check_status():
+                if partition not in self._local_classes:
+                    local = self.partitions[partition, :-2].copy()
+                    self._local_classes[partition] = local, np.unique(local, return_index=True)[1].tolist()
+                return self._local_classes[partition]
+            self.grow()
+
     def grow(self) -> None:
         """More room in whatever is half full, and a place for every expression that the store has room for."""
         partitions, found, known, _ = self.used.tolist()
         if len(self.places) < len(self.store.nodes):
+            hold(8 * (len(self.store.nodes) - len(self.places)))
             more = np.full((len(self.store.nodes) - len(self.places), 2), -1, dtype=np.int32)
             self.places = np.concatenate([self.places, more])
         if 2 * partitions >= len(self.partitions):
+            hold(self.partitions.nbytes)
             self.partitions = np.concatenate([self.partitions, np.zeros_like(self.partitions)])
         if 2 * known >= len(self.known):
+            hold(self.known.nbytes)
             self.known = np.concatenate([self.known, np.full_like(self.known, -1)])
         if 3 * found >= len(self.found):
             before, self.found = self.found, np.full(2 * len(self.found), -1, dtype=np.int64)
@@ -320,10 +341,31 @@ def _split_by_set(arguments, meta, representatives, partitions, found, used, sta
 
 
 @kernel
+def _split_by_context(meta, representatives, partitions, found, used):  # type: ignore[no-untyped-def]
+    """The partition by what bytes are to an assertion: word bytes, newlines and others."""
+    if _has_no_room(meta, partitions, found, used):
+        return np.int64(FINEST)
+    classes = len(representatives)
+    row = used[U_PARTITIONS]
+    renamed = np.full(3, -1, dtype=np.int16)
+    count = 0
+    for k in range(classes):
+        byte = representatives[k]
+        group = 2 if byte == NEWLINE else 1 if WORD_BYTES[byte] else 0
+        if renamed[group] < 0:
+            renamed[group] = count
+            count += 1
+        partitions[row, k] = renamed[group]
+    partitions[row, classes] = -1
+    partitions[row, classes + 1] = count
+    return np.int64(_intern_partition(partitions, found, used))
+
+
+@kernel
 def _classify_kernel(  # type: ignore[no-untyped-def]
     nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
 ):
-    """The number of the partition of an expression without assertions; undefined unless the status is OK afterwards.
+    """The number of the partition of an expression; undefined unless the status is OK afterwards.
 
     Every expression that `_derive_kernel` will meet on its way gets a place. Recursion is as in `_derive_kernel`.
     """
@@ -353,7 +395,7 @@ def _classify_kernel(  # type: ignore[no-untyped-def]
                 nodes, arguments, meta, representatives, places, partitions, found, known, used, head
             )
             result = _join(meta, partitions, found, used, result, part)
-            if not nodes[head, 0] & F_NULLABLE or meta[M_STATUS] != OK:
+            if not nodes[head, 0] & (F_NULLABLE | F_ASSERTS) or meta[M_STATUS] != OK:
                 break
             rest = np.int64(nodes[rest, 2])
     elif kind in (K_UNION, K_INTERSECTION):
@@ -371,7 +413,9 @@ def _classify_kernel(  # type: ignore[no-untyped-def]
                 np.int64(arguments[k]),
             )
             result = _join(meta, partitions, found, used, result, part)
-    elif kind in (K_REPEAT, K_COMPLEMENT):
+    elif kind == K_ASSERTION:
+        result = _split_by_context(meta, representatives, partitions, found, used)
+    elif kind in (K_REPEAT, K_COMPLEMENT, K_LOOK_AHEAD):
         result = _classify_kernel(
             nodes, arguments, meta, representatives, places, partitions, found, known, used, first
         )

@@ -16,7 +16,7 @@ non-emptiness, exact where there is no intersection, complement or assertion), *
 is zero-width, or an intersection or complement).
 
 Growth. Kernels never write past an array: they set a status, and the Python side grows the arrays and calls again
-(interning twice is harmless). Work is counted in units of fuel, one a node and one a part.
+(interning twice is harmless). Work and memory count towards the budget (`tokdfa.budget`).
 
 Source: Owens, Reppy, Turon, "Regular-expression derivatives re-examined" (2009); 000 for the use of derivatives in
 token masks. The merge laws for byte sets and repeats are ours.
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded, UnknownNameError
 from tokdfa.regex.laws import (
     _make_bytes_kernel,
@@ -48,8 +49,10 @@ from tokdfa.regex.nodes import (
     EMPTY,
     F_ASSERTS,
     F_BOOLEAN,
+    F_CONTEXT,
     F_INHABITED,
     F_NULLABLE,
+    F_PARTS,
     FULL_ARGUMENTS,
     FULL_NODES,
     FULL_SCRATCH,
@@ -67,14 +70,13 @@ from tokdfa.regex.nodes import (
     KIND_NAMES,
     LAWS,
     M_ARGUMENTS,
-    M_FUEL_LIMIT,
     M_LAWS,
     M_NODES,
     M_SCRATCH,
     M_STATUS,
     NOTHING,
+    NS_PER_UNIT,
     OK,
-    OUT_OF_FUEL,
     _intern_node_kernel,
     _rehash_kernel,
 )
@@ -85,7 +87,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ANY_BYTE", "ANY_BYTES", "ASSERTIONS", "EMPTY", "LAWS", "NOTHING", "ExpressionStore"]
 
-
+#: What a call of a constructor takes, without its work.
+NS_PER_CALL = 4_000
 #: Writes the expressions that every store begins with.
 _FIRST = Program()
 _FIRST.repeat(_FIRST.byte_set(range(256)), 0, None)
@@ -94,14 +97,11 @@ _FIRST.repeat(_FIRST.byte_set(range(256)), 0, None)
 class ExpressionStore:
     """A growing set of interned expressions; see the module's docstring. Not thread-safe.
 
-    `without_laws`: names from `LAWS` to switch off. `fuel`: limit on the work of constructors, one unit a
-    node and one a part of a union or intersection (0.1-1 us each); `max_expressions`: limit on distinct expressions
-    (about 40 bytes each). Past a limit LimitExceeded is raised.
+    `without_laws`: names from `LAWS` to switch off. `max_expressions`: limit on distinct expressions (about 40 bytes
+    each). Past it, or past the budget, constructors raise LimitExceeded; what was made stays usable.
     """
 
-    def __init__(
-        self, without_laws: Iterable[str] = (), fuel: int = 10_000_000, max_expressions: int = 4_000_000
-    ) -> None:
+    def __init__(self, without_laws: Iterable[str] = (), max_expressions: int = 4_000_000) -> None:
         laws = ALL_LAWS
         for name in without_laws:
             if name not in LAWS:
@@ -113,7 +113,7 @@ class ExpressionStore:
         self.table: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
         self.scratch: npt.NDArray[np.int32] = np.zeros(2048, dtype=np.int32)
         self.meta: npt.NDArray[np.int64] = np.zeros(8, dtype=np.int64)
-        self.meta[[M_LAWS, M_FUEL_LIMIT]] = laws, fuel
+        self.meta[M_LAWS] = laws
         self.nodes[NOTHING, 0] = K_NOTHING
         self.nodes[EMPTY, 0] = K_EMPTY | F_NULLABLE | F_INHABITED
         self.meta[M_NODES] = 2
@@ -170,13 +170,14 @@ class ExpressionStore:
 
     def look_ahead(self, expression: int, negative: bool = False) -> int:
         """Zero-width: the rest of the text begins (does not begin) with a match of `expression`."""
-        return self._run(_intern_node_kernel, K_LOOK_AHEAD | F_ASSERTS | F_BOOLEAN, expression, int(negative), 0)
+        flags = F_ASSERTS | F_BOOLEAN | (int(self.nodes[expression, 0]) & F_CONTEXT)
+        return self._run(_intern_node_kernel, K_LOOK_AHEAD | flags, expression, int(negative), 0)
 
     def assertion(self, name: str) -> int:
         """Zero-width: one of `ASSERTIONS`."""
         if name not in ASSERTIONS:
             raise UnknownNameError("assertion", name, ASSERTIONS)
-        return self._run(_intern_node_kernel, K_ASSERTION | F_ASSERTS | F_BOOLEAN, ASSERTIONS.index(name), 0, 0)
+        return self._run(_intern_node_kernel, K_ASSERTION | F_PARTS, ASSERTIONS.index(name), 0, 0)
 
     def run(self, program: Program) -> None:
         """Carry out what `program` has written and not run yet; its ``made`` then has the expressions.
@@ -206,6 +207,10 @@ class ExpressionStore:
     def has_assertions(self, expression: int) -> bool:
         """Some node below is a look-ahead or an assertion."""
         return bool(self.nodes[expression, 0] & F_ASSERTS)
+
+    def reads_context(self, expression: int) -> bool:
+        """Some node below is an assertion, which may ask what came before."""
+        return bool(self.nodes[expression, 0] & F_CONTEXT)
 
     def is_boolean(self, expression: int) -> bool:
         """Some node below is an intersection, a complement, a look-ahead or an assertion: emptiness needs a proof."""
@@ -259,13 +264,6 @@ class ExpressionStore:
         status = int(self.meta[M_STATUS])
         self.meta[M_SCRATCH] = 0
         self.meta[M_STATUS] = OK
-        if status == OUT_OF_FUEL:
-            raise LimitExceeded(
-                f"the expression needs more than {int(self.meta[M_FUEL_LIMIT])} simplification steps; "
-                "lower its repeat bounds or split it",
-                limit="fuel",
-                value=float(self.meta[M_FUEL_LIMIT]),
-            )
         if status != OK:
             self._grow(status)
         return status == OK
@@ -276,6 +274,7 @@ class ExpressionStore:
             self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)
         elif status == FULL_ARGUMENTS:
             room = max(2 * len(self.arguments), int(self.meta[M_ARGUMENTS]) + 2 * len(self.scratch))
+            hold(4 * (room - len(self.arguments)))
             grown = np.zeros(room, dtype=np.int32)
             grown[: len(self.arguments)] = self.arguments
             self.arguments = grown
@@ -287,11 +286,13 @@ class ExpressionStore:
                     limit="max_expressions",
                     value=self.max_expressions,
                 )
+            hold(self.nodes.nbytes + self.table.nbytes)
             self.nodes = np.concatenate([self.nodes, np.zeros_like(self.nodes)])
             self.table = np.zeros(4 * len(self.nodes), dtype=np.int32)
             _rehash_kernel(self.nodes, self.arguments, self.table, len(self))
 
     def _run(self, make: Any, *parts: Any) -> int:
+        spend(NS_PER_CALL)
         while True:
             result = make(*self.arrays, *parts)
             if self.meta[M_STATUS] == OK:
@@ -300,6 +301,7 @@ class ExpressionStore:
 
     def _run_list(self, make: Any, parts: Iterable[int]) -> int:
         values = np.fromiter(parts, dtype=np.int32)
+        spend(NS_PER_CALL + NS_PER_UNIT * len(values))
         while True:
             while len(self.scratch) < 4 * len(values):
                 self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)

@@ -17,6 +17,7 @@ from tokdfa.regex.nodes import (
     F_BOOLEAN,
     F_INHABITED,
     F_NULLABLE,
+    F_PARTS,
     INFINITE,
     K_BYTES,
     K_COMPLEMENT,
@@ -40,7 +41,7 @@ from tokdfa.regex.nodes import (
     MERGE_LIMIT,
     NOTHING,
     OK,
-    _burn,
+    _count_work,
     _intern_node_kernel,
     _intern_parts,
     _push,
@@ -111,7 +112,7 @@ def _make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high)
         return np.int64(EMPTY)
     if low == 1 and high == 1:
         return np.int64(body)
-    flags = word & (F_ASSERTS | F_BOOLEAN)
+    flags = word & F_PARTS
     if low == 0 or word & F_NULLABLE:
         flags |= F_NULLABLE | F_INHABITED
     flags |= word & F_INHABITED
@@ -142,7 +143,7 @@ def _join(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[n
                 if tail == EMPTY:
                     return head
     one, other = nodes[head, 0], nodes[tail, 0]
-    flags = (one & other & (F_NULLABLE | F_INHABITED)) | ((one | other) & (F_ASSERTS | F_BOOLEAN))
+    flags = (one & other & (F_NULLABLE | F_INHABITED)) | ((one | other) & F_PARTS)
     return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_CONCAT | flags, head, tail, 0)
 
 
@@ -169,7 +170,7 @@ def _make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail):  # 
 def _flatten_and_sort(nodes, arguments, scratch, meta, base, kind):  # type: ignore[no-untyped-def]
     """Replace parts of the given kind by their members; sort; drop repeats."""
     end = meta[M_SCRATCH]
-    _burn(meta, end - base)
+    _count_work(meta, end - base)
     for k in range(base, end):
         part = scratch[k]
         if nodes[part, 0] & 0xFF == kind:
@@ -304,7 +305,7 @@ def _make_union_kernel(nodes, arguments, table, scratch, meta, base):  # type: i
         return np.int64(scratch[base]) if count else np.int64(NOTHING)
     for k in range(base, meta[M_SCRATCH]):
         flags |= nodes[scratch[k], 0]
-    flags &= F_NULLABLE | F_INHABITED | F_ASSERTS | F_BOOLEAN
+    flags &= F_NULLABLE | F_INHABITED | F_PARTS
     return _intern_parts(nodes, arguments, table, scratch, meta, K_UNION | flags, base)
 
 
@@ -334,16 +335,18 @@ def _make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # 
             _flatten_and_sort(nodes, arguments, scratch, meta, base, K_INTERSECTION)
     count = meta[M_SCRATCH] - base
     nothing = meta[M_STATUS] != OK
-    nullable, asserts, has_empty = True, False, False
+    nullable, has_empty, flags = True, False, F_BOOLEAN
     for k in range(base, meta[M_SCRATCH]):
         part = scratch[k]
         nothing |= part == NOTHING
         has_empty |= part == EMPTY
         nullable &= nodes[part, 0] & F_NULLABLE != 0
-        asserts |= nodes[part, 0] & F_ASSERTS != 0
+        flags |= nodes[part, 0] & F_PARTS
         if laws & L_INTERSECTION and nodes[part, 0] & 0xFF == K_COMPLEMENT:
+            _count_work(meta, count >> 6)
             for j in range(base, meta[M_SCRATCH]):
                 nothing |= scratch[j] == nodes[part, 1]
+    asserts = flags & F_ASSERTS != 0
     if nothing or (has_empty and not nullable and not asserts):
         meta[M_SCRATCH] = base
         return np.int64(NOTHING)
@@ -353,7 +356,7 @@ def _make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # 
     if count <= 1:
         meta[M_SCRATCH] = base
         return np.int64(scratch[base]) if count else np.int64(ANY_BYTES)
-    flags = F_BOOLEAN | (F_ASSERTS if asserts else 0) | (F_NULLABLE | F_INHABITED if nullable else 0)
+    flags |= F_NULLABLE | F_INHABITED if nullable else 0
     return _intern_parts(nodes, arguments, table, scratch, meta, K_INTERSECTION | flags, base)
 
 
@@ -368,7 +371,7 @@ def _make_complement_kernel(nodes, arguments, table, scratch, meta, body):  # ty
             return np.int64(ANY_BYTES)
         if body == ANY_BYTES:
             return np.int64(NOTHING)
-    flags = F_BOOLEAN | (word & F_ASSERTS)
+    flags = F_BOOLEAN | (word & F_PARTS)
     if not word & (F_NULLABLE | F_ASSERTS):
         flags |= F_NULLABLE | F_INHABITED
     return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_COMPLEMENT | flags, body, 0, 0)

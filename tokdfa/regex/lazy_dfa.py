@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import live_states
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.derivative import AT_START, AssertionDeriver, context_after
 from tokdfa.regex.derivative_classes import DerivativeTable, _refill_kernel, partition_bytes
@@ -60,8 +61,14 @@ Int32 = npt.NDArray[np.int32]
 
 NO_STATES: Int32 = np.zeros(0, dtype=np.int32)
 #: States that a search for a live one looks at before parts of the expression are; before all states are made, if they
-#: are not more than the third. One at a time costs about 20 us a state, all at once one or two.
-SEARCHED_FIRST, SEARCHED, DECIDED_AT_ONCE = 16, 256, 100_000
+#: are not more than the third, or the fourth if some have assertions. One at a time costs about 20 us a state, all at
+#: once one or two, with assertions some hundreds.
+SEARCHED_FIRST, SEARCHED, DECIDED_AT_ONCE, DERIVED_AT_ONCE = 16, 256, 100_000, 500
+#: What an automaton takes, without its states.
+NS_PER_AUTOMATON = 200_000
+#: What a state of a search takes, and a derivative of an expression with assertions, without their work; and the bytes
+#: that these states hold in Python.
+NS_PER_SEARCHED, NS_PER_DERIVER, BYTES_PER_SEARCHED, BYTES_PER_ASSERTING_STATE = 12_000, 8_000, 300, 400
 #: Steps towards live states that are taken from many states at once before each is searched from by itself.
 DESCENTS = 16
 
@@ -75,10 +82,13 @@ class LazyDfa:
     """
 
     def __init__(self, store: ExpressionStore, root: int, max_states: int = 1_000_000) -> None:
+        spend(NS_PER_AUTOMATON)
         self.store, self.root, self.max_states = store, root, max_states
         classes = partition_bytes(store, root)
         self.byte_class, self.representatives, self.bytes_read = classes
         self.class_count = len(self.representatives)
+        #: By class, the context behind a byte of it.
+        self._after = list(map(context_after, self.representatives.tolist()))
         self.needs_proof = store.is_boolean(root)
         room = 64
         #: int32, flat: raw transitions; the same array as `transitions` where no proof is needed.
@@ -194,6 +204,8 @@ class LazyDfa:
         """The explicit DFA with all reachable states, live or not; `tokdfa.automata.algebra.minimize` trims it."""
         self.explore(max_states)
         count = self.state_count
+        spend(4 * count * self.class_count)
+        hold(4 * count * self.class_count)
         transitions = np.empty((count, self.class_count), dtype=np.int32)
         number_states_kernel(self.raw, transitions)
         transitions.flags.writeable = False  # spares a copy
@@ -205,6 +217,8 @@ class LazyDfa:
             return DEAD
         asserts = self.store.has_assertions(expression)
         if asserts:
+            if not self.store.reads_context(expression):
+                context = AT_START  # any would do
             known = self._asserting.get((expression, context), -1)
         else:
             if expression >= len(self._state_of):
@@ -223,6 +237,7 @@ class LazyDfa:
         self.transitions[row : row + self.class_count] = UNKNOWN
         word = int(self.store.nodes[expression, 0])
         if asserts:
+            hold(BYTES_PER_ASSERTING_STATE)
             self._asserting[expression, context] = state
             self._contexts[state] = context
             self.accepting[state] = AssertionDeriver(self.store, self._known, context, None).accepts(expression)
@@ -242,14 +257,26 @@ class LazyDfa:
                 self._derive_asserting_row(int(states[self._meta[D_NEXT]]))
 
     def _derive_asserting_row(self, state: int) -> None:
+        """Fill the raw row of a state with assertions: derive once for each local class."""
         context, expression = self._contexts[state], self.expression(state)
-        targets = []
-        for byte in self.representatives.tolist():
-            derived = AssertionDeriver(self.store, self._known, context, byte).derive(expression)
-            target = self._intern(derived, context_after(byte))
-            targets.append(target * self.class_count if target >= 0 else DEAD)
+        local, firsts = self._known.local_classes(expression)
+        derived = []
+        for first in firsts:
+            spend(NS_PER_DERIVER)
+            byte = int(self.representatives[first])
+            derived.append(AssertionDeriver(self.store, self._known, context, byte).derive(expression))
         row = state * self.class_count
-        self.raw[row : row + self.class_count] = targets
+        if any(map(self.store.reads_context, derived)):
+            entries = [self._entry(derived[k], after) for k, after in zip(local.tolist(), self._after, strict=True)]
+            self.raw[row : row + self.class_count] = entries
+        else:
+            entries = [self._entry(one, AT_START) for one in derived]
+            self.raw[row : row + self.class_count] = np.array(entries, dtype=np.int32)[local]
+
+    def _entry(self, expression: int, context: int) -> int:
+        """What stands in a raw row for an expression."""
+        target = self._intern(expression, context)
+        return target * self.class_count if target >= 0 else DEAD
 
     def _run_rows(self, states: Int32, every: bool, limit: int) -> int:
         """Fill raw rows of `states`, or of `every` state. Returns OK, NEEDS_PYTHON, or FULL (have grown)."""
@@ -289,13 +316,15 @@ class LazyDfa:
             shared, most = self.transitions is self.raw, ((1 << 31) - 1) // self.class_count
             if self.state_count >= most:
                 raise LimitExceeded("the automaton's table passes 2**31 entries", limit="max_states", value=1 << 31)
-            room = min(4 * len(self.accepting), most)
+            room = min(2 * len(self.accepting), most)
+            hold((room - len(self.accepting)) * (4 * self.class_count * (1 if shared else 2) + 6))
             self.raw = _grown(self.raw, room * self.class_count)
             self.transitions = self.raw if shared else _grown(self.transitions, room * self.class_count)
-            self.accepting, self.live = _grown(self.accepting, room), _grown(self.live, room)
-            self._expressions = _grown(self._expressions, room)
+            self._expressions, self.live = _grown(self._expressions, room), _grown(self.live, room)
+            self.accepting = _grown(self.accepting, room)  # last, as its length is what kernels look at
         self._known.grow()
         if len(self._state_of) < len(self.store.nodes):
+            hold(4 * (len(self.store.nodes) - len(self._state_of)))
             more = np.full(len(self.store.nodes) - len(self._state_of), -1, dtype=np.int32)
             self._state_of = np.concatenate([self._state_of, more])
 
@@ -311,6 +340,7 @@ class LazyDfa:
         for _ in range(DESCENTS):
             self._derive_rows(reached[begin:end])
             bounds = self._shortest.bounds()
+            spend(2 * end * self.class_count + len(self.live))
             more = descend_kernel(self.raw, self.live, self._expressions, bounds, reached, begin, end, self.class_count)
             if more == end:
                 break
@@ -334,9 +364,9 @@ class LazyDfa:
         if not self._tried_all:
             if self._search(state, SEARCHED):
                 return
-            self._tried_all = True
             if self._decide_all():
                 return
+            self._tried_all = True
         self._search(state)
 
     def _search(self, state: int, most: int | None = None) -> bool:
@@ -348,6 +378,8 @@ class LazyDfa:
             if searched == most:
                 return False
             searched += 1
+            spend(NS_PER_SEARCHED)
+            hold(BYTES_PER_SEARCHED)
             here = heappop(agenda)[2]
             if self.live[here] == IS_LIVE:
                 while here != state:
@@ -370,7 +402,8 @@ class LazyDfa:
     def _decide_all(self) -> bool:
         """Find out which states are live, all at once and all transitions with them; False if they are too many."""
         try:
-            dfa = self.to_dfa(min(DECIDED_AT_ONCE, self.max_states // 2))  # the rest is for the search
+            # the rest is for the search
+            dfa = self.to_dfa(min(DERIVED_AT_ONCE if self._contexts else DECIDED_AT_ONCE, self.max_states // 2))
         except LimitExceeded as error:
             if error.limit != "max_states":
                 raise

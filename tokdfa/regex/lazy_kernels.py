@@ -11,7 +11,7 @@ import numpy as np
 from tokdfa.jit import kernel
 from tokdfa.regex.derivative import _derive_kernel
 from tokdfa.regex.derivative_classes import _classify_kernel
-from tokdfa.regex.nodes import F_ASSERTS, F_INHABITED, F_NULLABLE, M_STATUS, NOTHING, OK
+from tokdfa.regex.nodes import F_ASSERTS, F_INHABITED, F_NULLABLE, M_STATUS, NOTHING, OK, _count_work
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 #: Entry of `live`: not known yet.
@@ -77,6 +77,7 @@ def fill_rows_kernel(  # type: ignore[no-untyped-def]
             )
             if meta[M_STATUS] != OK:
                 return FULL
+            _count_work(meta, 1 + classes // 16)
             local_class = partitions[partition]
             taken = 0
             for k in range(classes):

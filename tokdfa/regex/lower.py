@@ -43,6 +43,7 @@ from itertools import groupby
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tokdfa.budget import spend
 from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, complement, intersection, union, word_characters
 from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING
@@ -86,6 +87,8 @@ _ANY_TEXT = Repeat(CharSet(ALL), 0, None)
 
 #: Code (int32) that is written before it is run: enough to make calls rare, little enough for a store's limits to hold.
 LONG_PROGRAM = 1 << 18
+#: What it takes to lower a node, without its characters.
+NS_PER_NODE = 5_000
 
 ByContext: TypeAlias = tuple[int, ...]
 
@@ -197,6 +200,7 @@ class _Lowerer:
         """The value of `node` alone. What needs no recursion is known at once."""
         if id(node) in self._written:
             return self._written[id(node)][1]
+        spend(NS_PER_NODE)
         if isinstance(node, CharSet):
             return self.keep(node, self.encoding.char_set(node.ranges, self.program))
         return self.write_composite(node)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 
 #: Numbers of the expressions that every store begins with.
 NOTHING, EMPTY, ANY_BYTE, ANY_BYTES = 0, 1, 2, 3
@@ -44,7 +45,9 @@ KIND_NAMES = (
     "assertion",
 )
 
-F_NULLABLE, F_INHABITED, F_ASSERTS, F_BOOLEAN = 1 << 8, 1 << 9, 1 << 10, 1 << 11
+F_NULLABLE, F_INHABITED, F_ASSERTS, F_BOOLEAN, F_CONTEXT = 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12
+#: Flags that a node has if one of its parts has them.
+F_PARTS = F_ASSERTS | F_BOOLEAN | F_CONTEXT
 
 #: Zero-width assertions; words are ASCII: letters, digits and the underscore.
 ASSERTIONS = ("text_start", "text_end", "line_start", "line_end", "word_boundary", "not_word_boundary")
@@ -70,9 +73,12 @@ INFINITE = -1  # the upper bound of an unbounded repeat
 MAX_REPEAT = 1 << 30
 
 #: Status values: what a kernel ran out of.
-OK, FULL_NODES, FULL_ARGUMENTS, FULL_SCRATCH, FULL_MEMO, OUT_OF_FUEL = range(6)
-#: Indices into `meta` (int64): nodes used, arguments used, top of the scratch stack, status, laws, fuel, fuel limit.
-M_NODES, M_ARGUMENTS, M_SCRATCH, M_STATUS, M_LAWS, M_FUEL, M_FUEL_LIMIT = range(7)
+OK, FULL_NODES, FULL_ARGUMENTS, FULL_SCRATCH, FULL_MEMO = range(5)
+#: Indices into `meta` (int64): nodes used, arguments used, top of the scratch stack, status, laws, units of work done,
+#: and how many of them are paid for.
+M_NODES, M_ARGUMENTS, M_SCRATCH, M_STATUS, M_LAWS, M_WORK, M_PAID = range(7)
+#: What a unit of work takes, and how many are paid for at once.
+NS_PER_UNIT, PAID_UNITS = 150, 1 << 13
 #: Unions longer than this are not searched for pairs to merge (the search is quadratic).
 MERGE_LIMIT = 64
 
@@ -139,16 +145,19 @@ def _new_node(nodes, table, meta, slot, word, a, b, c):  # type: ignore[no-untyp
 
 
 @kernel
-def _burn(meta, amount):  # type: ignore[no-untyped-def]
-    meta[M_FUEL] += amount
-    if meta[M_FUEL] > meta[M_FUEL_LIMIT]:
-        meta[M_STATUS] = OUT_OF_FUEL
+def _count_work(meta, units):  # type: ignore[no-untyped-def]
+    """Count units of work, one a node and one a part, and pay for them where they are many."""
+    meta[M_WORK] += units
+    unpaid = meta[M_WORK] - meta[M_PAID]
+    if unpaid >= PAID_UNITS:
+        meta[M_PAID] = meta[M_WORK]
+        pay(NS_PER_UNIT * unpaid)
 
 
 @kernel
 def _intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c):  # type: ignore[no-untyped-def]
     """The number of the node (kind and flags, a, b, c)."""
-    _burn(meta, 1)
+    _count_work(meta, 1)
     slots = np.uint64(len(table) - 1)
     slot = _hash_node(word, a, b, c) & slots
     while table[slot] != 0:
@@ -163,7 +172,7 @@ def _intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c): 
 def _intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: ignore[no-untyped-def]
     """The number of the node whose arguments are the parts from `base` up; takes them off the stack."""
     count = meta[M_SCRATCH] - base
-    _burn(meta, count)
+    _count_work(meta, count)
     meta[M_SCRATCH] = base
     kind = word & 0xFF
     slots = np.uint64(len(table) - 1)

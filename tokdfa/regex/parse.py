@@ -34,12 +34,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.regex.atoms import CLASS_ESCAPES, AtomReader, class_escape
 from tokdfa.regex.char_sets import ALL, NEWLINE, complement, fold_closure
 from tokdfa.regex.syntax_tree import Assertion, CharSet, LookAhead, Node, NodePool
 
 MAX_PATTERN = 1_000_000
+#: What it takes to read a character, and what it holds.
+NS_PER_CHARACTER, BYTES_PER_CHARACTER = 1_500, 50
 MAX_NESTING = 200
 MAX_COUNT = 1_000_000_000
 
@@ -128,6 +131,8 @@ def parse(pattern: str, flags: str = "", ascii_classes: bool = False) -> Node:
             limit="pattern length",
             value=len(pattern),
         )
+    spend(NS_PER_CHARACTER * len(pattern))
+    hold(BYTES_PER_CHARACTER * len(pattern))
     return _Parser(pattern, _Flags().switched(flags, True), ascii_classes).parse()
 
 

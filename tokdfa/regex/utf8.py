@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tokdfa.budget import spend
 from tokdfa.regex.char_sets import Ranges, difference, intersection
 from tokdfa.regex.nodes import EMPTY
 from tokdfa.regex.program import Program, known
@@ -32,6 +33,9 @@ _CONTINUATION = 0x80
 LARGE, LAST_ASCII = 64, 0x7F
 #: The end of an encoding, in place of a node.
 _END = known(EMPTY)
+
+#: What an edge of the automaton of a set takes.
+NS_PER_EDGE = 1_000
 
 
 def utf8_expression(code_points: Ranges, store: ExpressionStore) -> int:
@@ -102,6 +106,7 @@ class AutomatonBuilder:
     def edges(self, numbers: Ranges, tail: int, mark: int) -> list[tuple[int, int]]:
         """`numbers` as one byte, marked `mark`, with the leading bits, and then `tail` continuation bytes."""
         block = 64**tail
+        spend(NS_PER_EDGE * (4 + sum(last // block - first // block + 1 for first, last in numbers)))
         followers: dict[int, list[tuple[int, int]]] = {}  # leading bits -> the numbers that may follow
         found: list[tuple[int, int]] = []
         for first, last in numbers:

@@ -96,9 +96,10 @@ def visible(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """`text` so that Markdown shows it as it is, in one line of source."""
-    lines = visible(text).strip("\n").split("\n")
-    return "<br>".join(re.sub(r"([\\`*_|<>\[\]~#$&])", r"\\\1", line) for line in lines)
+    """`text` so that Markdown shows it as it is wherever it stands, in one line of source."""
+    lines = (re.sub(r"([\\`*_|<>\[\]~#$&])", r"\\\1", line.strip()) for line in visible(text).strip().split("\n"))
+    # at its beginning a list, or a rule, could begin
+    return re.sub(r"^(\d*)([-+.)])(?=\s|-*$|-\s*-)", r"\1\\\2", "<br>".join(lines))
 
 
 def text_cell(value: object) -> Cell:

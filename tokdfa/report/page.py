@@ -89,7 +89,7 @@ def command(folder: Path) -> str:
 
 
 def _section(table: Table) -> str:
-    return f"## {table.title}\n\n{escape_markdown(table.note)}\n\n{table.markdown()}"
+    return f"## {escape_markdown(table.title)}\n\n{escape_markdown(table.note)}\n\n{table.markdown()}"
 
 
 def _fenced(content: str, language: str) -> str:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tokdfa.runs.config import KINDS, hook
+from tokdfa.stored_file import open_private, private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,12 +114,14 @@ def _default_threads(kind: str) -> Any:
 
 
 def _try_lock(name: str) -> IO[str] | None:
-    """An open file that is locked until it is closed; None if another process or thread has it."""
+    """An open file that is locked until it is closed; None if another process or thread has it.
+
+    Raises StoreError for a folder or file that is not this user's alone: whoever else could lock it, or have us write
+    elsewhere through a link.
+    """
     import fcntl
 
-    folder = Path(tempfile.gettempdir()) / f"tokdfa-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    handle = (folder / f"{name}.lock").open("a")
+    handle = os.fdopen(open_private(private_folder() / f"{name}.lock"), "r+")
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

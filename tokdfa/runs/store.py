@@ -11,20 +11,24 @@ A part belongs to one group and carries its name. Each file is written beside it
 last: a group is finished iff its items are there. What a killed run leaves behind of an unfinished group is ignored
 when reading and overwritten when the group is measured again, so rows are neither lost nor doubled. To have a group
 measured again, delete its part in ``items``.
+
+Every file is sealed (`tokdfa.stored_file`): parts in their footer, the others in a comment or key. Files of versions
+that did not seal are read as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import StoreError
+from tokdfa.stored_file import BLANK, check_seal, seal, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +41,9 @@ if TYPE_CHECKING:
 
 TABLES = ("items", "samples", "results")
 CONFIG, PROVENANCE, LOCK = "config.yaml", "provenance.json", "run.lock"
+
+#: The key of a file's digest, in a footer or a JSON object.
+_SEAL = "seal"
 
 #: column -> Parquet type. JSON columns hold text.
 COLUMNS: dict[str, dict[str, str]] = {
@@ -75,17 +82,18 @@ class RunStore:
 
     def create(self, config: ExperimentConfig, fresh: bool = False) -> None:
         """Make the folder, or check that an existing one belongs to `config`; `fresh` drops what it holds."""
-        for table in TABLES:
-            (self.folder / table).mkdir(parents=True, exist_ok=True)
-        for left_behind in [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]:
-            left_behind.unlink()
-        if fresh:
-            (self.folder / PROVENANCE).unlink(missing_ok=True)
-            for part in itertools.chain.from_iterable(_parts(self.folder, table) for table in TABLES):
-                part.unlink()
+        with _writing(self.folder):
+            for table in TABLES:
+                (self.folder / table).mkdir(parents=True, exist_ok=True)
+            for left_behind in [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]:
+                left_behind.unlink()
+            if fresh:
+                (self.folder / PROVENANCE).unlink(missing_ok=True)
+                for part in itertools.chain.from_iterable(_parts(self.folder, table) for table in TABLES):
+                    part.unlink()
         if (self.folder / CONFIG).exists() and not fresh:
             self._check_config(config)
-        write_atomically(self.folder / CONFIG, config.to_yaml().encode())
+        _write_sealed(self.folder / CONFIG, config.to_yaml().encode() + b"# " + BLANK + b"\n")
 
     def _check_config(self, config: ExperimentConfig) -> None:
         stored, given = (dict(data) for data in (read_config(self.folder), _plain(config)))
@@ -103,8 +111,10 @@ class RunStore:
         """Keep other runs out of the folder; StoreError if one is at work. The system frees it if we are killed."""
         import fcntl
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / LOCK).open("a") as handle:
+        with _writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = (self.folder / LOCK).open("a")
+        with handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -116,9 +126,10 @@ class RunStore:
         for name in sorted(TABLES, key=lambda table: table == "items"):
             path = self.folder / name / f"{group.part_name}.parquet"
             if tables.get(name):
-                write_atomically(path, _to_parquet(tables[name], COLUMNS.get(name)))
+                _write_sealed(path, _to_parquet(tables[name], COLUMNS.get(name)))
             else:
-                path.unlink(missing_ok=True)
+                with _writing(path):
+                    path.unlink(missing_ok=True)
 
     def progress(self) -> tuple[set[str], float | None]:
         """The ids of the finished items, and the mean seconds an item took (None before the first)."""
@@ -132,7 +143,8 @@ class RunStore:
 
     def write_provenance(self, provenance: Mapping[str, Any]) -> None:
         """Replace provenance.json."""
-        write_atomically(self.folder / PROVENANCE, json.dumps(provenance, indent=2, ensure_ascii=False).encode())
+        sealed = {**provenance, _SEAL: BLANK.decode()}
+        _write_sealed(self.folder / PROVENANCE, json.dumps(sealed, indent=2, ensure_ascii=False).encode())
 
     def read_provenance(self) -> dict[str, Any] | None:
         """provenance.json, or None before the first start."""
@@ -195,9 +207,11 @@ def read_config(folder: Path) -> dict[str, Any]:
 
     path = folder / CONFIG
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.safe_load(_read_sealed(path).decode())
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise StoreError(f"{path} is damaged ({_first_line(error)}); start the run afresh") from None
+        raise StoreError(
+            f"{path} is damaged or edited ({_first_line(error)}); restore it, or start the run afresh"
+        ) from None
     if not isinstance(data, dict):
         raise StoreError(f"{path} is damaged (it holds no keys); start the run afresh")
     return data
@@ -206,22 +220,23 @@ def read_config(folder: Path) -> dict[str, Any]:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; StoreError if the file is damaged."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = json.loads(_read_sealed(path).decode())
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged ({_first_line(error)}); delete it and start the run again") from None
     if not isinstance(data, dict):
         raise StoreError(f"{path} is damaged (it holds no keys); delete it and start the run again")
+    data.pop(_SEAL, None)
     return data
 
 
 def read_part(path: Path) -> pa.Table:
-    """One Parquet part, checksums verified. StoreError names a damaged file and the remedy."""
+    """One Parquet part, its digest verified. StoreError names a damaged file and the remedy."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read()
+        with pq.ParquetFile(pa.BufferReader(_read_sealed(path)), page_checksum_verification=True) as file:
+            return file.read().replace_schema_metadata(None)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         items_part = path.parent.parent / "items" / path.name
         raise StoreError(
@@ -230,14 +245,28 @@ def read_part(path: Path) -> pa.Table:
         ) from None
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, whatever happens in between."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with beside.open("wb") as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
-    beside.replace(path)
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """StoreError with the remedy for whatever keeps us from writing to `path`, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written ({error.strerror or error}); make room, or let this user write there, and start "
+            "the run again: what is finished is kept"
+        ) from None
+
+
+def _write_sealed(path: Path, content: bytes) -> None:
+    with _writing(path):
+        write_atomically(path, seal(content))
+
+
+def _read_sealed(path: Path) -> bytes:
+    """The bytes of a file; ValueError if they do not match their digest, OSError."""
+    content = path.read_bytes()
+    check_seal(content, required=False)
+    return content
 
 
 def _parts(folder: Path, table: str) -> list[Path]:
@@ -245,8 +274,6 @@ def _parts(folder: Path, table: str) -> list[Path]:
 
 
 def _to_parquet(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | None) -> bytes:
-    import io
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -256,7 +283,9 @@ def _to_parquet(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | 
     else:
         names = dict.fromkeys(name for row in rows for name in row)
         table = pa.table({name: _free_column([row.get(name) for row in rows]) for name in names})
-    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    with pq.ParquetWriter(buffer, table.schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_SEAL: BLANK.decode()})
     return buffer.getvalue()
 
 

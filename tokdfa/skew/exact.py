@@ -32,6 +32,7 @@ from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded, ModelError, OptionError, TokdfaError
 from tokdfa.skew.distribution import Distribution, Interval
 from tokdfa.skew.eos import ambiguous_end, check_texts
+from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -468,9 +469,9 @@ def _proper_sequences(
     found: list[tuple[int, ...] | None] = []
     for text in texts:
         try:
-            encoded = tuple(tokenizer.encode((before + text).decode()))
+            encoded = encode_exactly(tokenizer, vocabulary, (before + text).decode())
         except UnicodeDecodeError:
-            encoded = ()
-        fits = encoded[: len(recent)] == recent and vocabulary.spell(encoded) == before + text
-        found.append(encoded[len(recent) :] if fits else None)
+            encoded = None
+        fits = encoded is not None and tuple(encoded[: len(recent)]) == recent
+        found.append(tuple(encoded[len(recent) :]) if encoded is not None and fits else None)
     return found

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class ColumnStore:
         """Make room for as many columns again, and for `pairs` more pairs at least."""
         count, used = self.meta.tolist()
         room_pairs, room = max(2 * len(self.sources), used + pairs), 2 * len(self.hashes)
+        hold(8 * (room_pairs - len(self.sources)) + 40 * (room - len(self.hashes)))
         self.sources = enlarge(self.sources, room_pairs, used)
         self.targets = enlarge(self.targets, room_pairs, used)
         self.offsets = enlarge(self.offsets, room + 1, count + 1)

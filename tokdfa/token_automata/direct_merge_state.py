@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.token_rows import TokenRows
 
@@ -32,6 +33,10 @@ def too_large(what: str, limit: int) -> LimitExceeded:
     )
 
 
+#: What it takes to make or delete an edge, and what it holds.
+NS_PER_EDGE, BYTES_PER_EDGE = 1_000, 100
+
+
 class MergingAutomaton:
     """A mutable deterministic automaton over tokens. `letters` must be trimmed (or empty); its rows are taken over.
 
@@ -42,6 +47,8 @@ class MergingAutomaton:
         self._rows = dict(enumerate(letters.rows))
         self._accepting = dict(enumerate(letters.accepting))
         self._start = letters.start
+        spend(NS_PER_EDGE * letters.transition_count)
+        hold(BYTES_PER_EDGE * letters.transition_count)
         self._incoming: dict[int, dict[int, set[int]]] = {state: {} for state in self._rows}  # state, token -> sources
         #: Token -> the states that it leads into, for the tokens that are there.
         self.entered: dict[int, set[int]] = {}
@@ -57,6 +64,7 @@ class MergingAutomaton:
     def ways(self, parts: Sequence[int]) -> list[tuple[int, int]]:
         """(source, target) of all ways that are spelled `parts`. O(ways + states that the first part enters)."""
         first, rest = parts[0], parts[1:]
+        spend(NS_PER_EDGE // 4 * len(self.entered.get(first, ())))
         found = []
         for state in self.entered.get(first, ()):
             target: int | None = state
@@ -66,12 +74,14 @@ class MergingAutomaton:
                     break
             else:
                 found += [(source, target) for source in self._incoming[state][first]]
+        spend(NS_PER_EDGE * len(found))
         return found  # type: ignore[return-value]
 
     def add_token(self, token: int, ways: Iterable[tuple[int, int]]) -> None:
         """An edge for `token`, which is new, beside each of `ways`."""
         entered = self.entered.setdefault(token, set())
         for source, target in ways:
+            hold(BYTES_PER_EDGE)
             self._rows[source][token] = target
             self._incoming[target].setdefault(token, set()).add(source)
             entered.add(target)
@@ -82,6 +92,7 @@ class MergingAutomaton:
         """Take `pairs` of tokens apart, wherever they stand side by side."""
         lost: dict[int, dict[int, set[int]]] = {}  # state -> token that leads in -> tokens that may not follow
         for left, right in pairs:
+            spend(NS_PER_EDGE // 4 * (1 + len(self.entered.get(left, ()))))
             for state in self.entered.get(left, ()):
                 if right in self._rows[state]:
                     lost.setdefault(state, {}).setdefault(left, set()).add(right)
@@ -98,6 +109,7 @@ class MergingAutomaton:
             incoming = self._incoming.get(state, {})  # none if `state` is gone
             tokens = [token for token in tokens if token in incoming]
             row = self._rows.get(state, {})
+            spend(NS_PER_EDGE // 4 * (len(row) + len(tokens)))
             kept = {token: target for token, target in row.items() if token not in following}
             if not tokens or len(kept) == len(row):
                 continue
@@ -114,6 +126,8 @@ class MergingAutomaton:
 
     def _add_copy(self, state: int, row: dict[int, int]) -> int:
         """A state with the row `row`, accepting if `state` is; nothing leads to it yet."""
+        spend(NS_PER_EDGE * len(row))
+        hold(BYTES_PER_EDGE * len(row))
         copy = self._next
         self._next += 1
         self._rows[copy], self._accepting[copy], self._incoming[copy] = row, self._accepting[state], {}
@@ -128,6 +142,7 @@ class MergingAutomaton:
         for token in tokens:
             sources = self._incoming[state].pop(token)
             self._incoming[copy][token] = sources
+            spend(NS_PER_EDGE // 4 * len(sources))
             for source in sources:
                 self._rows[source][token] = copy
             self.entered[token].discard(state)
@@ -137,6 +152,7 @@ class MergingAutomaton:
         """Delete an edge, and every state that is cut off by it from the start or from acceptance."""
         agenda = [(state, token)]
         while agenda:
+            spend(NS_PER_EDGE)
             source, token = agenda.pop()
             target = self._rows.get(source, {}).pop(token, None)
             if target is None:

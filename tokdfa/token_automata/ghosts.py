@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import Columns
 from tokdfa.token_automata.reduced_table import TokenRows
@@ -70,6 +71,10 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
     return Columns(ranks, class_of, offsets, all_sources[kept], all_targets[kept])
 
 
+#: What a state takes that is made anew, without and by its entries; and what it holds without them.
+NS_PER_STATE, NS_PER_ENTRY, BYTES_PER_STATE = 50_000, 100, 1_000
+
+
 def determinize(rows: TokenRows, max_states: int) -> TokenRows:
     """Subset construction for rows in which a class may occur more than once.
 
@@ -92,6 +97,8 @@ def determinize(rows: TokenRows, max_states: int) -> TokenRows:
         state = agenda.pop()
         classes = np.concatenate([rows.classes[parts[member]] for member in members[state]])
         targets = np.concatenate([rows.targets[parts[member]] for member in members[state]])
+        spend(NS_PER_STATE + NS_PER_ENTRY * len(classes))
+        hold(BYTES_PER_STATE + 8 * len(classes))
         order = np.argsort(classes, kind="stable")
         classes, targets = classes[order], targets[order]
         begins = np.flatnonzero(np.concatenate([[True], classes[1:] != classes[:-1]]))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.budget import hold, spend
 from tokdfa.token_automata.token_rows import TokenRows
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 def marker_letter(canonicity: Canonicity) -> int:
     """The letter that stands for the marker: V."""
     return canonicity.size
+
+
+#: What a state takes, and an entry of it; and what an entry holds.
+NS_PER_STATE, NS_PER_ENTRY, BYTES_PER_ENTRY = 30_000, 500, 60
 
 
 def letter_automaton(marked: MarkedDfa, canonicity: Canonicity, inside: int = 0) -> TokenRows:
@@ -52,6 +57,8 @@ def _of_bytes(marked: MarkedDfa, table: npt.NDArray[np.int32], canonicity: Canon
     tokens = np.array(list(spelled.values()), dtype=np.int64)
     rows = []
     for state in range(marked.state_count):
+        spend(NS_PER_STATE)
+        hold(BYTES_PER_ENTRY * columns.shape[1] // 4)
         there = np.flatnonzero(columns[state] >= 0)
         row = dict(zip(tokens[there].tolist(), columns[state, there].tolist(), strict=True))
         if marked.marker[state] >= 0:
@@ -74,6 +81,7 @@ def _of_characters(marked: MarkedDfa, table: npt.NDArray[np.int32], canonicity: 
         return number[key]
 
     for state, fallback_state in found:  # the loop sees what it appends
+        spend(NS_PER_STATE)
         row: dict[int, int] = {}
         if fallback_state == 0:
             for tokens, texts in by_length:
@@ -87,6 +95,8 @@ def _of_characters(marked: MarkedDfa, table: npt.NDArray[np.int32], canonicity: 
         if canonicity.fallback is not None:
             for token, target, following in _byte_steps(canonicity.fallback, table[state], fallback_state):
                 row[token] = number_of(target, following)
+        spend(NS_PER_ENTRY * len(row))
+        hold(BYTES_PER_ENTRY * len(row))
         rows.append(row)
     accepting = [fallback_state == 0 and bool(marked.accepting[state]) for state, fallback_state in found]
     return TokenRows(rows, accepting, 0)

@@ -25,6 +25,7 @@ import numpy as np
 from tokdfa.bpe.intervals import _longer_kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.marked_product import BORDERS
 from tokdfa.token_automata.proper_rows import _find_slot_kernel, _number_state_kernel, _read_row_kernel
 
@@ -103,6 +104,10 @@ class PairGraph:
         _write_wanted_kernel(key, self.text, self.pairs.of_entry, wanted, forbidden, out)
 
 
+#: What an entry of a row takes, and how many are paid for at once.
+NS_PER_ENTRY, PAID_ENTRIES = 20, 1 << 16
+
+
 def list_rows(
     begin: npt.NDArray[np.int64],
     node_count: int,
@@ -177,14 +182,18 @@ def _list_rows_kernel(begin, node_count, reader, marker, stack, room, max_transi
     counts = np.zeros(2, dtype=np.int64)  # [1]: states numbered
     for k in range(len(begin)):
         _number_state_kernel(begin[k], keys, slots, counts)
-    state = 0
+    state, work = 0, np.int64(0)
     while state < counts[1] and starts[state] <= max_transitions:
+        if work > PAID_ENTRIES:
+            pay(NS_PER_ENTRY * work)
+            work = np.int64(0)
         first = starts[state]
         while first + room > len(tokens):
             tokens, targets = _longer_kernel(tokens), _longer_kernel(targets)
         end = _read_row_kernel(keys[state], node_count, reader, stack, first, tokens, targets)
         if counts[1] + end - first + 1 > len(keys):
             keys, slots = _longer_keys_kernel(counts[1] + end - first + 1, keys, slots, counts[1])
+        work += 20 + end - first
         for k in range(first, end):
             targets[k] = _number_state_kernel(targets[k], keys, slots, counts)
         if state + 1 >= len(starts):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tokdfa.budget import spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 MAX_PAIRS = 5_000_000
 #: How many edges the search looks at between two looks at the clock: some 0.1 s.
 EDGES_AT_A_TIME = 50_000_000
+#: What an edge takes.
+NS_PER_EDGE = 2
 
 
 class FoundPairs(NamedTuple):
@@ -99,10 +102,12 @@ def _visit_pairs(
     left = np.diff(text.starts)
     edges = 0
     while places[0] < places[1]:
-        edges += _visit_pairs_kernel(
+        found = _visit_pairs_kernel(
             queue, places, max_pairs, graph.width, graph.fresh, text, pairs, lists.list_starts, lists.starts,
             lists.ends, canonicity.forest.order, forbidden, visited, entries, left,
         )  # fmt: skip
+        edges += found
+        spend(NS_PER_EDGE * int(found))
         if places[1] > max_pairs:
             raise LimitExceeded(
                 f'the search visits more than {max_pairs} pairs: use relevance="fixpoint", or raise max_pairs',
@@ -137,6 +142,7 @@ def _spread_relevance(
             queue, places, graph.width, graph.fresh, text, pairs, incoming, lists.list_starts, lists.starts,
             lists.ends, canonicity.forest.number, first, remaining, waiting, relevant,
         )  # fmt: skip
+        spend(NS_PER_EDGE * min(EDGES_AT_A_TIME, len(text.tokens) + len(pairs.keys)))
         clock.check()
     return relevant
 

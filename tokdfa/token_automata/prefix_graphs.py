@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.columns import Columns, enlarge, transpose
 from tokdfa.token_automata.parallel import TriePart
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -67,6 +69,10 @@ class PrefixGraphs(NamedTuple):
         data = np.zeros(int(offsets[-1]), dtype=np.uint8)
         _list_strings_kernel(self.nodes, self.class_count, path, data, offsets)
         return data, offsets
+
+
+#: What a node of a graph takes, and how many are paid for at once.
+NS_PER_NODE, PAID_NODES = 3, 1 << 17
 
 
 def build_prefix_graphs(
@@ -153,6 +159,7 @@ def walk_graphs(
             )
         if state == dfa.state_count:
             return Columns(graphs.ranks, graphs.class_of, *transpose(count, offsets, found[:used], targets[:used]))
+        hold(8 * (max(2 * room, used + count + 1) - room))
         room = max(2 * room, used + count + 1)
         found, targets = enlarge(found, room, used), enlarge(targets, room, used)
 
@@ -284,12 +291,17 @@ def _list_strings_kernel(nodes, spare, path, data, offsets):  # type: ignore[no-
 def _walk_graphs_kernel(nodes, identity, stack, transitions, letters, class_count, state, offsets, found, targets):  # type: ignore[no-untyped-def]
     """Walk all graphs from each state from `state` on; stops where the next row might not fit. Returns the state."""
     states = len(transitions) // letters
+    work = np.int64(0)
     while state < states and offsets[state] + class_count + 1 <= len(found):
+        if work > PAID_NODES:
+            pay(NS_PER_NODE * work)
+            work = np.int64(0)
         row = offsets[state]
         stack[0] = state * letters
-        _, written, _, _ = collect_tokens_kernel(
+        _, written, visited, _ = collect_tokens_kernel(
             nodes, 0, transitions, identity, class_count, stack, row, found, targets
         )
+        work += visited + written - row
         for k in range(row, written):
             targets[k] //= letters
         state += 1
@@ -302,6 +314,7 @@ def _run_strings_kernel(data, string_offsets, transitions, letters, class_count,
     """Like `_walk_graphs_kernel`, running every class string from its first letter."""
     states = len(transitions) // letters
     while state < states and offsets[state] + class_count + 1 <= len(found):
+        pay(NS_PER_NODE * np.int64(len(data)))
         written = offsets[state]
         for token_class in range(class_count):
             row = np.int64(state * letters)

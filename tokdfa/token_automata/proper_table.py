@@ -23,7 +23,6 @@ Source: 002, technical appendix, algorithms 5 and 6 (relevant pairs); the rest i
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +33,7 @@ from tokdfa.bpe.predecessors import _list_predecessors_kernel
 from tokdfa.bpe.whole_pieces import WHOLE
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.locks import new_lock
 from tokdfa.token_automata.marked_product import BORDERS, ENDS, INSIDE
 from tokdfa.token_automata.proper_rows import (
     _close_kernel,
@@ -109,7 +109,7 @@ class ProperTable:
         self._stack = np.empty(max(trie.depth_limit, whole_trie.depth_limit) + 1, dtype=np.int32)
         self._row = np.empty(self._room, dtype=np.int32), np.empty(self._room, dtype=np.int32)
         self._rows = _no_rows()
-        self.lock = threading.RLock()
+        self.lock = new_lock()
 
     @property
     def settled_states(self) -> int:

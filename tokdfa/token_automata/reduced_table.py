@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import spend
 from tokdfa.jit import kernel
 from tokdfa.token_automata.columns import Columns, distinct_rows, transpose
 from tokdfa.token_automata.liveness import live_states
@@ -88,6 +89,10 @@ class ReducedTable(NamedTuple):
         return self.members[self.member_offsets[token_class] : self.member_offsets[token_class + 1]]
 
 
+#: What an entry of the rows takes, over all passes.
+NS_PER_ENTRY = 30
+
+
 def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> TokenRows:
     """The rows of all states. With ghosts they may need `tokdfa.token_automata.ghosts.determinize`."""
     offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
@@ -108,6 +113,7 @@ def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32],
     `columns`: what `rows` were made from; `order`: int32, the token of each rank; `share`: keep equal rows once.
     Classes are numbered in order of their first token, without those that no reached state allows.
     """
+    spend(NS_PER_ENTRY * (len(rows.classes) + len(columns.ranks)))
     rows = _reached(rows)
     ranks, class_of, classes, targets = columns.ranks, columns.class_of, rows.classes, rows.targets
     if columns.counts is not None and len(classes) == len(columns.sources):  # in order, and nothing has dropped out

@@ -15,14 +15,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.columns import enlarge
 from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+#: What a node of the trie takes, and a token run by itself; how many nodes are paid for at once.
+NS_PER_NODE, NS_PER_TOKEN, PAID_NODES = 3, 10, 1 << 17
 
 
 class TokenTable(NamedTuple):
@@ -90,6 +96,7 @@ def build_token_table(
             )
         if done == found:
             return TokenTable(offsets[: done + 1].copy(), ranks[:used], targets[:used], state_of[:done])
+        hold(8 * (max(2 * room, used + per_state) - room))
         room = max(2 * room, used + per_state)
         ranks, targets = enlarge(ranks, room, used), enlarge(targets, room, used)
 
@@ -139,11 +146,18 @@ def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
     targets,
 ):
     """Index states until all found are done or the next might not fit: a collecting walk from each."""
+    work = np.int64(0)
     while progress[0] < progress[1] and offsets[progress[0]] + spare + 1 <= len(ranks):
+        if work > PAID_NODES:
+            pay(NS_PER_NODE * work)
+            work = np.int64(0)
         begin = offsets[progress[0]]
         stack[0] = state_of[progress[0]] * class_count
-        _, written, _, _ = collect_tokens_kernel(nodes, 0, transitions, byte_class, spare, stack, begin, ranks, targets)
+        _, written, visited, _ = collect_tokens_kernel(
+            nodes, 0, transitions, byte_class, spare, stack, begin, ranks, targets
+        )
         _number_targets(begin, written, class_count, number_of, state_of, progress, targets)
+        work += visited
         progress[0] += 1
         offsets[progress[0]] = written
 
@@ -165,6 +179,7 @@ def _index_by_token_kernel(  # type: ignore[no-untyped-def]
 ):
     """Like `_index_by_trie_kernel`, running every token from its first byte."""
     while progress[0] < progress[1] and offsets[progress[0]] + len(order) + 1 <= len(ranks):
+        pay(np.int64(NS_PER_TOKEN * len(order)))
         begin = offsets[progress[0]]
         written = begin
         for rank in range(len(order)):

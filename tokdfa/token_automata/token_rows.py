@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.budget import hold, spend
 from tokdfa.token_automata.token_index import TokenTable
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+#: What an entry and a state take where all are looked at once, and what an entry holds.
+NS_PER_ENTRY, NS_PER_STATE, BYTES_PER_ENTRY = 300, 2_000, 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +65,8 @@ class TokenRows:
 
         O(transitions), and sorting each row.
         """
+        spend(NS_PER_ENTRY * self.transition_count + NS_PER_STATE * len(self.rows))
+        hold(BYTES_PER_ENTRY * self.transition_count)
         sources: list[list[int]] = [[] for _ in self.rows]
         for state, row in enumerate(self.rows):
             for target in row.values():
@@ -128,6 +135,7 @@ class TokenRows:
             members[group].add(state)
         suspects = [state for state in range(len(self.rows)) if len(members[class_of[state]]) > 1]
         while suspects:
+            spend(NS_PER_STATE * len(suspects))
             parts: dict[int, dict[bytes, list[int]]] = {}
             for state in suspects:
                 parts.setdefault(int(class_of[state]), {}).setdefault(class_of[targets[state]].tobytes(), []).append(

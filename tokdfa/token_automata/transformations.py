@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
+from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.columns import COLUMNS, PAIRS, ColumnStore, intern_column, mix_pair, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from tokdfa.token_automata.columns import Columns
     from tokdfa.token_automata.parallel import TriePart
     from tokdfa.vocabulary.trie import TokenTrie
+
+#: What a pair of a new column takes, and how many are paid for at once.
+NS_PER_PAIR, PAID_PAIRS = 3, 1 << 17
 
 
 def transformations(
@@ -120,6 +125,7 @@ class _Walker:
         self.store.grow(
             int((self.store.offsets[1 : len(self.store) + 1] - self.store.offsets[: len(self.store)]).max())
         )
+        hold(4 * len(self.store.hashes) * self.transitions.shape[1] - self.steps.nbytes)
         steps = np.full(len(self.store.hashes) * self.transitions.shape[1], UNKNOWN, dtype=np.int32)
         steps[: len(self.steps)] = self.steps
         self.steps = steps
@@ -185,12 +191,17 @@ def _walk_by_transformations_kernel(  # type: ignore[no-untyped-def]
     one = np.uint64(1)
     classes = transitions.shape[1]
     here, stop, written = np.uint64(position), np.uint64(end), np.uint64(count)
+    work = np.int64(0)
     while here < stop:
         node = nodes[here]
         depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
         entry = np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])
         target = steps[entry]
         if target == UNKNOWN:
+            work += 20 + offsets[np.int64(entry) // classes + 1] - offsets[np.int64(entry) // classes]
+            if work > PAID_PAIRS:
+                pay(NS_PER_PAIR * work)
+                work = np.int64(0)
             column = _step_transformation(
                 np.int64(entry) // classes,
                 np.int64(entry) % classes,

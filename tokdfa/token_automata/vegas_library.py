@@ -17,9 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-import threading
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -28,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.archive import load_arrays
-from tokdfa.bpe.rules_cache import rules_folder
+from tokdfa.archive import pack_arrays, unpack_arrays
 from tokdfa.errors import TokenizerError
+from tokdfa.locks import new_lock
+from tokdfa.stored_file import cache_folder, write_atomically
 from tokdfa.token_automata.token_rows import TokenRows
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ class PartLibrary:
         self._parts: dict[str, TokenRows] | None = None
         self._transitions = 0
         self._on_disk: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock = new_lock()
 
     def __len__(self) -> int:
         """How many parts it holds now; the files are read if that has not been done."""
@@ -152,7 +150,7 @@ class PartLibrary:
 
 def library_folder(fingerprint: str) -> Path:
     """The folder of the tokenizer with this fingerprint: ``tokdfa/vegas`` below the user's cache folder."""
-    return rules_folder().with_name("vegas") / f"{fingerprint}-{_code_stamp()}"
+    return cache_folder("vegas") / f"{fingerprint}-{_code_stamp()}"
 
 
 def load_library(tokenizer: Tokenizer) -> PartLibrary:
@@ -166,6 +164,7 @@ def write_parts(path: Path, fingerprint: str, parts: Mapping[str, TokenRows]) ->
     header = json.dumps({"format": FORMAT, "version": VERSION, "fingerprint": fingerprint})
     rows = [row for part in parts.values() for row in part.rows]
     arrays: dict[str, Any] = {
+        "header": np.frombuffer(header.encode(), dtype=np.uint8),
         "keys": np.frombuffer(b"".join(map(bytes.fromhex, parts)), dtype=np.uint8).reshape(len(parts), -1),
         "states": np.array([part.state_count for part in parts.values()], dtype=np.int64),
         "sizes": np.array([len(row) for row in rows], dtype=np.int64),
@@ -173,21 +172,13 @@ def write_parts(path: Path, fingerprint: str, parts: Mapping[str, TokenRows]) ->
         "letters": _flatten(rows),
         "targets": _flatten(row.values() for row in rows),
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, pack_arrays(arrays))
 
 
 def read_parts(path: Path, fingerprint: str) -> dict[str, TokenRows] | None:
     """The merged parts of a file by their keys, None if it is damaged. TokenizerError if another tokenizer's."""
     try:
-        with open(path, "rb") as file:
-            found = load_arrays(file)
+        found = unpack_arrays(path.read_bytes())
         header = json.loads(found["header"].tobytes())
         arrays = {name: found[name] for name in _ARRAYS}
         if (header["format"], header["version"]) != (FORMAT, VERSION) or not _fits(**arrays):

@@ -18,8 +18,8 @@ normalizes no text, so nothing is normalized here either, even where the model's
 *End tokens* are those that the file names as ends of a text, a turn or a message, and all control tokens with a name in
 `huggingface_loader.END_NAMES`, unless ``?end=`` says otherwise.
 
-SmolLM2's vocabulary lacks the bytes 04, 06, 13, 14, 16, 1D, F1 and F2: its encoder drops them without a word, so
-texts with these control characters, or with characters from U+40000 to U+BFFFF, are not reproduced.
+SmolLM2's vocabulary lacks the bytes 04, 06, 13, 14, 16, 1D, F1 and F2. Its encoder drops them without a word, so
+`Tokenizer.encode` refuses texts with these control characters, or with characters from U+40000 to U+BFFFF.
 """
 
 from __future__ import annotations

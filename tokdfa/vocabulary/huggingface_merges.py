@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 def merge_source(path: Path, data: bytes, tokenizer: Any, rule: SpellingRule, vocabulary: Vocabulary) -> MergeSource:
     """The merges of the tokenizer.json whose content is `data` (read again: it is not worth keeping parsed).
 
-    Raises TokenizerError for a Unigram model and for an added token that looks at its neighbours.
+    Raises TokenizerError for a Unigram model, for an added token that looks at its neighbours, and for a letter that
+    does not spell its byte.
     """
     spec = without_dummy_prefix(parse_json(path, data))
     model = spec["model"]
@@ -45,7 +46,7 @@ def merge_source(path: Path, data: bytes, tokenizer: Any, rule: SpellingRule, vo
         if len(text) == 1 and vocabulary.token_bytes(token) and text != (" " if hides_spaces else SPACE)
     ]
     if rule.byte_level:
-        letters = [ids[character] for character in byte_alphabet() if character in ids]
+        letters = _byte_letters(path, ids, vocabulary)
     byte_tokens = None
     if model.get("byte_fallback"):
         byte_tokens = np.array([ids.get(f"<0x{byte:02X}>", -1) for byte in range(256)], dtype=np.int32)
@@ -63,6 +64,23 @@ def merge_source(path: Path, data: bytes, tokenizer: Any, rule: SpellingRule, vo
             "oniguruma", sections={key: spec.get(key) for key in ("normalizer", "pre_tokenizer")}
         ),
     )
+
+
+def _byte_letters(path: Path, ids: dict[str, int], vocabulary: Vocabulary) -> list[int]:
+    """The tokens of the byte alphabet. One that is marked as special spells nothing."""
+    letters = []
+    for byte, character in enumerate(byte_alphabet()):
+        token = ids.get(character)
+        if token is None:
+            continue
+        if vocabulary.token_bytes(token) != bytes([byte]):
+            raise TokenizerError(
+                f"{path}: token {token} ({character!r}) stands for the byte {byte:02X} but spells "
+                f"{vocabulary.token_bytes(token)!r}, so nothing merges as it should; make it a normal token, "
+                "not a control token, or get an undamaged file"
+            )
+        letters.append(token)
+    return letters
 
 
 def _read_pairs(path: Path, model: dict[str, Any], ids: dict[str, int]) -> npt.NDArray[np.int32]:

@@ -7,7 +7,8 @@ adds the exact bytes of every token and these laws, for every tokenizer:
 - `encode` adds no begin token, end token, chat template or dummy prefix, and text that looks like a special token is
   plain text;
 - ``spell(encode(text)) == text.encode()`` unless the tokenizer itself changes the text (a normaliser, an unknown
-  character; each loader's page says what);
+  character; each loader's page says what); a text with a byte that no token has, which the reference library would
+  drop, is refused;
 - `decode` is the reference's decoding, in which tokens that spell nothing are left out: for valid UTF-8 it equals
   ``spell(tokens).decode()``.
 
@@ -21,17 +22,25 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
-import operator
 import re
-import threading
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tokdfa.errors import OptionError, TokenizerError, UnknownNameError, VocabularyError
+from tokdfa.arguments import as_integer, as_text, as_tokens
+from tokdfa.errors import (
+    ArgumentError,
+    OptionError,
+    TokenizerError,
+    UnknownNameError,
+    VocabularyCannotSpell,
+    VocabularyError,
+)
+from tokdfa.locks import cached_property, new_lock
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -48,8 +57,8 @@ CACHED_TOKENIZERS = 8
 class Tokenizer:
     """A vocabulary with its encoder and decoder; made by `load_tokenizer`. Immutable to its users, shareable.
 
-    Pickling sends the name only: the receiving process loads the tokenizer again (once, see `load_tokenizer`) and
-    checks that it is the same. A relative path is then relative to the receiver's working folder.
+    Pickling sends the name only: a process that does not have the tokenizer loads it again and checks that it is the
+    same. A relative path is then relative to the receiver's working folder.
     """
 
     def __init__(self, name: str, loaded: LoadedTokenizer, size: int | None = None) -> None:
@@ -60,20 +69,43 @@ class Tokenizer:
         self._loaded = loaded
         self._size = size
         self._kept: dict[str, Any] = {}
-        self._keeping = threading.RLock()
+        self._keeping = new_lock()
 
     def encode(self, text: str) -> list[int]:
         """The tokens of `text`: what the reference library makes of it as a continuation, all of it plain text.
 
-        Raises OptionError if `text` is not a str or has no UTF-8 form (lone surrogates).
+        Raises OptionError if `text` is not a str or has no UTF-8 form (lone surrogates), VocabularyCannotSpell if it
+        has a byte that is in no token and the reference library would drop it in silence.
         """
-        if not isinstance(text, str):
-            raise OptionError(f"encode takes a str, not {type(text).__name__}")
         try:
-            text.encode()
+            data = as_text(text, "text").encode()
         except UnicodeEncodeError as error:
             raise OptionError(f"the text is not valid Unicode: {error.reason} at position {error.start}") from None
-        return self._loaded.encode(text)
+        tokens = self._loaded.encode(text)
+        lacking = data.translate(None, self._used_bytes)
+        if lacking:
+            self._refuse_dropped(data, lacking, tokens)
+        return tokens
+
+    @cached_property
+    def _used_bytes(self) -> bytes:
+        """The bytes that occur in tokens, ascending."""
+        return np.flatnonzero(self.vocabulary.used_bytes).astype(np.uint8).tobytes()
+
+    def _refuse_dropped(self, data: bytes, lacking: bytes, tokens: list[int]) -> None:
+        """Raise VocabularyCannotSpell if `tokens` are `data` without the bytes that no token has, and nothing else.
+
+        A token for unknown characters, or a normaliser that writes something else instead, is the tokenizer's own way.
+        """
+        spelled = [self.vocabulary.token_bytes(token) for token in tokens]
+        if all(spelled) and b"".join(spelled) == data.translate(None, lacking):
+            position = data.index(lacking[:1])
+            character = data[:position].decode(errors="ignore")
+            raise VocabularyCannotSpell(
+                f"no token of {self.name} has the byte {lacking[0]:#04x}, which is at position {position} of the text "
+                f"in UTF-8 (after {character[-20:]!r}): the text cannot be encoded without loss; leave it out",
+                missing=bytes(sorted(set(lacking))),
+            )
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of `tokens`, special tokens and padding left out, a leading space kept.
@@ -81,7 +113,8 @@ class Tokenizer:
         Invalid UTF-8 (a token may end within a character) becomes U+FFFD, as often as the reference library likes.
         Raises VocabularyError for an id outside the vocabulary.
         """
-        return self._loaded.decode([token for token in map(int, tokens) if self.vocabulary.token_bytes(token)])
+        wanted = as_tokens(tokens, self.vocabulary.size, "tokens")
+        return self._loaded.decode([token for token in wanted if self.vocabulary.token_bytes(token)])
 
     def spell(self, tokens: Iterable[int]) -> bytes:
         """The concatenated token bytes; b"" for special tokens and padding."""
@@ -108,11 +141,29 @@ class Tokenizer:
             made: T = self._kept[name]
             return made
 
+    def __copy__(self) -> Tokenizer:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Tokenizer:
+        return self
+
     def __repr__(self) -> str:
         return f"Tokenizer({self.name!r}, size={self.vocabulary.size})"
 
     def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[str, int | None, str]]:
-        return _reload, (self.name, self._size, self.fingerprint)
+        sent = self.name, self._size, self.fingerprint
+        with _cache_lock:
+            _sent.setdefault(sent, self)
+        return _reload, sent
+
+
+def encode_exactly(tokenizer: Tokenizer, vocabulary: Vocabulary, text: str) -> list[int] | None:
+    """The tokens of `text` if they spell it, None if the tokenizer changes it or lacks a byte of it."""
+    try:
+        tokens = tokenizer.encode(text)
+    except VocabularyCannotSpell:
+        return None
+    return tokens if vocabulary.spell(tokens) == text.encode() else None
 
 
 @dataclass(frozen=True)
@@ -221,20 +272,19 @@ def load_tokenizer(name: str, size: int | None = None) -> Tokenizer:
     file), VocabularyError (`size` is too small).
     """
     if not isinstance(name, str):
-        raise OptionError(
+        raise ArgumentError(
             f"a tokenizer is loaded by its name, not from a {type(name).__name__}; for a dict use Vocabulary.from_dict"
         )
     if size is not None:
-        try:
-            size = operator.index(size)
-        except TypeError:
-            raise OptionError(f"size is the model's logit width, not {size!r}") from None
+        size = as_integer(size, "size")
     _, path, _ = _parse_name(name)
     with _cache_lock:
         return _load(name, size, _stamp(path) if path else None)
 
 
-_cache_lock = threading.RLock()
+_cache_lock = new_lock()
+#: (name, size, fingerprint) -> a tokenizer that was pickled or loaded from a pickle in this process.
+_sent: WeakValueDictionary[tuple[str, int | None, str], Tokenizer] = WeakValueDictionary()
 
 
 @lru_cache(maxsize=CACHED_TOKENIZERS)
@@ -250,10 +300,14 @@ def _load(name: str, size: int | None, _file_stamp: tuple[int, ...] | None) -> T
 
 def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
     """What a pickled tokenizer becomes in the receiving process."""
-    tokenizer = load_tokenizer(name, size)
-    if tokenizer.fingerprint != fingerprint:
-        raise TokenizerError(f"the tokenizer {name} has changed since it was pickled")
-    return tokenizer
+    with _cache_lock:
+        tokenizer = _sent.get((name, size, fingerprint))
+        if tokenizer is None:
+            tokenizer = load_tokenizer(name, size)
+            if tokenizer.fingerprint != fingerprint:
+                raise TokenizerError(f"the tokenizer {name} has changed since it was pickled")
+            _sent[name, size, fingerprint] = tokenizer
+        return tokenizer
 
 
 def _parse_name(name: str) -> tuple[_Source, Path | None, dict[str, Any]]:

@@ -20,7 +20,6 @@ instead and index the stack of states with it, so that nothing is ever popped. S
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +27,7 @@ import numpy.typing as npt
 
 from tokdfa.errors import VocabularyError
 from tokdfa.jit import kernel
+from tokdfa.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

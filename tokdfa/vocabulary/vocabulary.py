@@ -13,16 +13,20 @@ leads if there is one.
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.errors import VocabularyError
+from tokdfa.arguments import as_integer, as_sequence, as_text, as_token
+from tokdfa.errors import ArgumentError, VocabularyError
+from tokdfa.locks import cached_property, new_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.trie import TokenTrie
@@ -49,13 +53,20 @@ class Vocabulary:
         size: int | None = None,
         name: str = "",
     ) -> None:
-        self.size = len(tokens) if size is None else size
-        self.name = name
+        given: Any = tokens
+        if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+            raise ArgumentError(f"tokens is a list of bytes, one for each id, not a {type(tokens).__name__}")
+        self.size = len(tokens) if size is None else as_integer(size, "size")
+        self.name = as_text(name, "name")
         #: The tokenizer that this vocabulary belongs to, None if it was made by itself.
         self.tokenizer: Tokenizer | None = None
-        self.end_tokens = tuple(sorted(set(end_tokens)))
+        ends = as_sequence(end_tokens, "end_tokens", "token ids, as in end_tokens=[2]")
+        self.end_tokens = tuple(sorted({as_token(token, "end_tokens") for token in ends}))
         self.end_token_set = frozenset(self.end_tokens)
-        self.special_tokens = {**dict.fromkeys(self.end_tokens, "<end>"), **(special_tokens or {})}
+        if special_tokens is not None and not hasattr(special_tokens, "items"):
+            raise ArgumentError(f"special_tokens is a dict of id and name, not a {type(special_tokens).__name__}")
+        named = {as_token(token, "special_tokens"): name for token, name in (special_tokens or {}).items()}
+        self.special_tokens = {**dict.fromkeys(self.end_tokens, "<end>"), **named}
         self._check(tokens)
         lengths = np.zeros(self.size + 1, dtype=np.int64)
         lengths[1 : len(tokens) + 1] = [len(token) for token in tokens]
@@ -97,7 +108,10 @@ class Vocabulary:
         name: str = "dict",
     ) -> Vocabulary:
         """From ``{text: id or [ids]}`` or ``{id: text}``, text being bytes or a str (UTF-8); other ids are padding."""
-        ends = [end_tokens] if isinstance(end_tokens, int) else list(end_tokens)
+        if not hasattr(tokens, "items"):
+            raise ArgumentError(f"tokens is a dict of texts and ids, not a {type(tokens).__name__}")
+        ends = [end_tokens] if isinstance(end_tokens, int) else list(as_sequence(end_tokens, "end_tokens", "token ids"))
+        ends = [as_token(token, "end_tokens") for token in ends]
         by_id: dict[int, bytes] = {}
         for key, value in tokens.items():
             text, ids = (value, [key]) if isinstance(key, int) else (key, [value] if isinstance(value, int) else value)
@@ -122,13 +136,15 @@ class Vocabulary:
 
     def token_bytes(self, token: int) -> bytes:
         """What `token` spells; b"" for special tokens and padding."""
+        if type(token) is not int:
+            token = as_token(token)
         if not 0 <= token < self.size:
             raise VocabularyError(f"token {token} is outside 0..{self.size - 1}")
         return self._bytes[self.offsets[token] : self.offsets[token + 1]]
 
     def spell(self, tokens: Iterable[int]) -> bytes:
         """The concatenated bytes of a token sequence."""
-        return b"".join(map(self.token_bytes, tokens))
+        return b"".join(map(self.token_bytes, as_sequence(tokens, "tokens", "token ids")))
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -164,3 +180,58 @@ class Vocabulary:
             digest.update(len(part).to_bytes(8, "little") + part)
         digest.update(repr(sorted(self.special_tokens.items())).encode())
         return digest.hexdigest()[:32]
+
+    def __copy__(self) -> Vocabulary:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Vocabulary:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Vocabulary], tuple[Any, ...]]:
+        """Of a tokenizer's vocabulary a pickle holds the tokenizer's name, of any other the token bytes.
+
+        What is loaded where an equal vocabulary lives is that one: what is kept for a vocabulary is then shared.
+        """
+        if self.tokenizer is not None and self.tokenizer.vocabulary is self:
+            return _vocabulary_of, (self.tokenizer,)
+        with _living_lock:
+            _living.setdefault((self.fingerprint, self.name), self)
+        parts = self._bytes, self.offsets.tobytes(), self.end_tokens, self.special_tokens, self.name
+        return _restore, (self.fingerprint, *parts)
+
+
+#: (fingerprint, name) -> a vocabulary without tokenizer that was pickled or loaded in this process.
+_living: WeakValueDictionary[tuple[str, str], Vocabulary] = WeakValueDictionary()
+_living_lock = new_lock()
+
+
+def _vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
+    return tokenizer.vocabulary
+
+
+def _restore(
+    fingerprint: str,
+    data: bytes,
+    offsets: bytes,
+    end_tokens: tuple[int, ...],
+    special_tokens: dict[int, str],
+    name: str,
+) -> Vocabulary:
+    with _living_lock:
+        found = _living.get((fingerprint, name))
+        if found is None:
+            ends = np.frombuffer(offsets, dtype=np.int64).tolist()
+            tokens = [data[begin:end] for begin, end in pairwise(ends)]
+            found = _living[fingerprint, name] = Vocabulary(tokens, end_tokens, special_tokens, None, name)
+        return found
+
+
+def as_vocabulary(given: Any) -> Vocabulary:
+    """A vocabulary as it is, or that of a tokenizer; ArgumentError for anything else."""
+    found = getattr(given, "vocabulary", given)
+    if not isinstance(found, Vocabulary):
+        raise ArgumentError(
+            f"vocab is a tokdfa.Vocabulary or a Tokenizer, not a {type(given).__name__}; load one by name "
+            "(tokdfa.load_tokenizer), or make one of a dict (tokdfa.Vocabulary.from_dict)"
+        )
+    return found

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.budget import spend
 from tokdfa.jit import kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.trie import TokenTrie
 
+#: What a node takes.
+NS_PER_NODE = 3
 #: A table entry: no text goes on this way.
 DEAD = -1
 #: A table entry: not computed yet.
@@ -88,6 +91,7 @@ def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask, *, node: int
             trie.nodes, position, end, table.transitions, table.byte_class, stack, words
         )
         visited, skipped = visited + seen, skipped + passed
+        spend(NS_PER_NODE * seen)
         if position >= end:
             break
         table.fill_row(int(stack[trie.depth(position)]))
@@ -128,6 +132,7 @@ def walk_collect(
             trie.nodes, position, table.transitions, table.byte_class, trie.size, stack, count, tokens, targets
         )
         visited, skipped = visited + seen, skipped + passed
+        spend(NS_PER_NODE * seen)
         if position >= trie.node_count:
             return count, WalkCounters(visited, skipped, filled)
         table.fill_row(int(stack[trie.depth(position)]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import threading
 import time
 from abc import abstractmethod
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tokdfa import mask as masks
 from tokdfa.backends.base import YES, Backend, Matcher, Option, Support
 from tokdfa.backends.peers.rust_regex import choice_pattern, exact_pattern, own_pattern
 from tokdfa.constraint import Choice, JsonSchema, Regex
@@ -28,6 +26,7 @@ from tokdfa.errors import (
     UnsupportedConstraint,
     VocabularyError,
 )
+from tokdfa.locks import new_lock
 from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class PerVocabulary(Generic[T]):
     def __init__(self, package: str, make: Callable[..., T]) -> None:
         self._package, self._make = package, make
         self._kept: WeakKeyDictionary[Vocabulary, dict[Hashable, tuple[T, float]]] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def get(self, vocab: Vocabulary, *key: Hashable) -> tuple[T, float]:
         """The object ``make(vocab, *key)`` and the seconds that making it took, at the first time.
@@ -147,6 +146,7 @@ class Peer(Backend):
 
     packages: ClassVar[tuple[str, ...]]
     own_readings: ClassVar[tuple[str, ...]] = ("grammar", "json_schema")
+    is_budgeted: ClassVar[bool] = False
     setup_seconds: float
 
     def supports(self, constraint: Constraint) -> Support:
@@ -181,7 +181,7 @@ class Peer(Backend):
 class PeerMatcher(Matcher):
     """A matcher whose text tokens a peer takes; end tokens stay here. Subclasses write the five `_` methods.
 
-    `taken`: the tokens that the peer has taken.
+    `taken`: the tokens that the peer has taken, without an end token.
     """
 
     def __init__(self, vocab: Vocabulary) -> None:
@@ -220,9 +220,8 @@ class PeerMatcher(Matcher):
         """A new matcher whose peer is in this one's state. `taken` and the rest are the caller's business."""
 
     def address(self, out: Mask) -> int:
-        """Where `out` lies in memory, after checking that it is a mask; a buffer used before is not checked again."""
+        """Where `out` lies in memory."""
         if out is not self._out:
-            masks.check_mask(out, self.vocab.size)
             self._out, self._address = out, out.ctypes.data
         return self._address
 
@@ -236,31 +235,30 @@ class PeerMatcher(Matcher):
         if self._last_word is not None:
             out[-1] &= self._last_word
 
-    def fill_mask(self, out: Mask) -> None:
+    def _fill_mask(self, out: Mask) -> None:
         if self._finished:
-            masks.check_mask(out, self.vocab.size)
             out.fill(0)
         else:
             self._fill(out)
 
-    def advance(self, token: int) -> None:
+    def _advance(self, token: int) -> None:
         if self._finished:
             raise TokenRefused(token, "an end token has been taken already; rollback(1) reopens the text")
         if token in self.vocab.end_token_set:
             if not self._accepts():
                 raise TokenRefused(token, "it is an end token and the text is not complete here")
             self._finished = True
-        elif 0 <= token < self.vocab.size and self._take(token):
+        elif self._take(token):
             self.taken.append(token)
         else:
             raise TokenRefused(token)
 
-    def allows(self, token: int) -> bool:
+    def _allows(self, token: int) -> bool:
         if self._finished:
             return False
         if token in self.vocab.end_token_set:
             return self._accepts()
-        return 0 <= token < self.vocab.size and self._would_take(token)
+        return self._would_take(token)
 
     def can_end(self) -> bool:
         return not self._finished and self._accepts()
@@ -268,18 +266,14 @@ class PeerMatcher(Matcher):
     def is_finished(self) -> bool:
         return self._finished
 
-    def rollback(self, count: int) -> None:
-        there = len(self.taken) + self._finished
-        if not 0 <= count <= there:
-            raise TokdfaError(f"cannot take back {count} tokens: {there} were taken")
+    def _rollback(self, count: int) -> None:
         text_tokens = count - self._finished
-        if count:
-            self._finished = False
+        self._finished = False
         if text_tokens > 0:
             self._go_back(text_tokens)
             del self.taken[-text_tokens:]
 
-    def fork(self) -> PeerMatcher:
+    def _fork(self) -> PeerMatcher:
         twin = self._fork_peer()
         twin.taken = self.taken.copy()
         twin._finished = self._finished

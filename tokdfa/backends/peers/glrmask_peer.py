@@ -49,8 +49,6 @@ from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import OptionError, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -216,7 +214,7 @@ class _Compiled(CompiledConstraint):
             with self.phases.measure("compile"):
                 self.peer = grammar.compile(backend.vocabulary, mask_strategy=backend.mask_strategy())
 
-    def start(self, context: Sequence[int] = ()) -> _GlrmaskMatcher:
+    def _start(self, context: tuple[int, ...]) -> _GlrmaskMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _GlrmaskMatcher(self, self.start_peer())
 
@@ -236,7 +234,6 @@ class _GlrmaskMatcher(PeerMatcher):
         self._seen: Mask | None = None
 
     def _fill(self, out: Mask) -> None:
-        self.address(out)  # checks the buffer
         self._peer.fill_mask(out)
         if self._peer.is_accepting():
             self.set_end_bits(out)

@@ -43,8 +43,6 @@ from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import TokdfaError, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -155,7 +153,7 @@ class _Compiled(CompiledConstraint):
             raise UnsupportedConstraint(f"llguidance cannot compile {constraint.name!r}: {said}")
         self.warnings: list[str] = self.prototype.get_grammar_warnings()
 
-    def start(self, context: Sequence[int] = ()) -> _LlguidanceMatcher:
+    def _start(self, context: tuple[int, ...]) -> _LlguidanceMatcher:
         """A matcher before the first token; `context` does not matter without forcing."""
         return _LlguidanceMatcher(self, self.prototype.deep_copy())
 

@@ -31,7 +31,6 @@ build it from a tokenizer: a token that is no whole UTF-8 counts as U+FFFD chara
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from array import array
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,6 +41,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import Peer, PeerMatcher, PerVocabulary, first_lines, own_errors, require
 from tokdfa.errors import UnsupportedConstraint
+from tokdfa.locks import new_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,7 @@ class LmFormatEnforcerPeer(Peer):
         return made
 
 
-_MAKING = threading.Lock()
+_MAKING = new_lock()
 
 
 def _make_tokenizer(vocab: Vocabulary, bitmask: bool) -> Any:
@@ -142,12 +142,12 @@ class _Compiled(CompiledConstraint):
 
     def __init__(self, backend: LmFormatEnforcerPeer, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._stopped = require(_PACKAGE, "lmformatenforcer.characterlevelparser").ForceStopParser
         with own_errors(_PACKAGE, constraint), self.phases.measure("compile"):
             self.enforcer = backend.enforcer(constraint)  # type: ignore[arg-type]
 
-    def start(self, context: Sequence[int] = ()) -> _LmFormatEnforcerMatcher:
+    def _start(self, context: tuple[int, ...]) -> _LmFormatEnforcerMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _LmFormatEnforcerMatcher(self)
 
@@ -209,7 +209,6 @@ class _LmFormatEnforcerMatcher(PeerMatcher):
         return self._mask
 
     def _fill(self, out: Mask) -> None:
-        self.address(out)  # checks the buffer
         out[:] = self._current()
 
     def _take(self, token: int) -> bool:

@@ -56,8 +56,6 @@ from tokdfa.constraint import Choice, JsonSchema, Regex
 from tokdfa.errors import VocabularyCannotSpell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -172,7 +170,7 @@ class _Compiled(CompiledConstraint):
                     f"outlines-core cannot spell {constraint.name!r} with {backend.vocab.name!r}: {first_lines(error)}"
                 ) from None
 
-    def start(self, context: Sequence[int] = ()) -> _OutlinesCoreMatcher:
+    def _start(self, context: tuple[int, ...]) -> _OutlinesCoreMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _OutlinesCoreMatcher(self)
 

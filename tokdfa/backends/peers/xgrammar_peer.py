@@ -47,8 +47,6 @@ from tokdfa.backends.peers.rust_regex import with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -135,7 +133,7 @@ class _Compiled(CompiledConstraint):
             self.peer = backend.compile_peer(constraint)
         self.sizes["bytes"] = self.peer.memory_size_bytes
 
-    def start(self, context: Sequence[int] = ()) -> _XgrammarMatcher:
+    def _start(self, context: tuple[int, ...]) -> _XgrammarMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _XgrammarMatcher(self, self._new_matcher(self.peer))
 
@@ -146,7 +144,6 @@ class _XgrammarMatcher(PeerMatcher):
         self._compiled, self._peer, self._spells = compiled, peer, compiled.spells
 
     def _fill(self, out: Mask) -> None:
-        self.address(out)  # checks the buffer
         self._peer.fill_next_token_bitmask(out)
         self.clear_padding(out)
 

@@ -1,0 +1,145 @@
+"""Adversarial inputs under small budgets: they end in LimitExceeded, and leave no trace in what is shared."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import tokdfa
+from tokdfa.budget import Budget, spending
+from tokdfa.constraint import Constraint, Grammar, Regex
+from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+PIECES = [bytes([byte]) for byte in range(256)] + [b"ab", b"aab", b"ba", b"aaaa", b"xyz", b"a1", b"\xc3\xa4b", b"1a"]
+
+
+def rules(count: int) -> str:
+    return "start: r0\n" + "".join(f'r{k}: "a{k}" | r{k + 1}\n' for k in range(count)) + f'r{count}: "z"\n'
+
+
+def choices(count: int) -> str:
+    return f"start: ({'|'.join(f'r{k}' for k in range(count))})*\n" + "".join(
+        f'r{k}: "k{k}" "x" r{k * 7 % count}?\n' for k in range(count)
+    )
+
+
+AMBIGUOUS = 'start: start start | "a" | "b"\n'
+CONFLICTS = 'start: e\ne: e "+" e | e "*" e | "(" e ")" | "n"\n'
+DEEP = "start: T start~0..2 T\nT: /a+b/\n"
+LOOPS = Regex(r"(((?!\sggf)(\p{L})){2,6}){2,4}")
+FAR = Regex(r"(a|b)*a(a|b){13}")
+PERIODS = Regex("(?=([ab]{23})*$)(?=([ab]{19})*$)(?=([ab]{7})*$)[ab]*")
+COMPILES: list[tuple[Constraint, str, dict[str, Any]]] = [
+    (LOOPS, "tokens_dfa", {}),
+    (LOOPS, "token_index", {"lazy": False}),
+    (FAR, "tokens_dfa", {}),
+    (FAR, "token_index", {"lazy": False}),
+    (Grammar(rules(1_000)), "pushdown_trie", {}),
+    (Grammar(rules(1_000)), "earley_trie", {}),
+    (Grammar(choices(150)), "cfg_fsm", {}),
+    (Grammar('start: A "x" B "x" C\nA: /(a|b)*a(a|b){9}/\nB: /(a|b)*b(a|b){9}/\nC: /[ab]+/\n'), "cfg_fsm", {}),
+]
+STEPS: list[tuple[Constraint, str, dict[str, Any], bytes]] = [
+    (PERIODS, "pushdown_trie", {}, b""),
+    (PERIODS, "token_index", {"lazy": True}, b""),
+    (Grammar(AMBIGUOUS), "earley_trie", {}, b"ab" * 150),
+    (Grammar(CONFLICTS), "cfg_fsm", {"masks": "walk"}, b"n+n*(n+n"),
+    (Grammar(CONFLICTS), "cfg_fsm", {"masks": "vectors"}, b"n+n*(n+n"),
+]
+
+
+def vocabulary() -> Vocabulary:
+    return Vocabulary([*PIECES, b""], end_tokens=[len(PIECES)])
+
+
+def masks(compiled: Any, seed: int, steps: int = 12) -> list[list[int]]:
+    """The masks along a random walk."""
+    vocab, matcher, rng, found = compiled.vocab, compiled.start(), random.Random(seed), []
+    out = tokdfa.allocate_mask(vocab.size)
+    for _ in range(steps):
+        matcher.fill_mask(out)
+        found.append(tokdfa.mask_to_ids(out).tolist())
+        tokens = [token for token in found[-1] if token not in vocab.end_tokens]
+        if not tokens:
+            break
+        matcher.advance(rng.choice(tokens))
+    return found
+
+
+@pytest.mark.parametrize(("constraint", "backend", "options"), COMPILES)
+def test_a_compile_that_is_refused_leaves_no_trace(constraint: Constraint, backend: str, options: Any) -> None:
+    vocab = vocabulary()
+    vocab.trie  # noqa: B018 - what belongs to the vocabulary is no constraint's work
+    for seconds in (0.001, 0.002, 0.004):
+        with pytest.raises(LimitExceeded, match="compile_seconds") as raised:
+            tokdfa.compile(constraint, vocab, backend=backend, compile_seconds=seconds, **options)
+        assert raised.value.limit == "compile_seconds"
+    plenty = {"compile_seconds": 100.0, "compile_mb": 2_000.0, **options}
+    after = tokdfa.compile(constraint, vocab, backend=backend, **plenty)
+    fresh = tokdfa.compile(constraint, vocabulary(), backend=backend, **plenty)
+    for seed in range(2):
+        assert masks(after, seed) == masks(fresh, seed)
+
+
+@pytest.mark.parametrize(("constraint", "backend", "options", "text"), STEPS)
+def test_a_step_that_is_refused_leaves_the_matcher_as_it_was(
+    constraint: Constraint, backend: str, options: Any, text: bytes
+) -> None:
+    vocab, fresh = vocabulary(), vocabulary()
+    out, expected = tokdfa.allocate_mask(vocab.size), tokdfa.allocate_mask(vocab.size)
+    matcher = tokdfa.compile(constraint, vocab, backend=backend, **options).start()
+    other = tokdfa.compile(constraint, fresh, backend=backend, **options).start()
+    refused = 0
+
+    def step(call: Any, *arguments: Any) -> None:
+        """Call under small budgets, each ended by LimitExceeded, and at last without one."""
+        nonlocal refused
+        for milliseconds in (0.02, 0.1, 0.5):
+            try:
+                with spending(Budget(milliseconds / 1_000, 256, "step"), "a step"):
+                    call(*arguments)
+                return
+            except LimitExceeded:
+                refused += 1
+        call(*arguments)
+
+    for byte in text:
+        step(matcher.advance, byte)
+        other.advance(byte)
+    for _ in range(3):
+        step(matcher.fill_mask, out)
+        other.fill_mask(expected)
+        assert out.tolist() == expected.tolist()
+        tokens = [token for token in tokdfa.mask_to_ids(out).tolist() if token not in vocab.end_tokens]
+        if not tokens:
+            break
+        step(matcher.advance, tokens[-1])
+        other.advance(tokens[-1])
+    assert refused > 0
+
+
+@pytest.mark.parametrize("backend", ["pushdown_trie", "earley_trie"])
+def test_work_on_rules_grows_with_their_number_only(backend: str) -> None:
+    """Counted, not timed: twice as many rules take about twice as much work."""
+    work = []
+    for count in (400, 800, 1_600):
+        with spending(Budget(100, 2_000), "a grammar") as account:
+            tokdfa.compile(Grammar(rules(count)), vocabulary(), backend=backend)
+        work.append(account.work_done)
+    assert work[0] > 1_000_000
+    assert work[2] - work[1] < 2.5 * (work[1] - work[0])
+
+
+def test_work_on_stacks_grows_with_their_number_only() -> None:
+    """A search for an end meets stacks that are ever deeper; each takes as much work as the ones before."""
+    work = []
+    for limit in (500, 1_000, 2_000):
+        matcher = tokdfa.compile(Grammar(DEEP), vocabulary(), backend="cfg_fsm", max_search=limit).start()
+        with spending(Budget(100, 2_000), "a step") as account, pytest.raises(LimitExceeded, match="max_search"):
+            list(map(matcher.advance, b"abab"))
+        work.append(account.work_done)
+    assert 1_000_000 < work[1] < 3 * work[0]
+    assert work[2] < 3 * work[1]

@@ -1,0 +1,87 @@
+"""Which branches of oneOf are compared: never too few of them, and few if they are tagged."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.json_schema.schemas import COMMON_VALUES, NAMES, documents, exact, expand, scalars, values
+from tests.naive.schema_values import shape_holds
+from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.disjoint import candidates
+
+if TYPE_CHECKING:
+    from tokdfa.json_schema.clauses import Shape
+    from tokdfa.json_schema.expand import Expander
+
+
+def branches(schema: dict[str, Any]) -> tuple[Expander, list[Shape]]:
+    expander, _, _ = expand(schema)
+    root = expander.document.root
+    states = [expander.part(root, part, "oneOf", place) for place, part in enumerate(root.schema["oneOf"])]
+    return expander, [expander.shape(state) for state in states]
+
+
+listed = st.one_of(
+    scalars.map(lambda value: {"const": value}),
+    st.lists(scalars, min_size=1, max_size=3).map(lambda values: {"enum": values}),
+    st.sampled_from([{"type": "string"}, {"enum": [[], 1]}, {"enum": ["a", "b"], "minLength": 1}, True]),
+)
+tagged = st.builds(
+    lambda properties, required: {"type": "object", "properties": properties, "required": required},
+    st.dictionaries(st.sampled_from(NAMES[:3]), listed, max_size=3),
+    st.lists(st.sampled_from(NAMES[:3]), max_size=2, unique=True),
+)
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(tagged | listed.filter(lambda each: each is not True), min_size=2, max_size=5),
+    st.lists(st.dictionaries(st.sampled_from(NAMES[:3]), scalars, max_size=3) | scalars, min_size=10, max_size=30),
+)
+def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any], drawn: list[Any]) -> None:
+    expander, shapes = branches({"oneOf": parts})
+    compared = candidates(expander, shapes)
+    assert compared == sorted(set(compared))
+    held = [{k for k, shape in enumerate(shapes) if shape_holds(expander, shape, value)} for value in map(exact, drawn)]
+    for first, second in set(combinations(range(len(parts)), 2)) - set(compared):
+        assert not any({first, second} <= holders for holders in held)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(st.lists(documents(depth=2, drafts=(4,)), min_size=2, max_size=3), st.lists(values, max_size=10))
+def test_branches_of_any_kind(parts: list[dict[str, Any]], drawn: list[Any]) -> None:
+    definitions = [part.pop("$defs") for part in parts]
+    try:
+        expander, shapes = branches({"oneOf": parts, "$defs": definitions[0]})
+        compared = set(candidates(expander, shapes))
+        for value in map(exact, (*COMMON_VALUES, *drawn)):
+            holders = [k for k, shape in enumerate(shapes) if shape_holds(expander, shape, value)]
+            assert set(combinations(holders, 2)) <= compared
+    except SchemaUnsupported:
+        assume(False)
+
+
+def test_tagged_branches_are_not_compared() -> None:
+    tags = [{"properties": {"k": {"const": f"a{k}"}}, "required": ["k"], "type": "object"} for k in range(50)]
+    assert candidates(*branches({"oneOf": tags})) == []
+    assert candidates(*branches({"oneOf": [*tags, {"type": ["string", "null"]}]})) == []
+    twice = {"properties": {"k": {"enum": ["b", "a7"]}, "n": {"const": 1}}, "required": ["k", "n"], "type": "object"}
+    other = {"properties": {"n": {"const": True}}, "required": ["n"], "type": "object"}
+    assert candidates(*branches({"oneOf": [*tags, twice]})) == [(7, 50)]
+    assert candidates(*branches({"oneOf": [twice, other]})) == []
+
+
+def test_tags_behind_a_reference_beside_which_nothing_counts() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "oneOf": [
+            {"type": "object", "required": ["k"], "properties": {"k": {"$ref": "#/definitions/any", "const": const}}}
+            for const in ("a", "b")
+        ],
+        "definitions": {"any": {"type": "string"}},
+    }
+    assert candidates(*branches(schema)) == [(0, 1)]

@@ -1,0 +1,122 @@
+"""Budgets: how much work a compile or a step may take before it is refused.
+
+A *step* is one mask or one advance. A budget bounds its *work*, counted in nanoseconds that the work takes on a current
+processor, and its *memory*, the bytes that it keeps. Work is counted where it is done, never read off a clock, so that
+the same input is refused on every machine, busy or not. Every loop whose length the input decides counts:
+
+- Python code calls `spend` once per round of such a loop, and `hold` for what it keeps;
+- a kernel calls `tokdfa.kernel_budget.pay` every 65,536 steps or so, which is `spend` from compiled code.
+
+The budget belongs to the thread: whoever starts a compile or a step opens it (`spending`), and everything below counts
+towards it without passing anything on. The outermost one rules: what a step makes lazily counts towards the step.
+
+Past the budget these functions raise `LimitExceeded`. A caller must leave what is shared whole: a table that only grows
+may keep the entries that are finished.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tokdfa.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one compile or one step may take: seconds of counted work, and megabytes (2**20 bytes) kept.
+
+    `kind` names the options that raise it: ``compile`` for compile_seconds and compile_mb, ``step`` for step_seconds
+    and step_mb.
+    """
+
+    seconds: float
+    megabytes: float
+    kind: str = "compile"
+
+
+#: What a compile may take, and what one mask or advance may, unless options say otherwise.
+COMPILE, STEP = Budget(5.0, 512.0, "compile"), Budget(1.0, 256.0, "step")
+
+
+_OPTIONS = frozenset(f"{kind}_{what}" for kind in ("compile", "step") for what in ("seconds", "mb"))
+
+
+class _Thread(threading.local):
+    """By thread: the work and the bytes that are left, and what they are for."""
+
+    account: spending | None = None
+
+
+_thread = _Thread()
+
+
+class spending:  # noqa: N801 - used as a verb: with spending(budget, "the mask of a regex")
+    """The work of the block of a ``with`` counts towards a budget, unless the thread has one open already.
+
+    `what`: what is being built, for the message. 0.5 us.
+    """
+
+    __slots__ = ("budget", "bytes_held", "opened", "what", "work_done", "work_limit")
+
+    def __init__(self, budget: Budget, what: str) -> None:
+        self.budget, self.what = budget, what
+        self.work_limit = budget.seconds * 1e9
+        self.work_done = self.bytes_held = 0
+        self.opened = False
+
+    def __enter__(self) -> spending:
+        if _thread.account is None:
+            _thread.account, self.opened = self, True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.opened:
+            _thread.account, self.opened = None, False
+
+
+def is_spent(error: LimitExceeded) -> bool:
+    """Whether a budget is used up, and not a limit of its own passed: such an error is passed on, never remembered."""
+    return error.limit in _OPTIONS
+
+
+def spend(work: int) -> None:
+    """Count work, in nanoseconds, towards the thread's budget; none without one. 0.1 us.
+
+    Raises LimitExceeded if that is more than the budget has.
+    """
+    account = _thread.account
+    if account is not None:
+        account.work_done += work
+        if account.work_done > account.work_limit:
+            budget = account.budget
+            raise LimitExceeded(
+                f"{account.what} takes more than {budget.seconds:g} s of work; raise {budget.kind}_seconds, or ask for"
+                " something simpler",
+                limit=f"{budget.kind}_seconds",
+                value=budget.seconds,
+            )
+
+
+def hold(nbytes: int) -> None:
+    """Count bytes that are kept, or with a negative number given back, towards the thread's budget.
+
+    Raises LimitExceeded if that is more than the budget has. Call it before the memory is taken.
+    """
+    account = _thread.account
+    if account is not None:
+        account.bytes_held += nbytes
+        if account.bytes_held > account.budget.megabytes * (1 << 20):
+            budget = account.budget
+            raise LimitExceeded(
+                f"{account.what} takes more than {budget.megabytes:g} MB; raise {budget.kind}_mb, or ask for something"
+                " simpler",
+                limit=f"{budget.kind}_mb",
+                value=budget.megabytes,
+            )
