@@ -43,7 +43,14 @@ def test_a_regular_constraint_is_one_text(constraint):
 
 
 def test_equal_constraints_have_equal_keys():
-    constraints = [Regex("a"), Regex("a", search=True), Regex("a", flags="i"), Regex("b"), Choice(["a"]), Choice(["a", "b"])]
+    constraints = [
+        Regex("a"),
+        Regex("a", search=True),
+        Regex("a", flags="i"),
+        Regex("b"),
+        Choice(["a"]),
+        Choice(["a", "b"]),
+    ]
     keys = [lower_regular(constraint).texts[0].key for constraint in constraints]
     assert len(set(keys)) == len(keys)
     assert lower_regular(Regex("a")).texts[0].key == keys[0]
