@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from tokdfa import mask as masks
-from tokdfa.backends.batch import RowMasks
 from tokdfa.backends.earley_trie import EarleyTrie
-from tokdfa.backends.mask_cache import NARROW
 from tokdfa.backends.pushdown_trie import PushdownMatcher, PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import TokdfaError
+from tokdfa.vocabulary.mask_store import NARROW, MaskStore
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def test_what_is_kept_comes_back() -> None:
     rng = np.random.default_rng(5)
     for size in (1, 31, 32, 33, 1_000, 40_000):
         for given in ("nothing", "signature", "tokens"):
-            kept = RowMasks(1 << 24, masks.mask_words(size))
+            kept = MaskStore(1 << 24, masks.mask_words(size))
             for row, share in enumerate((0.0, 0.001, 0.01, 0.5, 1.0, 1.0)):
                 flags = rng.random(size) < share
                 mask = masks.mask_from_ids(np.flatnonzero(flags), size)
@@ -141,7 +140,7 @@ def test_memory_of_masks_is_used_again() -> None:
     """Blocks go back when the masks are gone, unless they are of another size; a mask that is in use stays as it is."""
     spare: list[np.ndarray] = []
     for words in (10, 10, 20):
-        kept = RowMasks(1 << 20, words, spare)
+        kept = MaskStore(1 << 20, words, spare)
         for row in range(40):
             kept.keep(row, np.full(words, row, dtype=np.int32), signature=row)
         view = kept.packed[3]

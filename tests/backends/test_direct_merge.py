@@ -15,7 +15,6 @@ from tests.token_automata.token_languages import sequences
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import words
 from tokdfa.backends.direct_merge import CONTEXT_TABLES, DirectMerge, ProperIndex
-from tokdfa.backends.mask_cache import NARROW
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import (
     EmptyLanguageError,
@@ -27,6 +26,7 @@ from tokdfa.errors import (
     VocabularyError,
 )
 from tokdfa.regex.compile import compile_dfa
+from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

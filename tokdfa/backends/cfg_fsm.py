@@ -27,26 +27,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.live_search import LiveSearch
-from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
+from tokdfa.backends.matcher import StepMemo
 from tokdfa.cfg_fsm.machine import build_machine
 from tokdfa.cfg_fsm.speculation import Speculation
 from tokdfa.cfg_fsm.walk import Walker
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.locks import new_lock
+from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
     from tokdfa.cfg_fsm.machine import Machine
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
-
-#: How many (situation, token) -> situation are kept, about 100 bytes each.
-KEPT_STEPS = 200_000
 
 
 class CfgFsm(Backend):
@@ -88,8 +84,8 @@ class CompiledCfgFsm(CompiledConstraint):
         self.machine, self.settings, self.phases = machine, settings, phases
         self.lock = new_lock()
         limit = settings["mask_mb"] << 20
-        self.masks = MaskCache(limit)
-        self.steps: dict[tuple[int, int], int] = {}
+        self.masks = MaskStore(limit, masks.mask_words(vocab.size))
+        self.steps: StepMemo[int] = StepMemo()
         with phases.measure("vocabulary"):
             self.filler: Walker | Speculation = (
                 Walker(machine.hypotheses, vocab.trie)
@@ -121,10 +117,8 @@ class CompiledCfgFsm(CompiledConstraint):
                 found = self._step(situation, token)
                 if found >= 0 and not self.complete and not self._live.is_live(found):
                     found = -1
-                if self.settings["memo_steps"]:
-                    if len(self.steps) >= KEPT_STEPS:
-                        self.steps.clear()
-                    self.steps[situation, token] = found
+                if found >= 0 and self.settings["memo_steps"]:
+                    self.steps.keep(situation, token, found)
         return found
 
     def _step(self, situation: int, token: int) -> int:
@@ -164,20 +158,7 @@ class CfgFsmMatcher(StateMatcher[int]):
     def __init__(self, compiled: CompiledCfgFsm) -> None:
         super().__init__(compiled.vocab, compiled.machine.start)
         self._compiled = compiled
-        self._narrow, self._wide = compiled.masks.narrow, compiled.masks.wide
-
-    def _fill_mask(self, out: Mask) -> None:
-        # kept masks, with as little Python as possible; everything else goes the usual way
-        if self.state is not self._FINISHED:
-            tokens = self._narrow.get(self.state)
-            if tokens is not None:
-                _write_tokens_kernel(tokens, out)
-                return
-            packed = self._wide.get(self.state)
-            if packed is not None:
-                np.copyto(out, packed)
-                return
-        super()._fill_mask(out)
+        self._serve_from(compiled.masks, compiled.steps)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(state, token)
@@ -189,9 +170,9 @@ class CfgFsmMatcher(StateMatcher[int]):
     def _fill(self, state: int, out: Mask) -> None:
         before = dict(self._compiled.filler.counters)
         self._compiled.fill(state, out)
-        for name, total in self._compiled.filler.counters.items():
-            self.counters[name] = self.counters.get(name, 0) + total - before[name]
-        self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
+        self._count(
+            masks_made=1, **{name: total - before[name] for name, total in self._compiled.filler.counters.items()}
+        )
 
     def _fork_empty(self) -> CfgFsmMatcher:
         return CfgFsmMatcher(self._compiled)

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from tokdfa import mask as masks
 from tokdfa.automata.graph import token_automaton_to_networkx
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.token_automata.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
@@ -38,6 +38,7 @@ from tokdfa.token_automata.marked_product import marked_product
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.token_automata.vegas_library import load_library
 from tokdfa.token_automata.vegas_splice import MergedByParts, PartMerger
+from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -258,13 +259,13 @@ class RowTable:
         self.vocab = vocab
         self.table = rows.table(vocab)
         self.accepting = np.array(rows.accepting, dtype=np.bool_)
-        self.cache = MaskCache(cache_bytes)
+        self.masks = MaskStore(cache_bytes, masks.mask_words(vocab.size))
         self._order, self._rank_of = vocab.trie.order, vocab.trie.rank_of
         self._ends = np.array(vocab.end_tokens, dtype=np.int32)
 
     @property
     def nbytes(self) -> int:
-        return self.table.nbytes + self.accepting.nbytes + self.cache.nbytes
+        return self.table.nbytes + self.accepting.nbytes + self.masks.nbytes
 
     def step(self, state: int, token: int) -> int:
         """The state after `token`, or -1: binary search in the row."""
@@ -282,11 +283,11 @@ class RowTable:
         tokens = self._order[self.table.ranks[begin:end]]
         if self.accepting[state]:
             tokens = np.concatenate([tokens, self._ends])
-        _write_tokens_kernel(tokens, out)
+        write_tokens_kernel(tokens, out)
         if len(tokens) <= NARROW:
-            self.cache.keep_narrow(state, tokens)
+            self.masks.keep_tokens(state, tokens)
         else:
-            self.cache.keep(state, out)
+            self.masks.keep(state, out)
 
 
 class _RowMatcher(StateMatcher[int]):
@@ -295,6 +296,7 @@ class _RowMatcher(StateMatcher[int]):
     def __init__(self, table: RowTable) -> None:
         super().__init__(table.vocab, 0)
         self.table = table
+        self._serve_from(table.masks)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self.table.step(state, token)
@@ -304,9 +306,9 @@ class _RowMatcher(StateMatcher[int]):
         return bool(self.table.accepting[state])
 
     def _fill(self, state: int, out: Mask) -> None:
-        if not self.table.cache.fill(state, out):
+        if not self.table.masks.fill(state, out):
             self.table.make_mask(state, out)
-            self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
+            self._count(masks_made=1)
 
     def _fork_empty(self) -> _RowMatcher:
         return _RowMatcher(self.table)

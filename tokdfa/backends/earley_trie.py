@@ -48,7 +48,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.live_search import LiveSearch
-from tokdfa.backends.mask_cache import MaskCache, _write_tokens_kernel
+from tokdfa.backends.matcher import StepMemo
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.text_situations import EarleyTexts
@@ -60,6 +60,7 @@ from tokdfa.grammar.shared_partitions import shared_partitions
 from tokdfa.grammar.slices import Slicer, slice_set
 from tokdfa.grammar.walk import Walker
 from tokdfa.locks import new_lock
+from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Matcher
@@ -69,9 +70,6 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.token_automata.proper_states import ProperStates
     from tokdfa.vocabulary.vocabulary import Vocabulary
-
-#: How many (situation, token) -> situation are kept, about 100 bytes each.
-KEPT_STEPS = 200_000
 
 
 class EarleyTrie(Backend):
@@ -174,8 +172,8 @@ class CompiledEarley(CompiledConstraint):
                 slices = slice_set(vocab, str(settings["slices"]))
                 self.slicer = Slicer(self.machine, slices, int(settings["slice_budget"]))  # type: ignore[call-overload]
         self.limit = int(settings["mask_mb"]) << 20  # type: ignore[call-overload]
-        self.masks = MaskCache(self.limit)
-        self.steps: dict[tuple[int, int], int] = {}
+        self.masks = MaskStore(self.limit, masks.mask_words(vocab.size))
+        self.steps: StepMemo[int] = StepMemo()
         shared = shared_partitions(vocab) if settings["shared_partitions"] else None
         if shared is not None and settings["disk_partitions"] and settings["mask"] == "partition":
             shared.use_disk()
@@ -185,7 +183,7 @@ class CompiledEarley(CompiledConstraint):
         self.complete = self.machine.lexer.components.ends_by(vocab.single_byte_tokens)
         limit = int(settings["max_search"])  # type: ignore[call-overload]
         self._live = LiveSearch(self._targets, self.machine.can_end, limit)
-        self._offers: dict[tuple[int, int], int] = {}
+        self._offers: StepMemo[int] = StepMemo()
         self.sizes = self._sizes()
         if not self.complete and not self.is_live(self.machine.start):
             raise VocabularyCannotSpell(
@@ -226,9 +224,7 @@ class CompiledEarley(CompiledConstraint):
                 assert self.vocab.tokenizer is not None
                 tokens = forced_mask_tokens(self.machine, situation, self.vocab.tokenizer, None if last < 0 else last)
                 found = tokens[0] if tokens and self.step(situation, tokens[0]) >= 0 else -1
-                if len(self._offers) >= KEPT_STEPS:
-                    self._offers.clear()
-                self._offers[situation, last] = found
+                self._offers.keep(situation, last, found)
         return found
 
     def step(self, situation: int, token: int) -> int:
@@ -239,10 +235,8 @@ class CompiledEarley(CompiledConstraint):
                 found = self._step(situation, token)
                 if found >= 0 and not self.complete and not self.is_live(found):
                     found = -1
-                if self.settings["memo_steps"]:
-                    if len(self.steps) >= KEPT_STEPS:
-                        self.steps.clear()
-                    self.steps[situation, token] = found
+                if found >= 0 and self.settings["memo_steps"]:
+                    self.steps.keep(situation, token, found)
         return found
 
     def _step(self, situation: int, token: int) -> int:
@@ -315,20 +309,7 @@ class EarleyMatcher(StateMatcher[int]):
     def __init__(self, compiled: CompiledEarley) -> None:
         super().__init__(compiled.vocab, compiled.machine.start)
         self._compiled = compiled
-        self._narrow, self._wide = compiled.masks.narrow, compiled.masks.wide
-
-    def _fill_mask(self, out: Mask) -> None:
-        # kept masks, with as little Python as possible; everything else goes the usual way
-        if self.state is not self._FINISHED:
-            tokens = self._narrow.get(self.state)
-            if tokens is not None:
-                _write_tokens_kernel(tokens, out)
-                return
-            packed = self._wide.get(self.state)
-            if packed is not None:
-                np.copyto(out, packed)
-                return
-        super()._fill_mask(out)
+        self._serve_from(compiled.masks, compiled.steps)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(state, token)
@@ -340,9 +321,7 @@ class EarleyMatcher(StateMatcher[int]):
     def _fill(self, state: int, out: Mask) -> None:
         before = self._compiled.work()
         self._compiled.fill(state, out)
-        for name, total in self._compiled.work().items():
-            self.counters[name] = self.counters.get(name, 0) + total - before[name]
-        self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
+        self._count(masks_made=1, **{name: total - before[name] for name, total in self._compiled.work().items()})
 
     def _forced_bytes(self, limit: int) -> bytes:
         return b"" if self.state is self._FINISHED else self._compiled.forced_bytes(self.state, limit)
@@ -377,7 +356,7 @@ class ForcingMatcher(StateMatcher[tuple[int, int]]):
             masks.set_token(out, offered)
         else:
             self._plain.state = state[0]
-            self._plain._fill_mask(out)
+            self._plain.fill_mask(out)
 
     def _fork_empty(self) -> ForcingMatcher:
         return ForcingMatcher(self._compiled)

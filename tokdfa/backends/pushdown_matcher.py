@@ -1,8 +1,8 @@
-"""Matchers of `tokdfa.backends.pushdown_trie`, one by one and in batches.
+"""Matchers of `tokdfa.backends.pushdown_trie`: the number of a row.
 
-A matcher is the number of a row. What is known, a kept mask or a step whose transitions were made before, takes as
-little Python as possible; everything else goes the usual way, under the lock of the vocabulary's pool. If the tables
-of the constraint are full, the matcher moves to new ones by reading its tokens again.
+A new mask or step is one call of a kernel where nothing is lacking; everything else goes the usual way, under the lock
+of the vocabulary's pool. If the tables of the constraint are full, the matcher moves to new ones by reading its tokens
+again.
 """
 
 from __future__ import annotations
@@ -12,27 +12,21 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.arguments import as_integer, as_sequence
-from tokdfa.backends.base import Matcher, StateMatcher
-from tokdfa.backends.batch import FINISHED
-from tokdfa.backends.mask_cache import _write_tokens_kernel
-from tokdfa.errors import ArgumentError, LimitExceeded
+from tokdfa.backends.matcher import StateMatcher
+from tokdfa.errors import LimitExceeded
 from tokdfa.pushdown.arrays import M_NODES, M_ROWS
 from tokdfa.pushdown.machine import MachineFull
 from tokdfa.pushdown.serving import W_LISTED, W_SIGNATURE
 from tokdfa.pushdown.steps import run_token_kernel
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.walk import DEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
     from tokdfa.backends.pushdown_trie import CompiledPushdown, Epoch
     from tokdfa.mask import Mask
-
-#: A step is known by its row and token as one number. So many are kept for a constraint, about 100 bytes each.
-STEP_SHIFT, KEPT_STEPS = 21, 200_000
 
 ResultT = TypeVar("ResultT")
 
@@ -43,9 +37,6 @@ class PushdownMatcher(StateMatcher[int]):
     def __init__(self, compiled: CompiledPushdown) -> None:
         super().__init__(compiled.vocab, 0)
         self._compiled = compiled
-        #: The mask that was written last, and its bytes.
-        self._written: Mask | None = None
-        self._bytes = memoryview(b"")
         #: No token that spells something needs more than its bytes to be judged.
         self._simple = compiled.complete
         #: And masks are what one call of a kernel writes, but for counted strings, and are kept.
@@ -55,24 +46,12 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _use(self, epoch: Epoch) -> None:
         self._epoch, self._machine = epoch, epoch.machine
-        self._packed, self._narrow, self._steps = epoch.masks.packed, epoch.masks.narrow, epoch.steps
+        self._serve_from(epoch.masks, epoch.steps)
 
     def _fill_mask(self, out: Mask) -> None:
-        # kept masks, with as little Python as possible; everything else goes the usual way
         state = self.state
-        packed = self._packed.get(state)
-        if packed is not None:
-            if out is not self._written:
-                self._written, self._bytes = out, out.data.cast("B")
-            self._bytes[:] = packed
-            return
-        tokens = self._narrow.get(state)
-        if tokens is not None:
-            _write_tokens_kernel(tokens, out)
-            return
-        if self._direct and state is not self._FINISHED and self._fill_new(state, out):
-            return
-        self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
+        if not (self._direct and state is not self._FINISHED and self._fill_new(state, out)):
+            self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
 
     def _fill_new(self, state: int, out: Mask) -> bool:
         """Write and keep a mask that was not made before; False if something is lacking: the usual way supplies it."""
@@ -90,40 +69,19 @@ class PushdownMatcher(StateMatcher[int]):
             counters["masks_made"] += 1
         return True
 
-    def _advance(self, token: int) -> None:
-        # steps that were made before, with as little Python as possible; everything else goes the usual way
+    def _next(self, token: int) -> int | None:
         state = self.state
-        if state is not self._FINISHED:
-            known = self._steps.get(state << STEP_SHIFT | token)
-            if known is None:
-                known = self._step_new(state, token)
+        if self._simple and state is not self._FINISHED:
+            known = self._run_token(state, token)
             if known >= 0:
-                self._history.append(state)
-                self.state = known
-                return
-        self._retry(lambda: super(PushdownMatcher, self)._advance(token))
-
-    def _step_new(self, state: int, token: int) -> int:
-        """The row after a token by a step that was not made before; negative if it is refused or something is lacking.
-
-        Then the usual way finds out.
-        """
-        if not self._simple:
-            return UNKNOWN
-        known = self._run_token(state, token)
-        if known >= 0:
-            if len(self._steps) >= KEPT_STEPS:
-                self._steps.clear()
-            self._steps[state << STEP_SHIFT | token] = known
-        return known
+                self._epoch.steps.keep(state, token, known)
+                return known
+        return self._retry(lambda: super(PushdownMatcher, self)._next(token))
 
     def _run_token(self, state: int, token: int) -> int:
         machine = self._machine
         with self._compiled.lock:
             return int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
-
-    def _allows(self, token: int) -> bool:
-        return self._retry(lambda: super(PushdownMatcher, self)._allows(token))
 
     def can_end(self) -> bool:
         return self._retry(lambda: super(PushdownMatcher, self).can_end())
@@ -138,14 +96,14 @@ class PushdownMatcher(StateMatcher[int]):
             return self._machine.forced_bytes(self.state, limit)
 
     def list_tokens(self) -> npt.NDArray[np.int32] | None:
-        """The tokens of a narrow mask (at most `mask_cache.NARROW`), int32, read-only; None if the mask is wide.
+        """The tokens of a narrow mask (at most `mask_store.NARROW`), int32, read-only; None if the mask is wide.
 
         Spares writing 16 kB where the caller can use a list. With memo=False always None.
         """
         if self.state is self._FINISHED:
             return np.zeros(0, dtype=np.int32)
         kept = self._epoch.masks
-        if self.state not in kept.packed and self.state not in kept.narrow:
+        if self.state not in kept:
             self.fill_mask(masks.allocate_mask(self.vocab.size))
             kept = self._epoch.masks  # a mask that fills the tables begins new ones
         return kept.tokens_of(self.state)
@@ -185,7 +143,10 @@ class PushdownMatcher(StateMatcher[int]):
         twin = PushdownMatcher(self._compiled)
         twin._use(epoch)
         for token in self._tokens:
-            StateMatcher._advance(twin, token)
+            following = StateMatcher._next(twin, token)
+            assert following is not None  # it was allowed before
+            twin._history.append(twin.state)
+            twin.state = following
         self._use(epoch)
         self.state, self._history = twin.state, twin._history
 
@@ -213,39 +174,3 @@ class PushdownMatcher(StateMatcher[int]):
         twin = PushdownMatcher(self._compiled)
         twin._use(self._epoch)
         return twin
-
-
-def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads: int = 1) -> None:
-    """Write the mask of each matcher into a row of `out`: int32, C-contiguous, shape (matchers, words).
-
-    Kept masks of matchers of one compiled constraint are written by one kernel call, on `threads` threads; all others
-    one after another as by `fill_mask`. `out` may be a torch tensor on the CPU. Raises ArgumentError if it does not
-    fit.
-    """
-    matchers = list(as_sequence(matchers, "matchers", "matchers"))
-    if not all(issubclass(kind, Matcher) for kind in set(map(type, matchers))):
-        raise ArgumentError("matchers: not all of them are matchers, which `CompiledConstraint.start` makes")
-    if len({matcher._size for matcher in matchers}) > 1:
-        raise ArgumentError("matchers: their vocabularies have different sizes; fill their masks apart")
-    threads = as_integer(threads, "threads", 1)
-    words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
-    out = masks.check_mask(out, 32 * words, len(matchers), "out")
-    groups: dict[int, list[int]] = {}
-    for k, matcher in enumerate(matchers):
-        if isinstance(matcher, PushdownMatcher):
-            groups.setdefault(id(matcher._epoch), []).append(k)
-        else:
-            matcher.fill_mask(out[k])
-    for members in groups.values():
-        whole = len(members) == len(matchers)
-        batch = [matchers[k] for k in members]
-        rows = np.array(
-            [FINISHED if m.state is m._FINISHED else m.state for m in batch],  # type: ignore[attr-defined]
-            dtype=np.int64,
-        )
-        target = out if whole else np.empty((len(members), words), dtype=np.int32)
-        missing = batch[0]._epoch.masks.fill_known(rows, target, threads)  # type: ignore[attr-defined]
-        if not whole:
-            out[members] = target
-        for k in missing.tolist():
-            batch[k].fill_mask(out[members[k]])

@@ -44,12 +44,13 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases
-from tokdfa.backends.batch import RowMasks, _are_equal_kernel, _hash_mask_kernel, _list_tokens_kernel
+from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.live_search import LiveSearch
+from tokdfa.backends.matcher import StepMemo
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
-from tokdfa.backends.pushdown_matcher import PushdownMatcher, fill_masks
+from tokdfa.backends.pushdown_matcher import PushdownMatcher
 from tokdfa.backends.text_situations import PushdownTexts
 from tokdfa.errors import (
     OptionError,
@@ -61,6 +62,8 @@ from tokdfa.errors import (
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
 from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool, pool_of
+from tokdfa.vocabulary import mask_store
+from tokdfa.vocabulary.mask_store import MaskStore
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
@@ -176,9 +179,8 @@ class Epoch:
     def __init__(self, compiled: CompiledPushdown, machine: Machine) -> None:
         self.machine = machine
         vocab = compiled.vocab
-        self.masks = RowMasks(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
-        #: Row << STEP_SHIFT | token -> row, of steps made by matchers; emptied when there are too many.
-        self.steps: dict[int, int] = {}
+        self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
+        self.steps: StepMemo[int] = StepMemo()
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
             self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
@@ -368,7 +370,7 @@ class CompiledPushdown(CompiledConstraint):
         """
         with self.lock:
             machine, kept, alike = epoch.machine, epoch.masks, row
-            if (row in kept.packed or row in kept.narrow) and kept.fill(row, out):
+            if kept.fill(row, out):
                 return False
             if self.complete and self.program.counts:
                 # what lies beyond a token may matter to searches for a way to an end
@@ -431,9 +433,7 @@ def _warm_up() -> None:
     from tokdfa.pushdown import explore, lacking, lengths, slices
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-    _are_equal_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
-    _hash_mask_kernel(np.zeros(1, dtype=np.int32))
-    _list_tokens_kernel(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
+    mask_store.warm_up()
     lacking._warm_up()
     lengths._warm_up()
     slices._warm_up()

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.backends.batch import RowMasks
 from tokdfa.constraint import JsonSchema
 from tokdfa.pushdown.arrays import NEEDS_ROWS, NEEDS_STACKS
+from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
     from tokdfa.pushdown.fill import Filler
@@ -118,7 +118,7 @@ def _load_kernels(machine: Machine) -> None:
     machine.supply(NEEDS_STACKS)
     machine.supply(NEEDS_ROWS)
     mask = np.zeros(1, dtype=np.int32)
-    kept = RowMasks(1 << 20, len(mask))
+    kept = MaskStore(1 << 20, len(mask))
     for row in range(3):
         kept.keep(row, mask, *(() if row == 0 else (1,)))
         kept.fill(row, mask)

@@ -11,7 +11,7 @@ Options, each of them a variant that the literature has used:
   advance, in compressed rows (CSR): for each state the allowed tokens, as ranks in byte order, and their targets.
 - ``walk``: ``trie`` shares the prefixes of tokens (`tokdfa.vocabulary.walk`); ``per_token`` runs every token from every
   state byte by byte, as Outlines first did.
-- ``cache_masks``: keep the mask of a state once made (see `tokdfa.backends.mask_cache`). Without it each mask is made
+- ``cache_masks``: keep the mask of a state once made (see `tokdfa.vocabulary.mask_store`). Without it each mask is made
   anew, from the table or by a walk.
 - ``minimal``: minimise the DFA before indexing (explicit index only).
 
@@ -28,15 +28,17 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.mask_cache import NARROW, MaskCache, _write_tokens_kernel
 from tokdfa.constraint import JsonSchema
 from tokdfa.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
 from tokdfa.token_automata.prefix_graphs import bytes_alive
 from tokdfa.token_automata.token_index import build_token_table
+from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.base import Phases
     from tokdfa.constraint import Constraint
@@ -97,19 +99,7 @@ class _IndexMatcher(StateMatcher[int]):
     def __init__(self, index: LazyTokenIndex | ExplicitTokenIndex) -> None:
         super().__init__(index.vocab, 0)
         self._index = index
-        self._narrow, self._wide = index.cache.narrow, index.cache.wide
-
-    def _fill_mask(self, out: Mask) -> None:
-        # the path of masks seen before, with as little Python as possible; everything else goes the usual way
-        tokens = self._narrow.get(self.state)
-        if tokens is not None:
-            _write_tokens_kernel(tokens, out)
-            return
-        packed = self._wide.get(self.state)
-        if packed is not None:
-            np.copyto(out, packed)
-            return
-        super()._fill_mask(out)
+        self._serve_from(index.masks)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._index.step(state, token)
@@ -119,8 +109,8 @@ class _IndexMatcher(StateMatcher[int]):
         return self._index.accepts(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        if not self._index.cache.fill(state, out):
-            self._index.make_mask(state, out, self.counters)
+        if not self._index.masks.fill(state, out):
+            self._index.make_mask(state, out, self._count)
 
     def _fork_empty(self) -> _IndexMatcher:
         return _IndexMatcher(self._index)
@@ -133,7 +123,7 @@ class LazyTokenIndex(CompiledConstraint):
         super().__init__(constraint, backend.vocab, backend.name)
         self.automaton = automaton
         self.phases = phases
-        self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
+        self.masks = MaskStore(backend.settings["mask_cache_mb"] << 20, masks.mask_words(self.vocab.size))
         self._keep = bool(backend.settings["cache_masks"])
         self._per_token = backend.settings["walk"] == "per_token"
         self._update_sizes()
@@ -142,7 +132,7 @@ class LazyTokenIndex(CompiledConstraint):
         self.sizes = {
             "states": self.automaton.state_count,
             "byte_classes": self.automaton.class_count,
-            "bytes": self.automaton.nbytes + self.cache.nbytes,
+            "bytes": self.automaton.nbytes + self.masks.nbytes,
         }
 
     def _start(self, context: tuple[int, ...]) -> _IndexMatcher:
@@ -165,21 +155,20 @@ class LazyTokenIndex(CompiledConstraint):
             )
             if known:
                 return int(state)
-            with self.cache.lock, self.spending_step():
+            with self.masks.lock, self.spending_step():
                 automaton.fill_row(int(state))
 
-    def make_mask(self, state: int, out: Mask, counters: dict[str, int]) -> None:
+    def make_mask(self, state: int, out: Mask, count: Callable[..., None]) -> None:
         """Write the mask of `state` by a walk, and keep it if masks are cached."""
         out.fill(0)
-        with self.cache.lock, self.spending_step():
+        with self.masks.lock, self.spending_step():
             if self._per_token:
                 allowed = [token for token in self.vocab.trie.order.tolist() if self.step(state, token) >= 0]
                 out |= masks.mask_from_ids(allowed, self.vocab.size)
-                _count(counters, tokens_run=self.vocab.trie.order.size)
+                count(tokens_run=self.vocab.trie.order.size)
             else:
                 done = walk(self.vocab.trie, self.automaton, state, out)
-                _count(
-                    counters,
+                count(
                     trie_nodes_visited=done.nodes_visited,
                     trie_nodes_skipped=done.nodes_skipped,
                     rows_filled=done.rows_filled,
@@ -187,9 +176,9 @@ class LazyTokenIndex(CompiledConstraint):
             if self.accepts(state):
                 _set_ends(out, self.vocab)
             if self._keep:
-                self.cache.keep(state, out)
+                self.masks.keep(state, out)
             self._update_sizes()
-        _count(counters, masks_made=1)
+        count(masks_made=1)
 
 
 class ExplicitTokenIndex(CompiledConstraint):
@@ -199,7 +188,7 @@ class ExplicitTokenIndex(CompiledConstraint):
         super().__init__(constraint, backend.vocab, backend.name)
         self.dfa = dfa
         self.phases = phases
-        self.cache = MaskCache(backend.settings["mask_cache_mb"] << 20)
+        self.masks = MaskStore(backend.settings["mask_cache_mb"] << 20, masks.mask_words(self.vocab.size))
         self._keep = bool(backend.settings["cache_masks"])
         self._order, self._rank_of = self.vocab.trie.order, self.vocab.trie.rank_of
         self._ends = np.array(self.vocab.end_tokens, dtype=np.int32)
@@ -239,28 +228,23 @@ class ExplicitTokenIndex(CompiledConstraint):
         tokens = self.vocab.trie.order[self.table.ranks[row]]
         return dict(zip(tokens.tolist(), self.table.targets[row].tolist(), strict=True))
 
-    def make_mask(self, state: int, out: Mask, counters: dict[str, int]) -> None:
+    def make_mask(self, state: int, out: Mask, count: Callable[..., None]) -> None:
         """Write the mask of `state` from its row, and keep it if masks are cached."""
         begin, end = self.table.offsets[state : state + 2].tolist()
         if self._keep and end - begin + len(self._ends) <= NARROW:
             tokens = self._order[self.table.ranks[begin:end]]
             if self.accepting[state]:
                 tokens = np.concatenate([tokens, self._ends])
-            self.cache.keep_narrow(state, tokens)
-            _write_tokens_kernel(tokens, out)
+            self.masks.keep_tokens(state, tokens)
+            write_tokens_kernel(tokens, out)
         else:
             _write_row_kernel(self.table.ranks, begin, end, self._order, out)
             if self.accepting[state]:
                 _set_ends(out, self.vocab)
             if self._keep:
-                self.cache.keep(state, out)
-        self.sizes["bytes"] = self._table_bytes + self.cache.nbytes
-        counters["masks_made"] = counters.get("masks_made", 0) + 1
-
-
-def _count(counters: dict[str, int], **work: int) -> None:
-    for name, amount in work.items():
-        counters[name] = counters.get(name, 0) + int(amount)
+                self.masks.keep(state, out)
+        self.sizes["bytes"] = self._table_bytes + self.masks.nbytes
+        count(masks_made=1)
 
 
 def _set_ends(mask: Mask, vocab: Vocabulary) -> None:

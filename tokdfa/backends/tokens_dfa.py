@@ -43,7 +43,6 @@ from tokdfa.backends.base import (
 )
 from tokdfa.backends.cartesian_merge import CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.mask_cache import _write_tokens_kernel
 from tokdfa.backends.proper_filter import ProperFilter
 from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError
 from tokdfa.regex.compile import MAX_STATES, explicit_dfa
@@ -52,10 +51,11 @@ from tokdfa.token_automata.ghosts import Ghosts, add_ghosts, determinize
 from tokdfa.token_automata.liveness import cannot_spell, cannot_spell_muted, spells_every_byte
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
-from tokdfa.token_automata.ready_masks import assemble_mask, make_masks, no_masks
+from tokdfa.token_automata.ready_masks import assemble_mask, make_masks
 from tokdfa.token_automata.reduced_table import live_rows, reduce_rows, token_rows
 from tokdfa.token_automata.table_file import read_table, write_table
 from tokdfa.token_automata.transformations import transformations
+from tokdfa.vocabulary.mask_store import MaskStore
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
@@ -220,8 +220,12 @@ class CompiledTokensDfa(CompiledConstraint):
         self._ends = np.array(vocab.end_tokens, dtype=np.int32)
         with phases.measure("masks"):
             limit = int(str(settings["mask_mb"])) << 20
-            ready = settings["ready_masks"]
-            self.masks = make_masks(table, vocab.size, self._ends, limit) if ready else no_masks(table)
+            self.masks = MaskStore(limit, masks.mask_words(vocab.size))
+            mask_count = 0
+            if settings["ready_masks"]:
+                ready = make_masks(table, vocab.size, self._ends, limit)
+                mask_count = ready.mask_count
+                self.masks.keep_all(ready.packed, ready.narrow, ready.nbytes)
         # what `step` reads: views, as indexing a numpy array from Python is twice as slow
         self._row_of, self._offsets = table.row_of.data, table.offsets.data
         self._classes, self._targets = table.classes.data, table.targets.data
@@ -233,7 +237,7 @@ class CompiledTokensDfa(CompiledConstraint):
             "token_classes": table.class_count,
             "rows": table.row_count,
             "transitions": len(table.classes),
-            "masks": self.masks.mask_count,
+            "masks": mask_count,
             "table_bytes": table.nbytes,
             "mask_bytes": self.masks.nbytes,
             "bytes": table.nbytes + self.masks.nbytes + 16 * table.state_count,
@@ -318,20 +322,7 @@ class TokensDfaMatcher(StateMatcher[int]):
     def __init__(self, compiled: CompiledTokensDfa) -> None:
         super().__init__(compiled.vocab, 0)
         self._compiled = compiled
-        self._narrow, self._wide = compiled.masks.narrow, compiled.masks.wide
-
-    def _fill_mask(self, out: Mask) -> None:
-        # ready masks, with as little Python as possible; everything else goes the usual way
-        if self.state is not self._FINISHED:
-            tokens = self._narrow[self.state]
-            if tokens is not None:
-                _write_tokens_kernel(tokens, out)
-                return
-            packed = self._wide[self.state]
-            if packed is not None:
-                np.copyto(out, packed)
-                return
-        super()._fill_mask(out)
+        self._serve_from(compiled.masks)
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(state, token)
@@ -341,8 +332,9 @@ class TokensDfaMatcher(StateMatcher[int]):
         return self._compiled.accepts(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        self._compiled.make_mask(state, out)
-        self.counters["masks_made"] = self.counters.get("masks_made", 0) + 1
+        if not self._compiled.masks.fill(state, out):
+            self._compiled.make_mask(state, out)
+            self._count(masks_made=1)
 
     def _fork_empty(self) -> TokensDfaMatcher:
         return TokensDfaMatcher(self._compiled)

@@ -68,7 +68,7 @@ from tokdfa.pushdown.serving import (
     take_loops,
 )
 from tokdfa.pushdown.steps import reads_byte, step_row
-from tokdfa.token_automata.ready_masks import NARROW
+from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 

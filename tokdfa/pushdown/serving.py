@@ -21,7 +21,7 @@ from tokdfa.pushdown.form import NAMES, OPERATION, TEXT
 from tokdfa.pushdown.items import leaves_freely, left_item, text_state, wide_state
 from tokdfa.pushdown.partition import ALONE, EXITS, OWN, STATE_PART, STRICT, find_partition
 from tokdfa.pushdown.rows import ACCEPTS, LOOPS, intern_row
-from tokdfa.token_automata.ready_masks import NARROW
+from tokdfa.vocabulary.mask_store import NARROW
 
 #: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
 #: has, or -1: they are not listed.

@@ -25,7 +25,7 @@ from tokdfa.bpe.canonical import NARROW
 from tokdfa.jit import kernel
 from tokdfa.mask import allocate_mask, set_token
 from tokdfa.token_automata.marked_product import BORDERS, ENDS
-from tokdfa.token_automata.ready_masks import _list_tokens_kernel
+from tokdfa.vocabulary.mask_store import list_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,8 +54,8 @@ class _Choices:
         self.border_tokens: npt.NDArray[np.int32] | None = None
         if not begins:  # at the beginning of a piece a mask is copied as it is
             room = np.empty(2 * NARROW, dtype=np.int32)
-            first = _list_tokens_kernel(direct, room[:NARROW])
-            second = _list_tokens_kernel(after_border, room[NARROW:]) if first >= 0 else -1
+            first = list_tokens_kernel(direct, room[:NARROW])
+            second = list_tokens_kernel(after_border, room[NARROW:]) if first >= 0 else -1
             if second >= 0:
                 self.direct_tokens, self.border_tokens = room[:first].copy(), room[NARROW : NARROW + second].copy()
 

@@ -1,7 +1,7 @@
 """A ready mask for every state of a tokens DFA, each distinct one once.
 
 States that allow the same token classes and agree on whether the text may end have the same mask. A mask of few tokens
-is kept as a list of ids, any other packed (see `tokdfa.backends.mask_cache` for why); so handing one out is one
+is kept as a list of ids, any other packed (see `tokdfa.vocabulary.mask_store` for why); so handing one out is one
 copy, or a few hundred bits written. Masks are made in the order of the states until `limit` bytes are used up; those of
 later states are then put together when asked for (`assemble_mask`).
 
@@ -19,6 +19,7 @@ import numpy as np
 from tokdfa.jit import kernel
 from tokdfa.mask import mask_words
 from tokdfa.token_automata.columns import distinct_rows
+from tokdfa.vocabulary.mask_store import NARROW
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,28 +27,20 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.token_automata.reduced_table import ReducedTable
 
-#: The most tokens of a mask that is kept as a list (2 kB).
-NARROW = 512
 #: Rows of the plan of `make_masks`.
 _ALLOWED, _ENDS, _TOKENS, _PLACE = range(4)
 
 
 class ReadyMasks(NamedTuple):
-    """For each state its mask as a list of ids (int32) or packed (int32 words); or neither.
+    """State -> its mask, as a list of ids (int32) or packed (int32 words); equal masks are one object.
 
-    ``narrow``, ``wide``: one entry a state, None where there is none; equal masks are one object. ``mask_count``:
-    distinct masks; ``nbytes``: what they take.
+    A state whose mask is not made is in neither. ``mask_count``: distinct masks; ``nbytes``: what they take.
     """
 
-    narrow: list[npt.NDArray[np.int32] | None]
-    wide: list[Mask | None]
+    narrow: dict[int, npt.NDArray[np.int32]]
+    packed: dict[int, Mask]
     mask_count: int
     nbytes: int
-
-
-def no_masks(table: ReducedTable) -> ReadyMasks:
-    """No mask ready."""
-    return ReadyMasks([None] * table.state_count, [None] * table.state_count, 0, 0)
 
 
 def make_masks(table: ReducedTable, size: int, end_tokens: npt.NDArray[np.int32], limit: int) -> ReadyMasks:
@@ -69,12 +62,13 @@ def make_masks(table: ReducedTable, size: int, end_tokens: npt.NDArray[np.int32]
         offsets, classes, table.member_offsets, table.members, big, packed, end_tokens, plan, count, data
     )
     bounds = plan[_PLACE, : count + 1].tolist()
-    narrow: list[npt.NDArray[np.int32] | None] = [None] * (count + 1)
-    wide: list[Mask | None] = [None] * (count + 1)  # the last entry is for states whose mask is not made
-    for mask, is_narrow in enumerate((plan[_TOKENS, :count] <= NARROW).tolist()):
-        (narrow if is_narrow else wide)[mask] = data[bounds[mask] : bounds[mask + 1]]
-    states = mask_of.tolist()
-    return ReadyMasks([narrow[m] for m in states], [wide[m] for m in states], count, data.nbytes)
+    is_narrow = (plan[_TOKENS, :count] <= NARROW).tolist()
+    found = [data[bounds[mask] : bounds[mask + 1]] for mask in range(count)]
+    ready = ReadyMasks({}, {}, count, data.nbytes)
+    for state, mask in enumerate(mask_of.tolist()):
+        if mask >= 0:
+            (ready.narrow if is_narrow[mask] else ready.packed)[state] = found[mask]
+    return ready
 
 
 def assemble_mask(table: ReducedTable, state: int, end_tokens: npt.NDArray[np.int32], out: Mask) -> None:
@@ -164,22 +158,3 @@ def _assemble_mask_kernel(classes, member_offsets, members, end_tokens, out):  #
 @kernel
 def _set_bit(mask, token):  # type: ignore[no-untyped-def]
     mask[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
-
-
-@kernel
-def _list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
-    """List the set bits of `mask` in `tokens`; returns how many, or -1 if there are more than fit."""
-    count = 0
-    for word in range(len(mask)):
-        bits = np.uint32(mask[word])
-        while bits != 0:
-            if count == len(tokens):
-                return -1
-            lowest = bits & (~bits + np.uint32(1))
-            place = 0
-            while (lowest >> np.uint32(place)) != 1:
-                place += 1
-            tokens[count] = 32 * word + place
-            count += 1
-            bits ^= lowest
-    return count

@@ -1,0 +1,238 @@
+"""Masks kept by state, so that one seen before is written with as little Python as possible.
+
+A packed mask over 131,072 tokens takes 16 kB, whatever is in it; most masks of most constraints hold a few dozen
+tokens. So masks of at most NARROW tokens are kept as int32 ids and written bit by bit into the caller's zeroed buffer,
+which takes as long as copying 16 kB that are rarely in a cache. Wider ones are kept packed, equal ones once, and copied
+from memory to memory by the interpreter itself, without the price of calling a kernel or numpy.
+
+Looking up takes no lock, and is done by `tokdfa.backends.matcher.StateMatcher` for all strategies; changes take it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.jit import kernel
+from tokdfa.locks import new_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tokdfa.mask import Mask
+
+#: The most tokens of a mask that is kept as a list (2 kB).
+NARROW = 512
+#: Packed masks whose memory is taken at once, and of how many such blocks the memory is kept for stores to come.
+BLOCK_MASKS, SPARE_BLOCKS = 32, 32
+#: Bytes that an entry takes in the tables themselves: one of few tokens, of a packed mask, and of one kept before.
+_NARROW_BYTES, _WIDE_BYTES, _SAME_BYTES = 100, 300, 100
+
+
+class MaskStore:
+    """State -> mask, emptied when it passes `limit` bytes. States are anything hashable.
+
+    `words`: int32 words of a mask. `spare`: memory of masks that nobody needs any more, int32, shape (BLOCK_MASKS,
+    words) each; it is taken from there and given back at last, because a page that was touched before costs a tenth.
+    """
+
+    def __init__(self, limit: int, words: int, spare: list[npt.NDArray[np.int32]] | None = None) -> None:
+        self.limit, self.words, self.nbytes = limit, words, 0
+        #: How often it was emptied.
+        self.emptied = 0
+        self.lock = new_lock()
+        #: State -> the bytes of a packed mask, or state -> tokens of a narrow one; the same dicts for ever, so that
+        #: matchers may hold on to them.
+        self.packed: dict[Any, memoryview] = {}
+        self.narrow: dict[Any, npt.NDArray[np.int32]] = {}
+        self._same: dict[int, list[tuple[Mask, memoryview]]] = {}  # signature -> packed masks
+        self._spare = [] if spare is None else spare
+        self._blocks: list[npt.NDArray[np.int32]] = []
+        self._free: list[tuple[Mask, memoryview]] = []  # masks of the last block that are not used yet
+        weakref.finalize(self, _give_back, self._spare, self._blocks).atexit = False
+        self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
+
+    def __len__(self) -> int:
+        return len(self.packed) + len(self.narrow)
+
+    def __contains__(self, state: Any) -> bool:
+        return state in self.packed or state in self.narrow
+
+    def fill(self, state: Any, out: Mask) -> bool:
+        """Write the mask of `state` into `out` (checked by the caller); False if it is not kept."""
+        packed = self.packed.get(state)
+        if packed is not None:
+            out.data.cast("B")[:] = packed
+            return True
+        tokens = self.narrow.get(state)
+        if tokens is not None:
+            write_tokens_kernel(tokens, out)
+        return tokens is not None
+
+    def keep(
+        self, state: Any, mask: Mask, signature: int | None = None, tokens: npt.NDArray[np.int32] | None = None
+    ) -> None:
+        """Remember a mask, which is copied. `signature`: a hash; equal masks should have equal ones.
+
+        `tokens`: those of the mask if it is narrow, in any order; if they are None they are looked for.
+        """
+        with self.lock:
+            if tokens is None and signature is None:
+                tokens = self._list_tokens(mask)
+            if tokens is not None:
+                self.keep_tokens(state, tokens.copy())
+                return
+            self._make_room()
+            key = int(_hash_mask_kernel(mask)) if signature is None else signature
+            for same, packed in self._same.get(key, ()):
+                if _are_equal_kernel(same, mask):
+                    self.packed[state] = packed
+                    self.nbytes += _SAME_BYTES
+                    return
+            if not self._free:
+                self._take_memory()
+            taken = self._free.pop()
+            packed = taken[1]
+            packed[:] = mask.data.cast("B")
+            self._same.setdefault(key, []).append(taken)
+            self.packed[state] = packed
+            self.nbytes += len(packed) + _WIDE_BYTES
+
+    def keep_tokens(self, state: Any, tokens: npt.NDArray[np.int32]) -> None:
+        """Remember the mask that holds exactly `tokens`, at most NARROW, which nobody may change any more."""
+        with self.lock:
+            self._make_room()
+            self.narrow[state] = tokens
+            self.nbytes += tokens.nbytes + _NARROW_BYTES
+
+    def keep_all(self, packed: Mapping[Any, Mask], narrow: Mapping[Any, npt.NDArray[np.int32]], nbytes: int) -> None:
+        """Take over masks that were made in advance and take `nbytes`, whatever the limit; nobody may change them."""
+        with self.lock:
+            views = {id(mask): mask.data.cast("B") for mask in packed.values()}
+            self.packed.update((state, views[id(mask)]) for state, mask in packed.items())
+            self.narrow.update(narrow)
+            self.nbytes += nbytes
+
+    def tokens_of(self, state: Any) -> npt.NDArray[np.int32] | None:
+        """The tokens of a narrow mask, int32, ascending; None if it is wide or not kept."""
+        tokens = self.narrow.get(state)
+        packed = self.packed.get(state)
+        if tokens is None and packed is not None:  # narrow masks are packed where nobody had counted their tokens
+            with self.lock:
+                tokens = self._list_tokens(np.frombuffer(packed, dtype=np.int32))
+        return None if tokens is None else np.unique(tokens)
+
+    def share(self, state: Any, other: Any) -> None:
+        """Keep the mask of `state`, if it is kept, for a state that has the same."""
+        with self.lock:
+            packed, tokens = self.packed.get(state), self.narrow.get(state)
+            if packed is not None:
+                self.packed[other] = packed
+            elif tokens is not None:
+                self.narrow[other] = tokens
+            self.nbytes += _SAME_BYTES
+
+    def _list_tokens(self, mask: Mask) -> npt.NDArray[np.int32] | None:
+        """The tokens of a mask that is narrow, valid until the next call; None if it is wide."""
+        if self._tokens is None:
+            self._tokens = np.empty(NARROW, dtype=np.int32)
+        count = int(list_tokens_kernel(mask, self._tokens))
+        return self._tokens[:count] if count >= 0 else None
+
+    def _take_memory(self) -> None:
+        """Make room for masks."""
+        fits = bool(self._spare) and self._spare[-1].shape[1] == self.words
+        self._blocks.append(self._spare.pop() if fits else np.empty((BLOCK_MASKS, self.words), dtype=np.int32))
+        self._free = [(mask, mask.data.cast("B")) for mask in self._blocks[-1][::-1]]
+
+    def _make_room(self) -> None:
+        if self.nbytes <= self.limit:
+            return
+        # matchers look up without the lock: memory that one may be copying from must not be used again
+        for kept in (self.narrow, self.packed, self._same):
+            kept.clear()
+        self._blocks.clear()
+        self._free.clear()
+        self.nbytes = 0
+        self.emptied += 1
+
+
+def _give_back(spare: list[npt.NDArray[np.int32]], blocks: list[npt.NDArray[np.int32]]) -> None:
+    """Keep the memory of masks that are gone for others."""
+    spare.extend(blocks[: max(SPARE_BLOCKS - len(spare), 0)])
+
+
+@kernel
+def write_tokens_kernel(tokens, out):  # type: ignore[no-untyped-def]
+    """Overwrite `out` with exactly `tokens`; what does not fit is left out, so that no buffer is overrun."""
+    out[:] = 0
+    for k in range(len(tokens)):
+        token = tokens[k]
+        if token >> 5 < len(out):
+            out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+
+
+@kernel
+def list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
+    """List the tokens of a mask, ascending; how many there are, or -1 if there are more than fit."""
+    total = np.int64(0)
+    for k in range(len(mask)):
+        total += np.int64(_count_bits(np.uint32(mask[k])))
+    if total > len(tokens):
+        return np.int64(-1)
+    count = np.int64(0)
+    for k in range(len(mask)):
+        word = np.uint32(mask[k])
+        while word:
+            below = ~word & (word - np.uint32(1))  # ones below the lowest bit
+            tokens[count] = np.int32(32 * k) + np.int32(_count_bits(below))
+            count += 1
+            word &= word - np.uint32(1)
+    return count
+
+
+@kernel
+def _count_bits(word):  # type: ignore[no-untyped-def]
+    """The number of ones in a uint32 (Warren, Hacker's Delight, 5-1)."""
+    word -= (word >> np.uint32(1)) & np.uint32(0x55555555)
+    word = (word & np.uint32(0x33333333)) + ((word >> np.uint32(2)) & np.uint32(0x33333333))
+    word = (word + (word >> np.uint32(4))) & np.uint32(0x0F0F0F0F)
+    return np.uint32(word * np.uint32(0x01010101)) >> np.uint32(24)
+
+
+@kernel
+def _are_equal_kernel(first, second):  # type: ignore[no-untyped-def]
+    """Whether two masks are equal, without the array that numpy's comparison makes."""
+    different = np.int32(0)
+    for k in range(len(first)):  # to the end: a loop that may stop early takes one word at a time
+        different |= first[k] ^ second[k]
+    return different == 0
+
+
+@kernel
+def _hash_mask_kernel(mask):  # type: ignore[no-untyped-def]
+    """A hash of a mask's words, in four lanes that the processor works on side by side."""
+    prime = np.uint64(0x9E3779B97F4A7C15)
+    a, b, c, d = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    whole = len(mask) & ~3
+    for k in range(0, whole, 4):
+        a = (a ^ np.uint64(np.uint32(mask[k]))) * prime
+        b = (b ^ np.uint64(np.uint32(mask[k + 1]))) * prime
+        c = (c ^ np.uint64(np.uint32(mask[k + 2]))) * prime
+        d = (d ^ np.uint64(np.uint32(mask[k + 3]))) * prime
+    for k in range(whole, len(mask)):
+        a = (a ^ np.uint64(np.uint32(mask[k]))) * prime
+    value = ((a ^ (b >> np.uint64(7))) * prime ^ (c >> np.uint64(11))) * prime ^ (d >> np.uint64(13))
+    return np.int64(value >> np.uint64(1))
+
+
+def warm_up() -> None:
+    """Run every kernel of this page once."""
+    mask = np.zeros(1, dtype=np.int32)
+    _are_equal_kernel(mask, mask)
+    _hash_mask_kernel(mask)
+    list_tokens_kernel(mask, mask)
+    write_tokens_kernel(mask, mask)
