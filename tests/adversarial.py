@@ -9,6 +9,7 @@ An input passes if it ends, in a result or a typed error, within 10 s of process
 from __future__ import annotations
 
 import json
+import random
 import resource
 import subprocess
 import sys
@@ -17,11 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import tokdfa
 from tokdfa.errors import TokdfaError
+from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = 100
+#: Tokens of the large vocabulary.
+LARGE = 876_723
 
 
 def _nested_all_of(levels: int, fan_out: int) -> dict[str, Any]:
@@ -70,6 +74,20 @@ INPUTS: dict[str, Callable[[], tuple[tokdfa.Constraint, str, str, dict[str, Any]
         ),
         "bytes", "pushdown_trie", {},
     ),
+    "a vocabulary of 876,723 tokens": lambda: (
+        tokdfa.JsonSchema({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "maxLength": 40},
+                "tags": {"type": "array", "items": {"enum": ["red", "green", "blue"]}},
+                "size": {"type": "number"},
+                "when": {"type": "string", "format": "date-time"},
+                "mail": {"type": "string", "pattern": "^[a-z]+@[a-z]+\\.[a-z]{2,3}$"},
+                "more": {"type": "object", "additionalProperties": {"type": ["string", "null"]}},
+            },
+        }),
+        "large", "pushdown_trie", {},
+    ),
 }  # fmt: skip
 
 
@@ -81,13 +99,26 @@ def _regex(pattern: str, backend: str, **options: Any) -> tuple[tokdfa.Constrain
     return tokdfa.Regex(pattern), "mistral-v1", backend, options
 
 
+def _vocabulary(name: str) -> Vocabulary:
+    """That of a tokenizer; "large": the tokens of Llama 3, and these before what others begin with."""
+    if name != "large":
+        return tokdfa.load_tokenizer(name).vocabulary
+    known = tokdfa.load_tokenizer("llama3").vocabulary
+    tokens = sorted({known.token_bytes(token) for token in range(known.size)} - {b""})
+    found, rng = dict.fromkeys(tokens), random.Random(0)
+    while len(found) < LARGE - 1:
+        found[rng.choice(tokens) + rng.choice(tokens)[:2]] = None
+    return Vocabulary([*found, b""], end_tokens=[LARGE - 1])
+
+
 def run(name: str) -> dict[str, Any]:
     """Compile one input and walk it; what it took in seconds of processor time and MB, and how it ended."""
     constraint, tokenizer, backend, options = INPUTS[name]()
-    vocab, slowest, outcome = tokdfa.load_tokenizer(tokenizer).vocabulary, 0.0, "a result"
+    vocab, slowest, outcome = _vocabulary(tokenizer), 0.0, "a result"
     # kernels are loaded before, or compiled where they never were
     kinds = {"json_schema": tokdfa.JsonSchema(True), "grammar": tokdfa.Grammar('start: "a"+\n')}
-    tokdfa.compile(kinds.get(constraint.kind, tokdfa.Regex("a+")), vocab, backend=backend, **options)
+    small = tokdfa.load_tokenizer("bytes").vocabulary if tokenizer == "large" else vocab
+    tokdfa.compile(kinds.get(constraint.kind, tokdfa.Regex("a+")), small, backend=backend, **options)
     started = time.process_time()
     try:
         matcher, mask = tokdfa.compile(constraint, vocab, backend=backend, **options).start(), None

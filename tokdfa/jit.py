@@ -60,7 +60,8 @@ WARMUP_STEPS: tuple[tuple[str, str], ...] = (
     ("JSON numbers", "tokdfa.json_schema.number_dfa:_warm_up"),
     ("pushdown automata", "tokdfa.backends.pushdown_trie:_warm_up"),
     ("LALR grammars", "tokdfa.backends.cfg_fsm:_warm_up"),
-    ("proper grammars", "tokdfa.backends.proper_liveness:_warm_up"),
+    ("proper grammars", "tokdfa.backends.proper:_warm_up"),
+    ("kept masks", "tokdfa.vocabulary.mask_store:_warm_up"),
     ("judging of sequences", "tokdfa.bench.judge:_warm_up"),
 )
 

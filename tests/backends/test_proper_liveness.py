@@ -17,10 +17,10 @@ from tests.backends.proper_oracle import piece_texts
 from tests.bpe.small_tokenizers import ranked_pieces, trained_byte_level
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie import CompiledEarley, EarleyTrie
+from tokdfa.backends.earley_trie import CompiledEarley, EarleyTexts, EarleyTrie
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
-from tokdfa.backends.text_situations import EarleyTexts, MatcherTexts
+from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie import CompiledEarley, EarleyTrie
+from tokdfa.backends.earley_trie import CompiledEarley, EarleyTexts, EarleyTrie
+from tokdfa.backends.pushdown_matcher import PushdownTexts
 from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
-from tokdfa.backends.text_situations import EarleyTexts, MatcherTexts, PushdownTexts, Texts
+from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokdfa.backends.texts import Texts
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tokdfa.constraint import Constraint
+    from tokdfa.json_schema.document import Dropped
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -164,6 +165,8 @@ class CompiledConstraint(ABC):
     """
 
     step_budget: budget.Budget = budget.STEP
+    #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
+    dropped: tuple[Dropped, ...] = ()
     #: The class and the options of the backend that compiled it; None if it was made in another way.
     made_by: tuple[type[Backend], Mapping[str, Any]] | None = None
 

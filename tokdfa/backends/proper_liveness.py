@@ -1,6 +1,6 @@
 """Which tokens both the text and the proper sequences allow such that both go on allowing some: in bulk.
 
-Words. A *situation* is a state of the strategy that knows the text, as a number (`tokdfa.backends.text_situations`). A
+Words. A *situation* is a state of the strategy that knows the text, as a number (`tokdfa.backends.texts`). A
 *key* is a state of the proper sequences without the last token (`tokdfa.token_automata.proper_rows`). A matcher of
 proper sequences holds the last token and a few keys; behind a border of pieces a key leads to another one, from which
 the last token has no say.
@@ -49,7 +49,7 @@ from tokdfa.token_automata.proper_states import _Choices, _combine_masks_kernel,
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.text_situations import Texts
+    from tokdfa.backends.texts import Texts
     from tokdfa.mask import Mask
     from tokdfa.token_automata.proper_states import ProperStates, State
 
@@ -352,19 +352,3 @@ def _group_tokens_kernel(tokens, keys, targets):  # type: ignore[no-untyped-def]
             members[places[group]] = tokens[k]
             places[group] += 1
     return members, starts, pairs[:count].copy()
-
-
-def _warm_up() -> None:
-    """Run every kernel of this page once: a grammar whose pieces end nowhere but at its full stops."""
-    from tokdfa.backends.earley_trie import EarleyTrie
-    from tokdfa.backends.pushdown_trie import PushdownTrie
-    from tokdfa.bpe.toy_tokenizers import toy_with_pieces
-    from tokdfa.constraint import Grammar
-
-    vocab = toy_with_pieces().vocabulary
-    mask = masks.allocate_mask(vocab.size)
-    for engine in (EarleyTrie, PushdownTrie):
-        matcher = engine(vocab, proper=True).compile(Grammar('start: (/[ab]+/ ".")+')).start()
-        for _ in range(3):
-            matcher.fill_mask(mask)
-            matcher.advance(int(masks.mask_to_ids(mask)[0]))

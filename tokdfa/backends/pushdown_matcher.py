@@ -7,14 +7,16 @@ again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.matcher import StateMatcher
+from tokdfa.backends.text_situations import walk_rows_kernel
 from tokdfa.errors import LimitExceeded
-from tokdfa.pushdown.arrays import M_NODES, M_ROWS
+from tokdfa.pushdown.arrays import M_NODES, M_ROWS, OK
 from tokdfa.pushdown.machine import MachineFull
 from tokdfa.pushdown.serving import W_LISTED, W_SIGNATURE
 from tokdfa.pushdown.steps import run_token_kernel
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.pushdown_trie import CompiledPushdown, Epoch
+    from tokdfa.backends.pushdown_tables import Epoch, PushdownTables
     from tokdfa.mask import Mask
+
+    Int32 = npt.NDArray[np.int32]
 
 ResultT = TypeVar("ResultT")
 
@@ -34,7 +38,7 @@ ResultT = TypeVar("ResultT")
 class PushdownMatcher(StateMatcher[int]):
     """A matcher whose state is the number of a row; if the tables are begun anew, it reads its tokens again."""
 
-    def __init__(self, compiled: CompiledPushdown) -> None:
+    def __init__(self, compiled: PushdownTables) -> None:
         super().__init__(compiled.vocab, 0)
         self._compiled = compiled
         #: No token that spells something needs more than its bytes to be judged.
@@ -170,7 +174,56 @@ class PushdownMatcher(StateMatcher[int]):
             counters["rows_made"] += meta[M_ROWS] - rows
             counters["masks_made"] += 1
 
+    def texts(self) -> PushdownTexts:
+        return PushdownTexts(self._compiled, self._epoch)
+
     def _fork_empty(self) -> PushdownMatcher:
         twin = PushdownMatcher(self._compiled)
         twin._use(self._epoch)
         return twin
+
+
+@dataclass(frozen=True)
+class PushdownTexts:
+    """The rows of a compiled constraint in one epoch, each its own number, as `tokdfa.backends.texts` asks for them."""
+
+    compiled: PushdownTables
+    epoch: Epoch
+
+    def number(self, state: int) -> int:
+        """The state itself."""
+        return state
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        return self.compiled.step(self.epoch, situation, token)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        with self.compiled.lock:
+            return self.epoch.machine.can_end(situation)
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+        if not self.epoch.masks.fill(situation, out):
+            self.compiled.fill(self.epoch, situation, out)
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.
+
+        int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
+        """
+        compiled, machine, trie = self.compiled, self.epoch.machine, self.compiled.vocab.trie
+        rows = np.empty(trie.depth_limit + 2, dtype=np.int32)
+        found = np.full(trie.size + 1, -1, dtype=np.int32)
+        with compiled.lock:
+            while True:
+                status = walk_rows_kernel(trie.nodes, situation, rows, found, machine.arrays, machine.pool.arrays)
+                if status == OK:
+                    break
+                machine.supply(status)
+            if not compiled.complete:
+                allowed = masks.allocate_mask(trie.size)
+                self.fill(situation, allowed)
+                found[:-1][~masks.mask_to_bool(allowed, trie.size)] = -1
+        return found[:-1]

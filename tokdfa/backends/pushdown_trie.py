@@ -21,9 +21,7 @@ Options:
   constraint costs whose texts nobody has had before.
 - ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
   `tokdfa.pushdown.pool.save_pool` wrote.
-- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`. It is exact for a regex, a choice
-  and a JSON schema with ``max_nesting``, as `cartesian_merge` knows all states of their texts; grammars and other
-  schemas are looked ahead in, ``lookahead`` tokens as there.
+- ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
 
 Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
 alive read their tokens again (0.05 to 0.5 µs a byte) and go on; nobody notices but by the time it takes. One text that
@@ -37,56 +35,43 @@ Threads: what is made is made under the lock of the vocabulary's pool; kept mask
 from __future__ import annotations
 
 import io
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases
+from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
-from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
-from tokdfa.backends.live_search import LiveSearch
-from tokdfa.backends.matcher import StepMemo
-from tokdfa.backends.proper_filter import ProperFilter, proper_texts
-from tokdfa.backends.proper_liveness import ProperLiveness
+from tokdfa.backends.proper import WithProper
 from tokdfa.backends.pushdown_matcher import PushdownMatcher
-from tokdfa.backends.text_situations import PushdownTexts
+from tokdfa.backends.pushdown_tables import PushdownTables, filler_ways
 from tokdfa.errors import (
     OptionError,
     SavedIndexError,
     UnknownNameError,
     UnsupportedConstraint,
-    VocabularyCannotSpell,
 )
-from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
-from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool, pool_of
-from tokdfa.vocabulary import mask_store
-from tokdfa.vocabulary.mask_store import MaskStore
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokdfa.backends.base import Matcher, Support
     from tokdfa.constraint import Constraint, JsonSchema
     from tokdfa.json_schema.document import Dropped
-    from tokdfa.mask import Mask
-    from tokdfa.pushdown.form import Form
-    from tokdfa.token_automata.proper_states import ProperStates
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-__all__ = ["CompiledPushdown", "Epoch", "PushdownMatcher", "PushdownTrie", "fill_masks"]
+__all__ = ["CompiledPushdown", "PushdownMatcher", "PushdownTrie", "fill_masks"]
 
 
-class PushdownTrie(Backend):
+class PushdownTrie(WithProper):
     """See the module's docstring."""
 
     name: ClassVar[str] = "pushdown_trie"
     summary: ClassVar[str] = "lazily determinised pushdown automaton over bytes, with partitions (ours)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
+    looks_ahead: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = (
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
         Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
@@ -98,31 +83,20 @@ class PushdownTrie(Backend):
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
         Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
         Option("disk", bool, False, "begin with the automata and partitions that `save_pool` wrote for the vocabulary"),
-        Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
-        Option("lookahead", int, 8, "tokens looked ahead with proper grammars and schemas", minimum=1, maximum=64),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_search", int, 20_000, "limit on rows searched for a way to an end", minimum=1),
         Option("table_mb", int, 64, "rows and stacks kept, in MB", minimum=1),
         Option("mask_mb", int, 64, "masks kept, in MB", minimum=1),
     )
 
-    @property
-    def token_language(self) -> Literal["all", "proper"]:
-        return "proper" if self.settings["proper"] else "all"
-
-    def supports(self, constraint: Constraint) -> Support:
-        if self.settings["proper"] and self.vocab.tokenizer is None:
-            return NO_TOKENIZER
-        return super().supports(constraint)
-
     def _prepare(self, pool: Pool, constraint: JsonSchema) -> None:
         """Make the tables that most schemas need of the vocabulary, if this is its first schema."""
         from tokdfa.backends.schema_tables import prepare_tables
 
         with pool.lock:
-            prepare_tables(pool, pool.filler(*_ways(self.settings)), constraint)
+            prepare_tables(pool, pool.filler(*filler_ways(self.settings)), constraint)
 
-    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+    def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.constraint import Grammar, JsonSchema
         from tokdfa.pushdown.lower import lower_grammar, lower_regular
 
@@ -148,14 +122,7 @@ class PushdownTrie(Backend):
                 form = lower_regular(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases, pool)
         compiled.dropped = dropped
-        if not self.settings["proper"]:
-            return compiled
-        # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
-        bounded = isinstance(constraint, JsonSchema) and constraint.max_nesting is not None
-        regular = bounded or not isinstance(constraint, Grammar | JsonSchema)
-        with phases.measure("proper"):
-            proper = CartesianMerge(self.vocab).compile(constraint) if regular else proper_texts(self.vocab)
-        return ProperPushdown(compiled, proper, 0 if regular else self.settings["lookahead"])
+        return compiled
 
     def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
         from tokdfa.pushdown.store import read_form
@@ -168,122 +135,12 @@ class PushdownTrie(Backend):
         return compiled
 
 
-def _ways(settings: dict[str, Any]) -> tuple[bool, bool, bool]:
-    """What a vocabulary's `Pool.filler` is known by."""
-    return settings["partition"], settings["subtrees"], settings["exits"]
+class CompiledPushdown(PushdownTables):
+    """A compiled constraint, whose matchers are `PushdownMatcher`."""
 
-
-class Epoch:
-    """A machine, and what was found out about its rows."""
-
-    def __init__(self, compiled: CompiledPushdown, machine: Machine) -> None:
-        self.machine = machine
-        vocab = compiled.vocab
-        self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
-        self.steps: StepMemo[int] = StepMemo()
-        # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
-        if not compiled.complete:
-            self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
-
-
-class CompiledPushdown(CompiledConstraint):
-    """The form of a constraint, and the machine that runs it."""
-
-    def __init__(
-        self,
-        constraint: Constraint,
-        vocab: Vocabulary,
-        form: Form,
-        settings: dict[str, Any],
-        phases: Phases,
-        pool: Pool | None = None,
-    ) -> None:
-        super().__init__(constraint, vocab, PushdownTrie.name)
-        self.settings, self.phases = settings, phases
-        #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
-        self.dropped: tuple[Dropped, ...] = ()
-        self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
-        self.keeps_masks: bool = settings["memo"]
-        if pool is None:
-            pool = pool_of(vocab, settings["disk"]) if settings["shared"] else Pool(vocab)
-        self.pool = pool
-        self.lock = self.pool.lock
-        with phases.measure("tables"):
-            with self.lock:
-                self.program = self.pool.link(form, anew=not settings["shared_automata"])
-            self.filler = self.pool.filler(*_ways(settings))
-            self.complete = self.program.is_spelled
-            self.epoch = self.begin_epoch()
-        self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
-        self._resolve_special()
-        with self.lock:
-            is_live = self.complete or self.epoch.live.is_live(0)
-        if not is_live:
-            raise VocabularyCannotSpell(
-                f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
-            )
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether masks are what one call of a kernel writes, but for counted strings, and are kept."""
-        form = self.program.form
-        sets_come = form.source is not None and self.constraint.kind == "grammar"
-        return self.keeps_masks and self.complete and not (form.longest or form.token_sets or sets_come)
-
-    @property
-    def form(self) -> Form:
-        """The program; where code is written when it is needed, as it stands now."""
-        return self.program.form
-
-    def begin_epoch(self) -> Epoch:
-        """New tables, which nobody has yet."""
-        settings = self.settings
-        machine = Machine(
-            self.program.form,
-            self.pool,
-            settings["max_row_items"],
-            settings["table_mb"] << 20,
-            linked=self.program,
-            first_bytes=settings["first_bytes"],
-            # a grammar's texts are few, and gain less than the slices of the vocabulary take
-            slices=settings["slices"] and self.constraint.kind != "grammar",
-        )
-        return Epoch(self, machine)
-
-    @property
-    def _token_sets(self) -> dict[int, set[int]]:
-        """Special token -> the token sets of the form that it is in; code that is written later may bring more."""
-        return self._resolve_special()
-
-    def _resolve_special(self) -> dict[int, set[int]]:
-        """`_token_sets`. Raises VocabularyError for tokens that the vocabulary does not have."""
-        count, found = self._resolved
-        token_sets = self.program.token_sets
-        if len(token_sets) != count:
-            from tokdfa.grammar.special import resolve
-
-            found = {}
-            for number, tokens in enumerate(token_sets):
-                for token in resolve(tokens, self.vocab).tolist():
-                    found.setdefault(token, set()).add(number)
-            self._resolved = len(token_sets), found
-        return found
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """What was built so far; tables grow as texts are read."""
-        machine = self.epoch.machine
-        return {
-            "instructions": len(self.form.code),
-            "texts": len(self.form.texts),
-            "rows": machine.row_count,
-            "stacks": machine.stack_count,
-            "bytes": machine.nbytes,
-        }
-
-    @sizes.setter
-    def sizes(self, sizes: dict[str, int]) -> None:
-        """Nothing: they are measured when they are asked."""
+    def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return PushdownMatcher(self)
 
     def save(self, path: str | Path) -> None:
         """Write the form and the constraint to a file. Raises UnsupportedConstraint for automata too large to save."""
@@ -319,113 +176,6 @@ class CompiledPushdown(CompiledConstraint):
         backend._finish(compiled)
         return compiled
 
-    def renew(self, full: Epoch) -> None:
-        """Begin new tables in place of full ones; matchers that have those keep them until they move."""
-        with self.lock:
-            if self.epoch is full:
-                self.epoch = self.begin_epoch()
-
-    def work(self) -> dict[str, int]:
-        """Totals of the work done, by name, since the tables were begun."""
-        meta = self.epoch.machine.meta
-        return {
-            "nodes_visited": int(meta[M_NODES]),
-            "rows_closed": int(meta[M_CLOSED]),
-            "rows": self.epoch.machine.row_count,
-            "stacks": self.epoch.machine.stack_count,
-            "partitions": self.pool.partitions.made,
-        }
-
-    def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
-        """A matcher before the first token; `context` does not matter to this strategy."""
-        return PushdownMatcher(self)
-
-    def step(self, epoch: Epoch, row: int, token: int) -> int:
-        """The row after a token that is no end token, -1 if it is not allowed. Raises MachineFull."""
-        machine, vocab = epoch.machine, self.vocab
-        begin, end = int(vocab.offsets[token]), int(vocab.offsets[token + 1])
-        with self.lock:
-            if end > begin:
-                found = machine.run(row, vocab.byte_data, begin, end)
-            else:
-                machine.token_sets(row)  # code that is needed to know them is written
-                found = machine.take(row, self._token_sets.get(token, set()))
-            return found if found < 0 or self.complete or epoch.live.is_live(found) else -1
-
-    def targets(self, epoch: Epoch, row: int) -> list[int]:
-        """The rows that tokens lead to, dead ends among them."""
-        machine, vocab = epoch.machine, self.vocab
-        tokens = masks.mask_to_ids(self.filler.fill(machine, row)).tolist()
-        found = [
-            machine.run(row, vocab.byte_data, int(vocab.offsets[token]), int(vocab.offsets[token + 1]))
-            for token in tokens
-        ]
-        found += [machine.take(row, sets) for sets in self._token_sets.values()]
-        return [target for target in dict.fromkeys(found) if target >= 0]
-
-    def fill(self, epoch: Epoch, row: int, out: Mask) -> bool:
-        """Write the mask of a row; whether it had to be made. Raises MachineFull.
-
-        Rows that differ in what no token can tell share the mask of one of them.
-        """
-        with self.lock:
-            machine, kept, alike = epoch.machine, epoch.masks, row
-            if kept.fill(row, out):
-                return False
-            if self.complete and self.program.counts:
-                # what lies beyond a token may matter to searches for a way to an end
-                alike = machine.representative(row)
-                if alike != row and kept.fill(alike, out):
-                    kept.share(alike, row)
-                    return False
-            signature: int | None = self.filler.write(machine, row, out, not machine.longest)
-            tokens = self.filler.listed(machine)
-            if machine.longest or not self.complete or self.program.token_sets:
-                self._complete_mask(epoch, row, out)
-                signature = tokens = None
-            if self.keeps_masks:
-                kept.keep(alike, out, signature, tokens)
-                if alike != row:
-                    kept.share(alike, row)
-            return True
-
-    def _complete_mask(self, epoch: Epoch, row: int, out: Mask) -> None:
-        """Take out dead ends, and put in special tokens and end tokens."""
-        machine = epoch.machine
-        if not self.complete:
-            for token in masks.mask_to_ids(out).tolist():
-                if token not in self.vocab.end_token_set and self.step(epoch, row, token) < 0:
-                    masks.clear_token(out, token)
-        allowed = machine.token_sets(row) if self.program.token_sets else None
-        if allowed:
-            for token, sets in self._token_sets.items():
-                if not sets.isdisjoint(allowed) and self.step(epoch, row, token) >= 0:
-                    masks.set_token(out, token)
-        if machine.longest and machine.can_end(row):
-            for token in self.vocab.end_tokens:
-                masks.set_token(out, token)
-
-
-class ProperPushdown(CompiledConstraint):
-    """The machine of a constraint, and the automaton of proper sequences beside it."""
-
-    def __init__(self, plain: CompiledPushdown, proper: CompiledConstraint, lookahead: int) -> None:
-        super().__init__(plain.constraint, plain.vocab, PushdownTrie.name)
-        self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
-        self.dropped = plain.dropped
-        self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
-        self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)
-
-    def _start(self, context: tuple[int, ...]) -> Matcher:
-        """A matcher after the tokens `context`, which the first token must not merge with."""
-        proper, text = self.proper._start(context), self.plain._start(())
-        assert isinstance(proper, CartesianMergeMatcher)
-        liveness = self._liveness(proper._states, text._epoch) if self.lookahead else None
-        return ProperFilter(text, proper, self.lookahead, liveness)
-
-    def _make_liveness(self, states: ProperStates, epoch: Epoch) -> ProperLiveness:
-        return ProperLiveness(PushdownTexts(self.plain, epoch), states, self.lookahead)
-
 
 def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.pushdown` once; the brackets make every table grow."""
@@ -433,7 +183,6 @@ def _warm_up() -> None:
     from tokdfa.pushdown import explore, lacking, lengths, slices
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-    mask_store.warm_up()
     lacking._warm_up()
     lengths._warm_up()
     slices._warm_up()

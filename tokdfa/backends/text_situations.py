@@ -1,9 +1,8 @@
-"""The states of a strategy that knows the text as numbers, and where every token leads from one of them.
+"""The situations of any matcher, and kernels that find where every token leads from one of them.
 
-Words. A *situation* is such a state, as a number; the *targets* of a situation are the situations after each token.
-What `tokdfa.backends.proper_liveness` asks of the strategy is `Texts`. `MatcherTexts` answers for any matcher, a token
-at a time; `EarleyTexts` and `PushdownTexts` for the grammar engines, by one walk over the token trie that is like
-`tokdfa.grammar.walk` and `tokdfa.pushdown.fill`, but writes down where it is at each token.
+What both are for: `tokdfa.backends.texts`. `MatcherTexts` answers for any matcher, a token at a time. The grammar
+engines find all targets by one walk over the token trie that is like `tokdfa.grammar.walk` and `tokdfa.pushdown.fill`,
+but writes down where it is at each token.
 
 Cost of a grammar's targets: 5 ns a node visited, 0.4 us where a lexeme ends, and 20 ns for each change of the situation
 from one token to the next. From inside a JSON string that is 2 ms for Llama 3.
@@ -11,7 +10,7 @@ from one token to the next. From inside a JSON string that is 2 ms for Llama 3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,31 +23,10 @@ from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIF
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.base import StateMatcher
-    from tokdfa.backends.earley_trie import CompiledEarley
-    from tokdfa.backends.pushdown_trie import CompiledPushdown, Epoch
+    from tokdfa.backends.matcher import StateMatcher
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
-
-
-class Texts(Protocol):
-    """What the liveness asks of the strategy that knows the text. Situations are numbers from 0 on."""
-
-    def number(self, state: Any) -> int:
-        """The situation that a matcher's state is."""
-
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-
-    def targets(self, situation: int) -> Int32:
-        """The situation after each token: int32, shape (V,), -1 where a token is not allowed. Not to be changed."""
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
-
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
 
 
 class MatcherTexts:
@@ -90,97 +68,8 @@ class MatcherTexts:
         return self._matcher._accepts(self._states[situation])
 
 
-class EarleyTexts:
-    """The situations of a compiled grammar (`tokdfa.backends.earley_trie`), each of which is its own number."""
-
-    def __init__(self, compiled: CompiledEarley) -> None:
-        self._compiled = compiled
-        self._stack = np.empty((compiled.vocab.trie.depth_limit + 2, 3), dtype=np.int32)
-        self.step, self.can_end = compiled.step, compiled.can_end
-
-    def number(self, state: int) -> int:
-        """The state itself."""
-        return state
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
-        if not self._compiled.masks.fill(situation, out):
-            self._compiled.fill(situation, out)
-
-    def targets(self, situation: int) -> Int32:
-        """The situation after each token, by one walk over the token trie: 1 to 5 ms.
-
-        int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
-        """
-        compiled, machine, trie = self._compiled, self._compiled.machine, self._compiled.vocab.trie
-        found = np.full(trie.size + 1, -1, dtype=np.int32)
-        with compiled.lock:
-            row, state, fallback = machine.view(situation)
-            progress = np.zeros(1, dtype=np.int64)
-            self._stack[0] = row, state, fallback
-            while True:
-                status = _walk_targets_kernel(
-                    trie.nodes, self._stack, found, progress, machine.lexer.arrays, machine.rows.arrays, machine.arrays
-                )
-                if status == OK:
-                    break
-                machine.supply(status)
-            if not compiled.complete:  # some of these lead to where the vocabulary cannot spell the rest
-                allowed = masks.allocate_mask(trie.size)
-                self.fill(situation, allowed)
-                found[:-1][~masks.mask_to_bool(allowed, trie.size)] = -1
-        return found[:-1]
-
-
-class PushdownTexts:
-    """The rows of a compiled constraint (`tokdfa.backends.pushdown_trie`) in one epoch, each its own number."""
-
-    def __init__(self, compiled: CompiledPushdown, epoch: Epoch) -> None:
-        self._compiled, self._epoch = compiled, epoch
-        self._rows = np.empty(compiled.vocab.trie.depth_limit + 2, dtype=np.int32)
-
-    def number(self, state: int) -> int:
-        """The state itself."""
-        return state
-
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        return self._compiled.step(self._epoch, situation, token)
-
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
-        with self._compiled.lock:
-            return self._epoch.machine.can_end(situation)
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
-        if not self._epoch.masks.fill(situation, out):
-            self._compiled.fill(self._epoch, situation, out)
-
-    def targets(self, situation: int) -> Int32:
-        """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.
-
-        int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
-        """
-        compiled, machine, trie = self._compiled, self._epoch.machine, self._compiled.vocab.trie
-        found = np.full(trie.size + 1, -1, dtype=np.int32)
-        with compiled.lock:
-            while True:
-                status = _walk_rows_kernel(
-                    trie.nodes, situation, self._rows, found, machine.arrays, machine.pool.arrays
-                )
-                if status == OK:
-                    break
-                machine.supply(status)
-            if not compiled.complete:
-                allowed = masks.allocate_mask(trie.size)
-                self.fill(situation, allowed)
-                found[:-1][~masks.mask_to_bool(allowed, trie.size)] = -1
-        return found[:-1]
-
-
 @kernel
-def _walk_rows_kernel(nodes, start, rows, targets, machine, pool):  # type: ignore[no-untyped-def]
+def walk_rows_kernel(nodes, start, rows, targets, machine, pool):  # type: ignore[no-untyped-def]
     """Write the row after each token, walking the trie from row `start`. A status; calling again begins anew."""
     one, depth_mask = np.uint64(1), np.uint64((1 << DEPTH_BITS) - 1)
     rows[0] = start
@@ -201,7 +90,7 @@ def _walk_rows_kernel(nodes, start, rows, targets, machine, pool):  # type: igno
 
 
 @kernel
-def _walk_targets_kernel(nodes, stack, targets, progress, lexer, rows, machine):  # type: ignore[no-untyped-def]
+def walk_targets_kernel(nodes, stack, targets, progress, lexer, rows, machine):  # type: ignore[no-untyped-def]
     """Write the situation after each token, walking the trie from the situation in ``stack[0]``.
 
     `targets` has room for the spare id, too, whose entry means nothing. Returns a status of

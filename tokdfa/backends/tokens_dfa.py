@@ -27,23 +27,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import (
-    NO_TOKENIZER,
-    Backend,
-    CompiledConstraint,
-    Option,
-    Phases,
-    StateMatcher,
-    Support,
-)
-from tokdfa.backends.cartesian_merge import CartesianMerge, CartesianMergeMatcher
+from tokdfa.backends.base import CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.proper_filter import ProperFilter
+from tokdfa.backends.proper import WithProper
 from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError
 from tokdfa.regex.compile import MAX_STATES, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
@@ -70,12 +61,13 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
-class TokensDfa(Backend):
+class TokensDfa(WithProper):
     """See the module's docstring."""
 
     name: ClassVar[str] = "tokens_dfa"
     summary: ClassVar[str] = "DFA over token classes: each class and each transition once (outlines-core's V2Index)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
+    shared_limits: ClassVar[tuple[str, ...]] = ("max_states", "max_transitions")
     options: ClassVar[tuple[Option, ...]] = (
         Option("mute_literals", bool, False, "spell each literal with the fewest tokens, and in no other way"),
         Option(
@@ -91,7 +83,6 @@ class TokensDfa(Backend):
         Option("threads", int, 1, "threads that build the table; the result is the same", minimum=1, maximum=256),
         Option("reduce", bool, True, "keep equal columns and equal rows of the table once"),
         Option("ready_masks", bool, True, "make the mask of every state in advance"),
-        Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
         Option("minimal", bool, True, "minimise the DFA first"),
         Option("max_states", int, MAX_STATES, "limit on DFA states before minimisation", minimum=1),
         Option("max_transitions", int, 30_000_000, "limit on transitions of token classes, 8 bytes each", minimum=1),
@@ -102,24 +93,6 @@ class TokensDfa(Backend):
         super().__init__(vocab, **options)
         if self.settings["proper"] and self.settings["mute_literals"]:
             raise OptionError("mute_literals spells literals in ways that are mostly not proper; choose one of the two")
-
-    @property
-    def token_language(self) -> Literal["all", "proper"]:
-        return "proper" if self.settings["proper"] else "all"
-
-    def supports(self, constraint: Constraint) -> Support:
-        if self.settings["proper"] and self.vocab.tokenizer is None:
-            return NO_TOKENIZER
-        return super().supports(constraint)
-
-    def _compile(self, constraint: Constraint) -> CompiledConstraint:
-        plain = self._compile_plain(constraint)
-        if not self.settings["proper"]:
-            return plain
-        with plain.phases.measure("proper"):
-            limits = {name: self.settings[name] for name in ("max_states", "max_transitions")}
-            proper = CartesianMerge(self.vocab, **limits).compile(constraint)
-        return ProperTokensDfa(plain, proper)
 
     def _load_tables(self, tables: tuple[ReducedTable, dict[str, int]], constraint: Constraint) -> CompiledTokensDfa:
         return CompiledTokensDfa(constraint, self.vocab, tables[0], self.settings, Phases(), tables[1])
@@ -299,21 +272,6 @@ class CompiledTokensDfa(CompiledConstraint):
     def make_mask(self, state: int, out: Mask) -> None:
         """Write the mask of `state`, put together from its token classes."""
         assemble_mask(self.table, state, self._ends, out)
-
-
-class ProperTokensDfa(CompiledConstraint):
-    """A tokens DFA, and the automaton of proper sequences beside it."""
-
-    def __init__(self, plain: CompiledTokensDfa, proper: CompiledConstraint) -> None:
-        super().__init__(plain.constraint, plain.vocab, plain.backend_name)
-        self.plain, self.proper, self.phases = plain, proper, plain.phases
-        self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
-
-    def _start(self, context: tuple[int, ...]) -> ProperFilter:
-        """A matcher after the tokens `context`, which the first token must not merge with."""
-        proper = self.proper._start(context)
-        assert isinstance(proper, CartesianMergeMatcher)
-        return ProperFilter(self.plain._start(()), proper)
 
 
 class TokensDfaMatcher(StateMatcher[int]):

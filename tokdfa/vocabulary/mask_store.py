@@ -229,7 +229,7 @@ def _hash_mask_kernel(mask):  # type: ignore[no-untyped-def]
     return np.int64(value >> np.uint64(1))
 
 
-def warm_up() -> None:
+def _warm_up() -> None:
     """Run every kernel of this page once."""
     mask = np.zeros(1, dtype=np.int32)
     _are_equal_kernel(mask, mask)

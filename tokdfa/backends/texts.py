@@ -1,0 +1,36 @@
+"""What the proper filter asks of a strategy that knows the text, beyond one mask and one step at a time.
+
+Words. A *situation* is a state of the strategy, as a number; the *targets* of a situation are the situations after each
+token.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from tokdfa.mask import Mask
+
+    Int32 = npt.NDArray[np.int32]
+
+
+class Texts(Protocol):
+    """What the liveness asks of the strategy that knows the text. Situations are numbers from 0 on."""
+
+    def number(self, state: Any) -> int:
+        """The situation that a matcher's state is."""
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token: int32, shape (V,), -1 where a token is not allowed. Not to be changed."""
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
