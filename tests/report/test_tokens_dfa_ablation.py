@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.report.synthetic import PROVENANCE, FakeRun, config
+from tokdfa.backends.options import BUDGET_OPTIONS
 from tokdfa.backends.tokens_dfa import TokensDfa
 from tokdfa.bench.tokens_dfa_ablation import entries
 from tokdfa.report.data import RunData
@@ -148,7 +149,8 @@ def test_options_of_the_switches_are_those_of_the_backend() -> None:
     assert set(SETTINGS) <= set(options["token_classes"].choices)
     unjudged = set(options) - {switch.option for switch in (*SWITCHES, *CLASSIFIERS)}
     # limits, and another language: not parts of the strategy
-    assert unjudged == {"max_states", "max_transitions", "mask_mb", "proper"}
+    limits = {"max_states", "max_transitions", "mask_mb", *(option.name for option in BUDGET_OPTIONS)}
+    assert unjudged == {*limits, "proper"}
 
 
 def test_factors_are_without_over_with(data: RunData) -> None:

@@ -16,7 +16,7 @@ part of the strategy is an option, so that an experiment can say what it buys
 - ``byte_classes``: letters are the automaton's byte classes instead of bytes.
 - ``threads``: classes and walks, each for a part of the trie. The reduced table does not depend on it.
 - ``reduce``: equal columns and equal rows of the table once (`tokdfa.token_automata.reduced_table`).
-- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper_filter`; exact.
+- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper`; exact.
 - ``ready_masks``: a mask for every state in advance (`tokdfa.token_automata.ready_masks`); otherwise a mask is put
   together from its token classes each time.
 

@@ -153,7 +153,7 @@ class Pool:
         #: Whether a machine has touched the memory that it, or the next one, will use.
         self.has_touched = False
         self._tables: list[tuple[int, dict[str, npt.NDArray[Any]]]] = []  # of machines that are gone, with their bytes
-        #: Memory of masks of constraints that are gone (`tokdfa.backends.batch`).
+        #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).
         self.spare_masks: list[Int32] = []
         self._fillers: dict[tuple[bool, bool, bool], Filler] = {}
 

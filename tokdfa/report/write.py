@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokdfa.errors import UnknownNameError
+from tokdfa.errors import StoreError, UnknownNameError
 from tokdfa.report import html, kinds, style
 from tokdfa.report.cells import visible
 from tokdfa.report.data import RunData
 from tokdfa.report.page import Page
+from tokdfa.stored_file import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +41,8 @@ def write_report(run: StoredRun, folder: str | Path | None = None, formats: Iter
     """Write the report of a run: ``report.md``, ``report.html`` and ``plots/NAME.png``, as `formats` asks.
 
     `folder` is made if need be; by default it is ``report`` in the run's folder. Files of an earlier report with the
-    same names are replaced. Raises UnknownNameError for a format. Cost: about 0.3 s a plot and format.
+    same names are replaced. Raises UnknownNameError for a format, StoreError where files cannot be written. Cost: about
+    0.3 s a plot and format.
     """
     wanted = list(formats)
     for name in wanted:
@@ -48,21 +50,27 @@ def write_report(run: StoredRun, folder: str | Path | None = None, formats: Iter
             raise UnknownNameError("report format", name, FORMATS)
     target = Path(folder) if folder is not None else Path(run.folder) / "report"
     page = Page.of(run)
-    target.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, Path] = {}
-    if "png" in wanted:
-        (target / "plots").mkdir(exist_ok=True)
-        for plot in page.plots:
-            if plot.figure is not None:
-                pictures[plot.name] = target / "plots" / f"{plot.name}.png"
-                pictures[plot.name].write_bytes(style.to_png(plot.figure))
     markdown = target / "report.md" if "md" in wanted else None
-    if markdown:
-        images = {name: path.relative_to(target).as_posix() for name, path in pictures.items()}
-        markdown.write_text(page.markdown(images), encoding="utf-8")
     web = target / "report.html" if "html" in wanted else None
-    if web:
-        web.write_text(html.render(page), encoding="utf-8")
+    pictures: dict[str, Path] = {}
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if "png" in wanted:
+            (target / "plots").mkdir(exist_ok=True)
+            for plot in page.plots:
+                if plot.figure is not None:
+                    pictures[plot.name] = target / "plots" / f"{plot.name}.png"
+                    write_atomically(pictures[plot.name], style.to_png(plot.figure))
+        if markdown:
+            images = {name: path.relative_to(target).as_posix() for name, path in pictures.items()}
+            write_atomically(markdown, page.markdown(images).encode())
+        if web:
+            write_atomically(web, html.render(page).encode())
+    except OSError as error:
+        raise StoreError(
+            f"the report cannot be written to {target} ({error.strerror}); what was measured is kept: make room, and"
+            f" write it by `tokdfa report {run.folder}`"
+        ) from None
     left_out = {plot.title: plot.reason for plot in page.plots if plot.figure is None}
     return ReportFiles(target, markdown, web, tuple(pictures.values()), left_out)
 
