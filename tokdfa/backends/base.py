@@ -74,13 +74,11 @@ class Backend(ABC):
 
     def __init__(self, vocab: Vocabulary | Tokenizer, **options: Any) -> None:
         self.vocab: Vocabulary = as_vocabulary(vocab)
-        known = {option.name: option for option in self.options}
-        for given in options:
-            if given not in known:
-                raise UnknownNameError(f"option of backend {self.name}", given, known)
-        self.settings: dict[str, Any] = {
-            name: option.check(options.get(name, option.default)) for name, option in known.items()
-        }
+        self.settings: dict[str, Any] = {option.name: option.default for option in self.options}
+        for name, value in options.items():
+            if name not in self.settings:
+                raise UnknownNameError(f"option of backend {self.name}", name, self.settings)
+            self.settings[name] = next(option for option in self.options if option.name == name).check(value)
 
     def __repr__(self) -> str:
         defaults = {option.name: option.default for option in self.options}

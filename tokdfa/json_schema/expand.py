@@ -11,9 +11,10 @@ adds nothing; where there is a choice or a complement on the way, the schema mea
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import hold, is_spent, spend
+from tokdfa.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANYTHING,
@@ -53,6 +54,8 @@ MAX_CLAUSES = 3_000
 MATCH_WORK = 10_000
 #: Work of asking whether two shapes overlap, beside joining their clauses.
 PAIR_WORK = 30_000
+#: So many branches of a oneOf are compared each with each.
+FEW_BRANCHES = 4
 #: Schemas applied inside each other to one value at most.
 MAX_DEPTH = 150
 #: References to references that are followed at once.
@@ -152,8 +155,7 @@ class Expander:
         key = pattern, name
         spend(LOOKUP_WORK)
         if key not in self._matches:
-            spend(MATCH_WORK + LOOKUP_WORK * len(name))
-            hold(CLAUSE_BYTES)
+            spend(MATCH_WORK + LOOKUP_WORK * len(name), CLAUSE_BYTES)
             self._matches[key] = StringSet(patterns=(pattern,)).holds(name)
         return self._matches[key]
 
@@ -265,18 +267,18 @@ class Expander:
         """The shape of a state. Raises SchemaError or SchemaUnsupported."""
         found = self._states.get(state)
         if found is None:
-            spend(SHAPE_WORK)
-            hold(CLAUSE_BYTES)
             if len(state) == 1:
                 (literal,) = state
                 found = self.literal(literal)
             else:
+                spend(SHAPE_WORK, CLAUSE_BYTES)
                 found = ANYTHING
                 for literal in sorted(state):
                     found = self.join(found, self.literal(literal), self._node(literal), "allOf")
             if not self._active:
                 self._states[state] = found
-        self._left_out |= not self._loose.isdisjoint(state)
+        if self._loose:
+            self._left_out |= not self._loose.isdisjoint(state)
         return found
 
     def _node(self, literal: int) -> Node:
@@ -295,12 +297,13 @@ class Expander:
                 if self._left_out:
                     self._loose.add(literal)
                 self._left_out |= left_out
-        self._left_out |= literal in self._loose
+        elif self._loose:
+            self._left_out |= literal in self._loose
         return found
 
     def _make(self, literal: int) -> Shape:
         """The shape of a literal that is not known."""
-        spend(SHAPE_WORK)
+        spend(SHAPE_WORK, CLAUSE_BYTES)
         node = self._node(literal)
         if not literal & 1 and isinstance(node.schema, dict) and node.schema.keys().isdisjoint(APPLICATORS):
             found = self._shapes[literal] = local_shape(self, node)
@@ -444,7 +447,9 @@ class Expander:
         if len(states) == 1:
             return shapes[0]
         overlaps: list[list[int]] = [[] for _ in states]
-        for first, second in candidates(self, shapes):
+        # to look for the pairs that may have a value in common pays where there are many
+        pairs = candidates(self, shapes) if len(shapes) > FEW_BRANCHES else combinations(range(len(shapes)), 2)
+        for first, second in pairs:
             spend(PAIR_WORK)
             joined = self.join(shapes[first], shapes[second], node, "oneOf")
             if not joined.is_nothing and self.inhabited.shape(joined):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import hold, is_spent, spend
+from tokdfa.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
@@ -132,7 +132,7 @@ class Keywords:
         span = SPAN.get(keyword)
         if span and (self.draft < span[0] or (span[1] is not None and self.draft > span[1])):
             return None
-        if self.expander.is_dropped(self.node, keyword):
+        if self.expander.dropped and self.expander.is_dropped(self.node, keyword):
             return None
         if value is None:
             raise self.broken(keyword, "null is no value for it")
@@ -251,8 +251,7 @@ class Keywords:
         if listed is not None:
             if not isinstance(listed, list):
                 raise self.broken(tuple_keyword, "it must be a list of schemas")
-            spend(MEMBER_WORK * len(listed))
-            hold(MEMBER_BYTES * len(listed))
+            spend(MEMBER_WORK * len(listed), MEMBER_BYTES * len(listed))
             prefix = [self.state(tuple_keyword, schema, k) for k, schema in enumerate(listed)]
         if self.draft >= DRAFT_2020 or listed is None:
             items = self._rest("items", tuple_keyword)
@@ -307,7 +306,9 @@ class Keywords:
 
     def _rest(self, keyword: str, *others: str) -> Any:
         """`get` of a keyword that is about what some others leave over: if one is dropped nobody knows what that is."""
-        if any(other != keyword and self.expander.is_dropped(self.node, other) for other in others):
+        if self.expander.dropped and any(
+            other != keyword and self.expander.is_dropped(self.node, other) for other in others
+        ):
             return None
         return self.get(keyword)
 
@@ -319,6 +320,5 @@ class Keywords:
         if not isinstance(value, dict):
             raise self.broken(keyword, "it must be an object whose values are schemas")
         child_state, node = self.expander.child_state, self.node
-        spend(MEMBER_WORK * len(value))
-        hold(MEMBER_BYTES * len(value))
+        spend(MEMBER_WORK * len(value), MEMBER_BYTES * len(value))
         return {name: child_state(node, schema, keyword, name) for name, schema in value.items()}

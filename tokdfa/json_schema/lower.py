@@ -15,7 +15,7 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import hold, is_spent, spend
+from tokdfa.budget import is_spent, spend
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State, both
@@ -237,8 +237,7 @@ class SchemaLowering:
         return lambda following: self.value(state, following)
 
     def _body(self, state: State) -> int:
-        spend(FRAME_WORK)
-        hold(FRAME_BYTES)
+        spend(FRAME_WORK, FRAME_BYTES)
         self._at = min(state, default=0) >> 1
         shape = self.expander.shape(state)
         places = self._scalars(shape, RETURN_PLACE)
@@ -275,8 +274,7 @@ class SchemaLowering:
             return builder.read(self.string, following)
         strings = strings.spelled_out
         if strings.values is not None:
-            spend(NAME_WORK * len(strings.values))
-            hold(NAME_BYTES * len(strings.values))
+            spend(NAME_WORK * len(strings.values), NAME_BYTES * len(strings.values))
             values = tuple(sorted(text for text in strings.values if strings.holds(text)))
             table = builder.name_table(values, self.escapes)
             return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)

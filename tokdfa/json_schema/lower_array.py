@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.json_schema.array_states import ArrayStates, Items
 from tokdfa.json_schema.clauses import LOOKUP_WORK
 from tokdfa.pushdown.form import RETURN_PLACE
@@ -88,8 +88,7 @@ class _Chain:
         return place
 
     def _next(self, count: int, at_once: int) -> int:
-        spend(ITEM_WORK)
-        hold(ITEM_BYTES)
+        spend(ITEM_WORK, ITEM_BYTES)
         builder, places = self.builder, []
         if self.most is None or count < self.most:
             value = self.lowering.value(self.clause.at(count), self._after(count + 1, at_once))

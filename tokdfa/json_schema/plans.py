@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, LOOKUP_WORK, NEVER, State, both
+from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK, NEVER, State, both
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class ObjectPlan(NamedTuple):
 def value_state(expander: Expander, clause: ObjectClause, name: str) -> State:
     """The state of the value under a name."""
     found = EVERYTHING
-    spend(LOOKUP_WORK * (1 + len(clause.scopes)))
+    if len(clause.scopes) > FEW:
+        spend(LOOKUP_WORK * len(clause.scopes))
     for scope in clause.scopes:
         known = scope.properties.get(name)
         if known is not None:
