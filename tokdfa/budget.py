@@ -108,14 +108,15 @@ def spend(work: int, nbytes: int = 0) -> None:
     Raises LimitExceeded if that is more than the budget has. Call it before the memory is taken.
     """
     account = _thread.account
-    if account is not None:
-        account.work_left -= work
-        if account.work_left < 0:
-            raise _exceeded(account, "seconds", f"{account.budget.seconds:g} s of work", account.budget.seconds)
-        if nbytes:
-            account.bytes_left -= nbytes
-            if account.bytes_left < 0:
-                raise _exceeded(account, "mb", f"{account.budget.megabytes:g} MB", account.budget.megabytes)
+    if account is None:
+        return
+    account.work_left = left = account.work_left - work
+    if left < 0:
+        raise _exceeded(account, "seconds", f"{account.budget.seconds:g} s of work", account.budget.seconds)
+    if nbytes:
+        account.bytes_left = left = account.bytes_left - nbytes
+        if left < 0:
+            raise _exceeded(account, "mb", f"{account.budget.megabytes:g} MB", account.budget.megabytes)
 
 
 def hold(nbytes: int) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa import budget
@@ -117,8 +118,8 @@ class Backend(ABC):
     def _budget(self, kind: Literal["compile", "step"]) -> budget.Budget:
         """What a compile or a step may take."""
         if not self.is_budgeted:
-            return budget.Budget(float("inf"), float("inf"), kind)
-        return budget.Budget(self.settings[f"{kind}_seconds"], self.settings[f"{kind}_mb"], kind)
+            return budget_of(float("inf"), float("inf"), kind)
+        return budget_of(self.settings[f"{kind}_seconds"], self.settings[f"{kind}_mb"], kind)
 
     @abstractmethod
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -127,6 +128,10 @@ class Backend(ABC):
     def _load_tables(self, tables: Any, constraint: Constraint) -> CompiledConstraint:
         """The compiled constraint whose `_save_tables` gave these tables."""
         raise NotImplementedError
+
+
+#: The budget of some limits; nearly all compiles have the same.
+budget_of = lru_cache(64)(budget.Budget)
 
 
 class Phases(dict[str, float]):

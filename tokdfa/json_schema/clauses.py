@@ -241,7 +241,8 @@ def _unite_clauses(alternatives: list[tuple[ClauseT, ...]], unrestricted: Clause
     """The clauses of all alternatives, each once; the unrestricted one alone if it is among them."""
     found: dict[ClauseT, None] = {}
     for clauses in alternatives:
-        spend(CLAUSE_WORK * len(clauses))
+        if len(clauses) > FEW:
+            spend(CLAUSE_WORK * len(clauses))
         found.update(dict.fromkeys(clauses))
     return (unrestricted,) if unrestricted in found else tuple(found)
 

@@ -14,6 +14,7 @@ from tokdfa.budget import spend
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
     ANY_OBJECT,
+    FEW,
     LOOKUP_WORK,
     NEVER,
     SHAPE_WORK,
@@ -136,7 +137,8 @@ class Inhabited:
             return False
         scopes = clause.scopes
         if len(scopes) == 1 and not scopes[0].patterns and not clause.names:
-            spend(LOOKUP_WORK * len(clause.required))
+            if len(clause.required) > FEW:
+                spend(LOOKUP_WORK * len(clause.required))
             properties, additional = scopes[0].properties, scopes[0].additional
             for name in clause.required:
                 if not self.state(properties.get(name, additional)):

@@ -19,6 +19,7 @@ from tokdfa.json_schema.clauses import (
     ANYTHING,
     EVERYTHING,
     FALSE,
+    FEW,
     LOOKUP_WORK,
     NULL,
     TRUE,
@@ -148,7 +149,8 @@ class Keywords:
         if value is None:
             return None
         types = value if isinstance(value, list) else [value]
-        spend(LOOKUP_WORK * len(types))
+        if len(types) > FEW:
+            spend(LOOKUP_WORK * len(types))
         for name in types:
             if name not in TYPES:
                 raise self.broken("type", f"{name!r} is no type; known: {', '.join(TYPES)}")
@@ -291,7 +293,8 @@ class Keywords:
         if required is not None:
             if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
                 raise self.broken("required", "it must be a list of names")
-            spend(LOOKUP_WORK * len(required))
+            if len(required) > FEW:
+                spend(LOOKUP_WORK * len(required))
             names = tuple(dict.fromkeys(required))
         if schema.keys() & TYPED_KEYWORDS <= PLAIN_OBJECT_KEYWORDS:  # most are
             return ObjectClause(scopes, names)
@@ -320,5 +323,6 @@ class Keywords:
         if not isinstance(value, dict):
             raise self.broken(keyword, "it must be an object whose values are schemas")
         child_state, node = self.expander.child_state, self.node
-        spend(MEMBER_WORK * len(value), MEMBER_BYTES * len(value))
+        if len(value) > FEW:
+            spend(MEMBER_WORK * len(value), MEMBER_BYTES * len(value))
         return {name: child_state(node, schema, keyword, name) for name, schema in value.items()}

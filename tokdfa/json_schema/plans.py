@@ -191,7 +191,8 @@ def _plan_plain(expander: Expander, clause: ObjectClause, scope: Scope) -> Objec
     else:
         declared = {**properties, **{name: scope.additional for name in clause.required if name not in properties}}
     names, states, excluded = [], [], []
-    spend(PLAN_WORK * len(declared))
+    if len(declared) > FEW:
+        spend(PLAN_WORK * len(declared))
     for name, state in declared.items():
         if alive(state):
             names.append(name)
