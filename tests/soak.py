@@ -1,6 +1,6 @@
 """Many different constraints over two vocabularies in one process: compiled, walked, dropped.
 
-    python -m tests.soak --constraints 10000 --out soak.csv
+    python -m tests.soak --constraints 10000 --out soak.csv --plot soak.png
 
 Every 100 constraints a line says how much memory the process has and how long compiles and masks take, and one of them
 is compared with a new process's masks. The memory must level off, the times must not drift, and masks must be equal.
@@ -88,10 +88,27 @@ def draw(count: int, seed: int) -> list[tokdfa.Constraint]:
     return list(found)[:count]
 
 
+def plot(lines: list[str], path: Path) -> None:
+    """Memory and times over the constraints, below each other."""
+    import matplotlib.pyplot as plt
+
+    titles, *rows = (line.split(",") for line in lines)
+    columns = {title: [float(row[k]) for row in rows] for k, title in enumerate(titles)}
+    figure, axes = plt.subplots(3, 1, figsize=(7, 6), sharex=True, layout="constrained")
+    labels = {"mb": "memory, MB", "compile_ms": "median compile, ms", "mask_us": "median mask, µs"}
+    for axis, (name, label) in zip(axes, labels.items(), strict=True):
+        axis.plot(columns["constraints"], columns[name], linewidth=1)
+        axis.set_ylabel(label)
+        axis.set_ylim(bottom=0)
+    axes[-1].set_xlabel("constraints compiled, walked and dropped")
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--constraints", type=int, default=10_000)
     parser.add_argument("--out", type=Path, help="a CSV file of the lines")
+    parser.add_argument("--plot", type=Path, help="a picture of them")
     parser.add_argument("--walk", help="as a new process: the digest of one walk, given as JSON")
     given = parser.parse_args()
     if given.walk:
@@ -128,6 +145,8 @@ def main() -> None:
                 break
     if given.out:
         given.out.write_text("\n".join(lines) + "\n")
+    if given.plot:
+        plot(lines, given.plot)
     if differing:
         sys.exit(f"{differing} of the compared constraints had other masks in a new process")
 
