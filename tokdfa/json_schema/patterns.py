@@ -33,6 +33,7 @@ from typing import NoReturn
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, UnsupportedConstraint
 from tokdfa.regex.char_sets import (
     ALL,
+    SURROGATES,
     Ranges,
     complement,
     difference,
@@ -41,9 +42,9 @@ from tokdfa.regex.char_sets import (
     union,
     word_characters,
 )
-from tokdfa.regex.parse import MAX_COUNT, MAX_NESTING, MAX_PATTERN
+from tokdfa.regex.dialects import MAX_COUNT, MAX_NESTING
+from tokdfa.regex.parse import MAX_PATTERN
 from tokdfa.regex.syntax_tree import Alternation, Assertion, CharSet, Concat, LookAhead, Node, NodePool
-from tokdfa.regex.utf8 import SURROGATES
 
 #: Zs, and the control characters and line ends (ECMA-262, WhiteSpace and LineTerminator).
 SPACES: Ranges = (

@@ -18,14 +18,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tokdfa.budget import spend
-from tokdfa.regex.char_sets import Ranges, difference, intersection
+from tokdfa.regex.char_sets import SURROGATES, Ranges, difference, intersection
 from tokdfa.regex.nodes import EMPTY
 from tokdfa.regex.program import Program, known
 
 if TYPE_CHECKING:
     from tokdfa.regex.expression import ExpressionStore
 
-SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 #: By number of continuation bytes: first and last code point, and the bits that mark the lead byte.
 _LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 _CONTINUATION = 0x80
