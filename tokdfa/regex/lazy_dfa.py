@@ -357,7 +357,8 @@ class LazyDfa:
         if self._empty_parts is None:
             # parts get an automaton of their own, to be in no explicit one: of a language with the same byte sets that
             # is surely not empty
-            self._empty_parts = EmptyParts(LazyDfa(self.store, self.store.union([EMPTY, self.root])))
+            of_parts = LazyDfa(self.store, self.store.union([EMPTY, self.root]))
+            self._empty_parts = EmptyParts(self.store, of_parts.proves_empty)
         if self._empty_parts.has_empty_part(self.expression(state)):
             self.live[state] = IS_DEAD
             return
