@@ -33,7 +33,7 @@ from tokdfa.automata.liveness import live_states
 from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.derivative import AT_START, AssertionDeriver, context_after
-from tokdfa.regex.derivative_classes import DerivativeTable, _refill_kernel, partition_bytes
+from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes, refill_kernel
 from tokdfa.regex.empty_parts import EmptyParts
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_kernels import (
@@ -435,4 +435,4 @@ def _warm_up() -> None:
     dfa.accepts(b"ab")
     dfa.to_dfa()
     store._grow(FULL_NODES)
-    _refill_kernel(dfa._known.found, np.full_like(dfa._known.found, -1))
+    refill_kernel(dfa._known.found, np.full_like(dfa._known.found, -1))
