@@ -14,8 +14,9 @@ from tokdfa.bpe.pretokenizer_classes import (
     common_scalar_classes,
     scalar_classes,
 )
-from tokdfa.bpe.pretokenizer_pattern import CharacterSet, parse_pattern
 from tokdfa.errors import TokenizerError
+from tokdfa.regex.parse import parse
+from tokdfa.regex.syntax_tree import SourceSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SAMPLE = [*range(0x300), *random.Random(1).sample(range(SCALAR_COUNT), 300)]
 
 
-def members(wanted: CharacterSet) -> set[str]:
+def members(wanted: SourceSet) -> set[str]:
     classes, holds = scalar_classes([wanted])
     return {all_scalars()[place] for place in np.flatnonzero(holds[0][classes])}
 
@@ -44,7 +45,7 @@ def test_members_are_those_that_match_alone(source: str, dialect: str) -> None:
         if dialect == "tiktoken"
         else pieces_by_tokenizers(library_split(source, "removed", invert=True))
     )
-    found = members(CharacterSet(dialect, source))
+    found = members(SourceSet(dialect, source))
     assert 0 < len(found) < SCALAR_COUNT
     for place in SAMPLE:
         character = all_scalars()[place]
@@ -61,7 +62,7 @@ def test_escaped_punctuation_is_itself(dialect: str) -> None:
         else:
             found = pieces_by_tokenizers(library_split(f"\\{mark}", "removed", invert=True))(all_scalars()[:0x80])
         assert found == [mark]
-        assert parse_pattern(f"\\{mark}", dialect) == CharacterSet("character", mark)
+        assert parse(f"\\{mark}", dialect=dialect) == SourceSet("character", mark)
 
 
 @pytest.mark.parametrize("kind", ["Digits", "Punctuation", "WhitespaceSplit"])
@@ -73,7 +74,7 @@ def test_members_of_pre_tokenizers(kind: str) -> None:
         "Punctuation": pre_tokenizers.Punctuation("isolated"),
         "WhitespaceSplit": pre_tokenizers.WhitespaceSplit(),
     }[kind]
-    found = members(CharacterSet("pre_tokenizer", kind))
+    found = members(SourceSet("pre_tokenizer", kind))
     assert len(found & set("x5!\u0664\u00b2 \u3000\u3002")) in {2, 3}
     for place in SAMPLE:
         character = all_scalars()[place]
@@ -82,7 +83,7 @@ def test_members_of_pre_tokenizers(kind: str) -> None:
 
 
 def test_classes_are_the_coarsest() -> None:
-    sets = [CharacterSet("character", "a"), CharacterSet("tiktoken", "[a-c]"), CharacterSet("tiktoken", "[b-d]")]
+    sets = [SourceSet("character", "a"), SourceSet("tiktoken", "[a-c]"), SourceSet("tiktoken", "[b-d]")]
     classes, holds = scalar_classes(sets)
     assert sorted(map(tuple, holds.T.tolist())) == [
         (False, False, False),
@@ -99,8 +100,8 @@ def test_classes_are_the_coarsest() -> None:
 
 
 def test_common_classes() -> None:
-    first, _ = scalar_classes([CharacterSet("tiktoken", "[a-c]")])
-    second, _ = scalar_classes([CharacterSet("tiktoken", "[c-e]")])
+    first, _ = scalar_classes([SourceSet("tiktoken", "[a-c]")])
+    second, _ = scalar_classes([SourceSet("tiktoken", "[c-e]")])
     both, to_first, to_second = common_scalar_classes(first, second)
     assert len(to_first) == len(to_second) == 4
     assert (to_first[both] == first).all()

@@ -67,10 +67,10 @@ def test_every_character_ends_in_the_state_of_its_class() -> None:
     r"""All 1,112,064 characters through the bytes: the automaton of ``a|\w`` accepts those that `tiktoken` matches."""
     from tests.bpe.test_pretokenizer_classes import members
     from tokdfa.bpe.pretokenizer_classes import all_scalars
-    from tokdfa.bpe.pretokenizer_pattern import CharacterSet
+    from tokdfa.regex.syntax_tree import SourceSet
 
     dfa = build_marked_dfa(tiktoken_steps(r"a|\w"), cache=False)
-    expected = members(CharacterSet("tiktoken", r"\w"))
+    expected = members(SourceSet("tiktoken", r"\w"))
     encoded = np.frombuffer(all_scalars().encode("utf-32-le"), dtype=np.uint32)
     table = np.concatenate([np.take(dfa.transitions, dfa.byte_class, axis=1), np.full((1, 256), -1, np.int32)])
     accepted = set()

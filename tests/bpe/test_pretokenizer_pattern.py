@@ -14,8 +14,10 @@ from tests.bpe.pretokenizers import (
 )
 from tests.strategies import short_texts
 from tokdfa.bpe.pretokenizer import build_marked_dfa
-from tokdfa.bpe.pretokenizer_pattern import CharacterSet, Dialect, character_sets, parse_pattern
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported, TokenizerError
+from tokdfa.regex.library_parser import source_sets
+from tokdfa.regex.parse import parse
+from tokdfa.regex.syntax_tree import SourceSet
 
 TEXTS = short_texts(5, "aB\né")
 
@@ -104,7 +106,7 @@ def test_choices_that_matter(pattern: str, dialect: str) -> None:
     check_pieces(pattern, dialect)
 
 
-BOTH: tuple[Dialect, ...] = ("tiktoken", "oniguruma")
+BOTH: tuple[str, ...] = ("tiktoken", "oniguruma")
 
 
 @pytest.mark.parametrize(
@@ -162,14 +164,14 @@ BOTH: tuple[Dialect, ...] = ("tiktoken", "oniguruma")
     ],
 )
 def test_refusals_name_the_reason_and_the_offset(
-    pattern: str, position: int, message: str, dialects: tuple[Dialect, ...]
+    pattern: str, position: int, message: str, dialects: tuple[str, ...]
 ) -> None:
     for dialect in BOTH:
         if dialect not in dialects:
-            parse_pattern(pattern, dialect)
+            parse(pattern, dialect=dialect)
             continue
         with pytest.raises(RegexUnsupported, match=message) as raised:
-            parse_pattern(pattern, dialect)
+            parse(pattern, dialect=dialect)
         assert raised.value.position == position
 
 
@@ -177,15 +179,15 @@ def test_refusals_name_the_reason_and_the_offset(
 def test_broken_patterns(pattern: str, position: int) -> None:
     for dialect in BOTH:
         with pytest.raises(RegexSyntaxError) as raised:
-            parse_pattern(pattern, dialect)
+            parse(pattern, dialect=dialect)
         assert raised.value.position == position
 
 
 def test_limits() -> None:
     with pytest.raises(LimitExceeded, match="nested deeper than 50"):
-        parse_pattern("(" * 51 + "a" + ")" * 51, "tiktoken")
-    with pytest.raises(LimitExceeded, match="counts beyond 1000"):
-        parse_pattern("a{5,1001}", "tiktoken")
+        parse("(" * 51 + "a" + ")" * 51, dialect="tiktoken")
+    with pytest.raises(LimitExceeded, match="a count above 1000"):
+        parse("a{5,1001}", dialect="tiktoken")
     with pytest.raises(LimitExceeded, match="instructions"):
         build_marked_dfa(tiktoken_steps("(?:(?:a{1,9}b){1,20}c){1,20}"), cache=False)
     with pytest.raises(LimitExceeded, match="classes of characters"):
@@ -205,12 +207,12 @@ def test_oniguruma_takes_one_character_for_several() -> None:
 
 
 def test_character_sets_of_a_pattern() -> None:
-    tree = parse_pattern(r"a\.|(?i:b[c\]])|[^[d]e]|a.", "tiktoken")
-    assert character_sets(tree) == [
-        CharacterSet("character", "a", 0),
-        CharacterSet("character", ".", 1),
-        CharacterSet("tiktoken", "(?i:b)", 8),
-        CharacterSet("tiktoken", r"(?i:[c\]])", 9),
-        CharacterSet("tiktoken", "[^[d]e]", 16),
-        CharacterSet("tiktoken", ".", 25),
+    tree = parse(r"a\.|(?i:b[c\]])|[^[d]e]|a.", dialect="tiktoken")
+    assert source_sets(tree) == [
+        SourceSet("character", "a", 0),
+        SourceSet("character", ".", 1),
+        SourceSet("tiktoken", "(?i:b)", 8),
+        SourceSet("tiktoken", r"(?i:[c\]])", 9),
+        SourceSet("tiktoken", "[^[d]e]", 16),
+        SourceSet("tiktoken", ".", 25),
     ]

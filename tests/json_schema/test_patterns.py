@@ -13,9 +13,10 @@ from tests.json_schema.spellings import plain, respell
 from tests.naive import regex_matcher
 from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_texts
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
-from tokdfa.json_schema.patterns import SPACES, finds_everywhere, parse_pattern
+from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_set import StringSet, string_automaton
 from tokdfa.regex.char_sets import contains
+from tokdfa.regex.dialects import ECMA_SPACES
 
 #: Without letters beyond ASCII, which are words to Python only.
 SHORT = short_texts(3, TEXT_ALPHABET.replace("é", "§"))
@@ -173,7 +174,7 @@ def test_spaces_are_the_separators_and_what_the_standard_lists() -> None:
     for code_point in range(sys.maxunicode + 1):
         character = chr(code_point)
         expected = character in listed or unicodedata.category(character) == "Zs"
-        assert contains(SPACES, code_point) == expected, hex(code_point)
+        assert contains(ECMA_SPACES, code_point) == expected, hex(code_point)
 
 
 def test_what_one_reading_only_has_in_a_class_is_in_neither_class() -> None:

@@ -14,10 +14,11 @@ from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, RegexSyntaxError
 from tokdfa.regex import lower as lowering
+from tokdfa.regex.dialects import MAX_NESTING
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower, lower_choice, lower_regex
-from tokdfa.regex.parse import MAX_NESTING, parse
+from tokdfa.regex.parse import parse
 from tokdfa.regex.program import Program
 from tokdfa.regex.utf8 import utf8_expression
 

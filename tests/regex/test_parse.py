@@ -11,7 +11,8 @@ from tests.naive.regex_matcher import full_match, search
 from tests.regex import maskbench
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa.errors import LimitExceeded, OptionError, RegexSyntaxError, RegexUnsupported
-from tokdfa.regex.parse import MAX_COUNT, MAX_NESTING, MAX_PATTERN, parse
+from tokdfa.regex.dialects import MAX_COUNT, MAX_NESTING
+from tokdfa.regex.parse import MAX_PATTERN, parse
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
     NEVER,
@@ -265,7 +266,7 @@ def compile_with_re(pattern: str) -> re.Pattern[str] | None:
         (r"\777", 0, "octal"),
         (r"\c1", 0, "needs a letter"),
         (r"a\p{Foo}", 1, "unknown Unicode property 'Foo'"),
-        (r"\p1", 0, "needs a property"),
+        (r"\p1", 0, "needs a Unicode property"),
         ("[[:foo:]]", 1, "unknown POSIX class 'foo'"),
         ("a(?P<1>b)", 1, "group name"),
         ("(?<>a)", 0, "group name"),

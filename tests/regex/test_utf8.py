@@ -9,10 +9,10 @@ from tests.strategies import code_point_ranges
 from tokdfa.automata.algebra import minimize, trim
 from tokdfa.automata.dfa import Dfa
 from tokdfa.regex import char_sets
-from tokdfa.regex.char_sets import ALL, Ranges
+from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.regex.utf8 import SURROGATES, utf8_expression
+from tokdfa.regex.utf8 import utf8_expression
 
 
 @cache

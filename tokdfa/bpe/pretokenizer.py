@@ -8,7 +8,7 @@ of merge rules can read it.
 
 How it is made, one module an idea:
 
-- `pretokenizer_pattern`: the pattern of a step, in the dialect of its library, as a tree.
+- `tokdfa.regex.parse`: the pattern of a step, in the dialect of its library, as a tree.
 - `pretokenizer_classes`: the characters that the pattern tells apart, asked of the library itself.
 - `pretokenizer_program`: the pattern as a program with priorities; the vectors of what succeeds, from the right.
 - `pretokenizer_automaton`: guess a vector and verify it, from the left: an automaton over classes; sequences of steps.
@@ -49,9 +49,12 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.bpe.pretokenizer_automaton import NEVER, SegmentRule, mark_one_step, mark_sequence
 from tokdfa.bpe.pretokenizer_cache import automata_folder, describe, load_or_build
 from tokdfa.bpe.pretokenizer_classes import check_pattern
-from tokdfa.bpe.pretokenizer_pattern import DIALECTS, CharacterSet, Concatenation, Node, character_sets, parse_pattern
 from tokdfa.bpe.pretokenizer_utf8 import spell_in_bytes
 from tokdfa.errors import TokenizerError
+from tokdfa.regex.dialects import LIBRARY_DIALECTS
+from tokdfa.regex.library_parser import source_sets
+from tokdfa.regex.parse import parse
+from tokdfa.regex.syntax_tree import Node, SourceSet, concat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,7 +69,7 @@ _BEHAVIORS = ("isolated", "removed", "contiguous", "merged_with_previous", "merg
 _KEYS: dict[str, dict[str, Any]] = {
     "split": {
         "pattern": str,
-        "dialect": (*DIALECTS, "literal"),
+        "dialect": (*LIBRARY_DIALECTS, "literal"),
         "unmatched": ("piece", "lost"),
         "behavior": _BEHAVIORS,
         "invert": bool,
@@ -91,7 +94,7 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
 
     def build() -> MarkedDfa:
         for step in steps:
-            if step["kind"] == "split" and step["dialect"] in DIALECTS:
+            if step["kind"] == "split" and step["dialect"] in LIBRARY_DIALECTS:
                 check_pattern(step["pattern"], step["dialect"])
         letters = mark_one_step(*(plain[0] if plain else (NEVER, SegmentRule())))
         for pattern, rule in plain[1:]:
@@ -100,7 +103,7 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
 
     if cache is False:
         return build()
-    origins = {wanted.origin for pattern, _ in plain for wanted in character_sets(pattern)} - {"character"}
+    origins = {wanted.origin for pattern, _ in plain for wanted in source_sets(pattern)} - {"character"}
     libraries = {"tiktoken" if origin == "tiktoken" else "tokenizers" for origin in origins}
     return load_or_build(describe(steps, libraries), build, automata_folder() if cache is True else Path(cache))
 
@@ -112,25 +115,25 @@ def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tupl
         return [(_read_pattern(step), _split_rule(step))]
     if kind == "digits":
         behavior = "isolated" if step["individual"] else "contiguous"
-        return [(CharacterSet("pre_tokenizer", "Digits"), _rule(behavior))]
+        return [(SourceSet("pre_tokenizer", "Digits"), _rule(behavior))]
     if kind == "punctuation":
-        return [(CharacterSet("pre_tokenizer", "Punctuation"), _rule(step.get("behavior", "isolated")))]
+        return [(SourceSet("pre_tokenizer", "Punctuation"), _rule(step.get("behavior", "isolated")))]
     if kind == "whitespace_split":
-        return [(CharacterSet("pre_tokenizer", "WhitespaceSplit"), _rule("removed"))]
+        return [(SourceSet("pre_tokenizer", "WhitespaceSplit"), _rule("removed"))]
     if not is_last:
         raise TokenizerError(f"step {number} ({kind}) writes its text in other characters, so it must be the last step")
     if kind == "byte_level":
         if step.get("add_prefix_space"):
             raise TokenizerError(f"step {number}: add_prefix_space puts a space before the text; pass False")
-        return [(parse_pattern(BYTE_LEVEL_PATTERN, "oniguruma"), _rule("isolated"))] if step["use_regex"] else []
+        return [(parse(BYTE_LEVEL_PATTERN, dialect="oniguruma"), _rule("isolated"))] if step["use_regex"] else []
     if step.get("prepend_scheme", "never") != "never":
         raise TokenizerError(f"step {number}: prepend_scheme puts a space before the text; pass 'never'")
     replacement = step.get("replacement", "\u2581")
     if len(replacement) != 1 or replacement == " ":
         raise TokenizerError(f"step {number}: the replacement is one character other than a space, not {replacement!r}")
-    cuts: list[tuple[Node, SegmentRule]] = [(CharacterSet("character", replacement), _rule("removed"))]
+    cuts: list[tuple[Node, SegmentRule]] = [(SourceSet("character", replacement), _rule("removed"))]
     if step.get("split", True):
-        cuts.append((CharacterSet("character", " "), _rule("merged_with_next")))
+        cuts.append((SourceSet("character", " "), _rule("merged_with_next")))
     return cuts
 
 
@@ -157,10 +160,10 @@ def _check_step(step: Mapping[str, Any], number: int) -> str:
 
 def _read_pattern(step: Mapping[str, Any]) -> Node:
     if step["dialect"] != "literal":
-        return parse_pattern(step["pattern"], step["dialect"])
+        return parse(step["pattern"], dialect=step["dialect"])
     if not step["pattern"]:
         raise TokenizerError("a literal pattern needs at least one character")
-    return Concatenation(tuple(CharacterSet("character", letter) for letter in step["pattern"]))
+    return concat(SourceSet("character", letter) for letter in step["pattern"])
 
 
 def _split_rule(step: Mapping[str, Any]) -> SegmentRule:

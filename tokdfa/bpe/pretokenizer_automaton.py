@@ -28,19 +28,19 @@ import numpy as np
 from tokdfa.automata.explore import explore
 from tokdfa.automata.minimize import minimize
 from tokdfa.bpe.pretokenizer_classes import ScalarClasses, common_scalar_classes, scalar_classes
-from tokdfa.bpe.pretokenizer_pattern import Concatenation, LookAhead
 from tokdfa.bpe.pretokenizer_program import AT_END, Op, Program, Vectors, compile_pattern, list_vectors
+from tokdfa.regex.syntax_tree import EMPTY_NODE, LookAhead
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.bpe.pretokenizer_pattern import Node
+    from tokdfa.regex.syntax_tree import Node
 
     Codes = npt.NDArray[np.int16]
 
 #: Nothing matches, so the whole text is one stretch: what a pre-tokenizer without steps does.
-NEVER = LookAhead(Concatenation(()), negative=True)
+NEVER = LookAhead(EMPTY_NODE, negative=True)
 #: Of automata over classes; those in use have up to 60.
 STATE_LIMIT = 10_000
 #: No configuration.

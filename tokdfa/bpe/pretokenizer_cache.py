@@ -23,6 +23,9 @@ from tokdfa.stored_file import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+#: The modules of `tokdfa.regex` that read the patterns.
+_PARSER = ("atoms.py", "dialects.py", "library_parser.py", "parse.py", "parser.py", "syntax_tree.py")
+
 
 def automata_folder() -> Path:
     """Where marked automata are kept unless the caller names a folder: in the user's cache folder."""
@@ -57,5 +60,6 @@ def _version(library: str) -> str:
 @cache
 def _code_stamp() -> str:
     """A hash of the modules that build marked automata."""
-    sources = sorted(Path(__file__).parent.glob("pretokenizer*.py"))
+    folder = Path(__file__).parent
+    sources = sorted([*folder.glob("pretokenizer*.py"), *(folder.parent / "regex" / name for name in _PARSER)])
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

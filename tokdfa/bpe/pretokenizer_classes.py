@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.bpe.pretokenizer_pattern import CharacterSet, Dialect, long_foldings
 from tokdfa.errors import LimitExceeded, TokenizerError
+from tokdfa.regex.char_sets import long_foldings
 from tokdfa.vocabulary.loading import import_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tokdfa.regex.syntax_tree import SourceSet
 
 #: Which scalars belong to a set: bool, shape (1_112_064,), in the order of `all_scalars`.
 Members = npt.NDArray[np.bool_]
@@ -41,7 +43,7 @@ def all_scalars() -> str:
     return np.delete(points, slice(_FIRST_SURROGATE, _FIRST_SURROGATE + _SURROGATES)).tobytes().decode("utf-32-le")
 
 
-def scalar_classes(sets: list[CharacterSet]) -> tuple[ScalarClasses, Members]:
+def scalar_classes(sets: list[SourceSet]) -> tuple[ScalarClasses, Members]:
     """Sort all scalars into classes: (class of each scalar, bool of shape (sets, classes): which sets hold which).
 
     Without sets there is one class. Each set costs a search the first time in a process. Raises TokenizerError for a
@@ -81,7 +83,7 @@ def _renumber(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], np
     return renumbered[numbers], used
 
 
-def check_pattern(pattern: str, dialect: Dialect) -> None:
+def check_pattern(pattern: str, dialect: str) -> None:
     """Let the library compile a whole pattern. Raises TokenizerError with its reason if it refuses."""
     _tiktoken_encoding(pattern) if dialect == "tiktoken" else _oniguruma_matches(pattern)
 

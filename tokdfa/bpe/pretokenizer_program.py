@@ -37,18 +37,19 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.bpe.pretokenizer_pattern import (
-    Alternatives,
+from tokdfa.errors import LimitExceeded
+from tokdfa.regex.library_parser import source_sets
+from tokdfa.regex.syntax_tree import (
+    Alternation,
+    Assertion,
     Atomic,
-    CharacterSet,
-    Concatenation,
+    Concat,
+    Empty,
     LookAhead,
     Node,
     Repeat,
-    TextEnd,
-    character_sets,
+    SourceSet,
 )
-from tokdfa.errors import LimitExceeded
 
 #: Patterns in use have up to 90 instructions and 80 vectors.
 INSTRUCTION_LIMIT = 2_000
@@ -88,7 +89,7 @@ class Instruction:
 class Program:
     """Instructions, the number of the first, and the character sets that READ refers to."""
 
-    sets: list[CharacterSet]
+    sets: list[SourceSet]
     instructions: list[Instruction] = field(default_factory=list)
     start: int = -1
 
@@ -128,7 +129,7 @@ class Vectors:
 
 def compile_pattern(tree: Node) -> Program:
     """The program of a pattern. Linear in the expanded pattern; LimitExceeded past INSTRUCTION_LIMIT."""
-    program = Program(character_sets(tree))
+    program = Program(source_sets(tree))
     compiler = _Compiler(program)
     program.start = compiler.compile(tree, compiler.add(Op.MATCH))
     return program
@@ -212,13 +213,15 @@ class _Compiler:
     def compile(self, node: Node, following: int) -> int:
         """The number of the first instruction of `node`, after which comes `following`."""
         match node:
-            case CharacterSet(origin, source):
+            case SourceSet(origin, source):
                 return self.add(Op.READ, following, argument=self.set_numbers[origin, source])
-            case Concatenation(parts):
+            case Empty():
+                return following
+            case Concat(parts):
                 for part in reversed(parts):
                     following = self.compile(part, following)
                 return following
-            case Alternatives(options):
+            case Alternation(options):
                 entry = self.compile(options[-1], following)
                 for option in reversed(options[:-1]):
                     entry = self.add(Op.SPLIT, self.compile(option, following), entry)
@@ -229,8 +232,9 @@ class _Compiler:
                 return self.add(Op.ENTER, self.compile(body, self.add(Op.LEAVE, following)))
             case LookAhead(body, negative):
                 return self.add(Op.LOOK, self.compile(body, self.add(Op.MATCH)), following, int(negative))
-            case TextEnd():
+            case Assertion("text_end"):
                 return self.add(Op.END, following)
+        raise AssertionError(node)
 
     def repeat(self, node: Repeat, following: int) -> int:
         entry, needed = following, node.low

@@ -18,7 +18,8 @@ import numpy as np
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
-from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+from tokdfa.bpe.pretokenizer_dfa import MARKER_BYTE, MarkedDfa
+from tokdfa.regex.utf8 import LENGTHS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,14 +28,10 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.int32]
 
-#: A byte that occurs in no UTF-8 text, in place of the marker.
-_MARKER_BYTE = 0xFF
 _SURROGATES = slice(0xD800, 0xE000)
 _CONTINUATIONS = slice(0x80, 0xC0)
 #: All numbers that a lead byte and three continuation bytes could hold; those past 10FFFF are no scalars.
 _NUMBERS = 1 << 21
-#: By number of continuation bytes: first and last scalar, and the bits that mark the lead byte.
-_LENGTHS = ((0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 
 
 def spell_in_bytes(letters: MarkedLetters) -> MarkedDfa:
@@ -45,9 +42,9 @@ def spell_in_bytes(letters: MarkedLetters) -> MarkedDfa:
     table = letters.table()
     rows = np.full((len(table), 256), -1, dtype=np.int32)
     rows[:, :0x80] = table[:, classes[:0x80]]
-    rows[:, _MARKER_BYTE] = table[:, letters.marker]
+    rows[:, MARKER_BYTE] = table[:, letters.marker]
     states = _States(rows)
-    for tail, (first, last, mark) in enumerate(_LENGTHS, start=1):
+    for tail, (first, last, mark) in enumerate(LENGTHS[1:], start=1):
         level = np.full(_NUMBERS, -1, dtype=np.int32)
         level[first : last + 1] = classes[first : last + 1]
         nodes = []
@@ -62,8 +59,8 @@ def spell_in_bytes(letters: MarkedLetters) -> MarkedDfa:
             rows[state, mark + leads] = targets[level[leads]]
     dfa = minimize(Dfa.from_table(states.table(), states.accepting(letters.dfa.accepting), letters.dfa.start))
     by_byte = dfa.byte_table()
-    marker = by_byte[:, _MARKER_BYTE].copy()
-    by_byte[:, _MARKER_BYTE] = -1
+    marker = by_byte[:, MARKER_BYTE].copy()
+    by_byte[:, MARKER_BYTE] = -1
     without = Dfa.from_table(by_byte, dfa.accepting, dfa.start)
     return MarkedDfa(without.transitions, without.byte_class, marker, without.accepting, without.start)
 

@@ -24,10 +24,12 @@ import numpy as np
 
 from tokdfa.budget import spend
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported
-from tokdfa.regex.char_sets import ALL, Ranges, complement, difference, intersection, union
+from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, complement, difference, intersection, union
+from tokdfa.regex.unicode_tables import runs
+from tokdfa.regex.utf8 import CONTINUATION, LENGTHS, by_lead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
@@ -40,9 +42,6 @@ NS_PER_INSTRUCTION = 3_000
 #: Targets in a node's row: no such byte, and the end of the character.
 NONE, DONE = -1, -2
 MATCH = 0
-_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
-#: By number of continuation bytes: first and last code point, and the bits that mark the lead byte.
-_LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 _REFUSED = {
     "ASSERT": "look-around",
     "ASSERT_NOT": "look-around",
@@ -165,8 +164,8 @@ class MatchProgram:
         """The node at which the automaton of a set starts."""
         if code_points not in self._sets:
             row = np.full(256, NONE, dtype=np.int32)
-            allowed = difference(code_points, _SURROGATES)
-            for tail, (first, last, mark) in enumerate(_LENGTHS):
+            allowed = difference(code_points, SURROGATES)
+            for tail, (first, last, mark) in enumerate(LENGTHS):
                 self._fill(row, intersection(allowed, ((first, last),)), tail, mark)
             self._sets[code_points] = self._node(row)
         return self._sets[code_points]
@@ -180,19 +179,17 @@ class MatchProgram:
 
     def _fill(self, row: npt.NDArray[np.int32], numbers: Ranges, tail: int, mark: int) -> None:
         """Enter `numbers` as one byte, marked `mark`, with the leading bits, and then `tail` continuation bytes."""
-        block = 64**tail
-        rest: dict[int, list[tuple[int, int]]] = {}
-        for first, last in numbers:
-            for lead in range(first // block, last // block + 1):
-                rest.setdefault(lead, []).append((max(first - lead * block, 0), min(last - lead * block, block - 1)))
-        for lead, followers in rest.items():
-            row[mark | lead] = DONE if tail == 0 else self._continuations(tuple(followers), tail - 1)
+        whole, followers = by_lead(numbers, tail)
+        for lead in whole:
+            row[mark | lead] = DONE if tail == 0 else self._continuations(((0, 64**tail - 1),), tail - 1)
+        for lead, rest in followers.items():
+            row[mark | lead] = self._continuations(tuple(rest), tail - 1)
 
     def _continuations(self, numbers: Ranges, tail: int) -> int:
         """The node of `numbers` written as `tail` + 1 continuation bytes."""
         if (numbers, tail) not in self._tails:
             row = np.full(256, NONE, dtype=np.int32)
-            self._fill(row, numbers, tail, 0x80)
+            self._fill(row, numbers, tail, CONTINUATION)
             self._tails[numbers, tail] = self._node(row)
         return self._tails[numbers, tail]
 
@@ -239,11 +236,4 @@ def _cased() -> str:
 @cache
 def _category(letter: str, ascii_only: bool) -> Ranges:
     r"""What ``\d``, ``\s`` or ``\w`` matches."""
-    pattern = re.compile(rf"\{letter}+", re.ASCII if ascii_only else re.NOFLAG)
-    return tuple(_runs(pattern))
-
-
-def _runs(pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """The runs of code points that `pattern`, one or more characters of a class, matches."""
-    every = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    return ((found.start(), found.end() - 1) for found in pattern.finditer(every))
+    return runs(re.compile(rf"\{letter}+", re.ASCII if ascii_only else re.NOFLAG))

@@ -5,9 +5,10 @@ rules. What is special here:
 
 - Strings have the escapes ``\\ \" \n \t \r \f \xHH \uHHHH \UHHHHHHHH`` (code points, as in Lark). Others are refused,
   because Lark and JSON disagree about them.
-- Regexes are `tokdfa.regex.parse`'s, Unicode classes included; ``^`` at the very beginning and ``$`` at the very end
-  say nothing. Refused: look-around, word boundaries and anchors elsewhere (a lexeme must not depend on what is around
-  it), and lazy quantifiers, which in Lark change what a terminal finds (llguidance ignores them).
+- Regexes are `tokdfa.regex.parse`'s in the dialect "lark", Unicode classes included; ``^`` at the very beginning and
+  ``$`` at the very end say nothing. Refused: look-around, word boundaries and anchors elsewhere (a lexeme must not
+  depend on what is around it), and lazy quantifiers, which in Lark change what a terminal finds (llguidance ignores
+  them).
 - ``~x`` is any UTF-8 text that x does not match (llguidance: any bytes). In ``x & ~y`` the left side sees to that.
 
 References are followed with a list, not by recursion; nesting is bounded by the reader. Each terminal is lowered once.
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 
 _ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))")
-#: In a regex: an escape, a class, or a quantifier that is lazy.
-_LAZY = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|(?:[*+?]|\{\d*,?\d*\})(\?)", re.DOTALL)
 _ANY_TEXT = Repeat(CharSet(ALL), 0, None)
 
 
@@ -221,20 +220,10 @@ class TerminalReader:
             place = self._inside(part, closing + 1 + flags.index("l"))
             self.fail("the regex flag l (locale) is not supported; remove it", place, refused=True)
         try:
-            node = parse(pattern, flags)
+            node = parse(pattern, flags, dialect="lark")
         except RegexSyntaxError as error:
-            reason, place = error.reason, self._inside(part, 1 + error.position)
-            if pattern.startswith((r"\b", r"\B"), error.position):
-                reason = "a word boundary is not supported: a lexeme cannot depend on what is around it"
-            self.fail(reason, place, refused=isinstance(error, RegexUnsupported))
-        for found in _LAZY.finditer(pattern):
-            if found[1]:
-                self.fail(
-                    "a lazy quantifier is not supported: it says where a search stops, not what matches; exclude what "
-                    'ends the text, as in /"[^"]*"/, or make it a rule name[lazy]: /.../',
-                    self._inside(part, 1 + found.start(1)),
-                    refused=True,
-                )
+            place = self._inside(part, 1 + error.position)
+            self.fail(error.reason, place, refused=isinstance(error, RegexUnsupported))
         node = _without_outer_anchors(node)
         for kind in sorted(node.assertions):
             what = "an anchor inside a regex" if kind.endswith(("start", "end")) else "a look-ahead"

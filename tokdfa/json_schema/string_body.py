@@ -26,12 +26,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tokdfa.errors import UnsupportedConstraint
-from tokdfa.regex.char_sets import Ranges, complement, contains, difference, intersection, union
+from tokdfa.regex.char_sets import SURROGATES, Ranges, complement, contains, difference, intersection, union
 from tokdfa.regex.literals import write_literal_tree
 from tokdfa.regex.lower import Encoding
 from tokdfa.regex.nodes import EMPTY
 from tokdfa.regex.program import Program, known
-from tokdfa.regex.utf8 import SURROGATES, AutomatonBuilder, split_large
+from tokdfa.regex.utf8 import AutomatonBuilder, split_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

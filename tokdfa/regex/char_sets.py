@@ -39,6 +39,7 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 LAST_CODE_POINT = 0x10FFFF
 ALL: Ranges = ((0, LAST_CODE_POINT),)
 NEWLINE: Ranges = ((0x0A, 0x0A),)
+SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 
 _ASCII: dict[str, Ranges] = {
     "digit": ((0x30, 0x39),),
@@ -172,3 +173,9 @@ def _case_partners() -> tuple[list[int], list[tuple[int, ...]]]:
     """The code points that have case, sorted, and beside each its whole orbit."""
     pairs = sorted((member, orbit) for orbit in load_case_orbits() for member in orbit)
     return [member for member, _ in pairs], [orbit for _, orbit in pairs]
+
+
+@cache
+def long_foldings() -> tuple[str, ...]:
+    """What full case folding makes of the characters that it turns into several (CaseFolding.txt, status F)."""
+    return tuple(sorted({folded for point in range(0x110000) if len(folded := chr(point).casefold()) > 1}))

@@ -39,13 +39,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.jit import kernel
-from tokdfa.regex.derivative_classes import NEWLINE, P_ENTRY, P_PARTITION, WORD_BYTES, _classify_kernel
+from tokdfa.regex.derivative_classes import NEWLINE, P_ENTRY, P_PARTITION, WORD_BYTES, classify_kernel
 from tokdfa.regex.laws import (
-    _make_complement_kernel,
-    _make_concat_kernel,
-    _make_intersection_kernel,
-    _make_repeat_kernel,
-    _make_union_kernel,
+    make_complement_kernel,
+    make_concat_kernel,
+    make_intersection_kernel,
+    make_repeat_kernel,
+    make_union_kernel,
 )
 from tokdfa.regex.nodes import (
     ANY_BYTES,
@@ -66,7 +66,7 @@ from tokdfa.regex.nodes import (
     M_STATUS,
     NOTHING,
     OK,
-    _push,
+    push,
 )
 
 if TYPE_CHECKING:
@@ -241,17 +241,17 @@ def _derive_once_kernel(  # type: ignore[no-untyped-def]
     byte_class,
 ):
     """The derivative of an expression without assertions by the bytes of a class; undefined unless the status is OK."""
-    _classify_kernel(nodes, arguments, meta, representatives, places, partitions, found, known, used, expression)
+    classify_kernel(nodes, arguments, meta, representatives, places, partitions, found, known, used, expression)
     if meta[M_STATUS] != OK:
         return np.int64(NOTHING)
     byte = np.int64(representatives[byte_class])
-    return _derive_kernel(
+    return derive_kernel(
         nodes, arguments, table, scratch, meta, places, partitions, known, expression, byte_class, byte
     )
 
 
 @kernel
-def _derive_kernel(  # type: ignore[no-untyped-def]
+def derive_kernel(  # type: ignore[no-untyped-def]
     nodes, arguments, table, scratch, meta, places, partitions, known, expression, byte_class, byte
 ):
     """The derivative of a classified expression by `byte`, of class `byte_class`; undefined unless the status is OK.
@@ -286,46 +286,46 @@ def _derive_kernel(  # type: ignore[no-untyped-def]
         rest = np.int64(expression)
         while True:
             if nodes[rest, 0] & 0xFF != K_CONCAT:
-                part = _derive_kernel(
+                part = derive_kernel(
                     nodes, arguments, table, scratch, meta, places, partitions, known, rest, byte_class, byte
                 )
-                _push(scratch, meta, part)
+                push(scratch, meta, part)
                 break
             head, tail = np.int64(nodes[rest, 1]), np.int64(nodes[rest, 2])
-            part = _derive_kernel(
+            part = derive_kernel(
                 nodes, arguments, table, scratch, meta, places, partitions, known, head, byte_class, byte
             )
-            part = _make_concat_kernel(nodes, arguments, table, scratch, meta, part, tail)
-            _push(scratch, meta, part)
+            part = make_concat_kernel(nodes, arguments, table, scratch, meta, part, tail)
+            push(scratch, meta, part)
             if not _nullable(nodes, head) or meta[M_STATUS] != OK:
                 break
             rest = tail
-        result = _make_union_kernel(nodes, arguments, table, scratch, meta, base)
+        result = make_union_kernel(nodes, arguments, table, scratch, meta, base)
     elif kind in (K_UNION, K_INTERSECTION):
         for k in range(nodes[expression, 2]):
             member = np.int64(arguments[nodes[expression, 1] + k])
-            part = _derive_kernel(
+            part = derive_kernel(
                 nodes, arguments, table, scratch, meta, places, partitions, known, member, byte_class, byte
             )
-            _push(scratch, meta, part)
+            push(scratch, meta, part)
             if meta[M_STATUS] != OK:
                 break
         if kind == K_UNION:
-            result = _make_union_kernel(nodes, arguments, table, scratch, meta, base)
+            result = make_union_kernel(nodes, arguments, table, scratch, meta, base)
         else:
-            result = _make_intersection_kernel(nodes, arguments, table, scratch, meta, base)
+            result = make_intersection_kernel(nodes, arguments, table, scratch, meta, base)
     elif kind in (K_COMPLEMENT, K_REPEAT):
         body = np.int64(nodes[expression, 1])
-        part = _derive_kernel(nodes, arguments, table, scratch, meta, places, partitions, known, body, byte_class, byte)
+        part = derive_kernel(nodes, arguments, table, scratch, meta, places, partitions, known, body, byte_class, byte)
         if kind == K_COMPLEMENT:
-            result = _make_complement_kernel(nodes, arguments, table, scratch, meta, part)
+            result = make_complement_kernel(nodes, arguments, table, scratch, meta, part)
         elif part != NOTHING:
             low, high = np.int64(nodes[expression, 2]), np.int64(nodes[expression, 3])
             low = np.int64(0) if _nullable(nodes, body) else max(low - 1, np.int64(0))
             if high != INFINITE:
                 high -= 1
-            rest = _make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high)
-            result = _make_concat_kernel(nodes, arguments, table, scratch, meta, part, rest)
+            rest = make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high)
+            result = make_concat_kernel(nodes, arguments, table, scratch, meta, part, rest)
     meta[M_SCRATCH] = base
     if meta[M_STATUS] != OK:
         return np.int64(NOTHING)

@@ -49,7 +49,7 @@ from tokdfa.regex.nodes import (
     M_STATUS,
     NOTHING,
     OK,
-    _mix,
+    mix,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class DerivativeTable:
     Numbers of local classes ascend by their first class. ``places``: int32, shape (expressions, 2): partition or -1
     (not known yet), and first entry in ``known``. ``known``: int32, the derivative by each local class, or -1.
     ``partitions``: int16, shape (room, classes + 2): the local class of each class, that of the outside or -1, and how
-    many there are. ``found``: int64, a hash table of joins and of the contents of partitions; see `_join`.
+    many there are. ``found``: int64, a hash table of joins and of the contents of partitions; see `join`.
     """
 
     def __init__(self, store: ExpressionStore, classes: BytePartition, most_partitions: int = 1 << 14) -> None:
@@ -121,13 +121,13 @@ class DerivativeTable:
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """What `_classify_kernel` takes after the store's arrays."""
+        """What `classify_kernel` takes after the store's arrays."""
         return self.classes.representatives, self.places, self.partitions, self.found, self.known, self.used
 
     def local_classes(self, expression: int) -> tuple[npt.NDArray[np.int16], list[int]]:
         """(the local class of each class, the first class of each local class) of an expression."""
         while True:
-            partition = _classify_kernel(
+            partition = classify_kernel(
                 self.store.nodes, self.store.arguments, self.store.meta, *self.arrays, expression
             )
             if self.store.check_status():
@@ -152,7 +152,7 @@ class DerivativeTable:
             self.known = np.concatenate([self.known, np.full_like(self.known, -1)])
         if 3 * found >= len(self.found):
             before, self.found = self.found, np.full(2 * len(self.found), -1, dtype=np.int64)
-            _refill_kernel(before, self.found)
+            refill_kernel(before, self.found)
 
 
 @kernel
@@ -228,14 +228,14 @@ def _refine_classes_kernel(nodes, arguments, root, reached, byte_class, represen
 @kernel
 def _find_free(found, key):  # type: ignore[no-untyped-def]
     slots = np.uint64(len(found) - 1)
-    slot = _mix(key) & slots
+    slot = mix(key) & slots
     while found[slot] >= 0:
         slot = (slot + np.uint64(1)) & slots
     return slot
 
 
 @kernel
-def _refill_kernel(before, found):  # type: ignore[no-untyped-def]
+def refill_kernel(before, found):  # type: ignore[no-untyped-def]
     """Enter the entries of `before` into the empty `found`."""
     for entry in before:
         if entry >= 0:
@@ -250,9 +250,9 @@ def _intern_partition(partitions, found, used):  # type: ignore[no-untyped-def]
     content = np.uint64(0)
     for k in range(width):
         content = content * np.uint64(0x9E3779B97F4A7C15) + np.uint64(partitions[row, k])
-    key = np.int64(1) << 32 | np.int64(_mix(content) >> np.uint64(32))
+    key = np.int64(1) << 32 | np.int64(mix(content) >> np.uint64(32))
     slots = np.uint64(len(found) - 1)
-    slot = _mix(key) & slots
+    slot = mix(key) & slots
     while found[slot] >= 0:
         if found[slot] >> 16 == key:
             candidate = found[slot] & 0xFFFF
@@ -292,7 +292,7 @@ def _join(meta, partitions, found, used, one, other):  # type: ignore[no-untyped
         return np.int64(FINEST)
     key = max(one, other) << 16 | min(one, other)
     slots = np.uint64(len(found) - 1)
-    slot = _mix(key) & slots
+    slot = mix(key) & slots
     while found[slot] >= 0:
         if found[slot] >> 16 == key:
             return found[slot] & 0xFFFF
@@ -362,12 +362,12 @@ def _split_by_context(meta, representatives, partitions, found, used):  # type: 
 
 
 @kernel
-def _classify_kernel(  # type: ignore[no-untyped-def]
+def classify_kernel(  # type: ignore[no-untyped-def]
     nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
 ):
     """The number of the partition of an expression; undefined unless the status is OK afterwards.
 
-    Every expression that `_derive_kernel` will meet on its way gets a place. Recursion is as in `_derive_kernel`.
+    Every expression that `derive_kernel` will meet on its way gets a place. Recursion is as in `derive_kernel`.
     """
     if meta[M_STATUS] != OK:
         return np.int64(FINEST)
@@ -385,13 +385,13 @@ def _classify_kernel(  # type: ignore[no-untyped-def]
         rest = np.int64(expression)
         while True:
             if places[rest, P_PARTITION] >= 0 or nodes[rest, 0] & 0xFF != K_CONCAT:
-                part = _classify_kernel(
+                part = classify_kernel(
                     nodes, arguments, meta, representatives, places, partitions, found, known, used, rest
                 )
                 result = _join(meta, partitions, found, used, result, part)
                 break
             head = np.int64(nodes[rest, 1])
-            part = _classify_kernel(
+            part = classify_kernel(
                 nodes, arguments, meta, representatives, places, partitions, found, known, used, head
             )
             result = _join(meta, partitions, found, used, result, part)
@@ -400,7 +400,7 @@ def _classify_kernel(  # type: ignore[no-untyped-def]
             rest = np.int64(nodes[rest, 2])
     elif kind in (K_UNION, K_INTERSECTION):
         for k in range(first, first + second):
-            part = _classify_kernel(
+            part = classify_kernel(
                 nodes,
                 arguments,
                 meta,
@@ -416,9 +416,7 @@ def _classify_kernel(  # type: ignore[no-untyped-def]
     elif kind == K_ASSERTION:
         result = _split_by_context(meta, representatives, partitions, found, used)
     elif kind in (K_REPEAT, K_COMPLEMENT, K_LOOK_AHEAD):
-        result = _classify_kernel(
-            nodes, arguments, meta, representatives, places, partitions, found, known, used, first
-        )
+        result = classify_kernel(nodes, arguments, meta, representatives, places, partitions, found, known, used, first)
     count, outside = partitions[result, len(representatives) + 1], partitions[result, len(representatives)]
     entry = used[U_KNOWN]
     if entry + count > len(known):

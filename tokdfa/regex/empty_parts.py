@@ -18,20 +18,20 @@ from tokdfa.regex.nodes import K_COMPLEMENT, K_CONCAT, K_INTERSECTION, K_UNION
 from tokdfa.regex.shortest import ShortestTexts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from tokdfa.regex.lazy_dfa import LazyDfa
+    from tokdfa.regex.expression import ExpressionStore
 
 #: Pairs of an intersection that are looked at, and states of each.
 MOST_PAIRS, MOST_STATES = 16, 256
 
 
 class EmptyParts:
-    """What was found out about pairs of parts, whose states are made in `automaton`."""
+    """What was found out about pairs of parts. `proves_empty`: `tokdfa.regex.lazy_dfa.LazyDfa.proves_empty`."""
 
-    def __init__(self, automaton: LazyDfa) -> None:
-        self._automaton, self._store = automaton, automaton.store
-        self._shortest = ShortestTexts(automaton.store)
+    def __init__(self, store: ExpressionStore, proves_empty: Callable[[int, int], bool]) -> None:
+        self._store, self._proves_empty = store, proves_empty
+        self._shortest = ShortestTexts(store)
         self._found: dict[int, bool] = {}  # pair -> whether it was proved empty
 
     def has_empty_part(self, expression: int) -> bool:
@@ -62,5 +62,5 @@ class EmptyParts:
 
     def _is_empty(self, pair: int) -> bool:
         if pair not in self._found:
-            self._found[pair] = self._automaton.proves_empty(pair, MOST_STATES)
+            self._found[pair] = self._proves_empty(pair, MOST_STATES)
         return self._found[pair]

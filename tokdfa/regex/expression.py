@@ -33,13 +33,13 @@ import numpy.typing as npt
 from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded, UnknownNameError
 from tokdfa.regex.laws import (
-    _make_bytes_kernel,
-    _make_complement_kernel,
-    _make_concat_kernel,
-    _make_intersection_kernel,
-    _make_literal_kernel,
-    _make_repeat_kernel,
-    _make_union_kernel,
+    make_bytes_kernel,
+    make_complement_kernel,
+    make_concat_kernel,
+    make_intersection_kernel,
+    make_literal_kernel,
+    make_repeat_kernel,
+    make_union_kernel,
 )
 from tokdfa.regex.nodes import (
     ALL_LAWS,
@@ -77,10 +77,10 @@ from tokdfa.regex.nodes import (
     NOTHING,
     NS_PER_UNIT,
     OK,
-    _intern_node_kernel,
-    _rehash_kernel,
+    intern_node_kernel,
+    rehash_kernel,
 )
-from tokdfa.regex.program import Program, _run_program_kernel, repeat_bounds
+from tokdfa.regex.program import Program, repeat_bounds, run_program_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,46 +138,46 @@ class ExpressionStore:
         packed = np.packbits(flags, bitorder="little")
         key = packed.tobytes()
         if key not in self._byte_sets:
-            self._byte_sets[key] = self._run(_make_bytes_kernel, packed.view(np.dtype("<i4")).astype(np.int32))
+            self._byte_sets[key] = self._run(make_bytes_kernel, packed.view(np.dtype("<i4")).astype(np.int32))
         return self._byte_sets[key]
 
     def literal(self, text: bytes) -> int:
         """Exactly `text`."""
-        return self._run(_make_literal_kernel, np.frombuffer(text, dtype=np.uint8))
+        return self._run(make_literal_kernel, np.frombuffer(text, dtype=np.uint8))
 
     def concat(self, *parts: int) -> int:
         """The parts one after another."""
         result = parts[-1] if parts else EMPTY
         for part in reversed(parts[:-1]):
-            result = self._run(_make_concat_kernel, part, result)
+            result = self._run(make_concat_kernel, part, result)
         return result
 
     def union(self, parts: Iterable[int]) -> int:
         """Any of the parts; nothing if there is none."""
-        return self._run_list(_make_union_kernel, parts)
+        return self._run_list(make_union_kernel, parts)
 
     def intersection(self, parts: Iterable[int]) -> int:
         """What all of the parts contain; any bytes if there is no part."""
-        return self._run_list(_make_intersection_kernel, parts)
+        return self._run_list(make_intersection_kernel, parts)
 
     def complement(self, expression: int) -> int:
         """All byte strings that `expression` does not contain (valid UTF-8 or not)."""
-        return self._run(_make_complement_kernel, expression)
+        return self._run(make_complement_kernel, expression)
 
     def repeat(self, expression: int, low: int, high: int | None) -> int:
         """`expression` from `low` to `high` times (None: without end)."""
-        return self._run(_make_repeat_kernel, expression, *repeat_bounds(low, high))
+        return self._run(make_repeat_kernel, expression, *repeat_bounds(low, high))
 
     def look_ahead(self, expression: int, negative: bool = False) -> int:
         """Zero-width: the rest of the text begins (does not begin) with a match of `expression`."""
         flags = F_ASSERTS | F_BOOLEAN | (int(self.nodes[expression, 0]) & F_CONTEXT)
-        return self._run(_intern_node_kernel, K_LOOK_AHEAD | flags, expression, int(negative), 0)
+        return self._run(intern_node_kernel, K_LOOK_AHEAD | flags, expression, int(negative), 0)
 
     def assertion(self, name: str) -> int:
         """Zero-width: one of `ASSERTIONS`."""
         if name not in ASSERTIONS:
             raise UnknownNameError("assertion", name, ASSERTIONS)
-        return self._run(_intern_node_kernel, K_ASSERTION | F_PARTS, ASSERTIONS.index(name), 0, 0)
+        return self._run(intern_node_kernel, K_ASSERTION | F_PARTS, ASSERTIONS.index(name), 0, 0)
 
     def run(self, program: Program) -> None:
         """Carry out what `program` has written and not run yet; its ``made`` then has the expressions.
@@ -189,7 +189,7 @@ class ExpressionStore:
         program.made.frombytes(bytes(4 * (program.count - len(program.made))))
         made, code = np.frombuffer(program.made, dtype=np.int32), np.array(program.code, dtype=np.int32)
         while True:
-            _run_program_kernel(*self.arrays, code, made, progress)
+            run_program_kernel(*self.arrays, code, made, progress)
             if self.check_status():
                 break
         program.code = array("i")
@@ -289,7 +289,7 @@ class ExpressionStore:
             hold(self.nodes.nbytes + self.table.nbytes)
             self.nodes = np.concatenate([self.nodes, np.zeros_like(self.nodes)])
             self.table = np.zeros(4 * len(self.nodes), dtype=np.int32)
-            _rehash_kernel(self.nodes, self.arguments, self.table, len(self))
+            rehash_kernel(self.nodes, self.arguments, self.table, len(self))
 
     def _run(self, make: Any, *parts: Any) -> int:
         spend(NS_PER_CALL)

@@ -41,25 +41,25 @@ from tokdfa.regex.nodes import (
     MERGE_LIMIT,
     NOTHING,
     OK,
-    _count_work,
-    _intern_node_kernel,
-    _intern_parts,
-    _push,
+    count_work,
+    intern_node_kernel,
+    intern_parts,
+    push,
 )
 
 
 @kernel
-def _make_bytes_kernel(nodes, arguments, table, scratch, meta, bits):  # type: ignore[no-untyped-def]
+def make_bytes_kernel(nodes, arguments, table, scratch, meta, bits):  # type: ignore[no-untyped-def]
     """The byte set with the given 256 bits (int32, shape (8,))."""
     base = meta[M_SCRATCH]
     some = False
     for k in range(8):
         some |= bits[k] != 0
-        _push(scratch, meta, bits[k])
+        push(scratch, meta, bits[k])
     if meta[M_STATUS] != OK or not some:
         meta[M_SCRATCH] = base
         return np.int64(NOTHING)
-    return _intern_parts(nodes, arguments, table, scratch, meta, K_BYTES | F_INHABITED, base)
+    return intern_parts(nodes, arguments, table, scratch, meta, K_BYTES | F_INHABITED, base)
 
 
 @kernel
@@ -74,11 +74,11 @@ def _combine_sets(nodes, arguments, table, scratch, meta, one, other, intersect)
         else:
             word = arguments[first + k] | arguments[second + k]
         some |= word != 0
-        _push(scratch, meta, word)
+        push(scratch, meta, word)
     if meta[M_STATUS] != OK or not some:
         meta[M_SCRATCH] = base
         return np.int64(NOTHING)
-    return _intern_parts(nodes, arguments, table, scratch, meta, K_BYTES | F_INHABITED, base)
+    return intern_parts(nodes, arguments, table, scratch, meta, K_BYTES | F_INHABITED, base)
 
 
 @kernel
@@ -87,7 +87,7 @@ def _add_bounds(one, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high):  # type: ignore[no-untyped-def]
+def make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high):  # type: ignore[no-untyped-def]
     """`body` from `low` to `high` times (INFINITE: without end)."""
     word = nodes[body, 0]
     if meta[M_LAWS] & L_NESTED:
@@ -116,11 +116,11 @@ def _make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high)
     if low == 0 or word & F_NULLABLE:
         flags |= F_NULLABLE | F_INHABITED
     flags |= word & F_INHABITED
-    return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_REPEAT | flags, body, low, high)
+    return intern_node_kernel(nodes, arguments, table, scratch, meta, K_REPEAT | flags, body, low, high)
 
 
 @kernel
-def _join(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[no-untyped-def]
+def join(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[no-untyped-def]
     """Concatenation of a head that is no concatenation (or may stay nested) and a tail."""
     if head == NOTHING or tail == NOTHING:
         return np.int64(NOTHING)
@@ -136,7 +136,7 @@ def _join(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[n
             low = np.int64(nodes[head, 2]) + nodes[following, 2]
             high = _add_bounds(np.int64(nodes[head, 3]), np.int64(nodes[following, 3]))
             if low <= MAX_REPEAT and high <= MAX_REPEAT:
-                head = _make_repeat_kernel(
+                head = make_repeat_kernel(
                     nodes, arguments, table, scratch, meta, np.int64(nodes[head, 1]), low, np.int64(high)
                 )
                 tail = rest
@@ -144,40 +144,40 @@ def _join(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[n
                     return head
     one, other = nodes[head, 0], nodes[tail, 0]
     flags = (one & other & (F_NULLABLE | F_INHABITED)) | ((one | other) & F_PARTS)
-    return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_CONCAT | flags, head, tail, 0)
+    return intern_node_kernel(nodes, arguments, table, scratch, meta, K_CONCAT | flags, head, tail, 0)
 
 
 @kernel
-def _make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[no-untyped-def]
+def make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail):  # type: ignore[no-untyped-def]
     """`head` and then `tail`, nested to the right: the heads along `head` are put before `tail` one by one."""
     if tail == EMPTY:
         return np.int64(head)
     if not (meta[M_LAWS] & L_ASSOCIATIVE) or head == NOTHING or tail == NOTHING:
-        return _join(nodes, arguments, table, scratch, meta, head, tail)
+        return join(nodes, arguments, table, scratch, meta, head, tail)
     base = meta[M_SCRATCH]
     last = np.int64(head)
     while nodes[last, 0] & 0xFF == K_CONCAT:
-        _push(scratch, meta, nodes[last, 1])
+        push(scratch, meta, nodes[last, 1])
         last = np.int64(nodes[last, 2])
-    result = _join(nodes, arguments, table, scratch, meta, last, tail)
+    result = join(nodes, arguments, table, scratch, meta, last, tail)
     for k in range(meta[M_SCRATCH] - 1, base - 1, -1):
-        result = _join(nodes, arguments, table, scratch, meta, np.int64(scratch[k]), result)
+        result = join(nodes, arguments, table, scratch, meta, np.int64(scratch[k]), result)
     meta[M_SCRATCH] = base
     return result
 
 
 @kernel
-def _flatten_and_sort(nodes, arguments, scratch, meta, base, kind):  # type: ignore[no-untyped-def]
+def flatten_and_sort(nodes, arguments, scratch, meta, base, kind):  # type: ignore[no-untyped-def]
     """Replace parts of the given kind by their members; sort; drop repeats."""
     end = meta[M_SCRATCH]
-    _count_work(meta, end - base)
+    count_work(meta, end - base)
     for k in range(base, end):
         part = scratch[k]
         if nodes[part, 0] & 0xFF == kind:
             start, count = nodes[part, 1], nodes[part, 2]
             scratch[k] = arguments[start]
             for j in range(start + 1, start + count):
-                _push(scratch, meta, arguments[j])
+                push(scratch, meta, arguments[j])
     end = meta[M_SCRATCH]
     if end - base > 16:
         scratch[base:end].sort()
@@ -221,7 +221,7 @@ def _merge_pair(nodes, arguments, table, scratch, meta, one, other):  # type: ig
         if not laws & L_SETS:
             return np.int64(-1)
         head = _combine_sets(nodes, arguments, table, scratch, meta, head_one, head_other, False)
-        return _join(nodes, arguments, table, scratch, meta, head, tail_one)
+        return join(nodes, arguments, table, scratch, meta, head, tail_one)
     if not laws & L_UNION_REPEATS or (kind_one != K_REPEAT and kind_other != K_REPEAT):
         return np.int64(-1)
     body_one, low_one, high_one = head_one, np.int64(1), np.int64(1)
@@ -239,8 +239,8 @@ def _merge_pair(nodes, arguments, table, scratch, meta, one, other):  # type: ig
     if high_other != INFINITE and low_one > high_other + 1:
         return np.int64(-1)
     high = np.int64(INFINITE) if INFINITE in (high_one, high_other) else max(high_one, high_other)
-    head = _make_repeat_kernel(nodes, arguments, table, scratch, meta, body_one, min(low_one, low_other), high)
-    return _make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail_one)
+    head = make_repeat_kernel(nodes, arguments, table, scratch, meta, body_one, min(low_one, low_other), high)
+    return make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail_one)
 
 
 @kernel
@@ -264,11 +264,11 @@ def _merge_parts(nodes, arguments, table, scratch, meta, base):  # type: ignore[
                 j += 1
         k += 1
     if changed:
-        _flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
+        flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
 
 
 @kernel
-def _make_union_kernel(nodes, arguments, table, scratch, meta, base):  # type: ignore[no-untyped-def]
+def make_union_kernel(nodes, arguments, table, scratch, meta, base):  # type: ignore[no-untyped-def]
     """The union of the parts from `base` up."""
     laws = meta[M_LAWS]
     kept = base
@@ -278,7 +278,7 @@ def _make_union_kernel(nodes, arguments, table, scratch, meta, base):  # type: i
             kept += 1
     meta[M_SCRATCH] = kept
     if laws & L_ACI and kept - base > 1:
-        _flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
+        flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
         if meta[M_SCRATCH] - base <= MERGE_LIMIT and laws & (L_SETS | L_UNION_REPEATS):
             _merge_parts(nodes, arguments, table, scratch, meta, base)
     if meta[M_STATUS] != OK:
@@ -306,15 +306,15 @@ def _make_union_kernel(nodes, arguments, table, scratch, meta, base):  # type: i
     for k in range(base, meta[M_SCRATCH]):
         flags |= nodes[scratch[k], 0]
     flags &= F_NULLABLE | F_INHABITED | F_PARTS
-    return _intern_parts(nodes, arguments, table, scratch, meta, K_UNION | flags, base)
+    return intern_parts(nodes, arguments, table, scratch, meta, K_UNION | flags, base)
 
 
 @kernel
-def _make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # type: ignore[no-untyped-def]
+def make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # type: ignore[no-untyped-def]
     """The intersection of the parts from `base` up."""
     laws = meta[M_LAWS]
     if laws & L_INTERSECTION:
-        _flatten_and_sort(nodes, arguments, scratch, meta, base, K_INTERSECTION)
+        flatten_and_sort(nodes, arguments, scratch, meta, base, K_INTERSECTION)
         kept, byte_set = base, np.int64(-1)
         for k in range(base, meta[M_SCRATCH]):
             part = np.int64(scratch[k])
@@ -331,8 +331,8 @@ def _make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # 
             kept += 1
         meta[M_SCRATCH] = kept
         if byte_set >= 0:
-            _push(scratch, meta, byte_set)
-            _flatten_and_sort(nodes, arguments, scratch, meta, base, K_INTERSECTION)
+            push(scratch, meta, byte_set)
+            flatten_and_sort(nodes, arguments, scratch, meta, base, K_INTERSECTION)
     count = meta[M_SCRATCH] - base
     nothing = meta[M_STATUS] != OK
     nullable, has_empty, flags = True, False, F_BOOLEAN
@@ -343,7 +343,7 @@ def _make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # 
         nullable &= nodes[part, 0] & F_NULLABLE != 0
         flags |= nodes[part, 0] & F_PARTS
         if laws & L_INTERSECTION and nodes[part, 0] & 0xFF == K_COMPLEMENT:
-            _count_work(meta, count >> 6)
+            count_work(meta, count >> 6)
             for j in range(base, meta[M_SCRATCH]):
                 nothing |= scratch[j] == nodes[part, 1]
     asserts = flags & F_ASSERTS != 0
@@ -357,11 +357,11 @@ def _make_intersection_kernel(nodes, arguments, table, scratch, meta, base):  # 
         meta[M_SCRATCH] = base
         return np.int64(scratch[base]) if count else np.int64(ANY_BYTES)
     flags |= F_NULLABLE | F_INHABITED if nullable else 0
-    return _intern_parts(nodes, arguments, table, scratch, meta, K_INTERSECTION | flags, base)
+    return intern_parts(nodes, arguments, table, scratch, meta, K_INTERSECTION | flags, base)
 
 
 @kernel
-def _make_complement_kernel(nodes, arguments, table, scratch, meta, body):  # type: ignore[no-untyped-def]
+def make_complement_kernel(nodes, arguments, table, scratch, meta, body):  # type: ignore[no-untyped-def]
     """All byte strings outside `body`."""
     word = nodes[body, 0]
     if meta[M_LAWS] & L_COMPLEMENT:
@@ -374,20 +374,20 @@ def _make_complement_kernel(nodes, arguments, table, scratch, meta, body):  # ty
     flags = F_BOOLEAN | (word & F_PARTS)
     if not word & (F_NULLABLE | F_ASSERTS):
         flags |= F_NULLABLE | F_INHABITED
-    return _intern_node_kernel(nodes, arguments, table, scratch, meta, K_COMPLEMENT | flags, body, 0, 0)
+    return intern_node_kernel(nodes, arguments, table, scratch, meta, K_COMPLEMENT | flags, body, 0, 0)
 
 
 @kernel
-def _make_literal_kernel(nodes, arguments, table, scratch, meta, text):  # type: ignore[no-untyped-def]
+def make_literal_kernel(nodes, arguments, table, scratch, meta, text):  # type: ignore[no-untyped-def]
     """The bytes of `text` (uint8) one after another."""
     bits = np.zeros(8, dtype=np.int32)
     result = np.int64(EMPTY)
     for k in range(len(text) - 1, -1, -1):
         word = text[k] >> 5
         bits[word] = np.int32(np.uint32(1) << np.uint32(text[k] & 31))
-        head = _make_bytes_kernel(nodes, arguments, table, scratch, meta, bits)
+        head = make_bytes_kernel(nodes, arguments, table, scratch, meta, bits)
         bits[word] = 0
-        result = _join(nodes, arguments, table, scratch, meta, head, result)
+        result = join(nodes, arguments, table, scratch, meta, head, result)
         if meta[M_STATUS] != OK:
             return np.int64(NOTHING)
     return result

@@ -33,7 +33,7 @@ from tokdfa.automata.liveness import live_states
 from tokdfa.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.derivative import AT_START, AssertionDeriver, context_after
-from tokdfa.regex.derivative_classes import DerivativeTable, _refill_kernel, partition_bytes
+from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes, refill_kernel
 from tokdfa.regex.empty_parts import EmptyParts
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_kernels import (
@@ -357,7 +357,8 @@ class LazyDfa:
         if self._empty_parts is None:
             # parts get an automaton of their own, to be in no explicit one: of a language with the same byte sets that
             # is surely not empty
-            self._empty_parts = EmptyParts(LazyDfa(self.store, self.store.union([EMPTY, self.root])))
+            of_parts = LazyDfa(self.store, self.store.union([EMPTY, self.root]))
+            self._empty_parts = EmptyParts(self.store, of_parts.proves_empty)
         if self._empty_parts.has_empty_part(self.expression(state)):
             self.live[state] = IS_DEAD
             return
@@ -434,4 +435,4 @@ def _warm_up() -> None:
     dfa.accepts(b"ab")
     dfa.to_dfa()
     store._grow(FULL_NODES)
-    _refill_kernel(dfa._known.found, np.full_like(dfa._known.found, -1))
+    refill_kernel(dfa._known.found, np.full_like(dfa._known.found, -1))

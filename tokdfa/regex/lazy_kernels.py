@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.jit import kernel
-from tokdfa.regex.derivative import _derive_kernel
-from tokdfa.regex.derivative_classes import _classify_kernel
-from tokdfa.regex.nodes import F_ASSERTS, F_INHABITED, F_NULLABLE, M_STATUS, NOTHING, OK, _count_work
+from tokdfa.regex.derivative import derive_kernel
+from tokdfa.regex.derivative_classes import classify_kernel
+from tokdfa.regex.nodes import F_ASSERTS, F_INHABITED, F_NULLABLE, M_STATUS, NOTHING, OK, count_work
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 #: Entry of `live`: not known yet.
@@ -72,19 +72,19 @@ def fill_rows_kernel(  # type: ignore[no-untyped-def]
         if raw[state * classes] == UNKNOWN:
             if nodes[expression, 0] & F_ASSERTS:
                 return NEEDS_PYTHON
-            partition = _classify_kernel(
+            partition = classify_kernel(
                 nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
             )
             if meta[M_STATUS] != OK:
                 return FULL
-            _count_work(meta, 1 + classes // 16)
+            count_work(meta, 1 + classes // 16)
             local_class = partitions[partition]
             taken = 0
             for k in range(classes):
                 if local_class[k] < taken:
                     continue
                 taken += 1
-                derived = _derive_kernel(
+                derived = derive_kernel(
                     nodes,
                     arguments,
                     table,

@@ -88,7 +88,7 @@ MERGE_LIMIT = 64
 
 
 @kernel
-def _mix(value):  # type: ignore[no-untyped-def]
+def mix(value):  # type: ignore[no-untyped-def]
     """A 64-bit mixer (the finalizer of splitmix64)."""
     value = np.uint64(value)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -104,19 +104,19 @@ def _has_arguments(kind):  # type: ignore[no-untyped-def]
 @kernel
 def _hash_node(word, a, b, c):  # type: ignore[no-untyped-def]
     head = np.uint64(word & 0xFF) | (np.uint64(np.uint32(a)) << np.uint64(8))
-    return _mix(_mix(head) ^ (np.uint64(np.uint32(b)) | (np.uint64(np.uint32(c)) << np.uint64(32))))
+    return mix(mix(head) ^ (np.uint64(np.uint32(b)) | (np.uint64(np.uint32(c)) << np.uint64(32))))
 
 
 @kernel
 def _hash_arguments(kind, arguments, start, count):  # type: ignore[no-untyped-def]
     value = np.uint64(kind)
     for k in range(start, start + count):
-        value = _mix(value ^ np.uint64(np.uint32(arguments[k])))
+        value = mix(value ^ np.uint64(np.uint32(arguments[k])))
     return value
 
 
 @kernel
-def _rehash_kernel(nodes, arguments, table, count):  # type: ignore[no-untyped-def]
+def rehash_kernel(nodes, arguments, table, count):  # type: ignore[no-untyped-def]
     """Enter nodes 2..count-1 into the empty `table`."""
     slots = np.uint64(len(table) - 1)
     for node in range(2, count):
@@ -145,7 +145,7 @@ def _new_node(nodes, table, meta, slot, word, a, b, c):  # type: ignore[no-untyp
 
 
 @kernel
-def _count_work(meta, units):  # type: ignore[no-untyped-def]
+def count_work(meta, units):  # type: ignore[no-untyped-def]
     """Count units of work, one a node and one a part, and pay for them where they are many."""
     meta[M_WORK] += units
     unpaid = meta[M_WORK] - meta[M_PAID]
@@ -155,9 +155,9 @@ def _count_work(meta, units):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c):  # type: ignore[no-untyped-def]
+def intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c):  # type: ignore[no-untyped-def]
     """The number of the node (kind and flags, a, b, c)."""
-    _count_work(meta, 1)
+    count_work(meta, 1)
     slots = np.uint64(len(table) - 1)
     slot = _hash_node(word, a, b, c) & slots
     while table[slot] != 0:
@@ -169,10 +169,10 @@ def _intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c): 
 
 
 @kernel
-def _intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: ignore[no-untyped-def]
+def intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: ignore[no-untyped-def]
     """The number of the node whose arguments are the parts from `base` up; takes them off the stack."""
     count = meta[M_SCRATCH] - base
-    _count_work(meta, count)
+    count_work(meta, count)
     meta[M_SCRATCH] = base
     kind = word & 0xFF
     slots = np.uint64(len(table) - 1)
@@ -201,7 +201,8 @@ def _intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: 
 
 
 @kernel
-def _push(scratch, meta, value):  # type: ignore[no-untyped-def]
+def push(scratch, meta, value):  # type: ignore[no-untyped-def]
+    """Put a part on the scratch stack."""
     top = meta[M_SCRATCH]
     if top >= len(scratch):
         meta[M_STATUS] = FULL_SCRATCH

@@ -35,13 +35,13 @@ import numpy as np
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.jit import kernel
 from tokdfa.regex.laws import (
-    _flatten_and_sort,
-    _join,
-    _make_bytes_kernel,
-    _make_concat_kernel,
-    _make_literal_kernel,
-    _make_repeat_kernel,
-    _make_union_kernel,
+    flatten_and_sort,
+    join,
+    make_bytes_kernel,
+    make_concat_kernel,
+    make_literal_kernel,
+    make_repeat_kernel,
+    make_union_kernel,
 )
 from tokdfa.regex.nodes import (
     EMPTY,
@@ -55,8 +55,8 @@ from tokdfa.regex.nodes import (
     MAX_REPEAT,
     NOTHING,
     OK,
-    _intern_parts,
-    _push,
+    intern_parts,
+    push,
 )
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _operand(code, position, made, value):  # type: ignore[no-untyped-def]
 @kernel
 def _push_operands(scratch, meta, code, first, end, made, value):  # type: ignore[no-untyped-def]
     for position in range(first, end):
-        _push(scratch, meta, _operand(code, position, made, value))
+        push(scratch, meta, _operand(code, position, made, value))
 
 
 @kernel
@@ -162,19 +162,19 @@ def _make_choice_kernel(nodes, arguments, table, scratch, meta, code, first, end
     base = meta[M_SCRATCH]
     for position in range(first, end, 2):
         head, tail = _operand(code, position, made, value), _operand(code, position + 1, made, value)
-        _push(scratch, meta, _join(nodes, arguments, table, scratch, meta, head, tail))
+        push(scratch, meta, join(nodes, arguments, table, scratch, meta, head, tail))
     if meta[M_STATUS] != OK:
         return np.int64(NOTHING)
     if meta[M_SCRATCH] == base + 1:
         meta[M_SCRATCH] = base
         return np.int64(scratch[base])
     if meta[M_LAWS] & L_ACI:
-        _flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
-    return _intern_parts(nodes, arguments, table, scratch, meta, K_UNION | F_INHABITED, base)
+        flatten_and_sort(nodes, arguments, scratch, meta, base, K_UNION)
+    return intern_parts(nodes, arguments, table, scratch, meta, K_UNION | F_INHABITED, base)
 
 
 @kernel
-def _run_program_kernel(nodes, arguments, table, scratch, meta, code, made, progress):  # type: ignore[no-untyped-def]
+def run_program_kernel(nodes, arguments, table, scratch, meta, code, made, progress):  # type: ignore[no-untyped-def]
     """Run `code` from ``progress`` (next position, next value) on; stop there when an array of the store is full."""
     position, value = progress
     while position < len(code):
@@ -183,26 +183,26 @@ def _run_program_kernel(nodes, arguments, table, scratch, meta, code, made, prog
         base = meta[M_SCRATCH]
         result = np.int64(NOTHING)
         if operation == LITERAL:
-            result = _make_literal_kernel(nodes, arguments, table, scratch, meta, code[first:end])
+            result = make_literal_kernel(nodes, arguments, table, scratch, meta, code[first:end])
         elif operation == BYTES:
-            result = _make_bytes_kernel(nodes, arguments, table, scratch, meta, code[first:end])
+            result = make_bytes_kernel(nodes, arguments, table, scratch, meta, code[first:end])
         elif operation == CHOICE:
             result = _make_choice_kernel(nodes, arguments, table, scratch, meta, code, first, end, made, value)
         elif operation == CONCAT:
             result = np.int64(EMPTY)
             for k in range(end - 1, first - 1, -1):
                 head = _operand(code, k, made, value)
-                result = _make_concat_kernel(nodes, arguments, table, scratch, meta, head, result)
+                result = make_concat_kernel(nodes, arguments, table, scratch, meta, head, result)
                 if meta[M_STATUS] != OK:
                     break
         elif operation == UNION:
             _push_operands(scratch, meta, code, first, end, made, value)
             if meta[M_STATUS] == OK:
-                result = _make_union_kernel(nodes, arguments, table, scratch, meta, base)
+                result = make_union_kernel(nodes, arguments, table, scratch, meta, base)
         else:
             body = _operand(code, first, made, value)
             low, high = np.int64(code[first + 1]), np.int64(code[first + 2])
-            result = _make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high)
+            result = make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high)
         if meta[M_STATUS] != OK:
             return
         made[value] = result

@@ -1,8 +1,7 @@
 r"""The parsed form of a regex: what is left once notation is gone.
 
-Groups, greedy and lazy quantifiers, flags and escapes are notation; the parser resolves them. What remains are seven
-kinds of node, and an eighth that no notation writes. A node denotes a *match relation*: for a text, the pairs
-(start, end) of positions it may match.
+Groups, flags and escapes are notation; the parser resolves them. A node denotes a *match relation*: for a text, the
+pairs (start, end) of positions it may match.
 
 - `Empty`: every (i, i).
 - `CharSet`: (i, i + 1) if the code point at i is in the set. The empty set, `NEVER`, matches nowhere.
@@ -13,6 +12,10 @@ kinds of node, and an eighth that no notation writes. A node denotes a *match re
 
 The language of a regex is the set of texts whose whole span (0, length) is in the relation. Texts are sequences of code
 points here; `tokdfa.regex.lower` goes down to bytes.
+
+Where a library searches a text with a pattern and takes the match that it prefers (`tokdfa.bpe.pretokenizer`), more is
+asked than the relation. Trees of such dialects also have `Repeat.lazy` and `Atomic`, the order of options counts, and
+their sets are `SourceSet`: which characters belong to one is the library's business.
 
 Three facts are kept in each node when it is made, so that nobody walks the tree for them: `nullable` (without
 assertions: accepts the empty text; an assertion counts as empty), `assertions` (the kinds that occur inside) and `text`
@@ -76,6 +79,22 @@ class CharSet(Node):
 
 
 @dataclass(frozen=True)
+class SourceSet(Node):
+    """One character out of a set that is known by the words that describe it.
+
+    `source`: the character itself (`origin` "character"), the pattern of one character in the dialect `origin`, or what
+    else `origin` reads. `position`: its offset in the pattern.
+    """
+
+    origin: str
+    source: str
+    position: int = 0
+
+    def __post_init__(self) -> None:
+        self._set_facts(nullable=False)
+
+
+@dataclass(frozen=True)
 class Concat(Node):
     """`parts` one after the other; at least two."""
 
@@ -99,14 +118,25 @@ class Alternation(Node):
 
 @dataclass(frozen=True)
 class Repeat(Node):
-    """`body` from `low` to `high` times; `high` None means without bound."""
+    """`body` from `low` to `high` times; `high` None means without bound. If `lazy`, fewer times are preferred."""
 
     body: Node
     low: int
     high: int | None
+    lazy: bool = False
 
     def __post_init__(self) -> None:
         self._set_facts(self.low == 0 or self.body.nullable, self.body.assertions)
+
+
+@dataclass(frozen=True)
+class Atomic(Node):
+    """The preferred match of `body`, whatever follows; a possessive repeat is an atomic greedy one."""
+
+    body: Node
+
+    def __post_init__(self) -> None:
+        self._set_facts(self.body.nullable, self.body.assertions)
 
 
 @dataclass(frozen=True)
@@ -203,13 +233,13 @@ def alternation(options: Iterable[Node]) -> Node:
     return Alternation(tuple(flat))
 
 
-def repeat(body: Node, low: int, high: int | None) -> Node:
+def repeat(body: Node, low: int, high: int | None, lazy: bool = False) -> Node:
     """`body` from `low` to `high` (None: any number of) times."""
     if high == 0 or isinstance(body, Empty):
         return EMPTY_NODE
     if body == NEVER:
         return EMPTY_NODE if low == 0 else NEVER
-    return body if (low, high) == (1, 1) else Repeat(body, low, high)
+    return body if (low, high) == (1, 1) else Repeat(body, low, high, lazy)
 
 
 class NodePool:
@@ -222,7 +252,7 @@ class NodePool:
     def __init__(self) -> None:
         # nodes by the identities of their parts, which are kept with them, so that the identities stay theirs
         self._made: dict[tuple[object, ...], tuple[tuple[Node, ...], Node]] = {}
-        self._repeats: dict[tuple[int, int, int | None], tuple[Node, Node]] = {}
+        self._repeats: dict[tuple[int, int, int | None, bool], tuple[Node, Node]] = {}
 
     def concat(self, parts: Sequence[Node]) -> Node:
         return parts[0] if len(parts) == 1 else self._make(concat, parts)
@@ -230,10 +260,10 @@ class NodePool:
     def alternation(self, options: Sequence[Node]) -> Node:
         return options[0] if len(options) == 1 else self._make(alternation, options)
 
-    def repeat(self, body: Node, low: int, high: int | None) -> Node:
-        key = id(body), low, high
+    def repeat(self, body: Node, low: int, high: int | None, lazy: bool = False) -> Node:
+        key = id(body), low, high, lazy
         if key not in self._repeats:
-            self._repeats[key] = body, repeat(body, low, high)
+            self._repeats[key] = body, repeat(body, low, high, lazy)
         return self._repeats[key][1]
 
     def _make(self, function: Callable[[Sequence[Node]], Node], parts: Sequence[Node]) -> Node:
@@ -252,5 +282,5 @@ def walk(node: Node) -> Iterator[Node]:
         match current:
             case Concat(parts=children) | Alternation(options=children):
                 pending.extend(reversed(children))
-            case Repeat(body=body) | LookAhead(body=body):
+            case Repeat(body=body) | Atomic(body=body) | LookAhead(body=body):
                 pending.append(body)

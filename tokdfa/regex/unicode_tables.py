@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 TABLES_FILE = Path(__file__).with_suffix(".json")
 
@@ -32,13 +33,18 @@ def scan(character_class: str) -> tuple[tuple[int, int], ...]:
 
     Raises ValueError if that package refuses the class.
     """
-    import numpy as np
     import regex
 
     try:
-        compiled = regex.compile(character_class + "+")
+        return runs(regex.compile(character_class + "+"))
     except regex.error as error:
         raise ValueError(str(error)) from None
+
+
+def runs(compiled: Any) -> tuple[tuple[int, int], ...]:
+    """The runs of code points that a compiled pattern, one or more characters of a class, matches."""
+    import numpy as np
+
     every = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     return tuple((match.start(), match.end() - 1) for match in compiled.finditer(every))
 

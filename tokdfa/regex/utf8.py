@@ -18,17 +18,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tokdfa.budget import spend
-from tokdfa.regex.char_sets import Ranges, difference, intersection
+from tokdfa.regex.char_sets import SURROGATES, Ranges, difference, intersection
 from tokdfa.regex.nodes import EMPTY
 from tokdfa.regex.program import Program, known
 
 if TYPE_CHECKING:
     from tokdfa.regex.expression import ExpressionStore
 
-SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 #: By number of continuation bytes: first and last code point, and the bits that mark the lead byte.
-_LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
-_CONTINUATION = 0x80
+LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
+CONTINUATION = 0x80
 #: Sets of so many ranges are written in two parts.
 LARGE, LAST_ASCII = 64, 0x7F
 #: The end of an encoding, in place of a node.
@@ -71,6 +70,23 @@ def split_large(code_points: Ranges) -> tuple[Ranges, Ranges] | None:
     return intersection(code_points, ((0, LAST_ASCII),)), intersection(code_points, ((LAST_ASCII + 1, 0x10FFFF),))
 
 
+def by_lead(numbers: Ranges, tail: int) -> tuple[list[int], dict[int, list[tuple[int, int]]]]:
+    """The leading bits of `numbers`, which `tail` continuation bytes follow: those behind which any may follow; and the
+    others, each with the numbers that may. O(ranges and leads).
+    """
+    block = 64**tail
+    whole: list[int] = []
+    followers: dict[int, list[tuple[int, int]]] = {}
+    for first, last in numbers:
+        for lead in range(first // block, last // block + 1):
+            start, end = max(first - lead * block, 0), min(last - lead * block, block - 1)
+            if (start, end) == (0, block - 1):
+                whole.append(lead)
+            else:
+                followers.setdefault(lead, []).append((start, end))
+    return whole, followers
+
+
 class AutomatonBuilder:
     """Writes nodes, equal ones once. A node is a value of `program`; an edge is (byte, node) until its node is made."""
 
@@ -99,7 +115,7 @@ class AutomatonBuilder:
     def first_edges(self, code_points: Ranges) -> list[tuple[int, int]]:
         """The encodings of `code_points`, which are no surrogates, by their lead bytes."""
         found: list[tuple[int, int]] = []
-        for tail, (first, last, mark) in enumerate(_LENGTHS):
+        for tail, (first, last, mark) in enumerate(LENGTHS):
             found += self.edges(intersection(code_points, ((first, last),)), tail, mark)
         return found
 
@@ -107,22 +123,15 @@ class AutomatonBuilder:
         """`numbers` as one byte, marked `mark`, with the leading bits, and then `tail` continuation bytes."""
         block = 64**tail
         spend(NS_PER_EDGE * (4 + sum(last // block - first // block + 1 for first, last in numbers)))
-        followers: dict[int, list[tuple[int, int]]] = {}  # leading bits -> the numbers that may follow
-        found: list[tuple[int, int]] = []
-        for first, last in numbers:
-            for lead in range(first // block, last // block + 1):
-                start, end = max(first - lead * block, 0), min(last - lead * block, block - 1)
-                if (start, end) == (0, block - 1):
-                    found.append((mark | lead, self._whole(tail)))
-                else:
-                    followers.setdefault(lead, []).append((start, end))
+        whole, followers = by_lead(numbers, tail)
+        found = [(mark | lead, self._whole(tail)) for lead in whole]
         for lead, rest in followers.items():
-            found.append((mark | lead, self.node(self.edges(tuple(rest), tail - 1, _CONTINUATION))))
+            found.append((mark | lead, self.node(self.edges(tuple(rest), tail - 1, CONTINUATION))))
         return found
 
     def _whole(self, tail: int) -> int:
         """The node of any `tail` continuation bytes."""
         while len(self._wholes) <= tail:
             following = self._wholes[-1]
-            self._wholes.append(self.node([(byte, following) for byte in range(_CONTINUATION, 0xC0)]))
+            self._wholes.append(self.node([(byte, following) for byte in range(CONTINUATION, 0xC0)]))
         return self._wholes[tail]

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
-from tokdfa.regex.char_sets import ALL, Ranges, difference
+from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, difference
 from tokdfa.regex.parse import parse
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
@@ -34,7 +34,6 @@ from tokdfa.regex.syntax_tree import (
     alternation,
     concat,
 )
-from tokdfa.regex.utf8 import SURROGATES
 
 if TYPE_CHECKING:
     from tokdfa.constraint import Choice, Grammar, Regex

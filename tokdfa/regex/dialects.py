@@ -1,0 +1,267 @@
+r"""The dialects of regexes, as data for one parser (`tokdfa.regex.parse`).
+
+A `Dialect` says which constructs there are, which are refused and under what name, and what its classes contain. Where
+the dialects that are *read into sets* differ:
+
+==================  ================================  ===================================  =========================
+construct           tokdfa, lark                      ecma                                 source
+==================  ================================  ===================================  =========================
+``.``               all but ``\n``                    all but ``\n \r``, U+2028, U+2029    Python, Rust; ECMA-262
+``$``               the very end; lines with flag m   the very end                         Rust; ECMA-262
+``\d \w \s``        Unicode, or ASCII on demand       ASCII; ``\s`` has Zs, U+2028/9, too  UTS #18; ECMA-262
+``\b \B``           with ASCII classes only           ASCII                                Python; ECMA-262
+``[]a] [^]a]``      ``]`` is a member                 ``[]`` is nothing, ``[^]`` anything  Python, Rust; ECMA-262
+``[\w-.]``          an error                          the hyphen is a member               ECMA-262, Annex B
+``[[:alpha:]]``     a POSIX class                     as written                           Rust
+``&& -- ~~`` in []  set operations: refused           as written                           Rust
+``{,n}``            from 0 to n                       refused                              Python; text to Annex B
+``\A \z \Z``        the ends of the text              refused, or unknown                  Python, Rust
+``\101``, ``\a``    octal, the bell                   refused                              Python
+``\x{41} \U..``     code points                       unknown                              Rust, Python
+``(?i) (?i:..)``    flags i, s, m, x                  refused                              Rust
+``x*?``             as ``x*``; lark: refused          as ``x*``
+==================  ================================  ===================================  =========================
+
+*lark* is what stands between slashes in a grammar; a lazy quantifier there changes what a terminal finds.
+
+*ecma* is read twice, since JSON schemas are also written for Python's `re`: as *both readings* have it, or *widely*, as
+either has it. So a class has two sets, and in what leaves out or must not be found (``[^\s]``, ``\S``, ``(?!\s)``) the
+one stands for the other. Surrogates are in none of its sets.
+
+*tiktoken* (Rust's fancy-regex) and *oniguruma* (the package tokenizers) run the patterns of pre-tokenizers. There it
+matters which match is preferred, so quantifiers may be lazy or possessive and groups atomic, and options are ordered.
+What a set contains is a question to the library itself, so that no table of Unicode stands between us and it. Refused
+are look-behind and anchors to the left (``^ \A \b \G \K``), back-references, flags other than i, quantified
+look-around, a quantifier after a quantifier, a repeat of what can be empty, a pattern that can match the empty string,
+and escapes whose meaning is not a set. Where the two differ:
+
+- ``x{n,m}+`` is possessive in tiktoken and a repeat of a repeat in Oniguruma; ``x{n}?`` is lazy in tiktoken and an
+  optional repeat in Oniguruma. Both are refused in Oniguruma.
+- ``$`` is the end of the text in tiktoken; in Oniguruma it also holds before each line feed.
+- Without regard to case, Oniguruma takes one character for several (the German sharp s for ``ss``). Where this could
+  happen the pattern is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tokdfa.regex.char_sets import NEWLINE, Ranges, digits, spaces, union, word_characters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_NESTING = 200
+MAX_COUNT = 1_000_000_000
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dialect:
+    """What the parser asks of a dialect. What is refused is named, with a remedy behind ``"; "`` if there is one."""
+
+    name: str
+    #: What a refusal says of what is refused, before the remedy.
+    refusal: str = " is not supported"
+    #: What opens a group -> what it is: "group", "named group", "=" and "!" (look-ahead), ">" (atomic), "comment",
+    #: "flags" (letters follow), "leading flag" (at the very beginning only), "+i" and "-i" (one flag switched).
+    groups: Mapping[str, str]
+    refused_groups: Mapping[str, str]
+    group_name: re.Pattern[str] = re.compile(r"\(\?P?<([^\W\d]\w*)>")
+    #: Flags that may be switched inside a pattern; what all are refused as, if they are.
+    flags: str = ""
+    refused_flags: str = ""
+    #: ``{`` that begins a quantifier: its numbers and the comma; and what another ``{`` is refused as, if it is.
+    counts: re.Pattern[str]
+    refused_braces: tuple[re.Pattern[str], str] | None = None
+    #: A possessive, a lazy quantifier: what it is refused as; "" if it is read.
+    refused_possessive: str = ""
+    refused_lazy: str = ""
+    max_nesting: int = MAX_NESTING
+    max_count: int = MAX_COUNT
+    #: Escape letters: assertions, single characters, what is refused; and how code points are written.
+    assertions: Mapping[str, str]
+    controls: Mapping[str, int]
+    refused_escapes: Mapping[str, str]
+    octal: re.Pattern[str] = re.compile(r"\\(0[0-7]{0,2})")
+    hexadecimal: Mapping[str, re.Pattern[str]]
+    #: ``\p{..}``: whether negated, the name, the name if it is one letter without braces.
+    property: re.Pattern[str]
+    #: What a Unicode word boundary is refused as; "" if boundaries are ASCII.
+    unicode_boundary: str = ""
+    #: In brackets: whether ``]`` may close an empty class, a hyphen beside a class is a member, and POSIX classes and
+    #: set operations are known.
+    empty_class: bool = False
+    hyphen_beside_class: bool = False
+    posix_and_operations: bool = False
+    #: (letter of a class, ASCII only) -> what all readings have in it, and what any has; both of what ``.`` leaves out.
+    classes: Callable[[str, bool], tuple[Ranges, Ranges]]
+    line_ends: tuple[Ranges, Ranges] = (NEWLINE, NEWLINE)
+    #: Whether there are two readings, and surrogates are in no set.
+    two_readings: bool = False
+    #: Whether a library searches with the pattern, and knows what sets contain.
+    is_for_library: bool = False
+
+
+def _one_reading(letter: str, ascii_only: bool) -> tuple[Ranges, Ranges]:
+    ranges = {"d": digits, "w": word_characters, "s": spaces}[letter](ascii_only)
+    return ranges, ranges
+
+
+_GROUPS = {"(": "group", "(?:": "group", "(?P<": "named group", "(?<": "named group", "(?=": "=", "(?!": "!"}
+_BACK_REFERENCES = dict.fromkeys("123456789k", "a back-reference")
+_CONTROLS = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B}
+_BOUNDARIES = {"b": "word_boundary", "B": "not_word_boundary"}
+
+TOKDFA = Dialect(
+    name="tokdfa",
+    groups={**_GROUPS, "(?#": "comment", "(?": "flags"},
+    refused_groups={
+        "(?<=": "look-behind",
+        "(?<!": "look-behind",
+        "(?>": "an atomic group",
+        "(?(": "a conditional group",
+        "(?P=": "a back-reference",
+        "(?|": "a branch reset group",
+        **dict.fromkeys(("(?P>", "(?&", "(?R", *(f"(?{digit}" for digit in "0123456789")), "recursion"),
+    },
+    flags="ismxu",
+    counts=re.compile(r"\{(?!\})([0-9]*)(,?)([0-9]*)\}"),
+    refused_possessive="a possessive quantifier; it changes the language; group the repeat to repeat it",
+    assertions={"A": "text_start", "z": "text_end", "Z": "text_end", **_BOUNDARIES},
+    controls={**_CONTROLS, "a": 0x07},
+    refused_escapes={
+        "X": r"the grapheme cluster \X",
+        "R": r"the line break \R",
+        "K": r"the match reset \K",
+        "G": r"the search anchor \G",
+        "N": r"the named character \N",
+        **_BACK_REFERENCES,
+    },
+    octal=re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{2})"),
+    hexadecimal={
+        letter: re.compile(rf"\\{letter}(?:\{{([0-9A-Fa-f]{{1,8}})\}}|([0-9A-Fa-f]{{{length}}}))")
+        for letter, length in (("x", 2), ("u", 4), ("U", 8))
+    },
+    property=re.compile(r"\\[pP](?:\{(\^?)([^{}]*)\}|([A-Za-z]))"),
+    unicode_boundary=r"the Unicode word boundary; use ascii_classes=True (ASCII \w and \b)",
+    posix_and_operations=True,
+    classes=_one_reading,
+)
+
+LARK = replace(
+    TOKDFA,
+    name="lark",
+    refused_lazy="a lazy quantifier; it says where a search stops, not what matches; exclude what ends the text, as in "
+    '/"[^"]*"/, or make it a rule name[lazy]: /.../',
+    unicode_boundary="a word boundary; a lexeme cannot depend on what is around it",
+)
+
+#: Zs, and the control characters and line ends (ECMA-262, WhiteSpace and LineTerminator).
+ECMA_SPACES: Ranges = (
+    (0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
+    (0x205F, 0x205F), (0x3000, 0x3000),
+)  # fmt: skip
+
+
+def _ecma_class(letter: str, _ascii_only: bool) -> tuple[Ranges, Ranges]:
+    """What ECMA-262 and Python have in a class, and what either has."""
+    if letter == "s":
+        return ECMA_SPACES, union(ECMA_SPACES, ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF)))
+    both, unicode = (_one_reading(letter, ascii_only)[0] for ascii_only in (True, False))
+    return both, unicode
+
+
+_NOT_REGULAR = "a back-reference; what it matches is no regular language"
+ECMA = Dialect(
+    name="ecma",
+    refusal="",
+    groups={**_GROUPS, "(?": "flags"},
+    refused_groups={
+        **dict.fromkeys(("(?<=", "(?<!"), "a look-behind; say what the text before must be"),
+        **dict.fromkeys(("(?P=", "(?("), _NOT_REGULAR),
+    },
+    group_name=re.compile(r"\(\?P?<[^\W\d][\w$]*>"),
+    refused_flags="inline flags; ECMA-262 had none until 2025; write the letters of both cases in classes",
+    counts=re.compile(r"\{([0-9]+)(,?)([0-9]*)\}"),
+    refused_braces=(
+        re.compile(r"\{,[0-9]*\}"),
+        "{,n}; it is text to ECMA-262 and a count to Python; write {0,n} or \\{",
+    ),
+    assertions=_BOUNDARIES,
+    controls=_CONTROLS,
+    refused_escapes={
+        **dict.fromkeys(_BACK_REFERENCES, _NOT_REGULAR),
+        **{letter: rf"\{letter}; ECMA-262 and Python read it differently" for letter in "aAZ"},
+    },
+    hexadecimal={
+        "x": re.compile(r"\\x([0-9A-Fa-f]{2})"),
+        "u": re.compile(r"\\u(?:\{0*([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{4}))"),
+    },
+    property=re.compile(r"\\[pP]\{()([^{}^]*)\}()"),
+    empty_class=True,
+    hyphen_beside_class=True,
+    classes=_ecma_class,
+    line_ends=(((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)), NEWLINE),
+    two_readings=True,
+)
+
+TIKTOKEN = Dialect(
+    name="tiktoken",
+    refusal=" is outside what the pre-tokenizer's construction covers",
+    groups={
+        "(": "group",
+        "(?:": "group",
+        "(?>": ">",
+        "(?=": "=",
+        "(?!": "!",
+        "(?i:": "+i",
+        "(?-i:": "-i",
+        "(?i)": "leading flag",
+    },
+    refused_groups={
+        "(?<=": "look-behind",
+        "(?<!": "look-behind",
+        "(?<": "a named group",
+        "(?P<": "a named group",
+        "(?P=": "a back-reference",
+        "(?P>": "recursion",
+        "(?(": "a conditional group",
+        "(?#": "a comment",
+        "(?~": "an absent group",
+        "(?": "this kind of group",
+        "(*": "a backtracking verb",
+    },
+    counts=re.compile(r"\{(?!,?\})([0-9]*)(,?)([0-9]*)\}"),
+    refused_braces=(re.compile(r"\{"), "a brace that counts nothing; write \\{"),
+    max_nesting=50,
+    max_count=1000,
+    assertions={"z": "text_end"},
+    controls={},
+    refused_escapes={
+        "A": "an anchor to the start",
+        "b": "a word boundary",
+        "B": "a word boundary",
+        "G": "an anchor to the last match",
+        "K": "a reset of the match's start",
+        "R": "a line break of any kind",
+        "X": "a grapheme cluster",
+        "Z": "an anchor before the last line break",
+        "y": "a grapheme boundary",
+        "Y": "a grapheme boundary",
+        "g": "a subexpression call",
+        **_BACK_REFERENCES,
+        **dict.fromkeys("<>`'", "an escape that is an anchor in some engines"),
+    },
+    hexadecimal={},
+    property=re.compile(r"\\[pP]\{\^?[A-Za-z0-9_ =:-]+\}"),
+    classes=_one_reading,
+    is_for_library=True,
+)
+
+ONIGURUMA = replace(TIKTOKEN, name="oniguruma")
+
+DIALECTS = {dialect.name: dialect for dialect in (TOKDFA, LARK, ECMA, TIKTOKEN, ONIGURUMA)}
+#: Those of the libraries that search with a pattern.
+LIBRARY_DIALECTS = tuple(name for name, dialect in DIALECTS.items() if dialect.is_for_library)

@@ -1,0 +1,409 @@
+"""The parser of all dialects: groups, quantifiers, anchors, flags. The upper half; `tokdfa.regex.atoms` is the lower.
+
+It keeps its open groups on a list of its own, so nesting costs no Python stack; it is still bounded. What is written
+twice is one object (`Parser.read_again`, `tokdfa.regex.syntax_tree.NodePool`): patterns made from JSON schemas repeat
+their strings and numbers dozens of times.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from tokdfa.errors import LimitExceeded
+from tokdfa.regex.atoms import CLASS_LETTERS, PROPERTY_LETTERS, AtomReader, Flags, class_ranges
+from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, complement, difference, fold_closure
+from tokdfa.regex.syntax_tree import Assertion, Atomic, CharSet, LookAhead, Node, NodePool
+
+if TYPE_CHECKING:
+    from tokdfa.regex.dialects import Dialect
+
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_INLINE_FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:(-)([A-Za-z]*))?([:)])")
+_ANY_FLAGS = re.compile(r"\(\?[A-Za-z-]{1,17}[:)]")
+_BOUNDARY_SIDE = re.compile(r"\{[a-z-]+\}")
+#: Characters that mean themselves (without the flag x).
+_PLAIN = re.compile(r"[^|()\[.^$\\*+?{]+")
+_SPACE = " \t\n\r\v\f"
+LOOK_AHEADS = ("=", "!")
+#: What is repeated is found by its text up to its first closing bracket, which must be within so many characters.
+MAX_KEY = 500
+#: Nodes of characters that are kept.
+MAX_LITERALS = 4096
+NOTHING_TO_REPEAT = "nothing to repeat"
+MULTIPLE_REPEAT = "multiple repeat; group the first one to repeat it"
+
+
+@dataclass
+class Group:
+    """An open group: where it began, its kind (`tokdfa.regex.dialects`), and what has been read of it."""
+
+    position: int
+    kind: str
+    outer_flags: Flags
+    options: list[Node] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
+    #: Where the last item begins, if it is no plain character, and why it cannot be repeated; "" if it can.
+    begin: int = 0
+    no_repeat: str = NOTHING_TO_REPEAT
+    #: Levels of groups inside.
+    depth: int = 0
+    #: Whether every option has something in it, all of which is look-around (`LibraryParser` keeps it).
+    looks: bool = True
+
+    def add(self, item: Node, begin: int, no_repeat: str = "") -> None:
+        self.items.append(item)
+        self.begin, self.no_repeat = begin, no_repeat
+
+
+class _Known(NamedTuple):
+    """A class or a group that has been read: where, under which flags, and with how many levels of groups."""
+
+    start: int
+    end: int
+    flags: Flags
+    node: Node
+    depth: int
+
+
+class Parser(AtomReader):
+    """The main loop and what it calls: each ``read_`` method reads one construct that begins at `position`."""
+
+    def __init__(self, pattern: str, dialect: Dialect, flags: Flags, ascii_classes: bool) -> None:
+        super().__init__(pattern, dialect, flags, ascii_classes)
+        self.groups = [Group(0, "group", flags)]
+        self.pool = NodePool()
+        #: Classes and groups that have been read, by their `key`; of several with one key the last.
+        self.known: dict[str, _Known] = {}
+        #: Where the first lazy quantifier has its question mark, if there is one.
+        self.first_lazy = -1
+
+    def parse(self) -> Node:
+        """The tree of the whole pattern."""
+        readers = {
+            "|": self.read_bar,
+            "(": self.read_group_start,
+            ")": self.read_group_end,
+            "[": self.read_bracket,
+            ".": self.read_dot,
+            "^": self.read_start_anchor,
+            "$": self.read_end_anchor,
+            "\\": self.read_escape,
+            "*": self.read_quantifier,
+            "+": self.read_quantifier,
+            "?": self.read_quantifier,
+            "{": self.read_brace,
+        }
+        while self.position < len(self.pattern):
+            character = self.pattern[self.position]
+            if self.flags.verbose and (character in _SPACE or character == "#"):
+                self.skip_blank(character)
+            else:
+                readers.get(character, self.read_literal)()
+        group = self.groups.pop()
+        if self.groups:
+            self.fail("missing ), this group is not closed", group.position)
+        if self.first_lazy >= 0 and self.dialect.refused_lazy:
+            self.refuse(self.dialect.refused_lazy, self.first_lazy)
+        return self.close(group)
+
+    def skip_blank(self, character: str) -> None:
+        end = self.position + 1
+        if character == "#":
+            end = self.pattern.find("\n", self.position) + 1 or len(self.pattern)
+        self.position = end
+
+    def read_literal(self) -> None:
+        """Read one character, and those behind it that mean themselves."""
+        run = None if self.flags.verbose else _PLAIN.match(self.pattern, self.position + 1)
+        text = self.pattern[self.position : run.end() if run else self.position + 1]
+        group, literals = self.groups[-1], _literals(self.flags.ignore_case, self.dialect.two_readings)
+        group.items.extend([literals[character] for character in text])
+        group.no_repeat = ""
+        self.position += len(text)
+
+    def char_set(self, ranges: Ranges) -> CharSet:
+        return _without_surrogates(ranges) if self.dialect.two_readings else CharSet(ranges)
+
+    def read_dot(self) -> None:
+        self.groups[-1].add(_dot(self.dialect, self.flags.dot_all, self.flags.wide), self.position)
+        self.position += 1
+
+    def read_start_anchor(self) -> None:
+        self.add_assertion("line_start" if self.flags.multi_line else "text_start", 1)
+
+    def read_end_anchor(self) -> None:
+        self.add_assertion("line_end" if self.flags.multi_line else "text_end", 1)
+        if self.flags.wide:  # the end, or the last newline before it
+            end = self.groups[-1].items.pop()
+            before_newline = self.pool.concat([_literals(False, True)["\n"], end])
+            self.groups[-1].items.append(self.pool.alternation([end, LookAhead(before_newline, False)]))
+
+    def add_assertion(self, kind: str, length: int) -> None:
+        """Add an assertion that is `length` characters long."""
+        self.groups[-1].add(Assertion(kind), self.position, NOTHING_TO_REPEAT)
+        self.position += length
+
+    def read_bar(self) -> None:
+        self.close_option(self.groups[-1])
+        self.position += 1
+
+    def close_option(self, group: Group) -> None:
+        group.options.append(self.pool.concat(group.items))
+        group.items = []
+        group.no_repeat = NOTHING_TO_REPEAT
+
+    def close(self, group: Group) -> Node:
+        self.close_option(group)
+        return self.pool.alternation(group.options)
+
+    # Groups.
+
+    def read_group_start(self) -> None:
+        if self.read_again(")"):
+            return
+        start, dialect, outer_flags = self.position, self.dialect, self.flags
+        opening = _longest_opening(dialect, self.pattern, start)
+        if opening in dialect.refused_groups:
+            self.refuse(dialect.refused_groups[opening])
+        kind = dialect.groups[opening]
+        if kind == "flags":
+            if self.read_inline_flags():
+                return
+        elif kind == "comment":
+            self.skip_comment()
+            return
+        elif kind == "named group":
+            name = dialect.group_name.match(self.pattern, start)
+            if not name:
+                self.fail("a group name is letters, digits and _ between < and >, and begins with no digit")
+            self.position = name.end()
+        elif kind == "leading flag":
+            if start:
+                self.refuse("a flag inside the pattern; write (?i:...)")
+            self.switch_flags("i", "", len(opening))
+            return
+        else:
+            self.position += len(opening)
+        if len(self.groups) > dialect.max_nesting:
+            raise LimitExceeded(
+                f"groups are nested deeper than {dialect.max_nesting} at position {start} of the pattern",
+                limit="group nesting",
+                value=len(self.groups),
+            )
+        if kind in ("+i", "-i"):
+            self.flags = self.flags.switched("i", kind == "+i")
+        elif kind == "!" and dialect.two_readings:
+            self.flags = replace(self.flags, wide=not self.flags.wide)
+        self.groups.append(Group(start, kind, outer_flags))
+
+    def skip_comment(self) -> None:
+        end = self.pattern.find(")", self.position)
+        if end < 0:
+            self.fail("missing ), this comment is not closed")
+        self.position = end + 1
+
+    def read_inline_flags(self) -> bool:
+        """Read ``(?flags)`` (returns True) or the start of ``(?:`` and ``(?flags:``."""
+        known_flags, refused = self.dialect.flags, self.dialect.refused_flags
+        if refused and _ANY_FLAGS.match(self.pattern, self.position):
+            self.refuse(refused)
+        match = _INLINE_FLAGS.match(self.pattern, self.position)
+        if not match or (match[4] == ")" and not match[1] and not match[3]) or (match[2] and not match[3]):
+            known = f"(..), (?:..), (?P<n>..), (?<n>..), (?=..), (?!..){', (?i), (?i:..)' if known_flags else ''}"
+            self.fail(f"unknown kind of group; known: {known}")
+        for index, letter in [*enumerate(match[1], match.start(1)), *enumerate(match[3] or "", match.start(3))]:
+            if letter == "a":
+                self.refuse(r"the inline flag a; pass ascii_classes=True for ASCII \d \w \s", index)
+            if letter not in known_flags:
+                self.refuse(f"the inline flag {letter}", index)
+            if letter == "u" and index >= match.start(3) >= 0:
+                self.refuse("switching off the flag u", index)
+        self.switch_flags(match[1], match[3] or "", len(match[0]))
+        return match[4] == ")"
+
+    def switch_flags(self, on: str, off: str, length: int) -> None:
+        """Switch flags by what is written in `length` characters; nothing is to be repeated behind them."""
+        self.flags = self.flags.switched(on, True).switched(off, False)
+        self.position += length
+        self.groups[-1].no_repeat = NOTHING_TO_REPEAT
+
+    def read_group_end(self) -> None:
+        if len(self.groups) == 1:
+            self.fail("unbalanced )")
+        group = self.groups.pop()
+        node = self.close(group)
+        if group.kind in LOOK_AHEADS:
+            node = LookAhead(node, group.kind == "!")
+        elif group.kind == ">":
+            node = Atomic(node)
+        self.flags = group.outer_flags
+        self.position += 1
+        self.keep(_Known(group.position, self.position, self.flags, node, group.depth + 1), ")")
+
+    # Quantifiers.
+
+    def read_brace(self) -> None:
+        if self.dialect.counts.match(self.pattern, self.position):
+            self.read_quantifier()
+            return
+        refused = self.dialect.refused_braces
+        if refused and refused[0].match(self.pattern, self.position):
+            self.refuse(refused[1])
+        self.read_literal()
+
+    def read_quantifier(self) -> None:
+        group, dialect = self.groups[-1], self.dialect
+        if group.no_repeat:
+            self.fail(group.no_repeat)
+        start = self.position
+        low, high = self.read_counts()
+        if high is not None and high < low:
+            self.fail(f"a repeat needs low <= high, not {low} and {high}", start)
+        following = self.pattern[self.position : self.position + 1]
+        if following == "+" and dialect.refused_possessive:
+            self.refuse(dialect.refused_possessive)
+        if following == "?":
+            self.first_lazy = self.position if self.first_lazy < 0 else self.first_lazy
+            self.position += 1
+        group.add(self.pool.repeat(group.items.pop(), low, high), group.begin, MULTIPLE_REPEAT)
+
+    def read_counts(self) -> tuple[int, int | None]:
+        """Read a quantifier without what makes it lazy or possessive."""
+        known = _QUANTIFIERS.get(self.pattern[self.position])
+        if known:
+            self.position += 1
+            return known
+        match = self.dialect.counts.match(self.pattern, self.position)
+        assert match is not None
+        low = self.read_count(match[1], match.start(1)) or 0
+        high = self.read_count(match[3], match.start(3)) if match[2] else low
+        self.position = match.end()
+        return low, high
+
+    def read_count(self, number: str, position: int) -> int | None:
+        if not number:
+            return None
+        number, most = number.lstrip("0") or "0", self.dialect.max_count
+        if len(number) > len(str(most)) or int(number) > most:  # int() refuses thousands of digits
+            raise LimitExceeded(
+                f"a count above {most} at position {position} of the pattern", limit="count", value=most
+            )
+        return int(number)
+
+    # Escapes and classes.
+
+    def read_escape(self) -> None:
+        start = self.position
+        letter = self.pattern[start + 1 : start + 2]
+        if letter in self.dialect.assertions:
+            self.read_assertion_escape(letter)
+            return
+        node: Node
+        if letter in CLASS_LETTERS:
+            node = _class_escape(self.dialect, letter, self.ascii_classes, self.flags.wide)
+            self.position += 2
+        elif letter in PROPERTY_LETTERS:
+            ranges, folds = self.read_property(letter)
+            node = self.char_set(fold_closure(ranges) if folds and self.flags.ignore_case else ranges)
+        else:
+            literals = _literals(self.flags.ignore_case, self.dialect.two_readings)
+            node = literals[chr(self.read_escaped_code_point())]
+        self.groups[-1].add(node, start)
+
+    def read_assertion_escape(self, letter: str) -> None:
+        refused = self.dialect.unicode_boundary
+        if letter in "bB" and refused:
+            if not self.ascii_classes:
+                self.refuse(refused)
+            if _BOUNDARY_SIDE.match(self.pattern, self.position + 2):
+                self.refuse(rf"the word boundary \{letter}{{..}}")
+        self.add_assertion(self.dialect.assertions[letter], 2)
+
+    def read_bracket(self) -> None:
+        start = self.position
+        if not self.read_again("]"):
+            node = self.char_set(self.read_class())
+            self.keep(_Known(start, self.position, self.flags, node, 0), "]")
+
+    # What is repeated.
+
+    def read_again(self, closing: str) -> bool:
+        """Read a class or a group whose text has been read before, under the same flags: it is the same node.
+
+        Where it ends depends on its own text only, so no other reading is possible.
+        """
+        start, text = self.position, self.pattern
+        known = self.known.get(self.key(start, closing))
+        if known is None or known.flags is not self.flags:
+            return False
+        if len(self.groups) + known.depth > self.dialect.max_nesting + 1:
+            return False
+        if not text.startswith(text[known.start : known.end], start):
+            return False
+        self.position += known.end - known.start
+        self.add_known(known, start)
+        return True
+
+    def keep(self, read: _Known, closing: str) -> None:
+        """Add to the open group what has just been read, and know it again."""
+        self.known[self.key(read.start, closing)] = read
+        self.add_known(read, read.start)
+
+    def add_known(self, known: _Known, begin: int) -> None:
+        group = self.groups[-1]
+        group.add(known.node, begin)
+        group.depth = max(group.depth, known.depth)
+
+    def key(self, start: int, closing: str) -> str:
+        return self.pattern[start : self.pattern.find(closing, start, start + MAX_KEY) + 1]
+
+
+@cache
+def _dot(dialect: Dialect, dot_all: bool, wide: bool) -> CharSet:
+    every = ALL if dot_all else complement(dialect.line_ends[wide])
+    return _without_surrogates(every) if dialect.two_readings else CharSet(every)
+
+
+@cache
+def _class_escape(dialect: Dialect, letter: str, ascii_only: bool, either: bool) -> CharSet:
+    ranges = class_ranges(dialect, letter, ascii_only, either)
+    return _without_surrogates(ranges) if dialect.two_readings else CharSet(ranges)
+
+
+@cache
+def _openings(dialect: Dialect) -> re.Pattern[str]:
+    longest_first = sorted({**dialect.groups, **dialect.refused_groups}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)))
+
+
+def _longest_opening(dialect: Dialect, pattern: str, position: int) -> str:
+    """The longest text at `position` that opens a group or is refused; at least the bracket there."""
+    match = _openings(dialect).match(pattern, position)
+    assert match is not None
+    return match[0]
+
+
+class _Literals(dict[str, CharSet]):
+    """The nodes of single characters, made when they are first needed; so a long literal text shares its nodes."""
+
+    def __init__(self, ignore_case: bool, without_surrogates: bool) -> None:
+        self.ignore_case, self.without_surrogates = ignore_case, without_surrogates
+
+    def __missing__(self, character: str) -> CharSet:
+        single = ((ord(character), ord(character)),)
+        ranges = fold_closure(single) if self.ignore_case else single
+        if len(self) >= MAX_LITERALS:
+            self.clear()
+        self[character] = node = CharSet(difference(ranges, SURROGATES) if self.without_surrogates else ranges)
+        return node
+
+
+_literals = cache(_Literals)
+
+
+@lru_cache(maxsize=512)
+def _without_surrogates(ranges: Ranges) -> CharSet:
+    return CharSet(difference(ranges, SURROGATES))
