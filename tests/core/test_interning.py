@@ -21,6 +21,7 @@ from tokdfa.core.interning import (
     find,
     find_slot,
     first_of,
+    grow_together,
     has_room,
     hash_words,
     intern,
@@ -46,7 +47,10 @@ def check(table: InterningTable) -> None:
     assert len(table) <= room <= table.limit.most
     assert 2 * room <= len(table.slots) == 1 << len(table.slots).bit_length() - 1
     assert (table.slots >= 0).sum() == len(table)
-    assert all(len(column) % room == 0 for column in table.columns.values())
+    for name, column in table.columns.items():
+        kind = table._kinds[name]
+        assert column.shape[0] == room * (kind.width if kind.flat else 1) + kind.ends
+        assert column.nbytes == kind.bytes_of(room)
     bytes_of = sum(array.nbytes for array in (table.slots, table.begin, table.words, *table.columns.values()))
     assert table.nbytes == table._bytes_of(room, len(table.words)) == bytes_of
 
@@ -66,7 +70,8 @@ def same_hash(contents: list[int]) -> list[int]:
 
 @given(contents=CONTENTS, entries=ROOMS, words=ROOMS)
 def test_like_a_dict(contents, entries, words):
-    table = InterningTable({"value": Column(np.int32, fill=-1)}, entries=entries, words=words)
+    columns = {"value": Column(np.int32, fill=-1), "ends": Column(np.int8, ends=True)}
+    table = InterningTable(columns, entries=entries, words=words)
     numbers: dict[tuple[int, ...], int] = {}
     for content in contents:
         assert table.find(*content) == numbers.get(tuple(content), ABSENT)
@@ -217,13 +222,34 @@ def test_past_the_budget_the_table_is_whole(megabytes, keys):
     assert table.intern([made]) == made  # without a budget
 
 
+def test_tables_that_grow_together_do_so_or_do_not():
+    tables = [InterningTable(entries=4, limit=Limit(most)) for most in (64, 5)]
+    for table in tables:
+        for number in range(4):
+            table.intern([number])
+    with contextlib.suppress(LimitExceeded), spending(Budget(1.0, 0.0), "tables"):
+        grow_together(*tables)
+    assert [table.room for table in tables] == [4, 4]
+    grow_together(*tables)
+    assert [table.room for table in tables] == [8, 5]
+    tables[1].intern([4])
+    assert intern(np.array([5]), 0, 1, tables[1].struct) == NEEDS_ROOM
+    with pytest.raises(LimitExceeded, match="a table is full"):
+        grow_together(*tables)
+    assert [table.room for table in tables] == [8, 5]
+    for table in tables:
+        check(table)
+
+
 def test_a_budget_counts_what_growing_takes():
     table = InterningTable({"value": Column(np.int64, 3)}, entries=4)
     first = table.nbytes
     with spending(Budget(1.0, 1.0), "a table") as account:
         for number in range(500):
             table.intern([number, number])
-    assert account.bytes_held == table.nbytes - first
+        assert account.bytes_held == table.nbytes - first
+        table.release()
+        assert account.bytes_held == 0
 
 
 def test_a_failing_allocation_leaves_the_table_whole(monkeypatch):

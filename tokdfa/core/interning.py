@@ -56,19 +56,24 @@ class TableArrays(Struct, fields=tuple(_FIELDS), declared={name: (dtype, 1) for 
 class Column(NamedTuple):
     """An array of this type with `width` values for each entry (0: one, in an array of one dimension).
 
-    `fill`: what an entry has at first. `flat`: of one dimension though there are `width` values.
+    `fill`: what an entry has at first. `flat`: of one dimension though there are `width` values. `ends`: with a value
+    more than there are entries, as entry n begins at the n-th and ends at the next one.
     """
 
     dtype: Any
     width: int = 0
     fill: int = 0
     flat: bool = False
+    ends: bool = False
 
     def make(self, room: int) -> npt.NDArray[Any]:
         """The array for so many entries."""
-        if self.flat:
-            return np.full(room * self.width, self.fill, dtype=self.dtype)
-        return np.full((room, self.width) if self.width else room, self.fill, dtype=self.dtype)
+        flat = room * max(self.width, 1) + self.ends
+        return np.full((room, self.width) if self.width and not self.flat else flat, self.fill, dtype=self.dtype)
+
+    def bytes_of(self, room: int) -> int:
+        """The bytes of the array for so many entries."""
+        return int((room * max(self.width, 1) + self.ends) * np.dtype(self.dtype).itemsize)
 
 
 class Limit(NamedTuple):
@@ -108,6 +113,7 @@ class InterningTable:
     ) -> None:
         self.keys, self.limit, self._kinds = keys, limit, dict(columns or {})
         self.meta: npt.NDArray[np.int64] = np.zeros(META, dtype=np.int64)
+        self._held = 0
         self._take(*self._allocate(max(1, min(entries, limit.most)), words or 4 * entries))
 
     @property
@@ -162,14 +168,33 @@ class InterningTable:
         be more than half full then. Raises LimitExceeded past `limit` or the budget's memory, and leaves the table as
         it is.
         """
+        room, of_words = self._rooms_for(entries, words)
+        hold(self._bytes_of(room, of_words) - self.nbytes)
+        self._move(room, of_words)
+
+    def release(self) -> None:
+        """Give back to the budget what growing has taken: the table is about to go."""
+        hold(-self._held)
+        self._held = 0
+
+    def clear(self) -> None:
+        """Forget all entries; rooms and columns stay as they are."""
+        self.slots[:] = -1
+        self.meta[:] = 0
+
+    def _rooms_for(self, entries: int, words: int) -> tuple[int, int]:
+        """The rooms for entries and words that `grow` makes."""
         entries, words = max(entries, int(self.meta[WANTED_ENTRIES])), max(words, int(self.meta[WANTED_WORDS]))
         if self.count + entries > self.limit.most:
             raise LimitExceeded(self.limit.message, limit=self.limit.option, value=self.limit.most)
-        room = min(self._room_for(self.room, self.count + entries), self.limit.most)
-        of_words = room if self.keys else self._room_for(len(self.words), self.words_used + words)
+        room = min(_doubled(self.room, 2 * (self.count + entries)), self.limit.most)
+        return room, room if self.keys else _doubled(len(self.words), 2 * (self.words_used + words))
+
+    def _move(self, room: int, of_words: int) -> None:
+        """Copy everything to arrays with these rooms, unless they are the present ones."""
         if (room, of_words) != (self.room, len(self.words)):
-            hold(self._bytes_of(room, of_words) - self.nbytes)
             made = self._allocate(room, of_words)
+            self._held += self._bytes_of(room, of_words) - self.nbytes
             slots, begin, contents, columns = made
             begin[: len(self.begin)] = self.begin
             contents[: len(self.words)] = self.words
@@ -182,19 +207,9 @@ class InterningTable:
                 _fill_slots_kernel(self.struct)
         self.meta[WANTED_ENTRIES] = self.meta[WANTED_WORDS] = 0
 
-    def clear(self) -> None:
-        """Forget all entries; rooms and columns stay as they are."""
-        self.slots[:] = -1
-        self.meta[:] = 0
-
-    def _room_for(self, room: int, least: int) -> int:
-        while 2 * least > room:
-            room *= 2
-        return room
-
     def _bytes_of(self, room: int, words: int) -> int:
-        columns = sum(np.dtype(kind.dtype).itemsize * max(kind.width, 1) for kind in self._kinds.values())
-        return 4 * _slot_count(room) + 8 * (0 if self.keys else room + 1) + 8 * words + room * columns
+        columns = sum(kind.bytes_of(room) for kind in self._kinds.values())
+        return 4 * _slot_count(room) + 8 * (0 if self.keys else room + 1) + 8 * words + columns
 
     def _allocate(
         self, room: int, words: int
@@ -215,6 +230,21 @@ class InterningTable:
     ) -> None:
         struct = TableArrays(slots, begin, words, self.meta)
         self.slots, self.begin, self.words, self.columns, self.struct = slots, begin, words, columns, struct
+
+
+def grow_together(*tables: InterningTable) -> None:
+    """`InterningTable.grow` for each table; if the budget or a limit refuses one, all stay as they are."""
+    rooms = [table._rooms_for(0, 0) for table in tables]
+    hold(sum(table._bytes_of(*room) - table.nbytes for table, room in zip(tables, rooms, strict=True)))
+    for table, room in zip(tables, rooms, strict=True):
+        table._move(*room)
+
+
+def _doubled(room: int, least: int) -> int:
+    """`room`, doubled until it is at least `least`."""
+    while room < least:
+        room *= 2
+    return room
 
 
 def _slot_count(room: int) -> int:
