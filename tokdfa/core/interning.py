@@ -113,7 +113,6 @@ class InterningTable:
     ) -> None:
         self.keys, self.limit, self._kinds = keys, limit, dict(columns or {})
         self.meta: npt.NDArray[np.int64] = np.zeros(META, dtype=np.int64)
-        self._held = 0
         self._take(*self._allocate(max(1, min(entries, limit.most)), words or 4 * entries))
 
     @property
@@ -172,11 +171,6 @@ class InterningTable:
         hold(self._bytes_of(room, of_words) - self.nbytes)
         self._move(room, of_words)
 
-    def release(self) -> None:
-        """Give back to the budget what growing has taken: the table is about to go."""
-        hold(-self._held)
-        self._held = 0
-
     def clear(self) -> None:
         """Forget all entries; rooms and columns stay as they are."""
         self.slots[:] = -1
@@ -194,7 +188,6 @@ class InterningTable:
         """Copy everything to arrays with these rooms, unless they are the present ones."""
         if (room, of_words) != (self.room, len(self.words)):
             made = self._allocate(room, of_words)
-            self._held += self._bytes_of(room, of_words) - self.nbytes
             slots, begin, contents, columns = made
             begin[: len(self.begin)] = self.begin
             contents[: len(self.words)] = self.words
