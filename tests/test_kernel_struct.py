@@ -116,3 +116,49 @@ def test_arrays_that_were_not_declared_are_refused():
         Declared(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.uint8))
     with pytest.raises(TypeError, match="arrays of Pair are not declared"):
         struct_at(Pair)
+
+
+class Outer(Struct, fields=("inner", "words")):
+    """A struct in a struct."""
+
+
+@kernel
+def _use_inner_kernel(outer, place):  # type: ignore[no-untyped-def]
+    """Add the outer struct's word to the inner one's; the sum of what the inner one has then."""
+    outer.inner.words[place] += outer.words[place]
+    return _use_kernel(outer.inner, place)[0]
+
+
+def test_a_struct_in_a_struct():
+    inner = Pair(np.array([1, 2, 3]), np.zeros((3, 2), dtype=np.int32))
+    outers = [Outer(inner, np.arange(3)) for _ in range(2)]
+    words = inner._arrays[0]
+    del inner
+    gc.collect()
+    assert [_use_inner_kernel(outer, 2) for outer in outers] == [10, 24]
+    assert words.tolist() == [1, 2, 7]
+    assert outers[0]._numba_type_ is outers[1]._numba_type_
+
+
+def test_a_declared_struct_in_a_struct():
+    class Inner(Struct, fields=("words",), declared={"words": ("int64", 1)}):
+        pass
+
+    class Holder(Struct, fields=("inner", "words"), declared={"inner": Inner, "words": ("int32", 1)}):
+        pass
+
+    at = struct_at(Holder)
+
+    @kernel
+    def read(address):  # type: ignore[no-untyped-def]
+        holder = at(address)
+        return holder.inner.words[1] + holder.words[0]
+
+    holder = Holder(Inner(np.array([1, 20])), np.array([3], dtype=np.int32))
+    assert read(holder.address) == 23
+    with pytest.raises(TypeError, match="not those declared"):
+        Holder(Pair(np.zeros(1), np.zeros((1, 1))), np.array([3], dtype=np.int32))
+    with pytest.raises(TypeError, match="Pair are not declared"):
+
+        class Wrong(Struct, fields=("inner",), declared={"inner": Pair}):
+            pass

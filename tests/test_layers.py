@@ -16,6 +16,7 @@ LAYERS = (
     "jit",
     "kernel_struct",
     "kernel_budget",
+    "core",
     "mask",
     "constraint",
     "archive",

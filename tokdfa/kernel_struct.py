@@ -9,6 +9,8 @@ needs a struct whose arrays are declared.
 This is not numba's `structref`, because the arrays out of one have an owner each, whose references a kernel counts
 whenever it uses them, in places that are rarely in a cache. An array out of a table has no owner. So a kernel must not
 return one, and whoever calls a kernel must hold the struct until it returns.
+
+A field may also be a struct, of which the table keeps the address: ``machine.rows.words``.
 """
 
 from __future__ import annotations
@@ -52,9 +54,9 @@ class StructType(types.Type):
 class Struct:
     """Base of structs: ``class Tables(Struct, fields=("heights", "names"))``.
 
-    Made of C-contiguous arrays in the order of the fields, which it keeps alive. 10 µs for forty arrays. Kernels write
-    to its arrays, be they marked as read-only or not. `declared`: by field the array's type, as dtype and dimensions,
-    of all fields; then others are refused.
+    Made of C-contiguous arrays and structs in the order of the fields, which it keeps alive. 10 µs for forty arrays.
+    Kernels write to its arrays, be they marked as read-only or not. `declared`: by field the array's type, as dtype and
+    dimensions, or the class of a struct that is declared itself; of all fields; then others are refused.
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
@@ -63,21 +65,23 @@ class Struct:
     _kinds: ClassVar[dict[tuple[Any, ...], StructType]]
 
     def __init_subclass__(
-        cls, fields: tuple[str, ...] = (), declared: Mapping[str, tuple[str, int]] | None = None
+        cls, fields: tuple[str, ...] = (), declared: Mapping[str, tuple[str, int] | type[Struct]] | None = None
     ) -> None:
         cls.fields, cls._kinds, cls.kind = fields, {}, None
         if declared is not None:
-            arrays = [(np.dtype(declared[field][0]), declared[field][1]) for field in fields]
-            cls.kind = cls._add_kind(tuple((dtype.char, dimensions) for dtype, dimensions in arrays))
+            cls.kind = cls._add_kind(tuple(_declared_key(declared[field]) for field in fields))
 
     @classmethod
-    def _add_kind(cls, key: tuple[tuple[str, int], ...]) -> StructType:
-        """The type of structs of arrays with these type codes and dimensions."""
-        kinds = [types.Array(from_dtype(np.dtype(char)), dimensions, "C") for char, dimensions in key]
+    def _add_kind(cls, key: tuple[Any, ...]) -> StructType:
+        """The type of structs with these fields: type codes and dimensions of arrays, or types of structs."""
+        kinds = [
+            part if isinstance(part, StructType) else types.Array(from_dtype(np.dtype(part[0])), part[1], "C")
+            for part in key
+        ]
         cls._kinds[key] = kind = StructType(cls.__name__, tuple(zip(cls.fields, kinds, strict=True)))
         return kind
 
-    def __init__(self, *arrays: npt.NDArray[Any]) -> None:
+    def __init__(self, *arrays: npt.NDArray[Any] | Struct) -> None:
         if len(arrays) != len(self.fields):
             raise TypeError(f"{type(self).__name__} has {len(self.fields)} arrays, not {len(arrays)}")
         self._arrays: tuple[Any, ...] = arrays
@@ -85,7 +89,7 @@ class Struct:
         self._table = np.zeros((len(arrays), 3), dtype=np.int64)
         _write_table_kernel(self._table, *arrays)
         self.address = self._table.ctypes.data
-        key = tuple((array.dtype.char, array.ndim) for array in arrays)
+        key = tuple([_key_of(array) for array in arrays])
         kind = self._kinds.get(key)
         if kind is None:
             if self.kind is not None:
@@ -99,7 +103,7 @@ class Struct:
         return self._table
 
     @classmethod
-    def with_others(cls, others: Any, table: npt.NDArray[np.int64], *arrays: npt.NDArray[Any]) -> Self:
+    def with_others(cls, others: Any, table: npt.NDArray[np.int64], *arrays: npt.NDArray[Any] | Struct) -> Self:
         """A struct whose first arrays are `arrays`, and the others those of another struct, which has this `table`.
 
         `others`: what holds these. Only for declared arrays, which are not checked again; 4 µs for ten out of forty.
@@ -112,6 +116,20 @@ class Struct:
         struct.address = struct._table.ctypes.data
         struct._numba_type_ = cls.kind
         return struct
+
+
+def _key_of(field: Any) -> Any:
+    """What tells the type of a field: type code and dimensions of an array, or the type of a struct."""
+    return field._numba_type_ if isinstance(field, Struct) else (field.dtype.char, field.ndim)
+
+
+def _declared_key(declared: tuple[str, int] | type[Struct]) -> Any:
+    """The `_key_of` a field that is declared so."""
+    if isinstance(declared, tuple):
+        return np.dtype(declared[0]).char, declared[1]
+    if declared.kind is None:
+        raise TypeError(f"the arrays of {declared.__name__} are not declared")
+    return declared.kind
 
 
 def struct_at(struct: type[Struct]) -> Any:
@@ -153,7 +171,7 @@ class _StructFields(AttributeTemplate):
 
 @lower_getattr_generic(StructType)
 def _lower_field(context: Any, builder: Any, kind: StructType, value: Any, field: str) -> Any:
-    """An array out of the struct's table. It has no owner, so nothing is counted when it is used."""
+    """An array or a struct out of the struct's table. It has no owner, so nothing is counted when it is used."""
     array_type, word = kind.fields[field], context.get_value_type(types.intp)
     table = builder.bitcast(value, word.as_pointer())
 
@@ -163,6 +181,8 @@ def _lower_field(context: Any, builder: Any, kind: StructType, value: Any, field
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
 
+    if isinstance(array_type, StructType):
+        return builder.inttoptr(load(0), context.get_value_type(array_type))
     shape = [load(1 + axis) for axis in range(array_type.ndim)]
     size = context.get_constant(types.intp, get_itemsize(context, array_type))
     strides = [size] if array_type.ndim == 1 else [builder.mul(shape[1], size), size]
@@ -174,14 +194,18 @@ def _lower_field(context: Any, builder: Any, kind: StructType, value: Any, field
 
 @intrinsic
 def _store_fields(context: Any, table: Any, arrays: Any) -> Any:
-    """Write the address and the shape of each array of a tuple into a table of three columns."""
-    if any(kind.layout != "C" or kind.ndim > 2 for kind in arrays):
+    """Write the address and the shape of each array of a tuple into a table of three columns; a struct's address."""
+    if any(kind.layout != "C" or kind.ndim > 2 for kind in arrays if not isinstance(kind, StructType)):
         raise TypingError("the arrays of a struct are C-contiguous and have one or two dimensions")
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         words = context.make_array(signature.args[0])(context, builder, values[0]).data
         word = context.get_value_type(types.intp)
         for place, kind in enumerate(signature.args[1]):
+            if isinstance(kind, StructType):
+                address = builder.ptrtoint(builder.extract_value(values[1], place), word)
+                builder.store(address, builder.gep(words, [word(3 * place)]))
+                continue
             array = context.make_array(kind)(context, builder, builder.extract_value(values[1], place))
             entries = [builder.ptrtoint(array.data, word), *cgutils.unpack_tuple(builder, array.shape)]
             for column, entry in enumerate(entries):
@@ -193,5 +217,5 @@ def _store_fields(context: Any, table: Any, arrays: Any) -> Any:
 
 @kernel
 def _write_table_kernel(table, *arrays):  # type: ignore[no-untyped-def]
-    """Write the addresses and shapes of arrays into a table."""
+    """Write the addresses and shapes of arrays, and the addresses of structs, into a table."""
     _store_fields(table, arrays)

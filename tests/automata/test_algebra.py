@@ -169,7 +169,6 @@ def test_warming_up_compiles_all_that_use_needs():
     # Kernels that only kernels call show no signature when their caller comes from the cache.
     inner = {
         "_list_incoming_kernel",
-        "_find_slot_kernel",
         "_new_partition_kernel",
         "_mark_item_kernel",
         "_split_sets_kernel",

@@ -12,8 +12,7 @@ from tokdfa.vocabulary.walk import UNKNOWN
 
 
 def kernel(machine, row):
-    begin, end = machine.kernel_begin[row : row + 2].tolist()
-    return tuple(machine.kernel_items[begin:end].tolist())
+    return tuple(machine.rows.content(row)[:-1].tolist())
 
 
 def identity(machine, row):

@@ -15,9 +15,9 @@ from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import PushdownTrie
 from tokdfa.constraint import Grammar, JsonSchema, Regex
+from tokdfa.core.key_map import look_up
 from tokdfa.pushdown import lower, partition, slices
 from tokdfa.pushdown.form import Text
-from tokdfa.pushdown.key_table import look_up_key_kernel
 from tokdfa.pushdown.partition import ALONE, EXITS, KEY_SHIFT, STRICT
 from tokdfa.pushdown.pool import Pool
 from tokdfa.pushdown.rows import ACCEPTS, ENDS
@@ -196,7 +196,7 @@ def test_stored_partitions_are_packed(vocab, tmp_path):
             owner = int(np.searchsorted(other.part_nodes[: other.count, 0], place - 1, side="right")) - 1
             known = next(found for found, number in pairs.items() if number == owner and found >> KEY_SHIFT == 0)
             place += int(one.part_nodes[one.dense_of(known)[0], 0] - other.part_nodes[owner, 0])
-        before = int(look_up_key_kernel(one.part_keys, one.part_slots, place << KEY_SHIFT | state))
+        before = int(look_up(place << KEY_SHIFT | state, one.part_keys, one.part_slots))
         assert before >= 0
         assert part_content(other, part) == part_content(one, before)
     assert places > 5

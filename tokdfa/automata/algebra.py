@@ -22,12 +22,13 @@ from tokdfa.automata.explore import STATE_LIMIT, state_limit_exceeded
 from tokdfa.automata.liveness import distance_to_accept, is_empty, live_states, trim, trim_table
 from tokdfa.automata.minimize import minimize
 from tokdfa.automata.words import count_words, shortest_word, words
+from tokdfa.core.interning import longer_keys, number_key
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.automata.liveness import Flags, States, Table
+    from tokdfa.automata.liveness import Flags, Table
 
 __all__ = [
     "complement",
@@ -95,17 +96,6 @@ def _is_alive_kernel(p: int, q: int, alive: int) -> bool:
 
 
 @kernel
-def _find_slot_kernel(slots: States, keys: npt.NDArray[np.int64], key: int) -> int:
-    """Where `key` is, or belongs, in an open-addressing table of indices into `keys`; its length is a power of two."""
-    # Multiplying by an odd constant spreads the keys; the sign bit is cleared because numba's product wraps around.
-    slot = ((int(key) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF) >> 24
-    slot &= len(slots) - 1
-    while slots[slot] >= 0 and keys[slots[slot]] != key:
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
-@kernel
 def _explore_pairs_kernel(
     first: Table, second: Table, first_start: int, second_start: int, alive: int, limit: int
 ) -> tuple[npt.NDArray[np.int64], Table]:
@@ -116,24 +106,16 @@ def _explore_pairs_kernel(
     """
     classes = first.shape[1]
     width = second.shape[0] + 1
-    keys = np.empty(1024, dtype=np.int64)
+    keys, slots = longer_keys(1024, 0, np.empty(1, dtype=np.int64))
     table = np.empty((1024, classes), dtype=np.int32)
-    slots = np.full(2048, -1, dtype=np.int32)
-    keys[0] = (first_start + 1) * width + second_start + 1
-    slots[_find_slot_kernel(slots, keys, keys[0])] = 0
-    count = 1
+    _, count = number_key((first_start + 1) * width + second_start + 1, 0, keys, slots)
     head = 0
     while head < count <= limit:
-        if count + classes > len(keys):  # make room for all successors of a pair; slots stay at most half full
-            more_keys = np.empty(2 * len(keys), dtype=np.int64)
-            more_keys[:count] = keys[:count]
-            keys = more_keys
+        if count + classes > len(keys):  # make room for all successors of a pair
+            keys, slots = longer_keys(count + classes, count, keys)
             more_rows = np.empty((len(keys), classes), dtype=np.int32)
             more_rows[:head] = table[:head]
             table = more_rows
-            slots = np.full(2 * len(keys), -1, dtype=np.int32)
-            for index in range(count):
-                slots[_find_slot_kernel(slots, keys, keys[index])] = index
         p = keys[head] // width - 1
         q = keys[head] % width - 1
         for column in range(classes):
@@ -143,12 +125,8 @@ def _explore_pairs_kernel(
                 table[head, column] = -1
                 continue
             key = (np.int64(next_p) + 1) * width + next_q + 1
-            slot = _find_slot_kernel(slots, keys, key)
-            if slots[slot] < 0:
-                slots[slot] = count
-                keys[count] = key
-                count += 1
-            table[head, column] = slots[slot]
+            number, count = number_key(key, count, keys, slots)
+            table[head, column] = number
         head += 1
     return keys[:count].copy(), table[:head].copy()
 

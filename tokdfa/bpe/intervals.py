@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.core.interning import NEEDS_ROOM, InterningTable, intern
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
@@ -61,13 +62,23 @@ class IntervalLists:
 def build_lists(rules: MergeRules, derivations: Derivations, forest: Forest) -> IntervalLists:
     """The interval lists of all tokens of the forest, equal ones once."""
     by_rank = np.lexsort((rules.rank, rules.left))
-    return IntervalLists(
-        *_build_lists_kernel(
-            *(rules.row_starts, rules.right[by_rank], rules.rank[by_rank]),
+    rows = rules.row_starts, rules.right[by_rank], rules.rank[by_rank]
+    state_of = np.full(len(derivations.right), -1, dtype=np.int32)
+    lists = InterningTable(entries=len(forest.order), words=1 << 12)
+    done = 0
+    while True:
+        done = _build_lists_kernel(
+            *(done, *rows),
             *(derivations.right, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
             *(forest.order, forest.number, forest.end, forest.children, forest.child_starts, forest.irregular_starts),
+            *(lists.struct, state_of),
         )
-    )
+        if done == len(forest.order):
+            break
+        lists.grow()
+    words = lists.words[: lists.words_used]
+    starts, ends = (part.astype(np.int32) for part in (words >> 32, words & 0xFFFFFFFF))
+    return IntervalLists(state_of, lists.begin[: len(lists) + 1].astype(np.int32), starts, ends)
 
 
 @kernel
@@ -150,22 +161,17 @@ def _longer_kernel(array):  # type: ignore[no-untyped-def]
 
 @kernel
 def _build_lists_kernel(  # type: ignore[no-untyped-def]
-    row_starts, rule_right, rule_rank,
+    done, row_starts, rule_right, rule_rank,
     right, level, rest_after_left, rest_after_right,
-    order, number, end, children, child_starts, irregular_starts,
+    order, number, end, children, child_starts, irregular_starts, lists, state_of,
 ):  # fmt: skip
-    """state_of, list_starts, starts, ends of `IntervalLists`. Equal lists are found by a hash table of lists."""
-    state_of = np.full(len(right), -1, dtype=np.int32)
-    list_starts = np.zeros(len(order) + 1, dtype=np.int32)
-    starts = np.empty(1 << 12, dtype=np.int32)
-    ends = np.empty(1 << 12, dtype=np.int32)
+    """Intern the lists of the tokens order[done:] in `lists`, an interval a word: (start << 32) | end.
+
+    Returns how many tokens are done; fewer than there are if the table has to grow.
+    """
     found = np.empty(1 << 10, dtype=np.int64)
-    slot_count = 16
-    while slot_count < 2 * len(order):
-        slot_count *= 2
-    slots = np.full(slot_count, -1, dtype=np.int32)
-    states = 0
-    for token in order:
+    for place in range(done, len(order)):
+        token = order[place]
         count = -1
         while count < 0:
             count = _collect_intervals_kernel(
@@ -175,33 +181,8 @@ def _build_lists_kernel(  # type: ignore[no-untyped-def]
             if count < 0:
                 found = _longer_kernel(found)
         count = _join_intervals_kernel(found[:count])
-        key = np.uint64(count)
-        for k in range(count):
-            key = (key ^ np.uint64(found[k])) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(29)
-        slot = np.int64(key & np.uint64(slot_count - 1))
-        while True:
-            state = slots[slot]
-            if state < 0:
-                break
-            begin = list_starts[state]
-            if list_starts[state + 1] - begin == count:
-                k = 0
-                while k < count and found[k] == np.int64(starts[begin + k]) << 32 | np.int64(ends[begin + k]):
-                    k += 1
-                if k == count:
-                    break
-            slot = (slot + 1) & (slot_count - 1)
-        if slots[slot] < 0:
-            slots[slot] = states
-            begin = list_starts[states]
-            while begin + count > len(starts):
-                starts, ends = _longer_kernel(starts), _longer_kernel(ends)
-            for k in range(count):
-                starts[begin + k] = found[k] >> 32
-                ends[begin + k] = found[k] & np.int64(0xFFFFFFFF)
-            states += 1
-            list_starts[states] = begin + count
-        state_of[token] = slots[slot]
-    total = list_starts[states]
-    return state_of, list_starts[: states + 1].copy(), starts[:total].copy(), ends[:total].copy()
+        state = intern(found, 0, count, lists)
+        if state == NEEDS_ROOM:
+            return place
+        state_of[token] = state
+    return len(order)

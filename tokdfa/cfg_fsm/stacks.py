@@ -1,8 +1,8 @@
 """Shared stacks of LALR states, and what the parser does with a terminal.
 
-A stack is a node: its top state, and the stack below. Nodes are found again by (stack below, top), so equal stacks are
-one number, copying one costs nothing, and what is known of a stack is kept beside it: the set of labels that lead on
-from it, as bits (`tokdfa.cfg_fsm.contextual.Contextual.ends`), found out once by trying all terminals. Where not every
+A stack is a node: its top state, and the stack below. Nodes are interned by (stack below, top), so equal stacks are one
+number, copying one costs nothing, and what is known of a stack is kept beside it: the set of labels that lead on from
+it, as bits (`tokdfa.cfg_fsm.contextual.Contextual.ends`), found out once by trying all terminals. Where not every
 terminal that the parser takes leads to an end, it is the set of outcomes that do, and `tokdfa.cfg_fsm.liveness` fills
 it in when a kernel asks for it.
 
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.budget import hold
-from tokdfa.errors import LimitExceeded
+from tokdfa.core.interning import NEEDS_ROOM, Column, InterningTable, Limit, first_of, intern_key, pack_pair
 from tokdfa.jit import kernel
 from tokdfa.kernel_budget import pay
 from tokdfa.kernel_struct import Struct
@@ -32,21 +31,20 @@ if TYPE_CHECKING:
 
 #: What kernels return for a terminal that the parser does not take, and where something is lacking: room, or what
 #: leads on from the stack ``meta[M_ASKED]``.
-REFUSED, FULL = -1, -2
-#: Indices into `meta`: stacks made so far; the state that is the end; whether `taken` is filled in by a search; the
-#: stack for which a kernel has asked for it, or -1.
-M_COUNT, M_END, M_SEARCHED, M_ASKED = range(4)
+REFUSED, FULL = -1, NEEDS_ROOM
+#: Indices into `meta`: the state that is the end; whether `taken` is filled in by a search; the stack for which a
+#: kernel has asked for it, or -1.
+M_END, M_SEARCHED, M_ASKED = range(3)
 
 #: What it takes to try a terminal on a stack, and for how many stacks that is paid at once.
 NS_PER_TERMINAL, PAID_STACKS = 20, 256
 
 #: Tables (`LalrTables`): ``actions``, ``gotos``, ``lengths`` and ``lefts`` of rules; ``contexts``: the context of each
-#: state. Stacks, each array as long as there is room: ``below``, ``tops``, ``depths``; ``taken`` uint64, shape
-#: (room, W), and ``known``, whether it is filled in. ``slots``: their hash table; ``pushed``: room for one parse;
-#: ``meta`` int64.
+#: state. ``table``: the stacks, interned as keys, and its columns ``tops``, ``depths``, ``taken`` (uint64, W words),
+#: ``known``, whether ``taken`` is filled in. ``pushed``: room for one parse; ``meta`` int64.
 STACK_FIELDS = (
-    *("actions", "gotos", "lengths", "lefts", "contexts"),
-    *("below", "tops", "depths", "taken", "known", "slots", "pushed", "meta"),
+    *("actions", "gotos", "lengths", "lefts", "contexts", "table"),
+    *("tops", "depths", "taken", "known", "pushed", "meta"),
 )
 
 
@@ -67,33 +65,33 @@ class Stacks:
         self, tables: LalrTables, contexts: npt.NDArray[np.int32], max_stacks: int, outcome_count: int = 0
     ) -> None:
         self.terminal_count = tables.actions.shape[1] - 1
-        self.max_stacks = max_stacks
         self.contexts, self.actions = contexts, tables.actions
         self._tables = (tables.actions, tables.gotos, tables.rule_lengths, tables.rule_lefts, contexts)
-        words, room = ((outcome_count or self.terminal_count + 1) + 1 + 63) // 64, min(256, max_stacks)
-        self.below: npt.NDArray[np.int32] = np.full(room, -1, dtype=np.int32)
-        self.tops: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
-        #: How many states each stack holds.
-        self.depths: npt.NDArray[np.int32] = np.zeros(room, dtype=np.int32)
-        self.taken: npt.NDArray[np.uint64] = np.zeros((room, words), dtype=np.uint64)
-        self._known: npt.NDArray[np.bool_] = np.zeros(room, dtype=np.bool_)
+        words = ((outcome_count or self.terminal_count + 1) + 1 + 63) // 64
+        columns = {
+            "tops": Column(np.int32),
+            "depths": Column(np.int32),
+            "taken": Column(np.uint64, words),
+            "known": Column(np.bool_),
+        }
+        message = f"the parser has met more than {max_stacks} stacks; raise max_stacks"
+        self._table = InterningTable(columns, keys=True, entries=256, limit=Limit(max_stacks, "max_stacks", message))
         # between two shifts no nonterminal comes to stand above itself without the parser looping
         deepest = len(tables.rule_lengths) + tables.gotos.shape[1] + 2
         self._pushed: npt.NDArray[np.int32] = np.zeros(deepest, dtype=np.int32)
-        self._meta: npt.NDArray[np.int64] = np.array([0, tables.end, outcome_count > 0, -1], dtype=np.int64)
+        self._meta: npt.NDArray[np.int64] = np.array([tables.end, outcome_count > 0, -1], dtype=np.int64)
         self._gather()
         _push_kernel(self.struct, -1, tables.start)
 
     def _gather(self) -> None:
-        """Make the struct anew, with an empty hash table."""
-        slots = np.full(1 << (2 * len(self.tops)).bit_length(), -1, dtype=np.int32)
-        kept = (self.below, self.tops, self.depths, self.taken, self._known)
-        self.struct = StackArrays(*self._tables, *kept, slots, self._pushed, self._meta)
+        """Make the struct of the arrays as they are now."""
+        self.tops, self.depths, self.taken, self._known = columns = tuple(self._table.columns.values())
+        self.struct = StackArrays(*self._tables, self._table.struct, *columns, self._pushed, self._meta)
 
     @property
     def count(self) -> int:
         """Stacks made so far."""
-        return int(self._meta[M_COUNT])
+        return self._table.count
 
     @property
     def is_searched(self) -> bool:
@@ -103,31 +101,17 @@ class Stacks:
     @property
     def is_full(self) -> bool:
         """Whether no stack can be made before `grow`."""
-        return self.count == len(self.tops)
+        return self._table.count == self._table.room
 
     @property
     def nbytes(self) -> int:
         """Bytes held by the tables and the stacks."""
-        kept = (*self._tables, self.below, self.tops, self.depths, self.taken, self._known)
-        return sum(array.nbytes for array in kept) + 8 * len(self.tops)
+        return sum(array.nbytes for array in self._tables) + self._table.nbytes
 
     def grow(self) -> None:
-        """Make room for as many stacks again, but for at most `max_stacks`; LimitExceeded if there are so many."""
-        if self.count >= self.max_stacks:
-            raise LimitExceeded(
-                f"the parser has met more than {self.max_stacks} stacks; raise max_stacks",
-                limit="max_stacks",
-                value=self.max_stacks,
-            )
-        more = min(len(self.tops), self.max_stacks - len(self.tops))
-        hold(more * (8 * self.taken.shape[1] + 30))
-        self.below = np.concatenate([self.below, np.full(more, -1, dtype=np.int32)])
-        self.tops = np.concatenate([self.tops, np.zeros(more, dtype=np.int32)])
-        self.depths = np.concatenate([self.depths, np.zeros(more, dtype=np.int32)])
-        self.taken = np.concatenate([self.taken, np.zeros((more, self.taken.shape[1]), dtype=np.uint64)])
-        self._known = np.concatenate([self._known, np.zeros(more, dtype=np.bool_)])
+        """Make room for more stacks. Raises LimitExceeded if there are `max_stacks`."""
+        self._table.grow()
         self._gather()
-        _refill_slots_kernel(self.struct)
 
     def shift(self, stack: int, terminal: int) -> int:
         """The stack after `terminal` (T for ignored text, which changes nothing), REFUSED if it cannot come next."""
@@ -160,47 +144,18 @@ class Stacks:
         found = []
         while stack >= 0:
             found.append(int(self.tops[stack]))
-            stack = int(self.below[stack])
+            stack = int(first_of(self._table.words[stack]))
         return found[::-1]
-
-
-@kernel
-def _slot_kernel(stacks, below, top):  # type: ignore[no-untyped-def]
-    """Where the stack (below, top) is in the hash table, or belongs."""
-    key = (int(below) + 1) * 1000003 + int(top) + 1
-    # multiplying by an odd constant spreads the keys; the sign bit is cleared because numba's product wraps around
-    mixed = (key * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
-    slot = (mixed >> 20) & (len(stacks.slots) - 1)
-    while True:
-        found = stacks.slots[slot]
-        if found < 0 or (stacks.below[found] == below and stacks.tops[found] == top):
-            return slot
-        slot = (slot + 1) & (len(stacks.slots) - 1)
 
 
 @kernel
 def _push_kernel(stacks, below, top):  # type: ignore[no-untyped-def]
     """The stack (below, top), made if need be; FULL if there is no room."""
-    slot = _slot_kernel(stacks, below, top)
-    found = stacks.slots[slot]
-    if found >= 0:
-        return np.int64(found)
-    count = stacks.meta[M_COUNT]
-    if count >= len(stacks.tops):
-        return np.int64(FULL)
-    stacks.below[count] = below
-    stacks.tops[count] = top
-    stacks.depths[count] = stacks.depths[below] + 1 if below >= 0 else 1
-    stacks.slots[slot] = count
-    stacks.meta[M_COUNT] = count + 1
-    return np.int64(count)
-
-
-@kernel
-def _refill_slots_kernel(stacks):  # type: ignore[no-untyped-def]
-    """Enter all stacks into an empty hash table."""
-    for stack in range(stacks.meta[M_COUNT]):
-        stacks.slots[_slot_kernel(stacks, stacks.below[stack], stacks.tops[stack])] = stack
+    stack = intern_key(pack_pair(below, top), stacks.table)
+    if stack != FULL and stacks.depths[stack] == 0:  # a new one
+        stacks.tops[stack] = top
+        stacks.depths[stack] = stacks.depths[below] + 1 if below >= 0 else 1
+    return stack
 
 
 @kernel
@@ -210,7 +165,7 @@ def _reduce_kernel(stacks, stack, column):  # type: ignore[no-untyped-def]
     Returns (the part of the stack that stays, how many states were pushed above it, the state to shift to). The last is
     -1 if the parser does not take the terminal; for the end of the text it is the end state if it does.
     """
-    actions, gotos, pushed, tops, below = stacks.actions, stacks.gotos, stacks.pushed, stacks.tops, stacks.below
+    actions, gotos, pushed, tops, words = stacks.actions, stacks.gotos, stacks.pushed, stacks.tops, stacks.table.words
     base, depth = np.int64(stack), np.int64(0)
     at_end = column == actions.shape[1] - 1
     while True:
@@ -225,7 +180,7 @@ def _reduce_kernel(stacks, stack, column):  # type: ignore[no-untyped-def]
         kept = min(length, depth)
         depth -= kept
         for _ in range(length - kept):
-            base = np.int64(below[base])
+            base = first_of(words[base])
         exposed = pushed[depth - 1] if depth else tops[base]
         target = gotos[exposed, stacks.lefts[rule]]
         if target < 0 or depth >= len(pushed):

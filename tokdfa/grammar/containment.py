@@ -27,6 +27,7 @@ import numpy as np
 
 from tokdfa.automata.byte_classes import common_classes
 from tokdfa.budget import spend
+from tokdfa.core.key_map import find_place, new_map
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.lexer_states import L_WANTED, LEXER_COMPONENT
 from tokdfa.jit import kernel
@@ -58,8 +59,7 @@ class Containment:
         self._start = automaton.start
         self._moves = np.take(automaton.transitions, automaton.byte_class[representatives], axis=1)
         self._columns = lexer.byte_class[representatives].astype(np.int64)
-        room = 1 << (2 * budget).bit_length()  # at most half full
-        self._slots = np.empty(room, dtype=np.int64)
+        self._slots = new_map(budget, -1)[0]
         self._stack = np.empty(budget, dtype=np.int64)
         self._progress = np.zeros(3, dtype=np.int64)
         self._answers: dict[int, int] = {}
@@ -107,11 +107,10 @@ def _search_pairs_kernel(  # type: ignore[no-untyped-def]
     table of keys met (-1 is free), `stack` (as long as the budget) holds those not gone on from.
     """
     states = np.int64(len(moves))
-    mask = np.int64(len(slots) - 1)
     top, met = progress[_TOP], progress[_MET]
     if met == 0:
         stack[0] = np.int64(component) * states + start
-        slots[_find_key_slot(slots, mask, stack[0])] = stack[0]
+        slots[find_place(stack[0], slots)] = stack[0]
         top, met = 1, 1
     while top > 0:
         here = stack[top - 1]
@@ -129,7 +128,7 @@ def _search_pairs_kernel(  # type: ignore[no-untyped-def]
                 progress[_MET] = met
                 return OUTSIDE
             key = np.int64(following) * states + target
-            slot = _find_key_slot(slots, mask, key)
+            slot = find_place(key, slots)
             if slots[slot] < 0:
                 if met >= len(stack):
                     progress[_MET] = met
@@ -140,12 +139,3 @@ def _search_pairs_kernel(  # type: ignore[no-untyped-def]
                 met += 1
     progress[_MET] = met
     return INSIDE
-
-
-@kernel
-def _find_key_slot(slots, mask, key):  # type: ignore[no-untyped-def]
-    """Where `key` is in the hash table, or belongs."""
-    slot = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-    while slots[slot] >= 0 and slots[slot] != key:
-        slot = (slot + 1) & mask
-    return slot

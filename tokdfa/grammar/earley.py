@@ -13,25 +13,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.budget import hold
+from tokdfa.core.interning import Column, InterningTable, Limit
+from tokdfa.core.key_map import is_crowded, longer_map, new_map
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.analysis import nullable_symbols
 from tokdfa.grammar.earley_rows import (
     ACCEPTS,
     END,
     R_MAX_ITEMS,
-    R_MAX_ROWS,
     R_ORIGINS,
-    R_ROWS,
     R_SKIP,
     R_SKIP_WINS,
     ROW_FULL,
     ROW_LIMIT,
     ROWS_FIELDS,
     gather_rows,
-    longer_row_slots,
 )
-from tokdfa.grammar.earley_scan import first_row_kernel, longer_memo
-from tokdfa.grammar.growth import doubled, longer
+from tokdfa.grammar.earley_scan import first_row_kernel
+from tokdfa.grammar.growth import longer
+from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.grammar.cfg import Cfg
@@ -46,51 +46,62 @@ class Rows:
     """
 
     def __init__(self, cfg: Cfg, max_rows: int = 1_000_000, max_items: int = 200_000, skip_wins: bool = False) -> None:
-        self.cfg, self.max_rows, self.max_items = cfg, max_rows, max_items
+        self.cfg, self.max_items = cfg, max_items
         self._build_grammar()
         room = 64
-        #: int64, the kernel items as dot << 32 | origin; int32, shape (room + 1,): where each row's begin.
-        self.kernel_items = np.zeros(4 * room, dtype=np.int64)
-        self.kernel_begin = np.zeros(room + 1, dtype=np.int32)
-        #: int32, shape (room,): 1 where the text may end.
-        self.flags = np.zeros(room, dtype=np.int32)
-        #: int32, shape (room,): the lexer state in which the row's lexemes may begin, -1 if not known yet.
-        self.start_state = np.full(room, -1, dtype=np.int32)
+        columns = {
+            "flags": Column(np.int32),
+            "start_state": Column(np.int32, fill=-1),
+            "segment_begin": Column(np.int32, ends=True),
+        }
+        limit = Limit(
+            max_rows,
+            "max_rows",
+            f"the parser has made more than {max_rows} rows; the text is too deeply nested for the limit, or raise"
+            " max_rows",
+        )
+        #: The kernel of each row: its flags, then its items as dot << 32 | origin.
+        self.kernels = InterningTable(columns, entries=room, words=5 * room, limit=limit)
         #: All items with a symbol after the dot, by row and symbol: a *segment* for each such symbol.
         self.item_dot = np.zeros(16 * room, dtype=np.int32)
         self.item_origin = np.zeros(16 * room, dtype=np.int32)
         self.segment_symbol = np.zeros(8 * room, dtype=np.int32)
         self.segment_first = np.zeros(8 * room + 1, dtype=np.int32)
-        self.segment_begin = np.zeros(room + 1, dtype=np.int32)
         #: int32, shape (origins,): the segment that an origin point stands for (its items wait for it).
         self.origin_segment = np.full(room, -1, dtype=np.int32)
-        self.row_slots = np.full(4 * room, -1, dtype=np.int32)
         #: int64 and int32: the memo, (row << 32 | accepting set) -> row.
-        self.memo_keys = np.full(4 * room, -1, dtype=np.int64)
-        self.memo_rows = np.full(4 * room, -1, dtype=np.int32)
+        self.memo_keys, self.memo_rows = new_map(2 * room, UNKNOWN)
         self.scratch = np.zeros(1024, dtype=np.int64)
         symbols = len(self.cfg.names)
         #: Scratch by symbol: the origin of a predicted nonterminal, how many items have a symbol after the dot.
         self.by_symbol = np.zeros((4, symbols + 1), dtype=np.int32)
         #: Scratch by origin point: the row in whose making it was completed last.
         self.completed = np.full(room, -1, dtype=np.int32)
-        self.meta = np.zeros(13, dtype=np.int64)
+        self.meta = np.zeros(10, dtype=np.int64)
         self.meta[R_ORIGINS], self.meta[R_SKIP], self.meta[R_SKIP_WINS] = 1, cfg.skip, skip_wins
-        self.meta[R_MAX_ROWS], self.meta[R_MAX_ITEMS] = max_rows, max_items
-        #: What kernels take; replaced by `grow`.
-        self.arrays = gather_rows(self)
+        self.meta[R_MAX_ITEMS] = max_items
+        self._gather()
         while (first := first_row_kernel(self.arrays)) < 0:
             self.supply(first)
+
+    def _gather(self) -> None:
+        """Have kernels take the arrays as they are now."""
+        #: int32, columns by row: 1 where the text may end; the lexer state in which the row's lexemes may begin, -1 if
+        #: not known yet; where the row's segments begin, and the last one's end.
+        self.flags, self.start_state, self.segment_begin = self.kernels.columns.values()
+        #: What kernels take; replaced by `grow`.
+        self.arrays = gather_rows(self)
 
     @property
     def row_count(self) -> int:
         """Rows made so far."""
-        return int(self.meta[R_ROWS])
+        return self.kernels.count
 
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes."""
-        return sum(getattr(self, name).nbytes for name in ROWS_FIELDS)
+        own = sum(getattr(self, name).nbytes for name in ROWS_FIELDS if name not in self.kernels.columns)
+        return self.kernels.nbytes + own
 
     def accepts(self, row: int) -> bool:
         """Whether the text may end in `row`."""
@@ -103,7 +114,7 @@ class Rows:
 
     def kernel_of(self, row: int) -> list[tuple[int, int]]:
         """The kernel items of a row as (dot, origin point), sorted."""
-        packed = self.kernel_items[self.kernel_begin[row] : self.kernel_begin[row + 1]].tolist()
+        packed = self.kernels.content(row)[1:].tolist()
         return [(item >> 32, item & 0xFFFFFFFF) for item in packed]
 
     def describe_dot(self, dot: int) -> str:
@@ -133,24 +144,10 @@ class Rows:
 
     def grow(self) -> None:
         """Double what is nearly full. Raises LimitExceeded past `max_rows`."""
-        rows, kernel_items, items, segments, origins, memo, wanted = (int(value) for value in self.meta[:7])
-        if rows >= self.max_rows and wanted:
-            raise LimitExceeded(
-                f"the parser has made more than {self.max_rows} rows; the text is too deeply nested for the limit, or"
-                " raise max_rows",
-                limit="max_rows",
-                value=self.max_rows,
-            )
+        items, segments, origins, memo, wanted = (int(value) for value in self.meta[:5])
         if wanted > self.max_items:
             self.supply(ROW_LIMIT)
         grown: dict[str, npt.NDArray[Any]] = {}  # all or none, as the budget may end in between
-        if 2 * rows + 4 >= len(self.flags):
-            fills = {"flags": 0, "start_state": -1, "kernel_begin": 0, "segment_begin": 0}
-            grown |= {name: doubled(getattr(self, name), fill) for name, fill in fills.items()}
-            begins, flags = grown["kernel_begin"], grown["flags"]
-            grown["row_slots"] = longer_row_slots(self.row_slots, self.kernel_items, begins, flags, rows)
-        if 2 * kernel_items + wanted >= len(self.kernel_items):
-            grown["kernel_items"] = longer(self.kernel_items, wanted)
         if 2 * items + wanted >= len(self.item_dot):
             grown |= {name: longer(getattr(self, name), wanted) for name in ("item_dot", "item_origin")}
         if 2 * segments + wanted >= len(self.segment_symbol):
@@ -163,11 +160,12 @@ class Rows:
         if 4 * wanted >= len(self.scratch):
             hold(64 * wanted)
             grown["scratch"] = np.zeros(8 * wanted, dtype=np.int64)
-        if 4 * memo >= len(self.memo_keys):
+        if is_crowded(2 * memo, self.memo_keys):
             hold(self.memo_keys.nbytes + self.memo_rows.nbytes)
-            grown["memo_keys"], grown["memo_rows"] = longer_memo(self.memo_keys, self.memo_rows)
+            grown["memo_keys"], grown["memo_rows"] = longer_map(self.memo_keys, self.memo_rows, UNKNOWN)
+        self.kernels.grow()
         vars(self).update(grown)
-        self.arrays = gather_rows(self)
+        self._gather()
 
     def _build_grammar(self) -> None:
         """Flat arrays of the rules, with one more symbol and rule: text -> start. Linear in the grammar."""

@@ -25,20 +25,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tokdfa.core.interning import append, find, has_room
 from tokdfa.jit import kernel
 from tokdfa.kernel_struct import Struct
 
-Int32 = npt.NDArray[np.int32]
-
 #: Stands in `rhs` at the end of each right side.
 END = -1
-#: Indices into `meta`: rows, kernel items, items, segments, origin points, entries of the memo; the room asked for; a
-#: number for each scan; the skip lexeme, and whether it wins over other lexemes that match the same bytes; the limits;
+#: Indices into `meta`: items, segments, origin points, entries of the memo; the room asked for; a number for each scan;
+#: the skip lexeme, and whether it wins over other lexemes that match the same bytes; the limit on the items of a row;
 #: work done and not paid for, in items of about 5 ns.
-R_ROWS, R_KERNEL, R_ITEMS, R_SEGMENTS, R_ORIGINS, R_MEMO, R_WANTED, R_STAMP, R_SKIP, R_SKIP_WINS = range(10)
-R_MAX_ROWS, R_MAX_ITEMS, R_WORK = 10, 11, 12
+R_ITEMS, R_SEGMENTS, R_ORIGINS, R_MEMO, R_WANTED, R_STAMP, R_SKIP, R_SKIP_WINS, R_MAX_ITEMS, R_WORK = range(10)
 #: Returned in place of a row: an array is too short, or there may be no more rows; a row would have more items than its
 #: limit. `tokdfa.grammar.earley.Rows.supply` does what these ask for.
 ROW_FULL, ROW_LIMIT = -3, -4
@@ -50,76 +47,39 @@ ACCEPTS = 1
 #: The arrays that kernels take, in this order; `tokdfa.grammar.earley.Rows` says what each holds.
 # fmt: off
 ROWS_FIELDS = (
-    "rhs", "initial_begin", "initial_dots", "nullable", "kernel_items", "kernel_begin", "flags", "start_state",
-    "item_dot", "item_origin", "segment_symbol", "segment_first", "segment_begin", "origin_segment", "row_slots",
+    "rhs", "initial_begin", "initial_dots", "nullable", "flags", "start_state", "segment_begin",
+    "item_dot", "item_origin", "segment_symbol", "segment_first", "origin_segment",
     "memo_keys", "memo_rows", "scratch", "by_symbol", "completed", "meta",
 )
 # fmt: on
 
 
-class RowArrays(Struct, fields=ROWS_FIELDS):
-    """What kernels take: ROWS_FIELDS."""
+class RowArrays(Struct, fields=("kernels", *ROWS_FIELDS)):
+    """What kernels take: the interning table of the rows' kernels, then ROWS_FIELDS."""
 
 
 def gather_rows(owner: Any) -> Any:
     """The struct of the arrays of rows, which are attributes of `owner`."""
-    return RowArrays(*(getattr(owner, name) for name in ROWS_FIELDS))
-
-
-def longer_row_slots(
-    slots: Int32, kernel_items: npt.NDArray[np.int64], kernel_begin: Int32, flags: Int32, rows: int
-) -> Int32:
-    """A hash table twice as long as `slots` with the first `rows` rows. Linear in their kernels."""
-    grown = np.full(2 * len(slots), -1, dtype=np.int32)
-    _fill_row_slots_kernel(grown, kernel_items, kernel_begin, flags, rows)
-    return grown
+    return RowArrays(owner.kernels.struct, *(getattr(owner, name) for name in ROWS_FIELDS))
 
 
 @kernel
-def _hash_items(items, begin, end, flags):  # type: ignore[no-untyped-def]
-    """A hash of items[begin:end] and `flags`, non-negative int64."""
-    value = np.uint64(14695981039346656037) ^ np.uint64(flags)
-    for k in range(begin, end):
-        value = (value ^ np.uint64(items[k])) * np.uint64(1099511628211)
-        value ^= value >> np.uint64(32)
-    return np.int64(value >> np.uint64(1))
+def intern_row(items, end, flags_of_row, rows):  # type: ignore[no-untyped-def]
+    """The row whose kernel is items[1:end] (sorted, distinct), made if need be; or ROW_FULL, with nothing changed.
 
-
-@kernel
-def _fill_row_slots_kernel(slots, kernel_items, kernel_begin, flags, rows):  # type: ignore[no-untyped-def]
-    """Enter the first `rows` rows into an empty hash table."""
-    mask = len(slots) - 1
-    for row in range(rows):
-        slot = _hash_items(kernel_items, kernel_begin[row], kernel_begin[row + 1], flags[row]) & mask
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = row
-
-
-@kernel
-def intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def]
-    """The row whose kernel is items[:size] (sorted, distinct), made if need be; or ROW_FULL, with nothing changed."""
-    mask = len(rows.row_slots) - 1
-    slot = _hash_items(items, 0, size, flags_of_row) & mask
-    while rows.row_slots[slot] >= 0:
-        row = rows.row_slots[slot]
-        first = rows.kernel_begin[row]
-        if rows.kernel_begin[row + 1] - first == size and rows.flags[row] == flags_of_row:
-            same = True
-            for k in range(size):
-                if rows.kernel_items[first + k] != items[k]:
-                    same = False
-                    break
-            if same:
-                return np.int64(row)
-        slot = (slot + 1) & mask
+    ``items[0]`` becomes the flags, which are interned in front of the items.
+    """
+    items[0] = flags_of_row
+    row = find(items, 0, end, rows.kernels)
+    if row >= 0:
+        return row
 
     # Which nonterminals are predicted, and how many items have each symbol after the dot.
     count, origin_of, agenda, seen = rows.by_symbol[0], rows.by_symbol[1], rows.by_symbol[2], rows.by_symbol[3]
     nonterminals = 0
     present = 0  # distinct symbols after dots, kept in `seen`
-    total = size
-    for k in range(size):
+    total = end - 1
+    for k in range(1, end):
         symbol = rows.rhs[items[k] >> 32]
         if count[symbol] == 0:
             seen[present] = symbol
@@ -142,20 +102,17 @@ def intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def]
                     nonterminals += 1
             count[symbol] += 1
             total += 1
-    row = rows.meta[R_ROWS]
     rows.meta[R_WANTED] = total + 1
-    rows.meta[R_WORK] += size + 2 * total
+    rows.meta[R_WORK] += end - 1 + 2 * total
     if total > rows.meta[R_MAX_ITEMS]:
         for k in range(present):
             count[seen[k]] = 0
         return np.int64(ROW_LIMIT)
     if (
-        row >= rows.meta[R_MAX_ROWS]
-        or row + 2 >= len(rows.flags)
-        or rows.meta[R_KERNEL] + size > len(rows.kernel_items)
-        or rows.meta[R_ITEMS] + total > len(rows.item_dot)
+        rows.meta[R_ITEMS] + total > len(rows.item_dot)
         or rows.meta[R_SEGMENTS] + present + 1 > len(rows.segment_symbol)
         or rows.meta[R_ORIGINS] + nonterminals > len(rows.origin_segment)
+        or not has_room(1, end, rows.kernels)
     ):
         for k in range(present):
             count[seen[k]] = 0
@@ -174,7 +131,7 @@ def intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def]
     rows.segment_first[segment + present] = place
     for k in range(nonterminals):
         origin_of[agenda[k]] = rows.meta[R_ORIGINS] + k
-    for k in range(size):
+    for k in range(1, end):
         dot = items[k] >> 32
         symbol = rows.rhs[dot]
         rows.item_dot[count[symbol]] = dot
@@ -236,16 +193,9 @@ def intern_row(items, size, flags_of_row, rows):  # type: ignore[no-untyped-def]
     for k in range(present):
         count[seen[k]] = 0
 
-    first = rows.kernel_begin[row]
-    for k in range(size):
-        rows.kernel_items[first + k] = items[k]
-    rows.kernel_begin[row + 1] = first + size
+    row = append(items, 0, end, rows.kernels)
     rows.segment_begin[row + 1] = segment + present
     rows.flags[row] = flags_of_row
-    rows.start_state[row] = -1
-    rows.row_slots[slot] = row
-    rows.meta[R_ROWS] = row + 1
-    rows.meta[R_KERNEL] = first + size
     rows.meta[R_ITEMS] = place
     rows.meta[R_SEGMENTS] = segment + present
     rows.meta[R_ORIGINS] = base + nonterminals

@@ -9,8 +9,7 @@ for move on too, and so on. What has not come to its end is the kernel of the ne
 origin point is completed once a row.
 
 **Memo.** The row after a set of lexemes is remembered by the row before and the number that the lexer gave the set, an
-*accepting set* (`tokdfa.grammar.lexer_states`): a hash table with open addressing, of keys ``row << 32 | set``, -1
-where it is empty.
+*accepting set* (`tokdfa.grammar.lexer_states`): a map (`tokdfa.core.key_map`) of keys ``row << 32 | set``.
 
 Sources: Earley 1970; 000 (rows along a lexer, one scan for a set of lexemes). Cost: linear in the items that move, and
 in those of the row if it is new; reading a set of lexemes in a row where that was done before is one hash look-up.
@@ -19,8 +18,8 @@ in those of the row if it is new; reading a set of lexemes in a row where that w
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from tokdfa.core.key_map import enter_key, look_up
 from tokdfa.grammar.earley_rows import (
     ACCEPTS,
     END,
@@ -36,58 +35,20 @@ from tokdfa.grammar.earley_rows import (
 )
 from tokdfa.jit import kernel
 from tokdfa.kernel_budget import pay
-from tokdfa.vocabulary.walk import UNKNOWN
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 #: What an item of a row takes, and how many are paid for at once, before a row is begun.
 NS_PER_ITEM, PAID_ITEMS = 5, 1 << 16
 
 
-def longer_memo(keys: Int64, rows: Int32) -> tuple[Int64, Int32]:
-    """The memo in arrays twice as long. Linear in their length."""
-    new_keys = np.full(2 * len(keys), -1, dtype=np.int64)
-    new_rows = np.full(2 * len(rows), -1, dtype=np.int32)
-    _refill_memo_kernel(keys, rows, new_keys, new_rows)
-    return new_keys, new_rows
-
-
-@kernel
-def _mix(key):  # type: ignore[no-untyped-def]
-    value = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((value ^ (value >> np.uint64(29))) >> np.uint64(1))
-
-
-@kernel
-def _refill_memo_kernel(keys, rows, new_keys, new_rows):  # type: ignore[no-untyped-def]
-    """Copy the entries of a memo into an empty larger one."""
-    mask = len(new_keys) - 1
-    for k in range(len(keys)):
-        if keys[k] >= 0:
-            slot = _mix(keys[k]) & mask
-            while new_keys[slot] >= 0:
-                slot = (slot + 1) & mask
-            new_keys[slot] = keys[k]
-            new_rows[slot] = rows[k]
-
-
 @kernel
 def find_row(row, lexemes, memo_keys, memo_rows):  # type: ignore[no-untyped-def]
     """The row after the accepting set `lexemes` in `row`, or -1 if there is none; UNKNOWN if nobody has asked yet."""
-    key = np.int64(row) << 32 | np.int64(lexemes)
-    mask = len(memo_keys) - 1
-    slot = _mix(key) & mask
-    while memo_keys[slot] >= 0:
-        if memo_keys[slot] == key:
-            return memo_rows[slot]
-        slot = (slot + 1) & mask
-    return np.int32(UNKNOWN)
+    return look_up(np.int64(row) << 32 | np.int64(lexemes), memo_keys, memo_rows)
 
 
 @kernel
 def _add_item(dot, origin, count, agenda, stamp, rows):  # type: ignore[no-untyped-def]
-    """Add an item, past nullable symbols too, to scratch[:count]; an origin to complete goes to scratch[room + ...].
+    """Add an item, past nullable symbols too, to scratch[1:count]; an origin to complete goes to scratch[room + ...].
 
     Returns the new (count, agenda); count is -1 if there is no room.
     """
@@ -115,7 +76,7 @@ def _add_item(dot, origin, count, agenda, stamp, rows):  # type: ignore[no-untyp
 
 @kernel
 def _finish_row(count, agenda, accepts, stamp, rows):  # type: ignore[no-untyped-def]
-    """Complete what is to be completed, and intern the row that comes of scratch[:count]."""
+    """Complete what is to be completed, and intern the row that comes of scratch[1:count]."""
     room = len(rows.scratch) // 2
     done = 0
     while done < agenda:
@@ -132,13 +93,13 @@ def _finish_row(count, agenda, accepts, stamp, rows):  # type: ignore[no-untyped
             if count < 0:
                 return np.int64(ROW_FULL)
     rows.meta[R_WORK] += 20 + 4 * count + agenda
-    rows.scratch[:count].sort()
-    size = 0
-    for k in range(count):
-        if size == 0 or rows.scratch[k] != rows.scratch[size - 1]:
-            rows.scratch[size] = rows.scratch[k]
-            size += 1
-    return intern_row(rows.scratch, size, ACCEPTS if accepts else 0, rows)
+    rows.scratch[1:count].sort()
+    end = 1
+    for k in range(1, count):
+        if end == 1 or rows.scratch[k] != rows.scratch[end - 1]:
+            rows.scratch[end] = rows.scratch[k]
+            end += 1
+    return intern_row(rows.scratch, end, ACCEPTS if accepts else 0, rows)
 
 
 @kernel
@@ -146,18 +107,19 @@ def first_row_kernel(rows):  # type: ignore[no-untyped-def]
     """The row before the first lexeme, or ROW_FULL."""
     rows.meta[R_STAMP] += 1
     stamp = np.int32(rows.meta[R_STAMP])
-    count, agenda = np.int64(0), np.int64(0)
+    count, agenda = np.int64(1), np.int64(0)
     for k in range(rows.initial_begin[len(rows.nullable) - 1], rows.initial_begin[len(rows.nullable)]):
         count, agenda = _add_item(np.int64(rows.initial_dots[k]), np.int64(ROOT), count, agenda, stamp, rows)
     return _finish_row(count, agenda, bool(rows.nullable[len(rows.nullable) - 1]), stamp, rows)
 
 
 @kernel
-def scan_kernel(row, lexemes, set_pool, set_begin, rows):  # type: ignore[no-untyped-def]
+def scan_kernel(row, lexemes, sets, rows):  # type: ignore[no-untyped-def]
     """The row after reading any lexeme of the accepting set `lexemes` in `row`; or -1, ROW_FULL or ROW_LIMIT.
 
-    -1: none of them may stand here. After the skip lexeme the row is the same one; if other lexemes match the same
-    bytes, the items of both readings make one row, unless the skip lexeme is to win (``meta[R_SKIP_WINS]``).
+    `sets`: the table of accepting sets. -1: none of them may stand here. After the skip lexeme the row is the same one;
+    if other lexemes match the same bytes, the items of both readings make one row, unless the skip lexeme is to win
+    (``meta[R_SKIP_WINS]``).
     """
     if rows.meta[R_WORK] >= PAID_ITEMS:
         work = NS_PER_ITEM * rows.meta[R_WORK]
@@ -169,11 +131,11 @@ def scan_kernel(row, lexemes, set_pool, set_begin, rows):  # type: ignore[no-unt
     rows.meta[R_STAMP] += 1
     stamp = np.int32(rows.meta[R_STAMP])
     room = len(rows.scratch) // 2
-    count, agenda = np.int64(0), np.int64(0)
+    count, agenda = np.int64(1), np.int64(0)
     accepts, skipped = False, False
     first, past = rows.segment_begin[row], rows.segment_begin[row + 1]
-    for j in range(set_begin[lexemes], set_begin[lexemes + 1]):
-        symbol = set_pool[j]
+    for j in range(sets.begin[lexemes], sets.begin[lexemes + 1]):
+        symbol = sets.words[j]
         if symbol == rows.meta[R_SKIP]:
             skipped = True
             continue
@@ -192,28 +154,23 @@ def scan_kernel(row, lexemes, set_pool, set_begin, rows):  # type: ignore[no-unt
             )
             if count < 0:
                 return np.int64(ROW_FULL)
-    if skipped and (rows.meta[R_SKIP_WINS] or (count == 0 and agenda == 0)):
+    if skipped and (rows.meta[R_SKIP_WINS] or (count == 1 and agenda == 0)):
         following = np.int64(row)
-    elif count == 0 and agenda == 0:
+    elif count == 1 and agenda == 0:
         following = np.int64(-1)
     else:
         if skipped:
             accepts = rows.flags[row] & ACCEPTS != 0
-            if count + rows.kernel_begin[row + 1] - rows.kernel_begin[row] > room:
+            begin, end = rows.kernels.begin[row] + 1, rows.kernels.begin[row + 1]
+            if count + end - begin > room:
                 rows.meta[R_WANTED] = len(rows.scratch)
                 return np.int64(ROW_FULL)
-            for k in range(rows.kernel_begin[row], rows.kernel_begin[row + 1]):
-                rows.scratch[count] = rows.kernel_items[k]
+            for k in range(begin, end):
+                rows.scratch[count] = rows.kernels.words[k]
                 count += 1
         following = _finish_row(count, agenda, accepts, stamp, rows)
         if following < 0:
             return following
-    key = np.int64(row) << 32 | np.int64(lexemes)
-    mask = len(rows.memo_keys) - 1
-    slot = _mix(key) & mask
-    while rows.memo_keys[slot] >= 0:
-        slot = (slot + 1) & mask
-    rows.memo_keys[slot] = key
-    rows.memo_rows[slot] = following
+    enter_key(np.int64(row) << 32 | np.int64(lexemes), following, rows.memo_keys, rows.memo_rows)
     rows.meta[R_MEMO] += 1
     return following

@@ -33,7 +33,7 @@ import numpy as np
 
 from tokdfa.grammar.earley_rows import ACCEPTS
 from tokdfa.grammar.lexer_states import START_MARK
-from tokdfa.grammar.machine import DEAD, OK, end_lexeme, step_kernel
+from tokdfa.grammar.machine import DEAD, OK, end_lexeme, step_kernel, view_situation
 from tokdfa.jit import kernel
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
@@ -145,16 +145,15 @@ def _without_open_end(tokens: list[int], machine: Machine, situation: int, trie:
 def _find_border(row, state, fallback, lexer, rows, machine):  # type: ignore[no-untyped-def]
     """(status, the row after the lexeme being read if it may end here; the row itself if none was begun; else -1)."""
     while True:
-        first = lexer.pool_begin[state]
-        if lexer.pool_begin[state + 1] > first and lexer.pool[first] == START_MARK:
+        first = lexer.states.begin[state]
+        if lexer.states.begin[state + 1] > first and lexer.states.words[first] == START_MARK:
             return OK, row
         if lexer.accepting[state] >= 0:
             status, border, _ = end_lexeme(row, np.int64(lexer.accepting[state]), lexer, rows, machine)
             return (OK, np.int64(-1)) if status == DEAD else (status, border)
         if fallback < 0:
             return OK, np.int64(-1)
-        row, state = np.int64(machine.situations[fallback, 0]), np.int64(machine.situations[fallback, 1])
-        fallback = np.int64(machine.situations[fallback, 2])
+        row, state, fallback = view_situation(fallback, machine)
 
 
 @kernel

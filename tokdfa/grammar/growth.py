@@ -10,14 +10,6 @@ import numpy.typing as npt
 from tokdfa.budget import hold
 
 
-def doubled(array: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
-    """`array` at twice its length; the rest is `fill`."""
-    hold(array.nbytes)
-    grown = np.full(2 * len(array), fill, dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown
-
-
 def longer(array: npt.NDArray[Any], more: int) -> npt.NDArray[Any]:
     """`array` at twice its length and twice `more`, and one; the rest is undefined."""
     hold(array.nbytes + 2 * more * array.itemsize)

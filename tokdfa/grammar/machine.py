@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
+from tokdfa.core.interning import InterningTable, Limit, intern
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.earley import Rows
 from tokdfa.grammar.earley_rows import R_SKIP, R_WORK, ROW_FULL, ROW_LIMIT
@@ -57,21 +58,17 @@ Int32 = npt.NDArray[np.int32]
 
 #: What a kernel returns besides: fine; no text goes on here; and what it needs.
 OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATIONS, NEEDS_CHAIN = range(8)
-#: Indices into `meta`: situations; the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and
-#: counters of walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
-S_COUNT, S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(6)
+#: Indices into `meta`: the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and counters of
+#: walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
+S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(5)
 #: What a byte takes, without new rows.
 NS_PER_BYTE = 200
 #: Links of a chain at most; grammars in use have one or two.
 MAX_CHAIN = 256
 
 
-#: The arrays that kernels take: int32, shape (room, 3), row, lexer state and fallback; their hash table; scratch; meta.
-SITUATION_FIELDS = ("situations", "slots", "chain", "meta")
-
-
-class SituationArrays(Struct, fields=SITUATION_FIELDS):
-    """What kernels take: SITUATION_FIELDS."""
+class SituationArrays(Struct, fields=("situations", "content", "chain", "meta")):
+    """What kernels take: the table of situations, of row, lexer state and fallback; room for one; scratch; meta."""
 
 
 class Machine:
@@ -90,11 +87,12 @@ class Machine:
         self.cfg = cfg
         self.lexer = Lexer(cfg, max_lexer_states)
         self.rows = Rows(cfg, max_rows, max_row_items, skip_wins=not longest)
-        self.max_situations = 8 * max_rows
-        self.meta: npt.NDArray[np.int64] = np.zeros(6, dtype=np.int64)
+        most = 8 * max_rows
+        message = f"the recogniser has met more than {most} situations; raise max_rows"
+        self.situations = InterningTable(entries=64, words=192, limit=Limit(most, "max_rows", message))
+        self._content: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
+        self.meta: npt.NDArray[np.int64] = np.zeros(5, dtype=np.int64)
         self.meta[S_LONGEST], self.meta[S_SKIP_AT_ENDS] = longest, skip_at_ends
-        self.situations: Int32 = np.zeros((64, 3), dtype=np.int32)
-        self.slots: Int32 = np.full(256, -1, dtype=np.int32)
         self.chain: Int32 = np.zeros((16, 4), dtype=np.int32)
         #: What kernels take; replaced by `supply`.
         self.arrays = self._gather()
@@ -103,8 +101,7 @@ class Machine:
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes."""
-        own = self.situations.nbytes + self.slots.nbytes + self.chain.nbytes
-        return self.lexer.nbytes + self.rows.nbytes + own
+        return self.lexer.nbytes + self.rows.nbytes + self.situations.nbytes + self.chain.nbytes
 
     def counter(self, which: int) -> int:
         """One of the counters S_NODES, S_ENDS and S_SCANS."""
@@ -136,7 +133,7 @@ class Machine:
 
     def view(self, situation: int) -> tuple[int, int, int]:
         """(row, lexer state, fallback) of a situation."""
-        row, state, fallback = self.situations[situation].tolist()
+        row, state, fallback = self.situations.content(situation).tolist()
         return row, state, fallback
 
     def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
@@ -177,25 +174,10 @@ class Machine:
         elif status == NEEDS_ITEMS:
             self.rows.supply(ROW_LIMIT)
         elif status == NEEDS_SITUATIONS:
-            self._grow()
+            self.situations.grow()
+            self.arrays = self._gather()
         elif status == NEEDS_CHAIN:
             self._grow_chain()
-
-    def _grow(self) -> None:
-        count = int(self.meta[S_COUNT])
-        if count >= self.max_situations:
-            raise LimitExceeded(
-                f"the recogniser has met more than {self.max_situations} situations; raise max_rows",
-                limit="max_rows",
-                value=self.max_situations,
-            )
-        hold(self.situations.nbytes + self.slots.nbytes)
-        situations = np.zeros((2 * len(self.situations), 3), dtype=np.int32)
-        situations[:count] = self.situations[:count]
-        slots = np.full(2 * len(self.slots), -1, dtype=np.int32)
-        _fill_situation_slots_kernel(situations, slots, count)
-        self.situations, self.slots = situations, slots
-        self.arrays = self._gather()
 
     def _grow_chain(self) -> None:
         if len(self.chain) >= MAX_CHAIN:
@@ -209,47 +191,22 @@ class Machine:
         self.arrays = self._gather()
 
     def _gather(self) -> Any:
-        return SituationArrays(*(getattr(self, name) for name in SITUATION_FIELDS))
-
-
-@kernel
-def _hash_situation(row, state, fallback):  # type: ignore[no-untyped-def]
-    value = np.uint64(row) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(np.uint32(fallback))
-    value = (value ^ np.uint64(state)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    return np.int64((value ^ (value >> np.uint64(31))) >> np.uint64(1))
-
-
-@kernel
-def _fill_situation_slots_kernel(situations, slots, count):  # type: ignore[no-untyped-def]
-    """Enter the first `count` situations into an empty hash table."""
-    mask = len(slots) - 1
-    for number in range(count):
-        slot = _hash_situation(situations[number, 0], situations[number, 1], situations[number, 2]) & mask
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = number
+        return SituationArrays(self.situations.struct, self._content, self.chain, self.meta)
 
 
 @kernel
 def _intern_situation(row, state, fallback, machine):  # type: ignore[no-untyped-def]
-    """The number of a situation, or -1 if there is no room."""
-    mask = len(machine.slots) - 1
-    slot = _hash_situation(row, state, fallback) & mask
-    while machine.slots[slot] >= 0:
-        number = machine.slots[slot]
-        found = machine.situations[number]
-        if found[0] == row and found[1] == state and found[2] == fallback:
-            return np.int64(number)
-        slot = (slot + 1) & mask
-    number = machine.meta[S_COUNT]
-    if number >= len(machine.situations):
-        return np.int64(-1)
-    machine.situations[number, 0] = row
-    machine.situations[number, 1] = state
-    machine.situations[number, 2] = fallback
-    machine.slots[slot] = number
-    machine.meta[S_COUNT] = number + 1
-    return number
+    """The number of a situation, negative if there is no room."""
+    content = machine.content
+    content[0], content[1], content[2] = row, state, fallback
+    return intern(content, 0, 3, machine.situations)
+
+
+@kernel
+def view_situation(situation, machine):  # type: ignore[no-untyped-def]
+    """(row, lexer state, fallback) of a situation."""
+    words, first = machine.situations.words, 3 * situation
+    return words[first], words[first + 1], words[first + 2]
 
 
 @kernel
@@ -258,7 +215,7 @@ def _find_next(row, accepting_set, lexer, rows, meta):  # type: ignore[no-untype
     following = np.int64(find_row(row, accepting_set, rows.memo_keys, rows.memo_rows))
     if following == UNKNOWN:
         meta[S_SCANS] += 1
-        following = scan_kernel(row, accepting_set, lexer.set_pool, lexer.set_begin, rows)
+        following = scan_kernel(row, accepting_set, lexer.sets, rows)
     return following
 
 
@@ -270,7 +227,7 @@ def _find_start(row, lexer, rows, meta):  # type: ignore[no-untyped-def]
         return state
     lexemes = len(lexer.start_component)
     first, past = rows.segment_begin[row], rows.segment_begin[row + 1]
-    content = np.empty(past - first + 2, dtype=np.int32)
+    content = np.empty(past - first + 2, dtype=np.int64)
     content[0] = START_MARK
     size = 1
     skip = rows.meta[R_SKIP]
@@ -366,9 +323,7 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
         depth += 1
         if depth + 1 >= len(chain):
             return NEEDS_CHAIN, none, none, none
-        chain[depth, 0] = machine.situations[fallback, 0]
-        chain[depth, 1] = machine.situations[fallback, 1]
-        fallback = np.int64(machine.situations[fallback, 2])
+        chain[depth, 0], chain[depth, 1], fallback = view_situation(fallback, machine)
     count = 0
     rows.meta[R_WORK] += depth * (depth + 8)
     for level in range(depth, -1, -1):
@@ -406,8 +361,7 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
 @kernel
 def _run_kernel(situation, data, begin, end, lexer, rows, machine):  # type: ignore[no-untyped-def]
     """The situation after the bytes, -1 if they are not allowed, or a status that needs something, negated."""
-    row, state = np.int64(machine.situations[situation, 0]), np.int64(machine.situations[situation, 1])
-    fallback = np.int64(machine.situations[situation, 2])
+    row, state, fallback = view_situation(np.int64(situation), machine)
     for position in range(begin, end):
         status, row, state, fallback = step_kernel(
             row, state, fallback, np.int64(lexer.byte_class[data[position]]), lexer, rows, machine

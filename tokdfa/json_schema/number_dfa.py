@@ -36,8 +36,8 @@ import numpy as np
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
-from tokdfa.budget import spend
-from tokdfa.errors import LimitExceeded
+from tokdfa.budget import hold, spend
+from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, InterningTable, Limit, intern
 from tokdfa.jit import kernel
 from tokdfa.json_schema.number_plan import STATE_LIMIT
 from tokdfa.json_schema.number_set import NumberSet
@@ -96,101 +96,61 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
         tables.append(np.where(table < 0, -1, table + starts[-1]))
         acceptings.append(accepting)
         starts.append(starts[-1] + len(table))
-    table, accepting = _unite_automata_kernel(
-        np.concatenate(tables), np.concatenate(acceptings), np.array(starts[:-1], dtype=np.int32), STATE_LIMIT
-    )
-    if len(table) > STATE_LIMIT:
-        raise LimitExceeded(
-            f"{len(joined)} sets of numbers together need an automaton of more than {STATE_LIMIT} states; "
-            f"leave out alternatives, or their multipleOf",
-            limit="states",
-            value=STATE_LIMIT,
-        )
+    table, accepting = _unite_automata(np.concatenate(tables), np.concatenate(acceptings), starts[:-1])
     return minimize(trim_table(table, _BYTE_CLASS, accepting, 0))
 
 
-@kernel
-def _unite_automata_kernel(
-    table: npt.NDArray[np.int32], accepting: npt.NDArray[np.bool_], starts: npt.NDArray[np.int32], limit: int
+def _unite_automata(
+    table: npt.NDArray[np.int32], accepting: npt.NDArray[np.bool_], starts: Sequence[int]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
     """The union of automata that stand in one table, by the subset construction. The new start is 0.
 
-    `table`: int32 (states, classes), -1 is dead; `starts`: int32, a state of each automaton. A word leads to at most
-    one state of each, so a set is a list without duplicates, in the order of the automata. Stops soon after `limit`
-    sets. O(members of all sets x classes).
+    `table`: int32 (states, classes), -1 is dead; `starts`: a state of each automaton. A word leads to at most one state
+    of each, so a set is a list without duplicates, in the order of the automata. O(members of all sets x classes).
+    """
+    message = (
+        f"{len(starts)} sets of numbers together need an automaton of more than {STATE_LIMIT} states; leave out"
+        " alternatives, or their multipleOf"
+    )
+    columns = {"targets": Column(np.int32, table.shape[1], -1)}
+    sets = InterningTable(columns, entries=1024, words=4096, limit=Limit(STATE_LIMIT, "states", message))
+    first = sets.nbytes
+    sets.intern(starts)
+    members, done = np.zeros(len(starts), dtype=np.int64), 0
+    while (done := int(_unite_automata_kernel(done, table, members, sets.struct, sets.columns["targets"]))) < len(sets):
+        sets.grow()
+    hold(first - sets.nbytes)  # it goes in a moment
+    accepts = np.logical_or.reduceat(accepting[sets.words[: sets.words_used]], sets.begin[: len(sets)])
+    return sets.columns["targets"][: len(sets)], accepts
+
+
+@kernel
+def _unite_automata_kernel(done, table, members, sets, targets):  # type: ignore[no-untyped-def]
+    """Write where each class leads from the sets from number `done` on. Returns the first one for which there was no
+    room, or how many there are. `members`: room for a set.
     """
     classes = table.shape[1]
-    members = np.zeros(max(4096, 2 * len(starts)), dtype=np.int32)  # of all sets, one after the other
-    members[: len(starts)] = starts
-    offsets = np.zeros(1024, dtype=np.int32)
-    offsets[1] = len(starts)
-    united = np.full((1024, classes), -1, dtype=np.int32)
-    slots = np.full(4096, -1, dtype=np.int32)
-    slots[_find_set_kernel(members, offsets, slots, 0)] = 0
-    count, head = 1, 0
     paid = np.int64(0)
-    while head < count <= limit:
-        first, past = offsets[head], offsets[head + 1]
+    while done < sets.meta[COUNT]:
+        first, past = sets.begin[done], sets.begin[done + 1]
         paid += (past - first + 4) * classes
         if paid >= PAID_AT_ONCE:
             pay(np.int64(NS_PER_MEMBER * paid))
             paid = np.int64(0)
-        if count + classes + 1 > len(offsets):
-            more_offsets = np.zeros(2 * len(offsets), dtype=np.int32)
-            more_offsets[: count + 1] = offsets[: count + 1]
-            more_united = np.full((2 * len(offsets), classes), -1, dtype=np.int32)
-            more_united[:head] = united[:head]
-            offsets, united = more_offsets, more_united
-            slots = np.full(4 * len(offsets), -1, dtype=np.int32)
-            for index in range(count):
-                slots[_find_set_kernel(members, offsets, slots, index)] = index
-        if offsets[count] + (past - first) * classes > len(members):
-            more_members = np.zeros(2 * len(members) + (past - first) * classes, dtype=np.int32)
-            more_members[: offsets[count]] = members[: offsets[count]]
-            members = more_members
         for column in range(classes):
-            end = offsets[count]
-            for index in range(first, past):
-                target = table[members[index], column]
+            size = 0
+            for k in range(first, past):
+                target = table[sets.words[k], column]
                 if target >= 0:
-                    members[end] = target
-                    end += 1
-            if end == offsets[count]:
-                continue
-            offsets[count + 1] = end
-            slot = _find_set_kernel(members, offsets, slots, count)
-            if slots[slot] < 0:
-                slots[slot] = count
-                count += 1
-            united[head, column] = slots[slot]
-        head += 1
-    accepts = np.zeros(count, dtype=np.bool_)
-    for index in range(count):
-        for place in range(offsets[index], offsets[index + 1]):
-            accepts[index] |= accepting[members[place]]
-    return united[:count].copy(), accepts
-
-
-@kernel
-def _find_set_kernel(
-    members: npt.NDArray[np.int32], offsets: npt.NDArray[np.int32], slots: npt.NDArray[np.int32], index: int
-) -> int:
-    """Where set `index` is, or belongs, in an open-addressing table of sets; its length is a power of two."""
-    first, size = offsets[index], offsets[index + 1] - offsets[index]
-    mixed = int(size)
-    for place in range(first, first + size):
-        mixed = (mixed * 1000003 + int(members[place])) & 0xFFFFFFFFFFF
-    slot = (mixed ^ (mixed >> 17)) & (len(slots) - 1)
-    while slots[slot] >= 0:
-        other = offsets[slots[slot]]
-        if offsets[slots[slot] + 1] - other == size:
-            same = 0
-            while same < size and members[first + same] == members[other + same]:
-                same += 1
-            if same == size:
-                break
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
+                    members[size] = target
+                    size += 1
+            if size:
+                number = intern(members, 0, size, sets)
+                if number == NEEDS_ROOM:
+                    return done
+                targets[done, column] = number
+        done += 1
+    return done
 
 
 def _join_neighbours(sets: list[NumberSet]) -> list[NumberSet]:

@@ -4,9 +4,9 @@ Machine (`MachineArrays`), all int32 unless said otherwise:
 
 - program (`tokdfa.pushdown.program`): ``code`` (instructions, 3), ``alternatives``, ``entries``, ``arguments``;
   ``tables``, ``names``, ``order``: tries of names; ``twin_begin``, ``twins``: see `tokdfa.pushdown.names`;
-- stacks: ``stack_begin`` (stacks + 1), ``entry_place``, ``entry_rest``: the entries of each return stack;
-  ``group_stack``, ``group_begin``, ``group_content``: groups of stacks that contain each other; two hash tables;
-- rows: ``kernel_items`` int64 and ``kernel_begin``, ``live_items`` int64 and ``live_begin``, ``live_end``: see
+- stacks: the tables (`tokdfa.core.interning`) ``stacks``, of entries, and ``groups``, of stacks that contain each
+  other, with the column ``group_stack``;
+- rows: the table ``rows``, of the items of kernels; ``live_items`` int64 and ``live_begin``, ``live_end``: see
   `tokdfa.pushdown.rows`; ``row_flags`` uint8; ``row_reads`` uint64, flat, row x 4; ``row_fallback``, ``row_ended``;
   ``transitions`` flat, row x 256;
 - scratch: for closures, stacks and walks;
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.interning import TableArrays
 from tokdfa.jit import kernel
 from tokdfa.kernel_struct import Struct, struct_at
 
@@ -34,16 +35,14 @@ if TYPE_CHECKING:
 OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PARTITION, NEEDS_CHAIN = range(8)
 NEEDS_CODE = 8
 
-#: Indices into `meta`: stacks, entries, groups, their content, rows, kernel items, live items made so far; the stamp of
-#: the last closure; whether the longest match rules; the text that is skipped or -1; what NEEDS_POOL and
-#: NEEDS_PARTITION ask for (a state; a place of the trie), and NEEDS_CODE (a place of the program); limit on the items
-#: of a row; counters: nodes visited by walks, rows closed; whether bytes that no live item reads are marked when a row
-#: is closed.
+#: Indices into `meta`: rows and live items made so far; the stamp of the last closure; whether the longest match rules;
+#: the text that is skipped or -1; what NEEDS_POOL and NEEDS_PARTITION ask for (a state; a place of the trie), and
+#: NEEDS_CODE (a place of the program); limit on the items of a row; counters: nodes visited by walks, rows closed;
+#: whether bytes that no live item reads are marked when a row is closed.
 # fmt: off
 (
-    M_STACKS, M_ENTRIES, M_GROUPS, M_CONTENT, M_ROWS, M_KERNEL, M_LIVE, M_STAMP, M_LONGEST, M_SKIP, M_STATE, M_PLACE,
-    M_MAX_ITEMS, M_NODES, M_CLOSED, M_PRUNES,
-) = range(16)
+    M_ROWS, M_LIVE, M_STAMP, M_LONGEST, M_SKIP, M_STATE, M_PLACE, M_MAX_ITEMS, M_NODES, M_CLOSED, M_PRUNES,
+) = range(11)
 # fmt: on
 
 #: An item is 63 bits: place, state and stack. Its state is 0 where nothing of a text was read.
@@ -55,22 +54,23 @@ PLACE_SHIFT = STACK_BITS + STATE_BITS
 MACHINE_FIELDS = (
     "code", "alternatives", "entries", "arguments", "tables", "names", "order", "twin_begin", "twins",
     "frame_state",
-    "stack_begin", "entry_place", "entry_rest", "stack_slots", "group_stack", "group_begin", "group_content",
-    "group_slots",
-    "kernel_items", "kernel_begin", "live_items", "live_begin", "live_end", "row_flags", "row_reads", "row_fallback",
-    "row_ended", "transitions", "row_slots",
+    "stacks", "groups", "group_stack",
+    "rows", "live_items", "live_begin", "live_end", "row_flags", "row_reads", "row_fallback", "row_ended",
+    "transitions",
     "work", "seen_keys", "seen_stamps", "callers", "pairs", "found", "todo", "chain", "meta",
 )
 # fmt: on
 #: So many of them are the program's.
-PROGRAM_FIELDS = MACHINE_FIELDS.index("stack_begin")
+PROGRAM_FIELDS = MACHINE_FIELDS.index("stacks")
+#: Those that are interning tables.
+TABLE_FIELDS = ("stacks", "groups", "rows")
 #: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program; and the table
 #: of its struct, under this name.
 REUSED, STRUCT_TABLE = MACHINE_FIELDS[PROGRAM_FIELDS:], "struct_table"
 #: By array with entries for each row: (dtype, how many). They have room for as many rows as there may be; of their
 #: memory only the pages are taken that rows use.
 BY_ROW = {
-    "kernel_begin": (np.int32, 1), "live_begin": (np.int32, 1), "live_end": (np.int32, 1), "row_flags": (np.uint8, 1),
+    "live_begin": (np.int32, 1), "live_end": (np.int32, 1), "row_flags": (np.uint8, 1),
     "row_reads": (np.uint64, 4), "row_fallback": (np.int32, 1), "row_ended": (np.int32, 1),
     "transitions": (np.int32, 256),
 }  # fmt: skip
@@ -87,13 +87,16 @@ def _declare(fields: tuple[str, ...], **others: str) -> dict[str, tuple[str, int
     return declared
 
 
-_MACHINE = _declare(
-    MACHINE_FIELDS,
-    int32_table="code tables names frame_state work callers todo",
-    int64="group_content kernel_items live_items seen_stamps pairs found meta",
-    uint8="row_flags",
-    uint64="row_reads seen_keys",
-)
+_MACHINE: dict[str, tuple[str, int] | type[Struct]] = {
+    **_declare(
+        MACHINE_FIELDS,
+        int32_table="code tables names frame_state work callers todo",
+        int64="live_items seen_stamps pairs found meta",
+        uint8="row_flags",
+        uint64="row_reads seen_keys",
+    ),
+    **dict.fromkeys(TABLE_FIELDS, TableArrays),
+}
 
 
 class MachineArrays(Struct, fields=MACHINE_FIELDS, declared=_MACHINE):
@@ -161,23 +164,14 @@ def gather_machine(owner: Any, reused: dict[str, Any] | None = None) -> MachineA
 
     `reused`: those of REUSED as another machine had them, with its struct's table as STRUCT_TABLE; then 4 µs.
     """
+    tables = {name: getattr(owner, name).struct for name in TABLE_FIELDS}
     if reused is None:
-        return MachineArrays(*(getattr(owner, name) for name in MACHINE_FIELDS))
+        return MachineArrays(*(tables.get(name) or getattr(owner, name) for name in MACHINE_FIELDS))
     program = (getattr(owner, name) for name in MACHINE_FIELDS[:PROGRAM_FIELDS])
-    return MachineArrays.with_others(tuple(reused.values()), reused[STRUCT_TABLE], *program)
+    return MachineArrays.with_others((*reused.values(), *tables.values()), reused[STRUCT_TABLE], *program)
 
 
 @kernel
 def pack_item(place, state, stack):  # type: ignore[no-untyped-def]
     """An item as one number."""
     return np.int64(place) << PLACE_SHIFT | np.int64(state) << STACK_BITS | np.int64(stack)
-
-
-@kernel
-def hash_words(words, begin, end):  # type: ignore[no-untyped-def]
-    """A hash of words[begin:end], integers of any width; non-negative int64."""
-    value = np.uint64(0x9E3779B97F4A7C15)
-    for k in range(begin, end):
-        value = (value ^ np.uint64(words[k])) * np.uint64(0xFF51AFD7ED558CCD)
-        value ^= value >> np.uint64(32)
-    return np.int64(value >> np.uint64(1))

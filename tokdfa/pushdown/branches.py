@@ -8,10 +8,10 @@ common. Nodes with few children have none: there the walk from child to child is
 A branch is known by its *key*: the number of its node and one, which is where its children begin; for the children at
 the root of a trie that begins at node b, b.
 
-Layout. ``branch_keys``, ``branch_slots``: a hash table, key -> number; ``branch_bytes`` uint64, shape (branches, 4):
-the set of bytes; ``branch_begin`` int32: where the list of a branch begins in ``branch_children``; that holds, by byte,
-where the children of that byte begin (there are several if several tokens are equal), and one number more: where the
-last one ends.
+Layout. ``branch_keys``, ``branch_slots``: a map (`tokdfa.core.key_map`), key -> number; ``branch_bytes`` uint64, shape
+(branches, 4): the set of bytes; ``branch_begin`` int32: where the list of a branch begins in ``branch_children``; that
+holds, by byte, where the children of that byte begin (there are several if several tokens are equal), and one number
+more: where the last one ends.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
 from tokdfa.jit import kernel
-from tokdfa.pushdown.key_table import enter_key_kernel, look_up_key_kernel
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ class Branches:
 
     def __init__(self) -> None:
         self.count = self.child_count = 0
-        self.branch_keys: npt.NDArray[np.int64] = np.full(256, -1, dtype=np.int64)
-        self.branch_slots: npt.NDArray[np.int32] = np.zeros(256, dtype=np.int32)
+        self.branch_keys, self.branch_slots = new_map(128, -1)
         self.branch_bytes: npt.NDArray[np.uint64] = np.zeros((64, 4), dtype=np.uint64)
         self.branch_begin: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
         self.branch_children: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
@@ -73,13 +72,8 @@ class Branches:
         if branches > len(self.branch_begin):
             self.branch_bytes = _grown(self.branch_bytes, branches)
             self.branch_begin = _grown(self.branch_begin, branches)
-            used = self.branch_keys >= 0
-            keys, slots = self.branch_keys[used], self.branch_slots[used]
-            size = 1 << (4 * len(self.branch_begin) - 1).bit_length()
-            self.branch_keys = np.full(size, -1, dtype=np.int64)
-            self.branch_slots = np.zeros(size, dtype=np.int32)
-            for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
-                enter_key_kernel(self.branch_keys, self.branch_slots, key, slot)
+            while is_crowded(len(self.branch_begin), self.branch_keys):
+                self.branch_keys, self.branch_slots = longer_map(self.branch_keys, self.branch_slots, -1)
         if children > len(self.branch_children):
             self.branch_children = _grown(self.branch_children, children)
 
@@ -151,14 +145,14 @@ def _write_branches_kernel(  # type: ignore[no-untyped-def]
             here = begin + np.int64((nodes[here] >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
         children[entry] = last
         entry += 1
-        enter_key_kernel(keys, slots, np.int64(node + 1), number)
+        enter_key(np.int64(node + 1), number, keys, slots)
         number += 1
 
 
 @kernel
 def find_branch(key, pool):  # type: ignore[no-untyped-def]
     """The number of the branch with this key, or -1."""
-    return look_up_key_kernel(pool.branch_keys, pool.branch_slots, key)
+    return np.int64(look_up(key, pool.branch_keys, pool.branch_slots))
 
 
 @kernel

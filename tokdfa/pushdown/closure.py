@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokdfa.core.interning import first_of, second_of
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
     M_CLOSED,
@@ -51,6 +52,7 @@ from tokdfa.pushdown.rows import (
     ROW_WIDE,
     SHORTEST,
     WIDE,
+    kernel_of,
 )
 from tokdfa.pushdown.stacks import (
     C_NEXT,
@@ -87,8 +89,9 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
     meta[M_STAMP] += 1
     stamp = meta[M_STAMP]
     count, called, accepts = np.int64(0), np.int64(0), False
-    for k in range(machine.kernel_begin[row], machine.kernel_begin[row + 1]):
-        item = machine.kernel_items[k]
+    begin, end = kernel_of(row, machine)
+    for k in range(begin, end):
+        item = machine.rows.words[k]
         count = _push(item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK, item & STACK_MASK, count, machine)
         if count < 0:
             return NEEDS_SCRATCH
@@ -172,10 +175,11 @@ def _push(place, state, stack, count, machine):  # type: ignore[no-untyped-def]
 @kernel
 def _return_from(stack, count, machine):  # type: ignore[no-untyped-def]
     """Go on where a frame with this stack was called. The new count, or -1."""
-    for entry in range(machine.stack_begin[stack], machine.stack_begin[stack + 1]):
-        place, rest = np.int64(machine.entry_place[entry]), np.int64(machine.entry_rest[entry])
+    stacks = machine.stacks
+    for k in range(stacks.begin[stack], stacks.begin[stack + 1]):
+        place = first_of(stacks.words[k])
         if place != ROW_PLACE:
-            count = _push(place, np.int64(0), rest, count, machine)
+            count = _push(place, np.int64(0), second_of(stacks.words[k]), count, machine)
         if count < 0:
             return count
     return count
@@ -266,8 +270,10 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
     begin = machine.meta[M_LIVE]
     end = begin
     seen, may_end = 0, False
-    for k in range(machine.kernel_begin[row], machine.kernel_begin[row + 1]):
-        state = (machine.kernel_items[k] >> STACK_BITS) & STATE_MASK
+    first, past = kernel_of(row, machine)
+    for k in range(first, past):
+        item = machine.rows.words[k]
+        state = (item >> STACK_BITS) & STATE_MASK
         if pool.transitions[state * 256] == UNKNOWN:
             machine.meta[M_STATE] = state
             return NEEDS_POOL
@@ -277,7 +283,7 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
             continue
         if end >= len(machine.live_items):
             return NEEDS_ROWS
-        machine.live_items[end] = machine.kernel_items[k]
+        machine.live_items[end] = item
         seen |= flags
         end += 1
     machine.row_flags[row] |= _wide_flag(seen, end - begin, machine.meta)

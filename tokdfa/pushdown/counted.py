@@ -41,7 +41,7 @@ from tokdfa.pushdown.form import (
     UNBOUNDED,
 )
 from tokdfa.pushdown.json_text import BODY, END
-from tokdfa.pushdown.rows import intern_row
+from tokdfa.pushdown.rows import intern_row, kernel_of
 
 #: States of the larger automaton of JSON strings.
 STATES = 22
@@ -132,12 +132,12 @@ def clip_row(row, least, most, machine):  # type: ignore[no-untyped-def]
 
     `least` and `most`: `tokdfa.pushdown.lengths.TokenLengths.levels`.
     """
-    begin, end = machine.kernel_begin[row], machine.kernel_begin[row + 1]
+    begin, end = kernel_of(row, machine)
     changed = False
     if end - begin > len(machine.found):
         return NEEDS_SCRATCH, row
     for k in range(begin, end):
-        item = machine.kernel_items[k]
+        item = machine.rows.words[k]
         place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
         if machine.code[place, OPERATION] == COUNTED:
             at, count = machine.code[place, FIRST], (state - 1) // STATES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokdfa.core.interning import second_of
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
     M_SKIP,
@@ -33,6 +34,7 @@ from tokdfa.pushdown.rows import (
     SHORTEST,
     add_found,
     intern_row,
+    kernel_of,
     sort_items,
 )
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
@@ -122,11 +124,11 @@ def _intern_middle(count, fallback, machine):  # type: ignore[no-untyped-def]
     count = sort_items(machine.found, count)
     link = fallback
     while link >= 0:
-        begin = machine.kernel_begin[link]
-        if machine.row_flags[link] & ROW_MIDDLE and machine.kernel_begin[link + 1] - begin == count:
+        begin, end = kernel_of(link, machine)
+        if machine.row_flags[link] & ROW_MIDDLE and end - begin == count:
             same = True
             for k in range(count):
-                if machine.kernel_items[begin + k] != machine.found[k]:
+                if machine.rows.words[begin + k] != machine.found[k]:
                     same = False
                     break
             if same and link == fallback:
@@ -140,10 +142,10 @@ def end_row(row, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the border after the texts that may end in a row in the middle of a lexeme, -1 if none may)."""
     if machine.row_ended[row] != NOT_ASKED:
         return OK, np.int64(machine.row_ended[row])
-    begin, end = np.int64(machine.kernel_begin[row]), np.int64(machine.kernel_begin[row + 1])
+    begin, end = kernel_of(row, machine)
     count = np.int64(0)
     for k in range(begin, end):
-        machine.found[k - begin] = machine.kernel_items[k]  # there is room: the row's kernel was made there
+        machine.found[k - begin] = machine.rows.words[k]  # there is room: the row's kernel was made there
     count = _put_ended(end - begin, machine, pool)
     if count < 0:
         return NEEDS_SCRATCH, np.int64(-1)
@@ -185,12 +187,11 @@ def _put_ended(count, machine, pool):  # type: ignore[no-untyped-def]
         item = found[first + k]
         place, stack = item >> PLACE_SHIFT, item & STACK_MASK
         if place == machine.meta[M_SKIP]:
-            border = machine.entry_rest[machine.stack_begin[stack]]
-            begin, end = machine.kernel_begin[border], machine.kernel_begin[border + 1]
+            begin, end = kernel_of(second_of(machine.stacks.words[machine.stacks.begin[stack]]), machine)
             if made + end - begin > first + k:
                 return np.int64(-1)
             for source in range(begin, end):
-                found[made] = machine.kernel_items[source]
+                found[made] = machine.rows.words[source]
                 made += 1
         else:
             if made > first + k:

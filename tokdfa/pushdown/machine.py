@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.budget import hold, spend
+from tokdfa.core.interning import WANTED_ENTRIES, Column, InterningTable, Limit, grow_together
 from tokdfa.errors import LimitExceeded
 from tokdfa.pushdown import arrays as a
 from tokdfa.pushdown.arrays import gather_machine
 from tokdfa.pushdown.closure import close_kernel
 from tokdfa.pushdown.counted import clip_kernel
-from tokdfa.pushdown.form import FIRST, OPERATION, SECOND, TOKEN
+from tokdfa.pushdown.form import FIRST, OPERATION, RETURN_PLACE, SECOND, TOKEN
 from tokdfa.pushdown.longest import end_kernel
 from tokdfa.pushdown.rows import (
     OPEN,
@@ -29,9 +30,8 @@ from tokdfa.pushdown.rows import (
     ROW_TOKENS,
     add_found_kernel,
     intern_kernel,
-    rehash_rows_kernel,
 )
-from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, fill_slots_kernel, rehash_stacks_kernel
+from tokdfa.pushdown.stacks import FRAME_COLUMNS, ROOT, pack_entry
 from tokdfa.pushdown.steps import only_byte_kernel, run_kernel
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ class Machine:
     """
 
     # by row, see `arrays.BY_ROW`
-    kernel_begin: Int32
     live_begin: Int32
     live_end: Int32
     row_flags: npt.NDArray[np.uint8]
@@ -110,7 +109,7 @@ class Machine:
         #: For as many rows as there may be; the pages that no row uses are never touched.
         self.max_rows = max(2 * FIRST_ROOM, self.max_bytes // a.ROW_BYTES)
         #: The arrays of `arrays.REUSED` as they are now, for the machine that has them after this one.
-        self._reused: dict[str, npt.NDArray[Any]] = {}
+        self._reused: dict[str, Any] = {}
         reused = self.pool.take_tables(self.max_rows * 256, self.max_bytes)
         stamp = 0
         if reused is None:
@@ -130,7 +129,7 @@ class Machine:
         self.meta[:] = 0
         #: `meta`, as Python's own ints: several times as fast to read and to write.
         self.counts = counts = self.meta.data
-        counts[a.M_STACKS], counts[a.M_LONGEST], counts[a.M_SKIP] = 1, form.longest, form.skip
+        counts[a.M_LONGEST], counts[a.M_SKIP] = form.longest, form.skip
         counts[a.M_MAX_ITEMS], counts[a.M_PRUNES], counts[a.M_STAMP] = self.max_items, self._first_bytes, stamp
         if reused is None:
             self._gather()
@@ -139,19 +138,12 @@ class Machine:
         weakref.finalize(self, self.pool.give_back_tables, self._reused).atexit = False
 
     def _allocate_tables(self, room: int) -> None:
-        self.stack_begin: Int32 = np.zeros(room, dtype=np.int32)
-        self.entry_place: Int32 = np.zeros(room, dtype=np.int32)
-        self.entry_rest: Int32 = np.zeros(room, dtype=np.int32)
-        self.stack_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
-        self.group_stack: Int32 = np.zeros(room, dtype=np.int32)
-        self.group_begin: Int32 = np.zeros(room, dtype=np.int32)
-        self.group_content: Int64 = np.zeros(4 * room, dtype=np.int64)
-        self.group_slots: Int32 = np.full(2 * room, -1, dtype=np.int32)
-        self.kernel_items: Int64 = np.zeros(2 * room, dtype=np.int64)
+        self.stacks = InterningTable(entries=room, words=room, limit=Limit(a.STACK_MASK))
+        self.groups = InterningTable({"group_stack": Column(np.int32)}, entries=room, words=4 * room)
+        self.rows = InterningTable(entries=2 * room, words=4 * room, limit=Limit(self.max_rows))
         self.live_items: Int64 = np.zeros(4 * room, dtype=np.int64)
         vars(self).update(zip(a.BY_ROW, a.zeros_by_row(self.max_rows), strict=True))
-        self.row_slots: Int32 = np.full(4 * room, -1, dtype=np.int32)
-        self.meta: Int64 = np.zeros(16, dtype=np.int64)
+        self.meta: Int64 = np.zeros(11, dtype=np.int64)
         self.chain: Int32 = np.zeros(16, dtype=np.int32)
 
     def _allocate_scratch(self, room: int) -> None:
@@ -169,6 +161,7 @@ class Machine:
 
     def _gather(self) -> None:
         """Have kernels take the arrays as they are now."""
+        self.group_stack: Int32 = self.groups.columns["group_stack"]
         self.arrays = gather_machine(self)
         self._reused.update((name, getattr(self, name)) for name in a.REUSED)
         self._reused[a.STRUCT_TABLE] = self.arrays.table
@@ -182,6 +175,7 @@ class Machine:
         self.frame_state: Int32 = np.zeros((len(self.entries), FRAME_COLUMNS), dtype=np.int32)
 
     def _start(self, start: int) -> None:
+        self.stacks.intern([pack_entry(RETURN_PLACE, ROOT)])
         if add_found_kernel(start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
             raise AssertionError("a machine without rows has no room for its first one")
 
@@ -195,7 +189,7 @@ class Machine:
     @property
     def stack_count(self) -> int:
         """Return stacks made so far."""
-        return int(self.meta[a.M_STACKS])
+        return self.stacks.count
 
     @property
     def nbytes(self) -> int:
@@ -273,8 +267,7 @@ class Machine:
 
     def stack(self, number: int) -> list[tuple[int, int]]:
         """(place to return to, rest) of each entry of a stack."""
-        begin, end = self.stack_begin[number : number + 2].tolist()
-        return list(zip(self.entry_place[begin:end].tolist(), self.entry_rest[begin:end].tolist(), strict=True))
+        return [(entry >> 32, entry & 0xFFFFFFFF) for entry in self.stacks.content(number).tolist()]
 
     def token_sets(self, row: int) -> set[int]:
         """The sets of special tokens that may be taken in a row."""
@@ -361,10 +354,8 @@ class Machine:
             self.chain = np.zeros(2 * len(self.chain), dtype=np.int32)
         elif self._other_bytes > self.max_bytes:
             raise MachineFull(self.max_bytes)
-        elif status == a.NEEDS_STACKS:
-            self._grow_stacks()
         else:
-            self._grow_rows()
+            self._grow_tables(status)
         self._gather()
 
     def _write_code(self, place: int, more: int) -> None:
@@ -376,36 +367,16 @@ class Machine:
                 self._allocate_scratch(self.scratch_room)
             self._gather()
 
-    def _grow_stacks(self) -> None:
-        stacks, entries, groups, content = (
-            int(self.meta[which]) for which in (a.M_STACKS, a.M_ENTRIES, a.M_GROUPS, a.M_CONTENT)
-        )
-        if stacks >= a.STACK_MASK:
+    def _grow_tables(self, status: int) -> None:
+        """Make room for stacks or for rows."""
+        tables = (self.stacks, self.groups) if status == a.NEEDS_STACKS else (self.rows,)
+        if any(table.count + max(1, int(table.meta[WANTED_ENTRIES])) > table.limit.most for table in tables):
             raise MachineFull(self.max_bytes)
-        widest = len(self.pairs)
-        self.stack_begin = _grown(self.stack_begin, stacks + len(self.todo))
-        self.entry_place, self.entry_rest = _grown_alike((self.entry_place, self.entry_rest), entries + widest)
-        self.group_stack, self.group_begin = _grown_alike((self.group_stack, self.group_begin), groups + 2)
-        self.group_content = _grown(self.group_content, content + widest)
-        self.stack_slots = np.full(_power(4 * len(self.stack_begin)), -1, dtype=np.int32)
-        rehash_stacks_kernel(self.stack_slots, self.entry_place, self.entry_rest, self.stack_begin, stacks)
-        self.group_slots = np.full(_power(4 * len(self.group_begin)), -1, dtype=np.int32)
-        fill_slots_kernel(self.group_slots, self.group_content, self.group_begin, groups)
-
-    def _grow_rows(self) -> None:
-        rows, kernel, live = (int(self.meta[which]) for which in (a.M_ROWS, a.M_KERNEL, a.M_LIVE))
-        widest = len(self.found)
-        if rows + 2 > self.max_rows:
-            raise MachineFull(self.max_bytes)
-        if kernel + widest > len(self.kernel_items):
-            self.kernel_items = _grown(self.kernel_items, kernel + widest)
-        if live + widest > len(self.live_items):
-            self.live_items = _grown(self.live_items, live + widest)
-        if 2 * rows + 4 >= len(self.row_slots):
-            self.row_slots = np.full(4 * len(self.row_slots), -1, dtype=np.int32)
-            rehash_rows_kernel(
-                self.row_slots, self.kernel_items, self.kernel_begin, self.row_flags, self.row_fallback, rows
-            )
+        live = self.live_items
+        if status == a.NEEDS_ROWS:
+            live = _grown(live, int(self.meta[a.M_LIVE]) + len(self.found))
+        grow_together(*tables)
+        self.live_items = live
 
 
 def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
@@ -417,14 +388,3 @@ def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
     grown = np.zeros(room, dtype=array.dtype)
     grown[: len(array)] = array
     return grown
-
-
-def _grown_alike(table: tuple[npt.NDArray[Any], ...], room: int) -> tuple[npt.NDArray[Any], ...]:
-    """The columns of one table, `_grown` together: kernels look at the length of one before they write to all."""
-    assert len({len(column) for column in table}) == 1, "columns of one table have grown apart"
-    return tuple(_grown(column, room) for column in table)
-
-
-def _power(least: int) -> int:
-    """The next power of two."""
-    return 1 << (least - 1).bit_length()

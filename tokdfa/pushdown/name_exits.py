@@ -50,7 +50,7 @@ def decide_names(row, part, signature, words, machine, pool):  # type: ignore[no
         if status != OK:
             return status, visited, signature
         if depth < ended:
-            item = machine.kernel_items[machine.kernel_begin[target]] if target >= 0 else np.int64(-1)
+            item = machine.rows.words[machine.rows.begin[target]] if target >= 0 else np.int64(-1)
             if item >> PLACE_SHIFT == place:  # it has no other item, as where it comes from
                 _note_names(item, pool.frame_left[depth + 1], machine)
                 rows[depth + 1] = target

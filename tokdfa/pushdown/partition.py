@@ -42,11 +42,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.budget import hold, spend
+from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import zeros_by_page
 from tokdfa.pushdown.branches import Branches
 from tokdfa.pushdown.exits import E_NODES, E_TOKENS, ExitScratch, begin_exits, merge_exit, write_exits_kernel
-from tokdfa.pushdown.key_table import enter_key_kernel, look_up_key_kernel
 from tokdfa.pushdown.rows import ACCEPTS, ENDS
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -103,8 +103,7 @@ class Partitions:
     def _clear(self) -> None:
         self.count = self.key_count = self.dense_count = self.id_count = self.group_count = 0
         self.node_count = len(self.trie.nodes)
-        self.part_keys: npt.NDArray[np.int64] = np.full(256, -1, dtype=np.int64)
-        self.part_slots: npt.NDArray[np.int32] = np.full(256, -1, dtype=np.int32)
+        self.part_keys, self.part_slots = new_map(128, -1)
         self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
         self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
         self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
@@ -193,11 +192,11 @@ class Partitions:
 
     def has(self, place: int, state: int) -> bool:
         """Whether the partition of a place by a state is made."""
-        return bool(look_up_key_kernel(self.part_keys, self.part_slots, place << KEY_SHIFT | state) >= 0)
+        return bool(look_up(place << KEY_SHIFT | state, self.part_keys, self.part_slots) >= 0)
 
     def dense_of(self, state: int) -> tuple[int, npt.NDArray[np.uint32] | None]:
         """(number, words of what is inside) of the partition of the whole trie by a state; None if they are a list."""
-        part = int(look_up_key_kernel(self.part_keys, self.part_slots, state))
+        part = int(look_up(state, self.part_keys, self.part_slots))
         dense = int(self.part_dense[part])
         return part, self.dense[dense] if dense >= 0 else None
 
@@ -209,8 +208,7 @@ class Partitions:
             len(arrays["ids"]),
         )
         room = 1 << max(6, self.count.bit_length())
-        self.part_keys = np.full(4 * room, -1, dtype=np.int64)
-        self.part_slots = np.full(4 * room, -1, dtype=np.int32)
+        self.part_keys, self.part_slots = new_map(2 * room, -1)
         for key, number in zip(arrays["keys"].tolist(), arrays["numbers"].tolist(), strict=True):
             self._enter(key, number)
         self.part_dense = _padded(arrays["part_dense"], room)
@@ -256,13 +254,9 @@ class Partitions:
         self._enter(place << KEY_SHIFT | state, number)
 
     def _enter(self, key: int, number: int) -> None:
-        if 2 * self.key_count >= len(self.part_keys):
-            keys, slots = self.part_keys, self.part_slots
-            self.part_keys = np.full(2 * len(keys), -1, dtype=np.int64)
-            self.part_slots = np.full(2 * len(slots), -1, dtype=np.int32)
-            for other, known in zip(keys[keys >= 0].tolist(), slots[keys >= 0].tolist(), strict=True):
-                enter_key_kernel(self.part_keys, self.part_slots, other, known)
-        enter_key_kernel(self.part_keys, self.part_slots, key, number)
+        if is_crowded(self.key_count, self.part_keys):
+            self.part_keys, self.part_slots = longer_map(self.part_keys, self.part_slots, -1)
+        enter_key(key, number, self.part_keys, self.part_slots)
         self.key_count += 1
 
     def _keep_exits(self, begin: int) -> tuple[int, int]:
@@ -298,7 +292,7 @@ def _padded(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
 @kernel
 def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
     """The number of a partition, or -1."""
-    return look_up_key_kernel(pool.part_keys, pool.part_slots, np.int64(place) << KEY_SHIFT | np.int64(state))
+    return np.int64(look_up(np.int64(place) << KEY_SHIFT | np.int64(state), pool.part_keys, pool.part_slots))
 
 
 @kernel

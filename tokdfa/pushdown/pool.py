@@ -35,7 +35,7 @@ from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded, SavedIndexError
 from tokdfa.grammar.partition import ExpressionNames, name_states
 from tokdfa.locks import new_lock
-from tokdfa.pushdown.arrays import BY_ROW, M_ROWS, POOL_FIELDS, PoolArrays, zeros_by_page
+from tokdfa.pushdown.arrays import BY_ROW, M_ROWS, POOL_FIELDS, TABLE_FIELDS, PoolArrays, zeros_by_page
 from tokdfa.pushdown.fill import Filler, WalkScratch
 from tokdfa.pushdown.lacking import make_lacking_rows
 from tokdfa.pushdown.lazy_rows import LazyRows
@@ -172,7 +172,7 @@ class Pool:
             self._arrays = PoolArrays(*(_array_of(owners, name) for name in POOL_FIELDS))
         return self._arrays
 
-    def take_tables(self, transitions: int, max_bytes: int) -> dict[str, npt.NDArray[Any]] | None:
+    def take_tables(self, transitions: int, max_bytes: int) -> dict[str, Any] | None:
         """The largest arrays of a machine that is gone, with so many transitions; or None. Transitions and hash tables
         are empty.
 
@@ -185,14 +185,14 @@ class Pool:
         ]
         return self._tables.pop(max(fitting)[1])[1] if fitting else None
 
-    def give_back_tables(self, tables: dict[str, npt.NDArray[Any]]) -> None:
+    def give_back_tables(self, tables: dict[str, Any]) -> None:
         """Keep the arrays of a machine that is gone for others, unless they are large."""
         rows = int(tables["meta"][M_ROWS])
         size = sum(array.nbytes for name, array in tables.items() if name not in BY_ROW)
         if len(self._tables) < SPARE_TABLES and rows <= SPARE_ROWS and size <= SPARE_BYTES:
             tables["transitions"][: rows * 256] = 0
-            for name in ("stack_slots", "group_slots", "row_slots"):
-                tables[name][:] = -1
+            for name in TABLE_FIELDS:
+                tables[name].clear()
             self._tables.append((size, tables))
 
     def more_room_to_put_off(self) -> None:

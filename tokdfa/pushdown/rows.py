@@ -4,7 +4,8 @@ Words. An *item* is a place of the program, a state of what is read there (0: no
 state is one of the pool, for NAMES and COUNTED one of their own (`tokdfa.pushdown.names`, `tokdfa.pushdown.counted`). A
 *row* is the set of items after some bytes. Its *kernel* holds the items as the last byte left them; its *live* items
 are those that can read, found by *closure*: calls are entered, returns taken, alternatives spread, and a text that may
-end is left. Rows are interned by kernel, closed once, and stepped once for each byte; so a matcher's state is the
+end is left. Rows are interned by kernel, behind whose items stands whether it is in the middle and its fallback (see
+below); they are closed once, and stepped once for each byte; so a matcher's state is the
 number of a row, and what was found out about a row holds wherever it comes up again.
 
 Closure merges calls of the same frame (`tokdfa.pushdown.stacks`), so left recursion and empty rules come to an end:
@@ -34,15 +35,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokdfa.core.interning import first_of, intern, second_of
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
-    M_KERNEL,
     M_MAX_ITEMS,
     M_ROWS,
     NEEDS_ITEMS,
     NEEDS_ROWS,
+    NEEDS_SCRATCH,
     OK,
-    hash_words,
     pack_item,
 )
 from tokdfa.pushdown.form import (
@@ -89,15 +90,15 @@ def first_state(place, machine):  # type: ignore[no-untyped-def]
 @kernel
 def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-def]
     """Append an item to `found`, moved on where there is no choice. The new count, or -1: no room."""
-    code = machine.code
+    code, stacks = machine.code, machine.stacks
     if state == 0:
         for _ in range(MAX_MOVES):
             operation = code[place, OPERATION]
             if operation == RETURN and stack != ROOT:
-                entry = machine.stack_begin[stack]
-                if machine.stack_begin[stack + 1] - entry != 1 or machine.entry_place[entry] == ROW_PLACE:
+                entry = stacks.words[stacks.begin[stack]]
+                if stacks.begin[stack + 1] - stacks.begin[stack] != 1 or first_of(entry) == ROW_PLACE:
                     break
-                place, stack = np.int64(machine.entry_place[entry]), np.int64(machine.entry_rest[entry])
+                place, stack = first_of(entry), second_of(entry)
             elif operation == CALL and code[code[place, SECOND], OPERATION] == RETURN:
                 place = np.int64(machine.entries[code[place, FIRST]])
             elif operation == ANY and code[place, SECOND] - code[place, FIRST] == 1:
@@ -137,57 +138,27 @@ def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def
     """(status, the row with kernel found[:count], which need not be sorted)."""
     meta, found = machine.meta, machine.found
     count = sort_items(found, count)
-    kind = ROW_MIDDLE if middle else 0
-    mask = len(machine.row_slots) - 1
-    slot = (hash_words(found, 0, count) ^ (fallback + 1) * np.int64(0x5851F42D) ^ kind) & mask
-    while machine.row_slots[slot] >= 0:
-        row = np.int64(machine.row_slots[slot])
-        begin = machine.kernel_begin[row]
-        if (
-            machine.kernel_begin[row + 1] - begin == count
-            and machine.row_fallback[row] == fallback
-            and machine.row_flags[row] & ROW_MIDDLE == kind
-        ):
-            same = True
-            for k in range(count):
-                if machine.kernel_items[begin + k] != found[k]:
-                    same = False
-                    break
-            if same:
-                return OK, row
-        slot = (slot + 1) & mask
-    row, used = meta[M_ROWS], meta[M_KERNEL]
     if count > meta[M_MAX_ITEMS]:
         return NEEDS_ITEMS, np.int64(-1)
-    if (
-        row + 1 >= len(machine.row_flags)
-        or 2 * row + 2 >= len(machine.row_slots)
-        or used + count > len(machine.kernel_items)
-    ):
-        return NEEDS_ROWS, np.int64(-1)
-    for k in range(count):
-        machine.kernel_items[used + k] = found[k]
-    machine.kernel_begin[row + 1] = used + count
+    if count >= len(found):
+        return NEEDS_SCRATCH, np.int64(-1)
+    kind = np.int64(ROW_MIDDLE) if middle else np.int64(0)
+    found[count] = fallback << 8 | kind
+    row = intern(found, 0, count + 1, machine.rows)
+    if row < meta[M_ROWS]:
+        return (OK if row >= 0 else NEEDS_ROWS), row
     machine.row_flags[row], machine.row_fallback[row] = kind, fallback
     machine.live_end[row], machine.row_ended[row] = OPEN, NOT_ASKED
     for quarter in range(4):
         machine.row_reads[4 * row + quarter] = ALL_BITS
-    machine.row_slots[slot] = row
-    meta[M_ROWS], meta[M_KERNEL] = row + 1, used + count
+    meta[M_ROWS] = row + 1
     return OK, row
 
 
 @kernel
-def rehash_rows_kernel(slots, kernel_items, kernel_begin, row_flags, row_fallback, count):  # type: ignore[no-untyped-def]
-    """Enter the first `count` rows into an empty hash table."""
-    mask = len(slots) - 1
-    for row in range(count):
-        value = hash_words(kernel_items, kernel_begin[row], kernel_begin[row + 1])
-        kind = np.int64(row_flags[row] & ROW_MIDDLE)
-        slot = (value ^ (np.int64(row_fallback[row]) + 1) * np.int64(0x5851F42D) ^ kind) & mask
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = row
+def kernel_of(row, machine):  # type: ignore[no-untyped-def]
+    """Where the items of a row's kernel begin and end in ``rows.words``."""
+    return machine.rows.begin[row], machine.rows.begin[row + 1] - 1
 
 
 @kernel

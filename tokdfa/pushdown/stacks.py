@@ -5,7 +5,7 @@ A *stack* is a set of *entries* (place to return to, rest of the stack); stacks 
 It is a set because one frame may have been called from several places at once (ambiguity), and calls that happen at the
 same point of the text are merged: what the frame reads does not depend on who called it. So a stack is a node of what
 is known from generalised LR parsing as a graph-structured stack; here nodes are interned by content, hence equal
-wherever they occur. Stack 0 is that of the whole text.
+wherever they occur. Stack 0 is that of the whole text, whose one entry returns to itself.
 
 *Tail calls.* A call with nothing after it takes the entries of its caller's stack in place of one that would return
 there only to return again. So right recursion does not grow the stack.
@@ -26,19 +26,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokdfa.core.interning import COUNT, append, find, first_of, has_room, intern, pack_pair, second_of
 from tokdfa.jit import kernel
-from tokdfa.pushdown.arrays import (
-    M_CONTENT,
-    M_ENTRIES,
-    M_GROUPS,
-    M_STACKS,
-    NEEDS_SCRATCH,
-    NEEDS_STACKS,
-    OK,
-    STACK_MASK,
-    hash_words,
-)
-from tokdfa.pushdown.form import OPERATION, RETURN, RETURN_PLACE
+from tokdfa.pushdown.arrays import NEEDS_SCRATCH, NEEDS_STACKS, OK
+from tokdfa.pushdown.form import OPERATION, RETURN
 
 #: Columns of `frame_state`: the closure that called the frame last; its latest caller; whether it has returned without
 #: reading; its stack, -1 if not made; Tarjan's index and low link (index 0: not met); its place in its group, -1 if it
@@ -56,10 +47,8 @@ ROOT = 0
 ROW_PLACE = -1
 
 
-@kernel
-def pack_entry(place, rest):  # type: ignore[no-untyped-def]
-    """An entry as one number; `rest` may be negative."""
-    return np.int64(place) << 32 | (np.int64(rest) & np.int64(0xFFFFFFFF))
+#: An entry (place, rest) as one number; `rest` may be negative.
+pack_entry = pack_pair
 
 
 @kernel
@@ -86,64 +75,19 @@ def _sort_distinct(values, begin, end):  # type: ignore[no-untyped-def]
 @kernel
 def intern_stack(begin, end, machine):  # type: ignore[no-untyped-def]
     """(status, the stack with entries pairs[begin:end], sorted and distinct)."""
-    pairs = machine.pairs
-    if end - begin == 1 and pairs[begin] == pack_entry(RETURN_PLACE, ROOT):
-        return OK, np.int64(ROOT)
-    mask = len(machine.stack_slots) - 1
-    slot = hash_words(pairs, begin, end) & mask
-    while machine.stack_slots[slot] >= 0:
-        stack = np.int64(machine.stack_slots[slot])
-        first = machine.stack_begin[stack]
-        if machine.stack_begin[stack + 1] - first == end - begin:
-            same = True
-            for k in range(end - begin):
-                if pack_entry(machine.entry_place[first + k], machine.entry_rest[first + k]) != pairs[begin + k]:
-                    same = False
-                    break
-            if same:
-                return OK, stack
-        slot = (slot + 1) & mask
-    status, stack = _add_stack(begin, end, np.int64(-1), machine)
-    if status == OK:
-        machine.stack_slots[slot] = stack
-    return status, stack
-
-
-@kernel
-def _add_stack(begin, end, base, machine):  # type: ignore[no-untyped-def]
-    """(status, a new stack); rests that are negative are members of the group whose first stack is `base`."""
-    stack, used = machine.meta[M_STACKS], machine.meta[M_ENTRIES]
-    if (
-        2 * stack + 2 >= len(machine.stack_slots)
-        or stack + 2 >= len(machine.stack_begin)
-        or used + end - begin > len(machine.entry_place)
-        or stack >= STACK_MASK
-    ):
-        return NEEDS_STACKS, np.int64(-1)
-    for k in range(begin, end):
-        rest = np.int64(np.int32(machine.pairs[k] & np.int64(0xFFFFFFFF)))
-        machine.entry_place[used] = machine.pairs[k] >> 32
-        machine.entry_rest[used] = rest if rest >= 0 else base - 1 - rest
-        used += 1
-    machine.stack_begin[stack + 1] = used
-    machine.meta[M_STACKS], machine.meta[M_ENTRIES] = stack + 1, used
-    return OK, stack
+    stack = intern(machine.pairs, begin, end, machine.stacks)
+    return (OK if stack >= 0 else NEEDS_STACKS), stack
 
 
 @kernel
 def _put_entries(stack, end, machine):  # type: ignore[no-untyped-def]
     """Append the entries of a stack to `pairs`; the new end, or -1: no room."""
-    pairs = machine.pairs
-    if stack == ROOT:
-        if end >= len(pairs):
-            return np.int64(-1)
-        pairs[end] = pack_entry(RETURN_PLACE, ROOT)
-        return end + 1
-    first, past = np.int64(machine.stack_begin[stack]), np.int64(machine.stack_begin[stack + 1])
+    pairs, stacks = machine.pairs, machine.stacks
+    first, past = stacks.begin[stack], stacks.begin[stack + 1]
     if end + past - first > len(pairs):
         return np.int64(-1)
     for k in range(first, past):
-        pairs[end] = pack_entry(machine.entry_place[k], machine.entry_rest[k])
+        pairs[end] = stacks.words[k]
         end += 1
     return end
 
@@ -308,70 +252,20 @@ def _resolve_group(first, past, free, machine):  # type: ignore[no-untyped-def]
 @kernel
 def _intern_group(size, end, machine):  # type: ignore[no-untyped-def]
     """(status, the first stack of the group that pairs[:end] describes)."""
-    pairs, meta = machine.pairs, machine.meta
-    mask = len(machine.group_slots) - 1
-    slot = hash_words(pairs, 0, end) & mask
-    while machine.group_slots[slot] >= 0:
-        group = machine.group_slots[slot]
-        begin = machine.group_begin[group]
-        if machine.group_begin[group + 1] - begin == end:
-            same = True
-            for k in range(end):
-                if machine.group_content[begin + k] != pairs[k]:
-                    same = False
-                    break
-            if same:
-                return OK, np.int64(machine.group_stack[group])
-        slot = (slot + 1) & mask
-    group, used, base = meta[M_GROUPS], meta[M_CONTENT], meta[M_STACKS]
-    header = 1 + 2 * size
-    if (
-        2 * group + 2 >= len(machine.group_slots)
-        or group + 2 >= len(machine.group_begin)
-        or used + end > len(machine.group_content)
-        or base + size + 2 >= len(machine.stack_begin)
-        or 2 * (base + size) + 2 >= len(machine.stack_slots)
-        or meta[M_ENTRIES] + end - header > len(machine.entry_place)
-    ):
+    pairs, stacks, groups = machine.pairs, machine.stacks, machine.groups
+    group = find(pairs, 0, end, groups)
+    if group >= 0:
+        return OK, np.int64(machine.group_stack[group])
+    first = 1 + 2 * size
+    if not (has_room(size, end - first, stacks) and has_room(1, end, groups)):
         return NEEDS_STACKS, np.int64(-1)
+    group, base = append(pairs, 0, end, groups), stacks.meta[COUNT]
+    machine.group_stack[group] = base
+    for k in range(first, end):  # members are named by their stacks from now on
+        rest = second_of(pairs[k])
+        if rest < 0:
+            pairs[k] = pack_entry(first_of(pairs[k]), base - 1 - rest)
     for k in range(size):
         past = pairs[2 + size + k] if k + 1 < size else end
-        status, _ = _add_stack(pairs[1 + size + k], past, base, machine)
-        if status != OK:
-            return status, np.int64(-1)
-    for k in range(end):
-        machine.group_content[used + k] = pairs[k]
-    machine.group_stack[group] = base
-    machine.group_begin[group + 1] = used + end
-    machine.group_slots[slot] = group
-    meta[M_GROUPS], meta[M_CONTENT] = group + 1, used + end
+        append(pairs, pairs[1 + size + k], past, stacks)
     return OK, base
-
-
-@kernel
-def fill_slots_kernel(slots, pool, begin, count):  # type: ignore[no-untyped-def]
-    """Enter the first `count` entries of a pool of words into an empty hash table (by `hash_words`)."""
-    mask = len(slots) - 1
-    for entry in range(count):
-        slot = hash_words(pool, begin[entry], begin[entry + 1]) & mask
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = entry
-
-
-@kernel
-def rehash_stacks_kernel(slots, place, rest, begin, count):  # type: ignore[no-untyped-def]
-    """Enter the stacks from 1 to `count` - 1 into an empty hash table; those of groups do no harm there."""
-    mask = len(slots) - 1
-    longest = 1
-    for stack in range(1, count):
-        longest = max(longest, begin[stack + 1] - begin[stack])
-    words = np.empty(longest, dtype=np.int64)
-    for stack in range(1, count):
-        size = begin[stack + 1] - begin[stack]
-        for k in range(size):
-            words[k] = pack_entry(place[begin[stack] + k], rest[begin[stack] + k])
-        slot = hash_words(words, 0, size) & mask
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = stack

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa.bpe.intervals import _longer_kernel
+from tokdfa.core.interning import find_slot, longer_keys
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.marked_product import BORDERS
-from tokdfa.token_automata.proper_rows import _find_slot_kernel, _number_state_kernel, _read_row_kernel
+from tokdfa.token_automata.proper_rows import _number_state_kernel, _read_row_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -148,7 +149,7 @@ def number_pairs(text: TextRows, begin: npt.NDArray[np.int64], last: int, lists:
 @kernel
 def _find_state_kernel(key, keys, slots):  # type: ignore[no-untyped-def]
     """The number of a key, or -1."""
-    return slots[_find_slot_kernel(key, keys, slots)]
+    return slots[find_slot(key, keys, slots)]
 
 
 @kernel
@@ -158,19 +159,6 @@ def _find_pair_kernel(key, after, width, text, pairs):  # type: ignore[no-untype
     if state < 0:
         return np.int32(-1)
     return _find_state_kernel(state * width + after, pairs.keys, pairs.slots)
-
-
-@kernel
-def _longer_keys_kernel(least, keys, slots, known):  # type: ignore[no-untyped-def]
-    """`keys` and `slots` with room for at least `least` keys, of which the first `known` are there."""
-    room = len(keys)
-    while room < least:
-        room *= 2
-    new_keys, new_slots = np.empty(room, dtype=np.int64), np.full(2 * room, -1, dtype=np.int32)
-    new_keys[:known] = keys[:known]
-    for number in range(known):
-        new_slots[_find_slot_kernel(new_keys[number], new_keys, new_slots)] = number
-    return new_keys, new_slots
 
 
 @kernel
@@ -192,7 +180,7 @@ def _list_rows_kernel(begin, node_count, reader, marker, stack, room, max_transi
             tokens, targets = _longer_kernel(tokens), _longer_kernel(targets)
         end = _read_row_kernel(keys[state], node_count, reader, stack, first, tokens, targets)
         if counts[1] + end - first + 1 > len(keys):
-            keys, slots = _longer_keys_kernel(counts[1] + end - first + 1, keys, slots, counts[1])
+            keys, slots = longer_keys(counts[1] + end - first + 1, counts[1], keys)
         work += 20 + end - first
         for k in range(first, end):
             targets[k] = _number_state_kernel(targets[k], keys, slots, counts)
@@ -225,7 +213,7 @@ def _number_pairs_kernel(begin, after, fresh, width, state_after, text):  # type
     for number in range(len(text.behind)):
         least = counts[1] + text.starts[number + 1] - text.starts[number] + 1
         if least > len(keys):
-            keys, slots = _longer_keys_kernel(least, keys, slots, counts[1])
+            keys, slots = longer_keys(least, counts[1], keys)
         for k in range(text.starts[number], text.starts[number + 1]):
             pair = np.int64(text.targets[k]) * width + state_after[text.tokens[k]]
             of_entry[k] = _number_state_kernel(pair, keys, slots, counts)

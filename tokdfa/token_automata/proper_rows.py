@@ -17,6 +17,7 @@ import numpy as np
 
 from tokdfa.bpe.intervals import _longer_kernel
 from tokdfa.bpe.whole_pieces import WHOLE
+from tokdfa.core.interning import longer_keys, number_key
 from tokdfa.jit import kernel
 from tokdfa.token_automata.marked_product import BORDERS, ENDS, INSIDE
 from tokdfa.vocabulary.walk import collect_tokens_kernel
@@ -156,24 +157,10 @@ def _read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # ty
 
 
 @kernel
-def _find_slot_kernel(key, keys, slots):  # type: ignore[no-untyped-def]
-    """Where the number of `key` is, or belongs, in `slots`."""
-    slot = ((np.int64(key) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF) >> 24
-    slot &= len(slots) - 1
-    while slots[slot] >= 0 and keys[slots[slot]] != key:
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
-@kernel
 def _number_state_kernel(key, keys, slots, counts):  # type: ignore[no-untyped-def]
     """The number of the state `key`, a new one if need be; there must be room."""
-    slot = _find_slot_kernel(key, keys, slots)
-    if slots[slot] < 0:
-        slots[slot] = counts[1]
-        keys[counts[1]] = key
-        counts[1] += 1
-    return slots[slot]
+    number, counts[1] = number_key(key, counts[1], keys, slots)
+    return number
 
 
 @kernel
@@ -182,23 +169,17 @@ def _grow_states_kernel(  # type: ignore[no-untyped-def]
     status, suspect_starts, suspect_ends, suspects, counts,
 ):  # fmt: skip
     """The arrays of `_Rows` with room for at least `least` states."""
-    room = len(keys)
-    while room < least:
-        room *= 2
-    new_keys = np.empty(room, dtype=np.int64)
-    new_slots = np.full(2 * room, -1, dtype=np.int32)
+    known = counts[1]
+    new_keys, new_slots = longer_keys(least, known, keys)
+    room = len(new_keys)
     new_offsets = np.zeros(room + 1, dtype=np.int64)
     new_live_counts, new_tried = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
     new_status = np.zeros(room, dtype=np.uint8)
     new_starts, new_ends = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    known = counts[1]
-    new_keys[:known] = keys[:known]
     new_offsets[: counts[0] + 1] = offsets[: counts[0] + 1]
     new_live_counts[:known], new_tried[:known] = live_counts[:known], tried[:known]
     new_status[:known] = status[:known]
     new_starts[:known], new_ends[:known] = suspect_starts[:known], suspect_ends[:known]
-    for state in range(known):
-        new_slots[_find_slot_kernel(new_keys[state], new_keys, new_slots)] = state
     return (
         *(new_keys, new_slots, new_offsets, tokens, targets, live, live_tokens, new_live_counts, new_tried),
         *(new_status, new_starts, new_ends, suspects, counts),
