@@ -35,6 +35,8 @@ import numba
 from numba import config as numba_config
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.extending import _Intrinsic
+from numba.core.registry import CPUDispatcher
 
 from tokdfa import locks
 from tokdfa.errors import StoreError
@@ -145,11 +147,14 @@ class _KernelCache(FunctionCache):  # type: ignore[misc, unused-ignore]
             self.disable()
 
 
-def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False) -> Any:
-    """Mark a function as a kernel: compiled by numba at first call, without the GIL, kept on disk."""
+def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False, inline: bool = False) -> Any:
+    """Mark a function as a kernel: compiled by numba at first call, without the GIL, kept on disk.
+
+    `inline`: it is made a part of its callers, whatever its size.
+    """
     if function is None:
-        return lambda given: kernel(given, parallel=parallel)
-    dispatcher = numba.njit(nogil=True, error_model="numpy", parallel=parallel)(function)
+        return lambda given: kernel(given, parallel=parallel, inline=inline)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", parallel=parallel, forceinline=inline)(function)
     folder = kernel_folder()
     if not numba_config.DISABLE_JIT and _writable_folder(str(folder)) is not None:
         before = numba_config.CACHE_DIR
@@ -192,12 +197,16 @@ def _file_stamp(path: str) -> str:
 def _callee_stamp(function: Callable[..., Any]) -> str:
     """A name made of the contents of the other files whose kernels `function` can call, however indirectly.
 
-    Numbers and structs that its file knows are in it, too: a kernel has them built in, and they may come from any file.
+    Which kernels its own names stand for is in it, too, as they may be bound otherwise than its file says
+    (`tokdfa.vocabulary.walker.specialise`); and so are the numbers and structs that these files know, as kernels have
+    them built in and they may come from any file.
     """
-    files = {_STRUCTS, *_kernel_files(function.__globals__, {function.__code__.co_filename})}
-    numbers = sorted(f"{name}={value}" for name, value in function.__globals__.items() if isinstance(value, int))
-    numbers += sorted({kind for value in function.__globals__.values() if (kind := getattr(value, "struct_kind", ""))})
-    parts = [*sorted(map(_file_stamp, files)), *numbers, *_unusual_settings()]
+    files, built_in = {_STRUCTS}, set[str]()
+    _gather(function.__globals__, set(), files, built_in)
+    called = [(name, value.py_func) for name, value in function.__globals__.items() if type(value) is CPUDispatcher]
+    bound = sorted(f"{name}={callee.__module__}.{callee.__qualname__}" for name, callee in called)
+    files.discard(function.__code__.co_filename)  # numba looks at that
+    parts = [*sorted(map(_file_stamp, files)), *bound, *sorted(built_in), *_unusual_settings()]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
 
@@ -211,14 +220,21 @@ def _unusual_settings() -> list[str]:
     ]
 
 
-def _kernel_files(namespace: dict[str, Any], seen: set[str]) -> Iterator[str]:
-    for value in list(namespace.values()):
-        python_function = getattr(value, "py_func", None)
-        if python_function is None or python_function.__code__.co_filename in seen:
-            continue
-        seen.add(python_function.__code__.co_filename)
-        yield python_function.__code__.co_filename
-        yield from _kernel_files(python_function.__globals__, seen)
+def _gather(names: dict[str, Any], seen: set[int], files: set[str], built_in: set[str]) -> None:
+    """Add the files of the kernels that can be called by these names, and the numbers and structs behind names there.
+
+    By namespace, not by file: kernels of one file may have names of their own.
+    """
+    seen.add(id(names))
+    for name, value in list(names.items()):
+        if isinstance(value, int):
+            built_in.add(f"{name}={value}")
+        elif type(value) is CPUDispatcher:
+            files.add(value.py_func.__code__.co_filename)
+            if id(value.py_func.__globals__) not in seen:
+                _gather(value.py_func.__globals__, seen, files, built_in)
+        elif type(value) is _Intrinsic:
+            built_in.add(getattr(value, "struct_kind", ""))
 
 
 def _marker() -> Path:

@@ -173,12 +173,13 @@ def end_lexeme_kernel(lex, stacks, arena, first, last, state, stack):  # type: i
 
 
 @kernel
-def step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, last, column):  # type: ignore[no-untyped-def]
+def step_kernel(lex, stacks, arena, first, last, column):  # type: ignore[no-untyped-def]
     """Move the hypotheses arena[first:last] by a byte of class `column`; write what is left from `last` on.
 
     Returns its end, or FULL. Each hypothesis is compared with all that were written, which is paid for where they are
-    many. The first four are fields of `lex` and `stacks`: to read a field costs as much as a step.
+    many.
     """
+    transitions, labels, ends, taken = lex.transitions, lex.labels, lex.ends, stacks.taken
     end, compared = np.int64(last), np.int64(0)
     for k in range(first, last):
         compared += end - last
@@ -200,13 +201,10 @@ def step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, las
 @kernel
 def _run_kernel(lex, stacks, arena, members, data, begin, end):  # type: ignore[no-untyped-def]
     """Move `members` by data[begin:end]. Returns where in `arena` the result lies, or (FULL, FULL)."""
-    transitions, byte_class, labels = lex.transitions, lex.byte_class, lex.labels
-    ends, taken = lex.ends, stacks.taken
     first, last = np.int64(0), np.int64(len(members))
     arena[:last] = members
     for place in range(begin, end):
-        column = byte_class[data[place]]
-        after = step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, last, column)
+        after = step_kernel(lex, stacks, arena, first, last, lex.byte_class[data[place]])
         if after == FULL:
             return np.int64(FULL), np.int64(FULL)
         first, last = last, after

@@ -1,8 +1,8 @@
 """Masks by walking: hypothesis sets along the flat token trie.
 
-As in `tokdfa.vocabulary.walk`, nothing is popped: the set after a node of depth d lies in an arena behind the set of
-its parent, and a node of depth d reads the set that begins at ``begins[d]`` and ends at ``begins[d + 1]``. A subtree
-whose set is empty is skipped.
+The walk is that of `tokdfa.vocabulary.walker`, and nothing is popped: the set after a node of depth d lies in an arena
+behind the set of its parent, and a node of depth d reads the set that begins at ``begins[d]`` and ends at
+``begins[d + 1]``. A subtree whose set is empty is skipped.
 
 Cost: about 20 ns for each node and hypothesis (a *move*), so a lexer state that allows most tokens costs a millisecond.
 The other way, `tokdfa.cfg_fsm.speculation`, does that work once for each lexer state.
@@ -19,7 +19,8 @@ from tokdfa.cfg_fsm.hypotheses import step_kernel
 from tokdfa.cfg_fsm.stacks import FULL
 from tokdfa.jit import kernel
 from tokdfa.kernel_budget import pay
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.kernel_struct import Struct
+from tokdfa.vocabulary.walker import DEAD, set_bit, specialise
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 #: What a move takes, and how many are paid for at once.
 NS_PER_MOVE, PAID_MOVES = 20, 1 << 14
+
+
+class _Sets(Struct, fields=("begins", "arena", "moves")):
+    """The stack of a walk: an arena of hypotheses, by depth where each set in it begins, and the moves so far."""
 
 
 class Walker:
@@ -44,6 +49,8 @@ class Walker:
         self.moves = 0
         self._words: npt.NDArray[np.uint32] = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
         self._begins: npt.NDArray[np.int64] = np.zeros(trie.depth_limit + 2, dtype=np.int64)
+        self._moves: npt.NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        self._arena, self._sets = hypotheses.arena, _Sets(self._begins, hypotheses.arena, self._moves)
 
     def fill(self, situation: int, out: Mask) -> None:
         """Write the tokens that leave some hypothesis of `situation` open; `out` is int32, shape (ceil(V/32),)."""
@@ -56,15 +63,13 @@ class Walker:
         self._words[:] = 0
         position = 0
         while True:
-            position, visited, moves = _walk_sets_kernel(
-                trie.nodes,
-                position,
-                known.lex,
-                known.stacks.struct,
-                known.arena,
-                self._begins,
-                self._words,
+            if self._arena is not known.arena:
+                self._arena, self._sets = known.arena, _Sets(self._begins, known.arena, self._moves)
+            self._moves[0] = 0
+            position, _, visited, _ = _walk_sets_kernel(
+                trie.nodes, position, trie.node_count, (known.lex, known.stacks.struct), self._sets, self._words, 0
             )
+            moves = int(self._moves[0])
             self.counters["nodes_visited"] += visited
             self.moves += moves
             spend(NS_PER_MOVE * (moves & PAID_MOVES - 1))
@@ -77,32 +82,24 @@ class Walker:
 
 
 @kernel
-def _walk_sets_kernel(nodes, position, lex, stacks, arena, begins, words):  # type: ignore[no-untyped-def]
-    """Walk from node `position` on, setting bits in `words`.
+def _step_set(strategy, sets, depth, byte):  # type: ignore[no-untyped-def]
+    """Write the set after the byte behind the one before it, and where it ends; FULL, which stops the walk, for room.
 
-    Returns (where it stopped for room, nodes visited, moves).
+    `strategy`: what kernels take of the lexer and of the stacks.
     """
-    transitions, byte_class, labels = lex.transitions, lex.byte_class, lex.labels
-    ends, taken = lex.ends, stacks.taken
-    here, visited, moves = np.int64(position), np.int64(0), np.int64(0)
-    while here < len(nodes):
-        node = nodes[here]
-        depth = np.int64(node >> np.uint64(DEPTH_SHIFT) & np.uint64((1 << DEPTH_BITS) - 1))
-        first, last = begins[depth], begins[depth + 1]
-        column = byte_class[np.int64(node & np.uint64(0xFF))]
-        end = step_kernel(transitions, labels, ends, taken, lex, stacks, arena, first, last, column)
-        if end == FULL:
-            break
-        visited += 1
-        paid = moves // PAID_MOVES
-        moves += last - first
-        if moves // PAID_MOVES > paid:
-            pay(NS_PER_MOVE * PAID_MOVES * (moves // PAID_MOVES - paid))
-        if end == last:
-            here = np.int64(node >> np.uint64(NEXT_SHIFT) & np.uint64(MAX_NODES))
-            continue
-        begins[depth + 2] = end
-        token = np.int64(node >> np.uint64(TOKEN_SHIFT))
-        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-        here += 1
-    return here, visited, moves
+    lex, stacks = strategy
+    first, last = sets.begins[depth], sets.begins[depth + np.uint64(1)]
+    end = step_kernel(lex, stacks, sets.arena, first, last, lex.byte_class[byte])
+    if end == FULL:
+        return np.int64(FULL)
+    moves = sets.moves[0]
+    sets.moves[0] = moves + last - first
+    if sets.moves[0] // PAID_MOVES > moves // PAID_MOVES:
+        pay(NS_PER_MOVE * PAID_MOVES * (sets.moves[0] // PAID_MOVES - moves // PAID_MOVES))
+    if end == last:
+        return np.int64(DEAD)
+    sets.begins[depth + np.uint64(2)] = end
+    return np.int64(end)
+
+
+_walk_sets_kernel = specialise(f"{__name__}._walk_sets_kernel", _step_set, set_bit)

@@ -6,9 +6,10 @@ byte, and a group whose byte the next row's lexemes cannot begin with is passed 
 to a fifth of a mask; to pass over the first bytes of the whole trie likewise saved nothing, as a node that is refused
 costs no more than the question.
 
-The loop looks up right where it is what is known already: the lexer's next state, the row after a lexeme, the state in
-which that row's lexemes begin. Only what is not known, and what has a fallback, goes through
-`tokdfa.grammar.machine.step_kernel`, a call of which costs as much as a hundred nodes (it takes some forty arrays).
+The walk is that of `tokdfa.vocabulary.walker`. Its step looks up right where it is what is known already: the lexer's
+next state, the row after a lexeme, the state in which that row's lexemes begin. Only what is not known, and what has a
+fallback, goes through `tokdfa.grammar.machine.step_kernel`, a call of which costs as much as a hundred nodes (it takes
+some forty arrays).
 
 `S_ENDS` counts the nodes at which the lexer alone does not decide: a lexeme ends, or a fallback has to be stepped
 along.
@@ -30,8 +31,11 @@ from tokdfa.grammar.machine import DEAD, OK, S_ENDS, S_LONGEST, S_NODES, end_lex
 from tokdfa.grammar.partition import BEGIN, DEPTH, EXIT_COLUMNS, FIRST, PAST
 from tokdfa.jit import kernel
 from tokdfa.kernel_budget import pay
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.kernel_struct import Struct, struct_at
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.walker import DEAD as NO_TEXT
+from tokdfa.vocabulary.walker import set_bit, specialise
 
 if TYPE_CHECKING:
     from tokdfa.grammar.machine import Machine
@@ -39,6 +43,24 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.trie import TokenTrie
 
 Int32 = npt.NDArray[np.int32]
+
+
+#: What a walk works on: a trie's nodes; words of V + 1 bits, in which tokens are allowed; and by depth the row, the
+#: lexer state and the fallback.
+_WALK_FIELDS = {
+    "nodes": ("uint64", 1),
+    "words": ("uint32", 1),
+    "rows": ("int32", 1),
+    "states": ("int32", 1),
+    "fallbacks": ("int32", 1),
+}
+
+
+class WalkArrays(Struct, fields=tuple(_WALK_FIELDS), declared=_WALK_FIELDS):
+    """What a walk over one trie works on."""
+
+
+_walk_at = struct_at(WalkArrays)
 
 
 class Walker:
@@ -49,9 +71,9 @@ class Walker:
 
     def __init__(self, machine: Machine, trie: TokenTrie, first_byte: bool = True) -> None:
         self.machine, self.trie, self.first_byte = machine, trie, first_byte
-        self.stack = np.full((trie.depth_limit + 2, 3), -1, dtype=np.int32)
         #: uint32, V + 1 bits: what the last walk allowed; the spare bit V means nothing.
         self.words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
+        self._arrays = self._gather(trie)
         self._whole = np.zeros((1, EXIT_COLUMNS), dtype=np.int32)
         self._whole_group = np.array([[-1, -1, 0, 1]], dtype=np.int32)
         self._nothing = np.zeros(0, dtype=np.uint8)
@@ -75,6 +97,10 @@ class Walker:
         """Clear the tokens behind the exits of a partition in `words`. 1 ns a node."""
         _clear_exits_kernel(self.trie.nodes, partition.exits, self.words)
 
+    def _gather(self, trie: TokenTrie) -> WalkArrays:
+        """What a walk over a trie works on. 3 us."""
+        return WalkArrays(trie.nodes, self.words, *np.full((3, trie.depth_limit + 2), -1, dtype=np.int32))
+
     def _walk(
         self,
         begin: tuple[int, int, int],
@@ -85,12 +111,12 @@ class Walker:
     ) -> None:
         machine = self.machine
         row, state, fallback = begin
+        arrays = self._arrays if trie is self.trie else self._gather(trie)
         self._progress[:] = 0
         self._progress[_POSITION] = -1
         while True:
             status = _walk_kernel(
-                *(trie.nodes, exits, groups, again, row, state, fallback, self.first_byte),
-                *(self.stack, self.words, self._progress),
+                *(arrays.address, exits, groups, again, row, state, fallback, self.first_byte, self._progress),
                 *(machine.lexer.arrays, machine.rows.arrays, machine.arrays),
             )
             if status == OK:
@@ -100,6 +126,8 @@ class Walker:
 
 #: What a node takes, and how many are paid for at once.
 NS_PER_NODE, PAID_NODES = 20, 1 << 14
+#: What a step returns where something is lacking.
+STOP = -2
 #: What `progress` holds: group, exit, and the node at which the exit's walk goes on, -1 at its beginning.
 _GROUP, _EXIT, _POSITION = range(3)
 
@@ -124,22 +152,117 @@ def _peek_start(row, accepting_set, memo_keys, memo_rows, start_state):  # type:
 
 
 @kernel
-def _walk_kernel(  # type: ignore[no-untyped-def]
-    nodes, exits, groups, again, row, state, fallback, first_byte, stack, words, progress, lexer, rows, machine
-):
-    """Walk all exits, setting bits in `words`. Returns a status; `progress` says where to go on."""
-    one, five, low_five = np.uint64(1), np.uint64(5), np.uint64(31)
-    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
-    class_count = np.int64(len(lexer.representatives))
-    transitions, accepting, completes, byte_class = (
-        lexer.transitions,
-        lexer.accepting,
-        lexer.completes,
-        lexer.byte_class,
-    )
+def _depth(nodes, node):  # type: ignore[no-untyped-def]
+    return np.int64((nodes[node] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1))
+
+
+@kernel
+def step_situation(strategy, stack, depth, byte):  # type: ignore[no-untyped-def]
+    """Read a byte from the situation at a depth; the result is the depth after it.
+
+    `strategy`: what kernels take of the lexer, of the rows and of the machine. If something is lacking the walk stops,
+    and ``stack.rows[depth + 1]`` is the status that says what. Here are the nodes at which only the lexer state
+    changes, or nothing is left; there are few others.
+    """
+    lexer, rows, machine = strategy
+    state = np.uint64(stack.states[depth])
+    column = np.uint64(lexer.byte_class[byte])
+    target = lexer.transitions[state * np.uint64(len(lexer.representatives)) + column]
+    if target != UNKNOWN and stack.fallbacks[depth] < 0:
+        accepts = lexer.accepting[state] >= 0
+        if target >= 0:
+            follows = np.uint64(target)
+            if lexer.completes[follows] < 0 and not (
+                accepts and lexer.accepting[follows] < 0 and machine.meta[S_LONGEST] != 0
+            ):
+                after = depth + np.uint64(1)
+                stack.rows[after], stack.states[after], stack.fallbacks[after] = stack.rows[depth], target, -1
+                return np.int64(after)
+        elif not accepts:
+            return np.int64(NO_TEXT)
+    return _step_border(stack, np.int64(depth), np.int64(column), lexer, rows, machine)
+
+
+@kernel
+def _step_border(stack, depth, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """`step_situation` where a lexeme ends, a fallback has to be stepped along, or a lexer state is not known yet."""
+    row, state, fallback = stack.rows[depth], np.int64(stack.states[depth]), stack.fallbacks[depth]
+    status, target = find_target(state, column, lexer)
+    if status != OK:
+        stack.rows[depth + 1] = status
+        return np.int64(STOP)
+    accepted, known = lexer.accepting[state], fallback < 0
+    parsed = not known
+    next_row, next_state = row, np.int32(target)
     memo_keys, memo_rows, start_state = rows.memo_keys, rows.memo_rows, rows.start_state
-    longest = machine.meta[S_LONGEST] != 0
-    visited, ended, status = np.int64(0), np.int64(0), OK
+    if known:
+        if target >= 0 and lexer.completes[target] >= 0:
+            parsed = True
+            next_row, next_state = _peek_start(row, lexer.completes[target], memo_keys, memo_rows, start_state)
+            known = next_row != UNKNOWN
+        elif target < 0 and accepted < 0:
+            next_row = np.int32(-1)
+        elif target < 0 or (machine.meta[S_LONGEST] != 0 and accepted >= 0 and lexer.accepting[target] < 0):
+            parsed = True
+            after, start = _peek_start(row, accepted, memo_keys, memo_rows, start_state)
+            if after == UNKNOWN:
+                known = False
+            else:
+                begun = np.int32(-1)
+                if after >= 0:
+                    begun = lexer.transitions[np.int64(start) * len(lexer.representatives) + column]
+                if target >= 0:
+                    known = begun == -1  # else there is a fallback
+                elif begun < 0:
+                    next_row, known = np.int32(-1), begun != UNKNOWN
+                else:
+                    next_row, next_state, known = after, begun, lexer.completes[begun] < 0
+    next_fallback = np.int64(-1)
+    if not known:
+        status, new_row, new_state, next_fallback = step_kernel(
+            np.int64(row), state, np.int64(fallback), column, lexer, rows, machine
+        )
+        if status > DEAD:
+            stack.rows[depth + 1] = status
+            return np.int64(STOP)
+        next_row, next_state = np.int32(new_row if status == OK else -1), np.int32(new_state)
+    machine.meta[S_ENDS] += parsed
+    if next_row < 0:
+        return np.int64(NO_TEXT)
+    stack.rows[depth + 1], stack.states[depth + 1], stack.fallbacks[depth + 1] = next_row, next_state, next_fallback
+    return depth + 1
+
+
+_walk_situations = specialise(f"{__name__}._walk_situations", step_situation, set_bit, inline=True)
+
+
+@kernel
+def _begin_exit(base, again, first, past, stack, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """A status: read the bytes again[first:past] from the situation in the stack at depth `base`, and put it there."""
+    row, state, fallback = np.int64(stack.rows[base]), np.int64(stack.states[base]), np.int64(stack.fallbacks[base])
+    for place in range(first, past):
+        column = np.int64(lexer.byte_class[again[place]])
+        status, row, state, fallback = step_kernel(row, state, fallback, column, lexer, rows, machine)
+        if status != OK:
+            return status
+    stack.rows[base], stack.states[base], stack.fallbacks[base] = row, state, fallback
+    return OK
+
+
+@kernel
+def _walk_kernel(  # type: ignore[no-untyped-def]
+    address, exits, groups, again, row, state, fallback, first_byte, progress, lexer, rows, machine
+):
+    """Walk all exits, setting bits in `words`. Returns a status; `progress` says where to go on.
+
+    `address`: of the `WalkArrays`.
+    """
+    stack = _walk_at(address)
+    nodes, words = stack.nodes, stack.words
+    class_count = np.int64(len(lexer.representatives))
+    transitions, byte_class = lexer.transitions, lexer.byte_class
+    memo_keys, memo_rows, start_state = rows.memo_keys, rows.memo_rows, rows.start_state
+    visited, status = np.int64(0), OK
     first_row, first_state, first_fallback = np.int32(row), np.int32(state), np.int32(fallback)
     group = progress[_GROUP]
     while group < len(groups):
@@ -161,27 +284,14 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
             continue
         k = max(progress[_EXIT], np.int64(groups[group, 2]))
         while k < groups[group, 3]:
-            first, stop = np.uint64(exits[k, FIRST]), np.uint64(exits[k, PAST])
-            here = first
-            if progress[_POSITION] >= 0:
-                here = np.uint64(progress[_POSITION])
-            else:
-                base = (nodes[first] >> np.uint64(DEPTH_SHIFT)) & depth_mask
-                stack[base, 0], stack[base, 1], stack[base, 2] = first_row, first_state, first_fallback
-                for place in range(np.int64(base) - exits[k, DEPTH]):
-                    column = np.int64(byte_class[again[exits[k, BEGIN] + place]])
-                    status, new_row, new_state, new_fallback = step_kernel(
-                        np.int64(stack[base, 0]),
-                        np.int64(stack[base, 1]),
-                        np.int64(stack[base, 2]),
-                        column,
-                        lexer,
-                        rows,
-                        machine,
-                    )
-                    if status != OK:
-                        break
-                    stack[base, 0], stack[base, 1], stack[base, 2] = new_row, new_state, new_fallback
+            here, stop = progress[_POSITION], np.int64(exits[k, PAST])
+            if here < 0:
+                here = np.int64(exits[k, FIRST])
+                base = _depth(nodes, here)
+                stack.rows[base], stack.states[base], stack.fallbacks[base] = first_row, first_state, first_fallback
+                begin, more = np.int64(exits[k, BEGIN]), base - exits[k, DEPTH]
+                if more > 0:
+                    status = _begin_exit(base, again, begin, begin + more, stack, lexer, rows, machine)
                 if status == DEAD:
                     status = OK
                     k += 1
@@ -189,67 +299,18 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
                 if status != OK:
                     break
             while here < stop:
-                node = nodes[here]
-                depth = (node >> np.uint64(DEPTH_SHIFT)) & depth_mask
-                column = np.int64(byte_class[node & np.uint64(0xFF)])
-                here_row, here_state, here_fallback = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-                target = transitions[np.int64(here_state) * class_count + column]
-                if target == UNKNOWN:
-                    status, made = find_target(np.int64(here_state), column, lexer)
-                    if status != OK:
-                        break
-                    target = np.int32(made)
-                alive, known, parsed = True, here_fallback < 0, here_fallback >= 0
-                next_row, next_state, next_fallback = here_row, target, np.int32(-1)
-                if known:
-                    accepted = accepting[here_state]
-                    if target >= 0 and completes[target] >= 0:
-                        parsed = True
-                        next_row, next_state = _peek_start(
-                            here_row, completes[target], memo_keys, memo_rows, start_state
-                        )
-                        alive, known = next_row >= 0, next_row != UNKNOWN
-                    elif target < 0 and accepted < 0:
-                        alive = False
-                    elif target < 0 or (longest and accepted >= 0 and accepting[target] < 0):
-                        parsed = True
-                        after, start = _peek_start(here_row, accepted, memo_keys, memo_rows, start_state)
-                        if after == UNKNOWN:
-                            known = False
-                        else:
-                            begun = transitions[np.int64(start) * class_count + column] if after >= 0 else np.int32(-1)
-                            if target >= 0:
-                                known = begun == -1  # else there is a fallback
-                            elif begun < 0:
-                                alive, known = False, begun != UNKNOWN
-                            else:
-                                next_row, next_state, known = after, begun, completes[begun] < 0
-                if not known:
-                    status, new_row, new_state, new_fallback = step_kernel(
-                        np.int64(here_row), np.int64(here_state), np.int64(here_fallback), column, lexer, rows, machine
-                    )
-                    if status > DEAD:
-                        break
-                    alive, status = status == OK, OK
-                    next_row, next_state = np.int32(new_row), np.int32(new_state)
-                    next_fallback = np.int32(new_fallback)
-                visited += 1
-                ended += parsed
-                if visited & PAID_NODES - 1 == 0:
+                part = min(stop, here + PAID_NODES)
+                here, _, seen, _ = _walk_situations(nodes, here, part, (lexer, rows, machine), stack, words, 0)
+                if (visited + seen) // PAID_NODES > visited // PAID_NODES:
                     work = NS_PER_NODE * PAID_NODES + NS_PER_ITEM * rows.meta[R_WORK]
                     rows.meta[R_WORK] = 0
                     pay(work)
-                if alive:
-                    stack[depth + one, 0] = next_row
-                    stack[depth + one, 1] = next_state
-                    stack[depth + one, 2] = next_fallback
-                    token = node >> np.uint64(TOKEN_SHIFT)
-                    words[token >> five] |= np.uint32(1) << np.uint32(token & low_five)
-                    here += one
-                else:
-                    here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+                visited += seen
+                if here < part:
+                    status = int(stack.rows[_depth(nodes, here) + 1])
+                    break
             if status != OK:
-                progress[_POSITION] = np.int64(here)
+                progress[_POSITION] = here
                 break
             progress[_POSITION] = -1
             k += 1
@@ -260,5 +321,4 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
         progress[_EXIT], progress[_POSITION] = 0, -1
     progress[_GROUP] = group
     machine.meta[S_NODES] += visited
-    machine.meta[S_ENDS] += ended
     return status

@@ -299,7 +299,7 @@ def _walk_graphs_kernel(nodes, identity, stack, transitions, letters, class_coun
         row = offsets[state]
         stack[0] = state * letters
         _, written, visited, _ = collect_tokens_kernel(
-            nodes, 0, transitions, identity, class_count, stack, row, found, targets
+            nodes, 0, len(nodes), (transitions, identity), stack, (found, targets, class_count), row
         )
         work += visited + written - row
         for k in range(row, written):

@@ -129,9 +129,9 @@ def _read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # ty
                 first += 1
     stack[0] = state * reader.classes
     spare = len(reader.order)
-    _, end, _, _ = collect_tokens_kernel(
-        reader.nodes, 0, reader.table, reader.byte_class, spare, stack, first, tokens, keys
-    )
+    by_byte = reader.table, reader.byte_class
+    nodes = reader.nodes
+    _, end, _, _ = collect_tokens_kernel(nodes, 0, len(nodes), by_byte, stack, (tokens, keys, spare), first)
     child, last_child = reader.child_starts[node], reader.child_starts[node + 1]
     for k in range(first, end):
         rank = tokens[k]
@@ -144,9 +144,8 @@ def _read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # ty
     if node == reader.root and len(reader.whole_order) > 0:
         first, spare = end, len(reader.whole_order)
         stack[0] = state * reader.classes
-        _, stop, _, _ = collect_tokens_kernel(
-            reader.whole_nodes, 0, reader.table, reader.byte_class, spare, stack, first, tokens, keys
-        )
+        nodes = reader.whole_nodes
+        _, stop, _, _ = collect_tokens_kernel(nodes, 0, len(nodes), by_byte, stack, (tokens, keys, spare), first)
         for k in range(first, stop):
             target = keys[k] // reader.classes
             if reader.can_stop[target] & (ENDS | BORDERS):

@@ -154,7 +154,7 @@ def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
         begin = offsets[progress[0]]
         stack[0] = state_of[progress[0]] * class_count
         _, written, visited, _ = collect_tokens_kernel(
-            nodes, 0, transitions, byte_class, spare, stack, begin, ranks, targets
+            nodes, 0, len(nodes), (transitions, byte_class), stack, (ranks, targets, spare), begin
         )
         _number_targets(begin, written, class_count, number_of, state_of, progress, targets)
         work += visited

@@ -36,8 +36,8 @@ from tokdfa.jit import kernel
 from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.columns import COLUMNS, PAIRS, ColumnStore, intern_column, mix_pair, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN, collect_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -184,46 +184,25 @@ def _walk_by_transformations_kernel(  # type: ignore[no-untyped-def]
 ):
     """Walk nodes position..end-1, writing a token's rank and the row reached from index `count` on.
 
-    `steps`, the stack and `rows` hold row offsets, column x classes, as in the plain trie walk. Returns (where it
-    stopped for lack of room, how many tokens were written in all). Tokens are written without a branch, so one entry
-    more than there are tokens is needed.
+    `steps` is a table as in the plain walk (`tokdfa.vocabulary.walk`), and so are rows, column x classes; an entry that
+    the walk finds lacking is made here. Returns (where it stopped for lack of room, how many tokens were written in
+    all).
     """
-    one = np.uint64(1)
     classes = transitions.shape[1]
-    here, stop, written = np.uint64(position), np.uint64(end), np.uint64(count)
     work = np.int64(0)
-    while here < stop:
-        node = nodes[here]
-        depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-        entry = np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])
-        target = steps[entry]
+    while True:
+        position, count, _, _ = collect_tokens_kernel(
+            nodes, position, end, (steps, byte_class), stack, (ranks, rows, spare), count
+        )
+        if position >= end:
+            return position, count
+        depth = (nodes[position] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+        column, letter = np.int64(stack[depth]) // classes, np.int64(byte_class[nodes[position] & np.uint64(0xFF)])
+        work += 20 + offsets[column + 1] - offsets[column]
+        if work > PAID_PAIRS:
+            pay(NS_PER_PAIR * work)
+            work = np.int64(0)
+        target = _step_transformation(column, letter, transitions, offsets, sources, targets, hashes, table, meta)
         if target == UNKNOWN:
-            work += 20 + offsets[np.int64(entry) // classes + 1] - offsets[np.int64(entry) // classes]
-            if work > PAID_PAIRS:
-                pay(NS_PER_PAIR * work)
-                work = np.int64(0)
-            column = _step_transformation(
-                np.int64(entry) // classes,
-                np.int64(entry) % classes,
-                transitions,
-                offsets,
-                sources,
-                targets,
-                hashes,
-                table,
-                meta,
-            )
-            if column == UNKNOWN:
-                break
-            target = np.int32(column * classes if column >= 0 else DEAD)
-            steps[entry] = target
-        if target < 0:
-            here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
-        else:
-            stack[depth + one] = target
-            rank = node >> np.uint64(TOKEN_SHIFT)
-            ranks[written] = rank
-            rows[written] = target
-            written += np.uint64(rank != np.uint64(spare))
-            here += one
-    return np.int64(here), np.int64(written)
+            return position, count
+        steps[column * classes + letter] = target * classes if target >= 0 else DEAD

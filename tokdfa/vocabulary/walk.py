@@ -5,7 +5,7 @@ share prefixes, so we walk the trie: at a node, try the node's byte from the sta
 survives, allow the node's token and go on to the next node in depth-first order (the first child, if there is one); if
 not, skip the node's subtree. The states on the way from the root lie in a stack indexed by depth, so nothing is popped:
 a node of depth d reads ``stack[d]`` and writes ``stack[d + 1]``. `tokdfa.vocabulary.walk_forms` derives this from the
-plain recursive walk in three steps, and keeps each.
+plain recursive walk in three steps, and keeps each; `tokdfa.vocabulary.walker` is the loop.
 
 Two recognisers:
 
@@ -33,7 +33,8 @@ import numpy.typing as npt
 
 from tokdfa.budget import spend
 from tokdfa.jit import kernel
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary import walker
+from tokdfa.vocabulary.walker import set_bit, specialise, write_pair
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 #: What a node takes.
 NS_PER_NODE = 3
 #: A table entry: no text goes on this way.
-DEAD = -1
+DEAD = walker.DEAD
 #: A table entry: not computed yet.
 UNKNOWN = -2
 
@@ -87,8 +88,8 @@ def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask, *, node: int
     visited = skipped = filled = 0
     position = begin
     while True:
-        position, seen, passed = _walk_table_kernel(
-            trie.nodes, position, end, table.transitions, table.byte_class, stack, words
+        position, _, seen, passed = _walk_table_kernel(
+            trie.nodes, position, end, (table.transitions, table.byte_class), stack, words, 0
         )
         visited, skipped = visited + seen, skipped + passed
         spend(NS_PER_NODE * seen)
@@ -126,10 +127,11 @@ def walk_collect(
     """
     stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
     stack[0] = state
+    out = tokens, targets, trie.size
     position = count = visited = skipped = filled = 0
     while True:
         position, count, seen, passed = collect_tokens_kernel(
-            trie.nodes, position, table.transitions, table.byte_class, trie.size, stack, count, tokens, targets
+            trie.nodes, position, trie.node_count, (table.transitions, table.byte_class), stack, out, count
         )
         visited, skipped = visited + seen, skipped + passed
         spend(NS_PER_NODE * seen)
@@ -197,62 +199,18 @@ class RecognizerTable:
 
 
 @kernel
-def _walk_table_kernel(nodes, position, end, transitions, byte_class, stack, words):  # type: ignore[no-untyped-def]
-    """Walk nodes position..end-1, setting bits in `words` (uint32, V+1 bits). Stops early at an UNKNOWN entry.
-
-    Returns (where it stopped, nodes visited, nodes skipped). Everything is unsigned: see the module's docstring.
-    """
-    one, five, low_five = np.uint64(1), np.uint64(5), np.uint64(31)
-    here, stop = np.uint64(position), np.uint64(end)
-    visited, skipped = np.uint64(0), np.uint64(0)
-    while here < stop:
-        node = nodes[here]
-        depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-        target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])]
-        if target < 0:
-            if target == UNKNOWN:
-                break
-            following = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
-            skipped += following - here - one
-            here = following
-        else:
-            stack[depth + one] = target
-            token = node >> np.uint64(TOKEN_SHIFT)
-            words[token >> five] |= np.uint32(1) << np.uint32(token & low_five)
-            here += one
-        visited += one
-    return np.int64(here), np.int64(visited), np.int64(skipped)
+def _step_table(table, stack, depth, byte):  # type: ignore[no-untyped-def]
+    """The table's entry, as the walker takes it: a row, DEAD, or UNKNOWN, which stops the walk."""
+    transitions, byte_class = table
+    target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[byte])]
+    stack[depth + np.uint64(1)] = target
+    return target
 
 
-@kernel
-def collect_tokens_kernel(nodes, position, transitions, byte_class, spare, stack, count, tokens, targets):  # type: ignore[no-untyped-def]
-    """Like `_walk_table_kernel`, but writes (token, target row) pairs from index `count` on.
-
-    Returns (where it stopped, pairs written in all, nodes visited, nodes skipped). Writing is branchless, too: the
-    pair of a node without a token is overwritten by the next one, so the arrays need V + 1 entries.
-    """
-    one = np.uint64(1)
-    here, stop, written = np.uint64(position), np.uint64(len(nodes)), np.uint64(count)
-    visited, skipped = np.uint64(0), np.uint64(0)
-    while here < stop:
-        node = nodes[here]
-        depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-        target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[node & np.uint64(0xFF)])]
-        if target < 0:
-            if target == UNKNOWN:
-                break
-            following = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
-            skipped += following - here - one
-            here = following
-        else:
-            stack[depth + one] = target
-            token = node >> np.uint64(TOKEN_SHIFT)
-            tokens[written] = token
-            targets[written] = target
-            written += np.uint64(token != np.uint64(spare))
-            here += one
-        visited += one
-    return np.int64(here), np.int64(written), np.int64(visited), np.int64(skipped)
+#: The walk of (transitions, byte_class) with a stack of rows, setting bits in words of V + 1 bits.
+_walk_table_kernel = specialise(f"{__name__}._walk_table_kernel", _step_table, set_bit)
+#: The same, writing pairs of token and row: see `tokdfa.vocabulary.walker.write_pair`.
+collect_tokens_kernel = specialise(f"{__name__}.collect_tokens_kernel", _step_table, write_pair)
 
 
 def _warm_up() -> None:
