@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.string_set import StringSet
-    from tokdfa.pushdown.form import Form
-    from tokdfa.pushdown.json_text import Escapes
+    from tokdfa.pushdown.form import Escapes, Form
 
 #: More sets of numbers than this in one place are spelled without exponents.
 MANY_NUMBERS = 8

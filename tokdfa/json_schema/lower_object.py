@@ -13,7 +13,8 @@ from tokdfa.budget import hold, spend
 from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
 from tokdfa.json_schema.plans import plan_object
-from tokdfa.pushdown.form import RETURN_PLACE, MemberChain
+from tokdfa.pushdown.form import RETURN_PLACE
+from tokdfa.pushdown.form_builder import MemberChain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
