@@ -62,7 +62,6 @@ CIRCLES_LEFT = {
     "bpe.canonical bpe.predecessors bpe.whole_pieces",
     "json_schema.array_states json_schema.disjoint json_schema.emptiness json_schema.expand json_schema.keywords"
     " json_schema.object_states json_schema.plans json_schema.unevaluated json_schema.values",
-    "json_schema.lower json_schema.lower_array json_schema.lower_object",
     "pushdown.fill pushdown.lacking pushdown.lazy_rows pushdown.machine pushdown.pool pushdown.program pushdown.slices"
     " pushdown.store",
     "regex.empty_parts regex.lazy_dfa",
