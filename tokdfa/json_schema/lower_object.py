@@ -91,7 +91,7 @@ class ObjectLowering:
         if len(plan.kinds) == 1 and plan.kinds[0].names is ANY_STRING:
             state = plan.kinds[0].value
             after, other, more = builder.other_members(
-                table, writer.string, comma, colon, close, lambda following: writer.value(state, following)
+                table, builder.string_text, comma, colon, close, lambda following: writer.value(state, following)
             )
         elif plan.kinds:
             loop = builder.frame("more members")

@@ -18,7 +18,6 @@ from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
 from tokdfa.pushdown.form import RETURN_PLACE, TEXT, Text
 from tokdfa.pushdown.form_builder import FormBuilder
-from tokdfa.pushdown.json_text import string_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,8 +68,6 @@ class ValueWriter:
         self._waiting: list[tuple[int, State]] = []
         blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
         self._blanks = f"(?:{blanks})" if blanks else ""
-        #: The number of the text of any string.
-        self.string = self.builder.text(string_text(self.escapes))
 
     def write_waiting(self, at_once: int = 0) -> None:
         """Write the frames that are called and not written yet.
@@ -183,7 +180,7 @@ class ValueWriter:
         """The place at which one of a set of strings is read; the set is not empty."""
         builder = self.builder
         if strings is ANY_STRING or strings == ANY_STRING:
-            return builder.read(self.string, following)
+            return builder.read(builder.string_text, following)
         strings = strings.spelled_out
         if strings.values is not None:
             spend(NAME_WORK * len(strings.values))
