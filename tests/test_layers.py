@@ -67,7 +67,6 @@ CIRCLES_LEFT = {
     "runs.cluster runs.executor",
     "runs.config runs.resolve",
     "runs.expand runs.store",
-    "vocabulary.loading vocabulary.tokenizers vocabulary.trie vocabulary.vocabulary",
 }
 
 
