@@ -21,8 +21,8 @@ from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, both
 from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
-from tokdfa.json_schema.expand import DEMANDING, Expander
-from tokdfa.json_schema.keywords import PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
+from tokdfa.json_schema.expand import Expander
+from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
 from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.lower_value import ValueWriter
@@ -91,26 +91,26 @@ class SchemaLowering:
     ) -> None:
         self.constraint = constraint
         self.expander = Expander(document, dropped, constraint.duplicates == "refused")
-        self.writer = ValueWriter(constraint, self.expander, self._frame, prelude)
+        self.writer = ValueWriter(constraint, self.expander.oracle, self._frame, prelude)
         self._objects = ObjectLowering(self.writer, constraint.order == "any")
         #: Where names may be repeated although none should be, if `lenient`.
         self.repeatable: list[Dropped] = []
 
     def lower(self) -> Form:
         """The whole form."""
-        document, expander, writer = self.expander.document, self.expander, self.writer
-        root = expander.state(document.root)
+        document, expander, writer = self.expander.schemas.document, self.expander, self.writer
+        root = expander.schemas.state(document.root)
         if self.constraint.max_nesting is not None:
-            root = both(root, expander.state(_nested(expander, self.constraint.max_nesting)))
+            root = both(root, expander.schemas.state(_nested(expander, self.constraint.max_nesting)))
         if not expander.inhabited.state(root):
             raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
-        if expander.distinct:
+        if expander.oracle.distinct:
             from tokdfa.json_schema.distinct import find_repeatable
 
             self.repeatable = find_repeatable(expander, root, self.constraint.lenient)
         uncertain: list[State] = []
         if len(document.text) > LARGE:
-            writer.may_wait, uncertain = survey_states(expander, root)
+            writer.may_wait, uncertain = survey_states(expander.oracle, root)
         start = writer.value(root, RETURN_PLACE)
         writer.write_waiting(AT_ONCE)
         for state in uncertain:  # whatever there is to refuse is refused now; what no value has is never lowered
@@ -160,4 +160,4 @@ def _nested(expander: Expander, depth: int) -> Node:
     schema: dict[str, Any] = {"type": ["null", "boolean", "number", "string"]}
     for _ in range(depth):
         schema = {"items": schema, "additionalProperties": schema}
-    return expander.synthesize(expander.document.root, NESTED, schema)
+    return expander.schemas.synthesize(expander.schemas.document.root, NESTED, schema)

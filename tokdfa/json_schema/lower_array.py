@@ -36,11 +36,11 @@ class _Chain:
 
     def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
         self.writer, self.builder, self.clause = writer, writer.builder, clause
-        inhabited = writer.expander.inhabited
+        has_value = writer.oracle.has_value
         self.most = clause.most
         spend(LOOKUP_WORK * len(clause.prefix))
         for k in range(min(len(clause.prefix) + 1, 1 << 30 if self.most is None else self.most)):
-            if not inhabited.state(clause.at(k)):
+            if not has_value(clause.at(k)):
                 self.most = k
                 break
         self._close = self.builder.read(writer.punctuation("]"), RETURN_PLACE)
@@ -99,7 +99,7 @@ class _StateLowering:
 
     def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
         self.writer, self.builder = writer, writer.builder
-        self.states = ArrayStates(writer.expander, clause)
+        self.states = ArrayStates(writer.oracle, clause)
         self._frames: dict[Items, int] = {}
         self._close = self.builder.read(writer.punctuation("]"), RETURN_PLACE)
         self._comma = writer.punctuation(",")

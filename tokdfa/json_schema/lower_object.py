@@ -41,7 +41,7 @@ class ObjectLowering:
 
     def lower(self, clause: ObjectClause) -> int:
         """The place at which an object of a clause that some object meets is read, before RETURN."""
-        plan = plan_object(self.writer.expander, clause)
+        plan = plan_object(self.writer.oracle, clause)
         assert plan is not None
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands
         if is_plain and not plan.remembered and not (self.any_order and plan.names):
@@ -150,7 +150,7 @@ class _StateLowering:
     def __init__(self, objects: ObjectLowering, clause: ObjectClause, plan: ObjectPlan) -> None:
         self.objects, self.plan = objects, plan
         self.writer, self.builder = objects.writer, objects.builder
-        self.states = ObjectStates(self.writer.expander, clause, plan, objects.any_order)
+        self.states = ObjectStates(self.writer.oracle, clause, plan, objects.any_order)
         self.table = objects.table(plan)
         self._frames: dict[Members, int] = {}
         self._close = self.builder.read(objects.closes, RETURN_PLACE)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.document import Node
-    from tokdfa.json_schema.expand import Expander
     from tokdfa.json_schema.number_set import NumberSet
+    from tokdfa.json_schema.oracle import Oracle
     from tokdfa.json_schema.string_set import StringSet
     from tokdfa.pushdown.form import Escapes
 
@@ -45,11 +45,11 @@ class ValueWriter:
     def __init__(
         self,
         constraint: JsonSchema,
-        expander: Expander,
+        oracle: Oracle,
         write_frame: Callable[[State], int],
         written_before: ValueWriter | None = None,
     ) -> None:
-        self.expander, self._constraint, self._write_frame = expander, constraint, write_frame
+        self.oracle, self._constraint, self._write_frame = oracle, constraint, write_frame
         self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
         self._frames: dict[State, int] = {}
         self._signs: dict[str, int] = {}
@@ -125,7 +125,7 @@ class ValueWriter:
             if len(texts) == 1:
                 return self.builder.read(texts[0], following)
             return self.builder.any_of([self.builder.read(text, following) for text in texts])
-        shape = self.expander.shape(state)
+        shape = self.oracle.shape_of(state)
         if (texts := self._plain.get(id(shape))) is not None:
             self._texts[state] = texts
             return self.value(state, following)
@@ -141,7 +141,7 @@ class ValueWriter:
         """The frame of a state that has arrays or objects."""
         frame = self._frames.get(state)
         if frame is None:
-            frame = self._frames[state] = self.builder.frame(partial(_name, self.expander.document.nodes, state))
+            frame = self._frames[state] = self.builder.frame(partial(_name, self.oracle.schemas.document.nodes, state))
             self._waiting.append((frame, state))
         return frame
 
@@ -149,7 +149,7 @@ class ValueWriter:
         """What reads a state before a place; if that is one text its number, and if it is a frame ~its number."""
         texts = self._texts.get(state)
         if texts is None:
-            shape = self.expander.shape(state)
+            shape = self.oracle.shape_of(state)
             texts = self._plain.get(id(shape))
             if texts is not None:
                 self._texts[state] = texts
@@ -172,7 +172,7 @@ class ValueWriter:
         if numbers:
             places.append(builder.read(builder.text(self._number_text(state, numbers)), following))
         for strings in shape.strings:
-            if not self.expander.is_empty(strings):
+            if not self.oracle.is_empty(strings):
                 places.append(self.read_string(strings, following))
         return places
 
@@ -199,7 +199,7 @@ class ValueWriter:
             except LimitExceeded as error:
                 if is_spent(error):
                     raise
-                pointer = self.expander.document.nodes[min(state, default=0) >> 1].pointer
+                pointer = self.oracle.schemas.document.nodes[min(state, default=0) >> 1].pointer
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
         key = b"json number " + b" | ".join([each.key for each in numbers])
         return Text("number", key, lambda: _numbers_automaton(numbers))
