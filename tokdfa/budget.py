@@ -17,7 +17,7 @@ may keep the entries that are finished.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tokdfa.errors import LimitExceeded
@@ -37,6 +37,17 @@ class Budget:
     seconds: float
     megabytes: float
     kind: str = "compile"
+    #: The same in nanoseconds and bytes.
+    work: int = field(init=False, compare=False)
+    bytes: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "work", _whole(self.seconds * 1e9))
+        object.__setattr__(self, "bytes", _whole(self.megabytes * (1 << 20)))
+
+
+def _whole(amount: float) -> int:
+    return int(min(amount, 1 << 62))
 
 
 #: What a compile may take, and what one mask or advance may, unless options say otherwise.
@@ -61,13 +72,18 @@ class spending:  # noqa: N801 - used as a verb: with spending(budget, "the mask 
     `what`: what is being built, for the message. 0.5 us.
     """
 
-    __slots__ = ("budget", "bytes_held", "opened", "what", "work_done", "work_limit")
+    __slots__ = ("budget", "bytes_left", "opened", "what", "work_left")
 
     def __init__(self, budget: Budget, what: str) -> None:
         self.budget, self.what = budget, what
-        self.work_limit = budget.seconds * 1e9
-        self.work_done = self.bytes_held = 0
+        #: What is left, in nanoseconds and bytes: ints, which are counted down faster than floats are compared.
+        self.work_left, self.bytes_left = budget.work, budget.bytes
         self.opened = False
+
+    @property
+    def work_done(self) -> int:
+        """Nanoseconds of work counted so far."""
+        return self.budget.work - self.work_left
 
     def __enter__(self) -> spending:
         if _thread.account is None:
@@ -86,37 +102,32 @@ def is_spent(error: LimitExceeded) -> bool:
     return error.limit in _OPTIONS
 
 
-def spend(work: int) -> None:
-    """Count work, in nanoseconds, towards the thread's budget; none without one. 0.1 us.
-
-    Raises LimitExceeded if that is more than the budget has.
-    """
-    account = _thread.account
-    if account is not None:
-        account.work_done += work
-        if account.work_done > account.work_limit:
-            budget = account.budget
-            raise LimitExceeded(
-                f"{account.what} takes more than {budget.seconds:g} s of work; raise {budget.kind}_seconds, or ask for"
-                " something simpler",
-                limit=f"{budget.kind}_seconds",
-                value=budget.seconds,
-            )
-
-
-def hold(nbytes: int) -> None:
-    """Count bytes that are kept, or with a negative number given back, towards the thread's budget.
+def spend(work: int, nbytes: int = 0) -> None:
+    """Count work, in nanoseconds, and bytes that are kept towards the thread's budget; none without one. 0.1 us.
 
     Raises LimitExceeded if that is more than the budget has. Call it before the memory is taken.
     """
     account = _thread.account
-    if account is not None:
-        account.bytes_held += nbytes
-        if account.bytes_held > account.budget.megabytes * (1 << 20):
-            budget = account.budget
-            raise LimitExceeded(
-                f"{account.what} takes more than {budget.megabytes:g} MB; raise {budget.kind}_mb, or ask for something"
-                " simpler",
-                limit=f"{budget.kind}_mb",
-                value=budget.megabytes,
-            )
+    if account is None:
+        return
+    account.work_left = left = account.work_left - work
+    if left < 0:
+        raise _exceeded(account, "seconds", f"{account.budget.seconds:g} s of work", account.budget.seconds)
+    if nbytes:
+        account.bytes_left = left = account.bytes_left - nbytes
+        if left < 0:
+            raise _exceeded(account, "mb", f"{account.budget.megabytes:g} MB", account.budget.megabytes)
+
+
+def hold(nbytes: int) -> None:
+    """Count bytes that are kept, or with a negative number given back, as `spend` does."""
+    spend(0, nbytes)
+
+
+def _exceeded(account: spending, unit: str, limit: str, value: float) -> LimitExceeded:
+    option = f"{account.budget.kind}_{unit}"
+    return LimitExceeded(
+        f"{account.what} takes more than {limit}; raise {option}, or ask for something simpler",
+        limit=option,
+        value=value,
+    )

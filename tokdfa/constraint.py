@@ -226,15 +226,19 @@ def _schema_text(schema: Any) -> str:
     if not isinstance(schema, dict | bool | str):
         raise ArgumentError(f"schema is a dict, a bool or JSON text, not a {type(schema).__name__}")
     try:
-        text = schema if isinstance(schema, str) else json.dumps(schema, allow_nan=False)
-        json.loads(text, parse_constant=_refuse_constant)
+        if not isinstance(schema, str):
+            return json.dumps(schema, allow_nan=False)
+        _DECODER.decode(schema)
     except (ValueError, TypeError, RecursionError) as error:
         raise OptionError(f"the schema is not JSON: {error}") from None
-    return text
+    return schema
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def check_constraint(constraint: Any) -> Constraint:

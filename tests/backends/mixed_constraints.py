@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 import tokdfa
-from tokdfa.errors import TokdfaError
+from tokdfa.errors import LimitExceeded, TokdfaError
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -200,6 +200,8 @@ class MixedConstraints(RuleBasedStateMachine):
 
     #: Masks compared, in all examples.
     compared = 0
+    #: Walks given up because a matcher ran out of budget, and said so.
+    given_up = 0
 
     @initialize(name=st.sampled_from(VOCABULARIES))
     def begin(self, name: str) -> None:
@@ -254,8 +256,12 @@ class MixedConstraints(RuleBasedStateMachine):
             if not len(allowed):
                 return
             token = self._choose(allowed.tolist(), rng)
-            for matcher in trial.matchers:
-                matcher.advance(token)
+            try:
+                for matcher in trial.matchers:
+                    matcher.advance(token)
+            except LimitExceeded:
+                self._give_up(trial)
+                return
             trial.tokens.append(token)
 
     def _choose(self, allowed: list[int], rng: random.Random) -> int:
@@ -266,7 +272,18 @@ class MixedConstraints(RuleBasedStateMachine):
         return rng.choice(by_byte[rng.choice(sorted(by_byte))])
 
     def _compare(self, trial: Trial) -> np.ndarray[Any, Any]:
-        """The tokens allowed in a trial, by all of its matchers alike."""
+        """The tokens allowed in a trial, by all of its matchers alike; none, and no trial, if one ran out of budget."""
+        try:
+            return self._compare_all(trial)
+        except LimitExceeded:
+            self._give_up(trial)
+            return np.zeros(0, dtype=np.int32)
+
+    def _give_up(self, trial: Trial) -> None:
+        self.trials = [other for other in self.trials if other is not trial]
+        MixedConstraints.given_up += 1
+
+    def _compare_all(self, trial: Trial) -> np.ndarray[Any, Any]:
         masks = [tokdfa.allocate_mask(self.vocab.size) for _ in trial.matchers]
         for matcher, mask in zip(trial.matchers, masks, strict=True):
             matcher.fill_mask(mask)
@@ -325,7 +342,8 @@ def main() -> None:
     wanted = parser.parse_args().masks
     while MixedConstraints.compared < wanted:
         check(50, steps=60, derandomize=False, database=None)
-        print(f"{MixedConstraints.compared:,} comparisons of masks, all equal", flush=True)
+        given_up = MixedConstraints.given_up
+        print(f"{MixedConstraints.compared:,} comparisons of masks, all equal; {given_up} walks given up", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa import budget
@@ -74,13 +75,11 @@ class Backend(ABC):
 
     def __init__(self, vocab: Vocabulary | Tokenizer, **options: Any) -> None:
         self.vocab: Vocabulary = as_vocabulary(vocab)
-        known = {option.name: option for option in self.options}
-        for given in options:
-            if given not in known:
-                raise UnknownNameError(f"option of backend {self.name}", given, known)
-        self.settings: dict[str, Any] = {
-            name: option.check(options.get(name, option.default)) for name, option in known.items()
-        }
+        self.settings: dict[str, Any] = {option.name: option.default for option in self.options}
+        for name, value in options.items():
+            if name not in self.settings:
+                raise UnknownNameError(f"option of backend {self.name}", name, self.settings)
+            self.settings[name] = next(option for option in self.options if option.name == name).check(value)
 
     def __repr__(self) -> str:
         defaults = {option.name: option.default for option in self.options}
@@ -119,8 +118,8 @@ class Backend(ABC):
     def _budget(self, kind: Literal["compile", "step"]) -> budget.Budget:
         """What a compile or a step may take."""
         if not self.is_budgeted:
-            return budget.Budget(float("inf"), float("inf"), kind)
-        return budget.Budget(self.settings[f"{kind}_seconds"], self.settings[f"{kind}_mb"], kind)
+            return budget_of(float("inf"), float("inf"), kind)
+        return budget_of(self.settings[f"{kind}_seconds"], self.settings[f"{kind}_mb"], kind)
 
     @abstractmethod
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -129,6 +128,10 @@ class Backend(ABC):
     def _load_tables(self, tables: Any, constraint: Constraint) -> CompiledConstraint:
         """The compiled constraint whose `_save_tables` gave these tables."""
         raise NotImplementedError
+
+
+#: The budget of some limits; nearly all compiles have the same.
+budget_of = lru_cache(64)(budget.Budget)
 
 
 class Phases(dict[str, float]):

@@ -94,9 +94,12 @@ class Matcher(ABC):
         if type(token) is not int:
             token = as_token(token)
         if not 0 <= token < self._size:
-            raise TokenRefused(token, f"the vocabulary has the ids 0 to {self._size - 1}")
+            raise self._out_of_range(token)
         self._advance(token)
         self._tokens.append(token)
+
+    def _out_of_range(self, token: int) -> TokenRefused:
+        return TokenRefused(token, f"the vocabulary has the ids 0 to {self._size - 1}")
 
     def allows(self, token: int) -> bool:
         """Whether `token`'s bit is set, without filling a mask where the strategy can."""
@@ -318,14 +321,15 @@ class StateMatcher(Matcher, Generic[StateT]):
             self._fill(self.state, out)
 
     def advance(self, token: int) -> None:
-        if self._steps and type(token) is int:
-            following = self._steps.get((self.state, token))
-            if following is not None:
-                self._history.append(self.state)
-                self._tokens.append(token)
-                self.state = following
-                return
-        super().advance(token)
+        if type(token) is not int:
+            token = as_token(token)
+        following = self._steps.get((self.state, token)) if self._steps else None
+        if following is None:
+            self._advance(token)
+        else:
+            self._history.append(self.state)
+            self.state = following
+        self._tokens.append(token)
 
     def _next(self, token: int) -> StateT | None:
         """The state after an id of the vocabulary, None if it is not allowed."""
@@ -336,6 +340,8 @@ class StateMatcher(Matcher, Generic[StateT]):
         return self._step(self.state, token)
 
     def _advance(self, token: int) -> None:
+        if not 0 <= token < self._size:
+            raise self._out_of_range(token)
         following = self._next(token)
         if following is None:
             raise TokenRefused(token, self._why_refused(token))

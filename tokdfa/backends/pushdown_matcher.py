@@ -20,7 +20,6 @@ from tokdfa.pushdown.arrays import M_NODES, M_ROWS, OK
 from tokdfa.pushdown.machine import MachineFull
 from tokdfa.pushdown.serving import W_LISTED, W_SIGNATURE
 from tokdfa.pushdown.steps import run_token_kernel
-from tokdfa.vocabulary.walk import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,39 +52,34 @@ class PushdownMatcher(StateMatcher[int]):
         self._serve_from(epoch.masks, epoch.steps)
 
     def _fill_mask(self, out: Mask) -> None:
-        state = self.state
-        if not (self._direct and state is not self._FINISHED and self._fill_new(state, out)):
-            self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
-
-    def _fill_new(self, state: int, out: Mask) -> bool:
-        """Write and keep a mask that was not made before; False if something is lacking: the usual way supplies it."""
-        compiled, machine, meta, kept = self._compiled, self._machine, self._machine.counts, self._epoch.masks
-        with compiled.lock:
-            nodes, rows = meta[M_NODES], meta[M_ROWS]
-            if machine.program.counts or not compiled.filler.write_at_once(machine, state, out):
-                return False
-            walk = machine.pool.walk
-            listed = walk.counts[W_LISTED]
-            kept.keep(state, out, walk.counts[W_SIGNATURE], walk.listed[:listed] if listed >= 0 else None)
-            counters = self.counters
-            counters["nodes_visited"] += meta[M_NODES] - nodes
-            counters["rows_made"] += meta[M_ROWS] - rows
-            counters["masks_made"] += 1
-        return True
+        """Write and keep a mask by one call of a kernel; if something is lacking, the usual way supplies it."""
+        machine, counts, state = self._machine, self._machine.counts, self.state
+        if self._direct and state is not self._FINISHED and not machine.program.counts:
+            with self._compiled.lock:
+                nodes, rows = counts[M_NODES], counts[M_ROWS]
+                if self._compiled.filler.write_at_once(machine, state, out):
+                    walk = machine.pool.walk
+                    listed = walk.counts[W_LISTED]
+                    tokens = walk.listed[:listed] if listed >= 0 else None
+                    self._epoch.masks.keep(state, out, walk.counts[W_SIGNATURE], tokens)
+                    counters = self.counters
+                    counters["nodes_visited"] += counts[M_NODES] - nodes
+                    counters["rows_made"] += counts[M_ROWS] - rows
+                    counters["masks_made"] += 1
+                    return
+        self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
 
     def _next(self, token: int) -> int | None:
+        """One call of a kernel; if something is lacking, or the token is refused, the usual way finds out."""
         state = self.state
         if self._simple and state is not self._FINISHED:
-            known = self._run_token(state, token)
+            machine = self._machine
+            with self._compiled.lock:
+                known = int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
             if known >= 0:
                 self._epoch.steps.keep(state, token, known)
                 return known
         return self._retry(lambda: super(PushdownMatcher, self)._next(token))
-
-    def _run_token(self, state: int, token: int) -> int:
-        machine = self._machine
-        with self._compiled.lock:
-            return int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
 
     def can_end(self) -> bool:
         return self._retry(lambda: super(PushdownMatcher, self).can_end())
@@ -155,10 +149,6 @@ class PushdownMatcher(StateMatcher[int]):
         self.state, self._history = twin.state, twin._history
 
     def _step(self, state: int, token: int) -> int | None:
-        if self._simple:  # `allows` comes here without `advance`
-            known = self._run_token(state, token)
-            if known == DEAD or known >= 0:
-                return None if known < 0 else known
         target = self._compiled.step(self._epoch, state, token)
         return None if target < 0 else target
 

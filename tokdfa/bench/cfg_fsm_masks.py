@@ -175,7 +175,10 @@ def _counted(one: _Way, count: int) -> dict[str, float | None]:
     is_filler = one.name not in (PRODUCT, KEPT)
     names = {"nodes_passed": "nodes", "nodes_visited": "nodes", "nodes_made": "nodes_made", "vectors_made": "vectors"}
     found: dict[str, float | None] = dict.fromkeys(("nodes", "nodes_made", "vectors"))
-    return found | {names[name]: value for name, value in grown.items() if is_filler and name in names}
+    for name, value in grown.items():
+        if is_filler and name in names:  # a tree that does not pay is left for the trie
+            found[names[name]] = (found[names[name]] or 0.0) + value
+    return found
 
 
 def _summary(one: _Way, plain: _Way) -> dict[str, Any]:

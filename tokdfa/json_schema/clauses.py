@@ -31,6 +31,8 @@ NOTHING: State = frozenset([NEVER])
 
 #: Work (`tokdfa.budget`) of making one clause and of looking up one name, in nanoseconds.
 CLAUSE_WORK, LOOKUP_WORK = 3_000, 100
+#: So many lookups are not worth counting.
+FEW = 16
 #: Memory of a clause, and work of making the shape of a literal or state beside that of its clauses.
 CLAUSE_BYTES, SHAPE_WORK = 500, 5_000
 
@@ -116,7 +118,9 @@ class ObjectClause(NamedTuple):
             return other
         if other == ANY_OBJECT:
             return self
-        spend(LOOKUP_WORK * (len(self.scopes) + len(other.scopes) + len(self.required) + len(other.required)))
+        size = len(self.scopes) + len(other.scopes) + len(self.required) + len(other.required)
+        if size > FEW:
+            spend(LOOKUP_WORK * size)
         return ObjectClause(
             _join(self.scopes, other.scopes),
             _join(self.required, other.required),
@@ -243,7 +247,8 @@ def _unite_clauses(alternatives: list[tuple[ClauseT, ...]], unrestricted: Clause
     """The clauses of all alternatives, each once; the unrestricted one alone if it is among them."""
     found: dict[ClauseT, None] = {}
     for clauses in alternatives:
-        spend(CLAUSE_WORK * len(clauses))
+        if len(clauses) > FEW:
+            spend(CLAUSE_WORK * len(clauses))
         found.update(dict.fromkeys(clauses))
     return (unrestricted,) if unrestricted in found else tuple(found)
 
@@ -319,7 +324,8 @@ def _contradicts(clause: ObjectClause) -> bool:
         return False
     if clause.most is not None and (clause.most < clause.least or clause.most < len(clause.required)):
         return True
-    spend(LOOKUP_WORK * len(clause.required) * len(clause.scopes))
+    if len(clause.required) * len(clause.scopes) > FEW:
+        spend(LOOKUP_WORK * len(clause.required) * len(clause.scopes))
     for name in clause.required:
         for scope in clause.scopes:
             state = scope.properties.get(name)

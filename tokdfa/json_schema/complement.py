@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
     ANY_NUMBER,
@@ -75,8 +75,7 @@ def _counted(clauses: Iterator[ClauseT]) -> tuple[ClauseT, ...]:
     """The clauses, each counted towards the budget before the next is made."""
     found = []
     for clause in clauses:
-        spend(CLAUSE_WORK)
-        hold(CLAUSE_BYTES)
+        spend(CLAUSE_WORK, CLAUSE_BYTES)
         found.append(clause)
     return tuple(found)
 
@@ -157,8 +156,7 @@ def complement_array(clause: ArrayClause) -> Iterator[ArrayClause]:
         yield ArrayClause(least=clause.most + 1)
     for place, state in enumerate(clause.prefix):
         for broken in negations(state):
-            spend(10 * place)
-            hold(8 * place)
+            spend(10 * place, 8 * place)
             yield ArrayClause(prefix=(*(EVERYTHING,) * place, broken), least=place + 1)
     for broken in negations(clause.rest):
         yield ArrayClause(counts=(Count(len(clause.prefix), broken, 1, None),))

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.json_schema.clauses import LOOKUP_WORK, NEVER
 from tokdfa.json_schema.document import DRAFT_6, DRAFT_7
 
@@ -62,8 +62,7 @@ def _sharing(listed: Mapping[int, Values]) -> Iterable[tuple[int, int]]:
         for value in values or ():
             by_value[value].append(k)
     for same in by_value.values():
-        spend(PAIR_WORK * len(same) ** 2 // 2)
-        hold(PAIR_BYTES * len(same))
+        spend(PAIR_WORK * len(same) ** 2 // 2, PAIR_BYTES * len(same))
         yield from combinations(same, 2)
     for k in free:
         spend(PAIR_WORK * len(listed))

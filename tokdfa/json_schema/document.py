@@ -23,7 +23,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.errors import SchemaError, SchemaUnsupported
 
 if TYPE_CHECKING:
@@ -122,8 +122,7 @@ class Document:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        spend(NS_PER_CHARACTER * len(text))
-        hold(BYTES_PER_CHARACTER * len(text))
+        spend(NS_PER_CHARACTER * len(text), BYTES_PER_CHARACTER * len(text))
         root = _DECODER.decode(text)
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
@@ -148,8 +147,7 @@ class Document:
         if not isinstance(schema, dict) and not isinstance(schema, bool):
             place = (parent.pointer if parent else "") + written_key(key)
             raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
-        spend(NS_PER_NODE)
-        hold(BYTES_PER_NODE)
+        spend(NS_PER_NODE, BYTES_PER_NODE)
         node = Node(schema, len(self.nodes), parent, key, resolver, draft, scope)
         self.nodes.append(node)
         if isinstance(schema, dict):

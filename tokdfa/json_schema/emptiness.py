@@ -15,6 +15,7 @@ from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
     ANY_OBJECT,
+    FEW,
     LOOKUP_WORK,
     NEVER,
     SHAPE_WORK,
@@ -139,7 +140,8 @@ class Inhabited:
             return False
         scopes = clause.scopes
         if len(scopes) == 1 and not scopes[0].patterns and not clause.names:
-            spend(LOOKUP_WORK * len(clause.required))
+            if len(clause.required) > FEW:
+                spend(LOOKUP_WORK * len(clause.required))
             properties, additional = scopes[0].properties, scopes[0].additional
             for name in clause.required:
                 if not self.state(properties.get(name, additional)):

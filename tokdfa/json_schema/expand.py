@@ -10,9 +10,10 @@ adds nothing; where there is a choice or a complement on the way, the schema mea
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.errors import SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANYTHING,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 #: Work (`tokdfa.budget`) of asking whether two shapes overlap, beside joining their clauses.
 PAIR_WORK = 30_000
+#: So many branches of a oneOf are compared each with each.
+FEW_BRANCHES = 4
 #: Schemas applied inside each other to one value at most.
 MAX_DEPTH = 150
 #: Shapes inside of loops in place at most; they are made anew each time.
@@ -78,18 +81,17 @@ class Expander:
         """The shape of a state. Raises SchemaError or SchemaUnsupported."""
         found = self._states.get(state)
         if found is None:
-            spend(SHAPE_WORK)
-            hold(CLAUSE_BYTES)
             if len(state) == 1:
                 (literal,) = state
                 found = self.literal(literal)
             else:
+                spend(SHAPE_WORK, CLAUSE_BYTES)
                 found = ANYTHING
                 for literal in sorted(state):
                     found = join(found, self.literal(literal), self._node(literal), "allOf")
             if not self._making.active:
                 self._states[state] = found
-        if not self._loose.isdisjoint(state):
+        if self._loose and not self._loose.isdisjoint(state):
             self.schemas.left_out = True
         return found
 
@@ -115,7 +117,7 @@ class Expander:
 
     def _make(self, literal: int) -> Shape:
         """The shape of a literal that is not known."""
-        spend(SHAPE_WORK)
+        spend(SHAPE_WORK, CLAUSE_BYTES)
         node = self._node(literal)
         if not literal & 1 and isinstance(node.schema, dict) and node.schema.keys().isdisjoint(APPLICATORS):
             found = self._shapes[literal] = local_shape(self.schemas, node)
@@ -238,7 +240,9 @@ class Expander:
         if len(states) == 1:
             return shapes[0]
         overlaps: list[list[int]] = [[] for _ in states]
-        for first, second in candidates(self.schemas, shapes):
+        # to look for the pairs that may have a value in common pays where there are many
+        pairs = candidates(self.schemas, shapes) if len(shapes) > FEW_BRANCHES else combinations(range(len(shapes)), 2)
+        for first, second in pairs:
             spend(PAIR_WORK)
             joined = join(shapes[first], shapes[second], node, "oneOf")
             if not joined.is_nothing and self.inhabited.shape(joined):

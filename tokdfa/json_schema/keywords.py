@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import hold, is_spent, spend
+from tokdfa.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
@@ -19,6 +19,7 @@ from tokdfa.json_schema.clauses import (
     ANYTHING,
     EVERYTHING,
     FALSE,
+    FEW,
     LOOKUP_WORK,
     NULL,
     TRUE,
@@ -106,7 +107,7 @@ class Keywords:
         span = SPAN.get(keyword)
         if span and (self.draft < span[0] or (span[1] is not None and self.draft > span[1])):
             return None
-        if self.schemas.is_dropped(self.node, keyword):
+        if self.schemas.dropped and self.schemas.is_dropped(self.node, keyword):
             return None
         if value is None:
             raise self.broken(keyword, "null is no value for it")
@@ -122,7 +123,8 @@ class Keywords:
         if value is None:
             return None
         types = value if isinstance(value, list) else [value]
-        spend(LOOKUP_WORK * len(types))
+        if len(types) > FEW:
+            spend(LOOKUP_WORK * len(types))
         for name in types:
             if name not in TYPES:
                 raise self.broken("type", f"{name!r} is no type; known: {', '.join(TYPES)}")
@@ -225,8 +227,7 @@ class Keywords:
         if listed is not None:
             if not isinstance(listed, list):
                 raise self.broken(tuple_keyword, "it must be a list of schemas")
-            spend(MEMBER_WORK * len(listed))
-            hold(MEMBER_BYTES * len(listed))
+            spend(MEMBER_WORK * len(listed), MEMBER_BYTES * len(listed))
             prefix = [self.state(tuple_keyword, schema, k) for k, schema in enumerate(listed)]
         if self.draft >= DRAFT_2020 or listed is None:
             items = self._rest("items", tuple_keyword)
@@ -266,7 +267,8 @@ class Keywords:
         if required is not None:
             if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
                 raise self.broken("required", "it must be a list of names")
-            spend(LOOKUP_WORK * len(required))
+            if len(required) > FEW:
+                spend(LOOKUP_WORK * len(required))
             names = tuple(dict.fromkeys(required))
         if schema.keys() & TYPED_KEYWORDS <= PLAIN_OBJECT_KEYWORDS:  # most are
             return ObjectClause(scopes, names)
@@ -281,7 +283,9 @@ class Keywords:
 
     def _rest(self, keyword: str, *others: str) -> Any:
         """`get` of a keyword that is about what some others leave over: if one is dropped nobody knows what that is."""
-        if any(other != keyword and self.schemas.is_dropped(self.node, other) for other in others):
+        if self.schemas.dropped and any(
+            other != keyword and self.schemas.is_dropped(self.node, other) for other in others
+        ):
             return None
         return self.get(keyword)
 
@@ -293,6 +297,6 @@ class Keywords:
         if not isinstance(value, dict):
             raise self.broken(keyword, "it must be an object whose values are schemas")
         child_state, node = self.schemas.child_state, self.node
-        spend(MEMBER_WORK * len(value))
-        hold(MEMBER_BYTES * len(value))
+        if len(value) > FEW:
+            spend(MEMBER_WORK * len(value), MEMBER_BYTES * len(value))
         return {name: child_state(node, schema, keyword, name) for name, schema in value.items()}

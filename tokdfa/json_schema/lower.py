@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, both
@@ -121,8 +121,7 @@ class SchemaLowering:
 
     def _frame(self, state: State) -> int:
         """The place at which the frame of a state begins."""
-        spend(FRAME_WORK)
-        hold(FRAME_BYTES)
+        spend(FRAME_WORK, FRAME_BYTES)
         shape = self.expander.shape(state)
         places = self.writer.scalars(state, shape, RETURN_PLACE)
         is_sure = not places and len(shape.arrays) + len(shape.objects) == 1  # as the state is inhabited

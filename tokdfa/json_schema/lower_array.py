@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.json_schema.array_states import ArrayStates, Items
 from tokdfa.json_schema.clauses import LOOKUP_WORK
 from tokdfa.pushdown.form import RETURN_PLACE
@@ -83,8 +83,7 @@ class _Chain:
         return place
 
     def _next(self, count: int, at_once: int) -> int:
-        spend(ITEM_WORK)
-        hold(ITEM_BYTES)
+        spend(ITEM_WORK, ITEM_BYTES)
         builder, places = self.builder, []
         if self.most is None or count < self.most:
             value = self.writer.value(self.clause.at(count), self._after(count + 1, at_once))

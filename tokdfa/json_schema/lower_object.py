@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.lower_value import NAME_BYTES, NAME_WORK
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
@@ -51,8 +51,7 @@ class ObjectLowering:
     def table(self, plan: ObjectPlan) -> int:
         """The table of the names that a plan speaks of; those that cannot be there come last. -1 if there are none."""
         names = plan.names + plan.excluded
-        spend(NAME_WORK * len(names))
-        hold(NAME_BYTES * len(names))
+        spend(NAME_WORK * len(names), NAME_BYTES * len(names))
         return self.builder.name_table(names, self.writer.escapes) if names else -1
 
     def member(self, plan: ObjectPlan, table: int, low: int, targets: Sequence[int], kinds: Sequence[int]) -> int:
@@ -169,8 +168,7 @@ class _StateLowering:
         declared: dict[int, list[int]] = {}
         kinds: list[list[int]] = [[] for _ in plan.kinds]
         for member, value, following in self.states.moves(state):
-            spend(NAME_WORK)
-            hold(NAME_BYTES)
+            spend(NAME_WORK, NAME_BYTES)
             place = builder.read(self._colon, writer.value(value, self._after(following)))
             if member >= 0:
                 declared.setdefault(member, []).append(place)

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, is_spent, spend
+from tokdfa.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
@@ -183,8 +183,7 @@ class ValueWriter:
             return builder.read(builder.string_text, following)
         strings = strings.spelled_out
         if strings.values is not None:
-            spend(NAME_WORK * len(strings.values))
-            hold(NAME_BYTES * len(strings.values))
+            spend(NAME_WORK * len(strings.values), NAME_BYTES * len(strings.values))
             values = tuple(sorted(text for text in strings.values if strings.holds(text)))
             table = builder.name_table(values, self.escapes)
             return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.budget import hold, spend
+from tokdfa.budget import spend
 from tokdfa.jit import kernel
 from tokdfa.json_schema.number_exponents import read_exponent_digit_kernel, read_exponent_sign_kernel
 from tokdfa.json_schema.number_plan import (
@@ -106,8 +106,7 @@ def explore_states(normal: NumberSet, shift: int) -> tuple[Ints, npt.NDArray[np.
     """
     plan = plan_numbers(normal, shift)
     table, accepting = _explore_states_kernel(plan, STATE_LIMIT)
-    spend(NS_PER_NUMBER_STATE * len(table))
-    hold(table.nbytes)
+    spend(NS_PER_NUMBER_STATE * len(table), table.nbytes)
     if len(table) > STATE_LIMIT:
         raise too_many_states(normal)
     return table, accepting, bool(plan[ONLY_TENS])  # remainders may be equivalent

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, is_spent, spend
+from tokdfa.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import CLAUSE_BYTES, LOOKUP_WORK
 from tokdfa.json_schema.string_set import StringSet
@@ -45,8 +45,7 @@ class Oracle:
         key = pattern, name
         spend(LOOKUP_WORK)
         if key not in self._matches:
-            spend(MATCH_WORK + LOOKUP_WORK * len(name))
-            hold(CLAUSE_BYTES)
+            spend(MATCH_WORK + LOOKUP_WORK * len(name), CLAUSE_BYTES)
             self._matches[key] = StringSet(patterns=(pattern,)).holds(name)
         return self._matches[key]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, LOOKUP_WORK, NEVER, State, both
+from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK, NEVER, State, both
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class ObjectPlan(NamedTuple):
 def value_state(oracle: Oracle, clause: ObjectClause, name: str) -> State:
     """The state of the value under a name."""
     found = EVERYTHING
-    spend(LOOKUP_WORK * (1 + len(clause.scopes)))
+    if len(clause.scopes) > FEW:
+        spend(LOOKUP_WORK * len(clause.scopes))
     for scope in clause.scopes:
         known = scope.properties.get(name)
         if known is not None:
@@ -189,7 +190,8 @@ def _plan_plain(oracle: Oracle, clause: ObjectClause, scope: Scope) -> ObjectPla
     else:
         declared = {**properties, **{name: scope.additional for name in clause.required if name not in properties}}
     names, states, excluded = [], [], []
-    spend(PLAN_WORK * len(declared))
+    if len(declared) > FEW:
+        spend(PLAN_WORK * len(declared))
     for name, state in declared.items():
         if alive(state):
             names.append(name)

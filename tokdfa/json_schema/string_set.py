@@ -126,7 +126,6 @@ class StringSet:
 
     def holds(self, text: str) -> bool:
         """Whether a decoded text is in the set; one with a lone surrogate is in none. O(length) for each demand."""
-        spend(MATCH_WORK + NS_PER_CHARACTER * len(text))
         left = self.spelled_out
         if (left.values is not None and text not in left.values) or text in left.not_values:
             return False
@@ -136,6 +135,9 @@ class StringSet:
             encoded = text.encode()
         except UnicodeEncodeError:
             return False
+        if not (left.patterns or left.not_patterns or left.formats or left.not_formats):
+            return True
+        spend(MATCH_WORK + NS_PER_CHARACTER * len(text))
         with _matching:
             return all(_matcher(part).accepts(encoded) for part in left._parts())
 

@@ -71,10 +71,11 @@ def _is_plain_object(clause: ObjectClause) -> bool:
 
 def _member_states(oracle: Oracle, clause: ObjectClause) -> Iterable[State]:
     """The states of the values of a clause's members."""
-    spend(LOOKUP_WORK * (1 + sum(1 + len(scope.properties) + len(scope.patterns) for scope in clause.scopes)))
     if len(clause.scopes) == 1:
         (scope,) = clause.scopes
+        spend(LOOKUP_WORK * (2 + len(scope.properties) + len(scope.patterns)))
         return [*scope.properties.values(), *(state for _, state in scope.patterns), scope.additional]
+    spend(LOOKUP_WORK * sum(1 + len(scope.properties) + len(scope.patterns) for scope in clause.scopes))
     if not any(scope.patterns for scope in clause.scopes):
         return _named_states(clause)
     other = matched = EVERYTHING

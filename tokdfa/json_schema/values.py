@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import hold, is_spent, spend
+from tokdfa.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import (
     CLAUSE_BYTES,
@@ -79,14 +79,12 @@ def _state_of(schemas: SchemaStates, node: Node, where: str, value: Any):  # typ
 
 
 def _array_of(schemas: SchemaStates, node: Node, where: str, value: list[Any]) -> ArrayClause:
-    spend(CLAUSE_WORK * len(value))
-    hold(CLAUSE_BYTES * len(value))
+    spend(CLAUSE_WORK * len(value), CLAUSE_BYTES * len(value))
     states = tuple(_state_of(schemas, node, where + escape_key(k), item) for k, item in enumerate(value))
     return ArrayClause(states, EVERYTHING, len(value), len(value))
 
 
 def _object_of(schemas: SchemaStates, node: Node, where: str, value: dict[str, Any]) -> ObjectClause:
-    spend(CLAUSE_WORK * len(value))
-    hold(CLAUSE_BYTES * len(value))
+    spend(CLAUSE_WORK * len(value), CLAUSE_BYTES * len(value))
     states = {name: _state_of(schemas, node, where + escape_key(name), item) for name, item in value.items()}
     return ObjectClause((Scope(states, (), NOTHING),), tuple(value))

@@ -80,12 +80,14 @@ class MaskStore:
         `tokens`: those of the mask if it is narrow, in any order; if they are None they are looked for.
         """
         with self.lock:
+            if self.nbytes > self.limit:
+                self._clear()
             if tokens is None and signature is None:
                 tokens = self._list_tokens(mask)
             if tokens is not None:
-                self.keep_tokens(state, tokens.copy())
+                self.narrow[state] = tokens = tokens.copy()
+                self.nbytes += tokens.nbytes + _NARROW_BYTES
                 return
-            self._make_room()
             key = int(_hash_mask_kernel(mask)) if signature is None else signature
             for same, packed in self._same.get(key, ()):
                 if _are_equal_kernel(same, mask):
@@ -104,7 +106,8 @@ class MaskStore:
     def keep_tokens(self, state: Any, tokens: npt.NDArray[np.int32]) -> None:
         """Remember the mask that holds exactly `tokens`, at most NARROW, which nobody may change any more."""
         with self.lock:
-            self._make_room()
+            if self.nbytes > self.limit:
+                self._clear()
             self.narrow[state] = tokens
             self.nbytes += tokens.nbytes + _NARROW_BYTES
 
@@ -148,9 +151,7 @@ class MaskStore:
         self._blocks.append(self._spare.pop() if fits else np.empty((BLOCK_MASKS, self.words), dtype=np.int32))
         self._free = [(mask, mask.data.cast("B")) for mask in self._blocks[-1][::-1]]
 
-    def _make_room(self) -> None:
-        if self.nbytes <= self.limit:
-            return
+    def _clear(self) -> None:
         # matchers look up without the lock: memory that one may be copying from must not be used again
         for kept in (self.narrow, self.packed, self._same):
             kept.clear()
