@@ -1,9 +1,14 @@
-"""Imports go only towards the bottom: a module may import its own layer and those below it."""
+"""Imports go only towards the bottom: a module may import its own layer and those below it, and files form no circles.
+
+Imports inside functions and those for types alone count as well: a file is read together with what it imports.
+"""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
+
+import networkx as nx
 
 import tokdfa
 
@@ -50,6 +55,14 @@ LAYERS = (
     "cli",
 )
 PACKAGE = Path(tokdfa.__file__).parent
+#: Circles that are still to be cut: a set of files leaves this list when it forms none, and none is ever added.
+CIRCLES_LEFT = {
+    "pushdown.fill pushdown.lacking pushdown.lazy_rows pushdown.machine pushdown.pool pushdown.program pushdown.slices"
+    " pushdown.store",
+    "runs.cluster runs.executor",
+    "runs.config runs.resolve",
+    "runs.expand runs.store",
+}
 
 
 def imported_layers(path: Path) -> set[str]:
@@ -87,6 +100,35 @@ def test_imports_go_down() -> None:
             continue
         above = [name for name in imported_layers(path) if LAYERS.index(name) > LAYERS.index(layer)]
         assert not above, f"{path} imports {above}"
+
+
+def import_graph() -> nx.DiGraph:
+    """An edge from each file to every file of the package that it imports, anywhere in it."""
+    paths = {name_of(path): path for path in PACKAGE.rglob("*.py")}
+    graph = nx.DiGraph()
+    for name, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module, f"{path} has an import that does not name its package"
+                modules = [f"{node.module}.{alias.name}" for alias in node.names]
+                imported = [module if module in paths else node.module for module in modules]
+            else:
+                continue
+            graph.add_edges_from((name, other) for other in imported if other in paths)
+    return graph
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_files_form_no_circles() -> None:
+    components = [sorted(files) for files in nx.strongly_connected_components(import_graph()) if len(files) > 1]
+    circles = {" ".join(name.removeprefix("tokdfa.") for name in files) for files in components}
+    assert circles == CIRCLES_LEFT, f"new: {circles - CIRCLES_LEFT}; cut: {CIRCLES_LEFT - circles}"
 
 
 def test_heavy_packages_are_imported_lazily() -> None:

@@ -52,6 +52,7 @@ def show(question: Question, console: Console) -> None:
 def _print_form(question: Question, console: Console) -> None:
     from tokdfa.constraint import JsonSchema
     from tokdfa.pushdown.lower import lower_constraint_to_form
+    from tokdfa.pushdown.printing import format_form
 
     if question.tree is not None or question.prefix or question.tokenizer is not None:
         raise OptionError("--tree, --prefix and --tokenizer are for --backend cfg_fsm; a program knows no tokens")
@@ -64,7 +65,7 @@ def _print_form(question: Question, console: Console) -> None:
         form, _ = lower_schema(question.constraint)
     else:
         form = lower_constraint_to_form(question.constraint, longest=lexer == "longest")
-    console.print(plain(str(form)), highlight=False, soft_wrap=True)
+    console.print(plain(format_form(form)), highlight=False, soft_wrap=True)
 
 
 def _print_situation(question: Question, console: Console) -> None:

@@ -55,7 +55,7 @@ def expand(schema: Any) -> tuple[Expander, State, State]:
     """The expander of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation."""
     document = Document(schema if isinstance(schema, str) else json.dumps(schema))
     expander = Expander(document)
-    root = expander.state(document.root)
+    root = expander.schemas.state(document.root)
     if not root or NEVER in root:
         return expander, root, EVERYTHING if root else NOTHING
     return expander, root, frozenset(literal ^ 1 for literal in root)

@@ -40,10 +40,10 @@ def test_intersection_and_union_value_by_value(first: dict[str, Any], second: di
     schema = {"$defs": {**first.pop("$defs"), "first": first, "second": second}}
     second.pop("$defs")
     expander, _, _ = expand(schema)
-    document = expander.document
+    document = expander.schemas.document
     try:
         shapes = [
-            expander.shape(expander.state(document.target(document.root, "$ref", f"#/$defs/{name}")))
+            expander.shape(expander.schemas.state(document.target(document.root, "$ref", f"#/$defs/{name}")))
             for name in ("first", "second")
         ]
         intersection, union = intersect(*shapes), unite(shapes)

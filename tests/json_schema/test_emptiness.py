@@ -143,7 +143,7 @@ def test_one_way_out_makes_all_that_lead_there_inhabited() -> None:
     definitions["d13"]["required"] = []
     expander, root, _ = expand({"$ref": "#/$defs/d0", "$defs": definitions})
     assert expander.inhabited.state(root)
-    assert all(expander.inhabited.state(frozenset([2 * node.number])) for node in list(expander.document.nodes))
+    assert all(expander.inhabited.state(frozenset([2 * node.number])) for node in list(expander.schemas.document.nodes))
 
 
 @given(st.integers(2, 6).flatmap(lambda n: st.tuples(
@@ -163,10 +163,10 @@ def test_the_order_of_questions_does_not_matter(drawn: tuple[int, dict[int, list
     for _ in range(count):
         inhabited |= {k for k in range(count) if inhabited & set(following[k])}
     expander, _, _ = expand({"prefixItems": [{"$ref": f"#/$defs/d{k}"} for k in range(count)], "$defs": definitions})
-    document = expander.document
+    document = expander.schemas.document
     for k in order:
         node = document.target(document.root, "$ref", f"#/$defs/d{k}")
-        assert expander.inhabited.state(expander.state(node)) == (k in inhabited)
+        assert expander.inhabited.state(expander.schemas.state(node)) == (k in inhabited)
 
 
 def test_overlaps_are_told_while_shapes_are_made() -> None:

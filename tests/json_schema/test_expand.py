@@ -204,8 +204,8 @@ def _look_everywhere(expander: Expander, root: frozenset[int]) -> None:
     """Make the shapes of all schemas that are met."""
     expander.shape(root)
     met = 0
-    while met < len(expander.document.nodes):
-        expander.shape(expander.state(expander.document.nodes[met]))
+    while met < len(expander.schemas.document.nodes):
+        expander.shape(expander.schemas.state(expander.schemas.document.nodes[met]))
         met += 1
 
 
@@ -234,11 +234,11 @@ def test_dropped_keywords_demand_nothing() -> None:
     place = "/properties/a"
     for dropped, wanted in ((("minLength",), ["a"]), (("not",), ["abc"]), (("type", "minLength", "not"), [1, "a"])):
         expander = Expander(document, frozenset((place, keyword) for keyword in dropped))
-        root = expander.state(document.root)
+        root = expander.schemas.state(document.root)
         assert all(holds(expander, root, {"a": value}) for value in wanted)
         assert holds(expander, root, {"a": "abcd"})
     kept = Expander(document)
-    assert not any(holds(kept, kept.state(document.root), {"a": value}) for value in ("a", "abc", 1))
+    assert not any(holds(kept, kept.schemas.state(document.root), {"a": value}) for value in ("a", "abc", 1))
 
 
 @pytest.mark.parametrize("demand", [["a"], ["a", "a"]])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import random
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.pushdown.json_text import Escapes
+    from tokdfa.pushdown.form import Escapes
 
 ESCAPES: tuple[Escapes, ...] = ("all", "needed")
 

@@ -66,7 +66,7 @@ def _clause(schema: dict[str, Any]) -> tuple[Expander, ObjectClause]:
 
 def _plan(schema: dict[str, Any]) -> tuple[Expander, ObjectPlan]:
     expander, clause = _clause(schema)
-    plan = plan_object(expander, clause)
+    plan = plan_object(expander.oracle, clause)
     assert plan is not None
     return expander, plan
 
@@ -82,7 +82,7 @@ def test_names_whose_value_can_be_nothing_are_excluded() -> None:
     assert plan.names == ("d",)
     assert plan.excluded == ("a", "b", "c")
     expander, clause = _clause({"properties": {"a": False}, "required": ["a"]})
-    assert plan_object(expander, clause) is None
+    assert plan_object(expander.oracle, clause) is None
 
 
 def test_there_is_a_kind_for_each_way_in_which_names_can_match() -> None:
@@ -102,7 +102,7 @@ def test_patterns_that_exclude_each_other_make_no_kind_of_both() -> None:
 
 def test_a_name_can_be_asked_for_without_letting_declared_names_in_by_it() -> None:
     expander, clause = _clause({"properties": {"long": False}, "not": {"propertyNames": {"maxLength": 1}}})
-    plan = plan_object(expander, clause)
+    plan = plan_object(expander.oracle, clause)
     assert plan is not None
     assert not any(kind.names.holds("long") for kind in plan.kinds)
     assert any(kind.names.holds("other") and kind.demands for kind in plan.kinds)
@@ -112,36 +112,36 @@ def test_too_many_ways_to_match_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(plans, "MAX_KINDS", 7)
     expander, clause = _clause({"patternProperties": {letter: {"minLength": 1} for letter in "abc"}})
     with pytest.raises(SchemaUnsupported, match="more than 7 ways"):
-        plan_object(expander, clause)
+        plan_object(expander.oracle, clause)
 
 
 def test_too_many_demands_on_members_are_refused() -> None:
     negated = [{"not": {"additionalProperties": {"const": k}}} for k in range(7)]
     expander, clause = _clause({"allOf": negated})
-    plan = plan_object(expander, clause)
+    plan = plan_object(expander.oracle, clause)
     assert plan is not None
     with pytest.raises(SchemaUnsupported, match="more than 6 demands"):
-        ObjectStates(expander, clause, plan)
+        ObjectStates(expander.oracle, clause, plan)
 
 
 def test_moves_lead_to_an_end() -> None:
     schema = {"properties": {"a": {}, "b": {}, "c": {}}, "additionalProperties": False, "minProperties": 2}
     expander, clause = _clause(schema)
-    plan = plan_object(expander, clause)
+    plan = plan_object(expander.oracle, clause)
     assert plan is not None
-    states = ObjectStates(expander, clause, plan)
+    states = ObjectStates(expander.oracle, clause, plan)
     # after c alone there is no second member
     assert [plan.names[move.member] for move in states.moves(START)] == ["a", "b"]
-    in_any_order = ObjectStates(expander, clause, plan, any_order=True)
+    in_any_order = ObjectStates(expander.oracle, clause, plan, any_order=True)
     assert [plan.names[move.member] for move in in_any_order.moves(START)] == ["a", "b", "c"]
     assert not states.can_close(START)
 
 
 def test_the_window_ends_at_the_next_required_name() -> None:
     expander, clause = _clause({"properties": {"a": {}, "b": {}, "c": {}}, "required": ["b"]})
-    plan = plan_object(expander, clause)
+    plan = plan_object(expander.oracle, clause)
     assert plan is not None
-    states = ObjectStates(expander, clause, plan)
+    states = ObjectStates(expander.oracle, clause, plan)
     assert [plan.names[move.member] for move in states.moves(START)] == ["a", "b"]
 
 
@@ -153,7 +153,7 @@ def _array_clause(schema: dict[str, Any]) -> tuple[Expander, ArrayClause]:
 
 def test_items_that_differ_are_followed_by_value() -> None:
     expander, clause = _array_clause({"uniqueItems": True, "items": {"enum": [1, 1.0, "1", None, True]}})
-    states = ArrayStates(expander, clause)
+    states = ArrayStates(expander.oracle, clause)
     assert len(states.moves(states.start)) == 4
     assert not array_accepted(expander, clause, exact([1, None, 1.0]))
     assert array_accepted(expander, clause, exact([True, "1", None, 1.0]))
@@ -194,7 +194,7 @@ def test_integers_between_bounds_are_followed_as_listed_ones(items: dict[str, An
 def test_items_that_differ_are_refused_if_there_are_many(items: dict[str, Any]) -> None:
     expander, clause = _array_clause({"uniqueItems": True, "items": items})
     with pytest.raises(SchemaUnsupported) as caught:
-        ArrayStates(expander, clause)
+        ArrayStates(expander.oracle, clause)
     assert caught.value.keyword == "uniqueItems"
 
 
@@ -207,12 +207,12 @@ def test_one_item_never_repeats() -> None:
 def test_equal_items_cannot_be_demanded() -> None:
     expander, clause = _array_clause({"not": {"uniqueItems": True}})
     with pytest.raises(SchemaUnsupported, match="two items are equal"):
-        ArrayStates(expander, clause)
+        ArrayStates(expander.oracle, clause)
 
 
 def test_an_upper_bound_of_contains_forbids_what_is_not_counted() -> None:
     expander, clause = _array_clause({"contains": {"type": "integer"}, "minContains": 0, "maxContains": 1})
-    states = ArrayStates(expander, clause)
+    states = ArrayStates(expander.oracle, clause)
     assert all(move.value != EVERYTHING for move in states.moves(states.start))
     assert array_accepted(expander, clause, ["a", 1, None])
     assert not array_accepted(expander, clause, [1, "a", 1])
@@ -221,7 +221,7 @@ def test_an_upper_bound_of_contains_forbids_what_is_not_counted() -> None:
 def test_counting_too_far_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_states, "MAX_STATES", 1_000)
     expander, clause = _array_clause({"minItems": 2_000, "contains": {"const": 1}})
-    states = ArrayStates(expander, clause)
+    states = ArrayStates(expander.oracle, clause)
     with pytest.raises(SchemaUnsupported) as caught:
         states.is_inhabited()
     assert caught.value.keyword == "minItems"
@@ -241,7 +241,7 @@ def test_names_that_match_in_one_reading_only() -> None:
         for value in ({"é": 1}, {"é": "s"}, {"a": "s", **needed}, {"-": 1, **needed}):
             assert not object_accepted(expander, clause, value, False)
         if needed:
-            assert plan_object(expander, clause).names == ("é",)  # type: ignore[union-attr]
+            assert plan_object(expander.oracle, clause).names == ("é",)  # type: ignore[union-attr]
     no_other = {"not": {"patternProperties": {r"^\w+$": True}, "additionalProperties": {"type": "string"}}}
     expander, root, _ = expand({"type": "object", "required": ["é"], **no_other})
     (clause,) = expander.shape(root).objects

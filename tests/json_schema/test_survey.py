@@ -88,7 +88,7 @@ def test_what_is_broken_is_refused_at_once() -> None:
 def test_states_that_may_wait_are_closed_but_for_uncertain_ones() -> None:
     schema = large({"type": "array", "uniqueItems": True, "items": {"type": "object", "properties": {"a": {}}}})
     expander, root, _ = expand(schema)
-    certain, uncertain = survey_states(expander, root)
+    certain, uncertain = survey_states(expander.oracle, root)
     assert len(uncertain) == 1
     assert certain.isdisjoint(uncertain)
     known = certain.union(uncertain)

@@ -94,7 +94,7 @@ def object_holds(expander: Expander, clause: ObjectClause, members: dict[str, An
                 return False
     return all(
         any(
-            (demand.pattern is None or expander.matches(demand.pattern, name))
+            (demand.pattern is None or expander.oracle.matches(demand.pattern, name))
             and holds(expander, demand.names, name)
             and (demand.scope is None or not _is_about(expander, demand.scope, name))
             and holds(expander, demand.value, value)
@@ -105,7 +105,7 @@ def object_holds(expander: Expander, clause: ObjectClause, members: dict[str, An
 
 
 def _is_about(expander: Expander, scope: Scope, name: str) -> bool:
-    return name in scope.properties or any(expander.matches(pattern, name) for pattern, _ in scope.patterns)
+    return name in scope.properties or any(expander.oracle.matches(pattern, name) for pattern, _ in scope.patterns)
 
 
 def _states_of(expander: Expander, scope: Scope, name: str) -> list[State]:
@@ -113,12 +113,12 @@ def _states_of(expander: Expander, scope: Scope, name: str) -> list[State]:
     if not _is_about(expander, scope, name):
         return [scope.additional]
     named = [scope.properties.get(name, EVERYTHING)]
-    return named + [state for pattern, state in scope.patterns if expander.matches(pattern, name)]
+    return named + [state for pattern, state in scope.patterns if expander.oracle.matches(pattern, name)]
 
 
 def array_accepted(expander: Expander, clause: ArrayClause, items: list[Any]) -> bool:
     """Whether the automaton of a clause accepts an array. Raises SchemaUnsupported."""
-    states = ArrayStates(expander, clause)
+    states = ArrayStates(expander.oracle, clause)
     here = {states.start}
     for item in items:
         here = {move.following for state in here for move in states.moves(state) if holds(expander, move.value, item)}
@@ -127,10 +127,10 @@ def array_accepted(expander: Expander, clause: ArrayClause, items: list[Any]) ->
 
 def object_accepted(expander: Expander, clause: ObjectClause, members: dict[str, Any], any_order: bool) -> bool:
     """Whether the automaton of a clause accepts an object: in its own order of names, or backwards if `any_order`."""
-    plan = plan_object(expander, clause)
+    plan = plan_object(expander.oracle, clause)
     if plan is None:
         return False
-    states = ObjectStates(expander, clause, plan, any_order)
+    states = ObjectStates(expander.oracle, clause, plan, any_order)
     declared = plan.names + plan.excluded
     here = {START}
     for name in sorted(members, key=lambda name: plan.names.index(name) if name in plan.names else len(declared)):
@@ -181,7 +181,7 @@ class Witnesses:
     def _array(self, clause: ArrayClause, depth: int) -> Iterator[tuple[Any, ...]]:
         if not self.expander.inhabited.array(clause):
             return
-        states = ArrayStates(self.expander, clause)
+        states = ArrayStates(self.expander.oracle, clause)
         todo: list[tuple[Any, list[Any]]] = [(states.start, [])]
         met = {states.start}
         for state, items in todo:
@@ -194,10 +194,10 @@ class Witnesses:
                     todo.append((following, [*items, *found]))
 
     def _object(self, clause: ObjectClause, depth: int) -> Iterator[tuple[Any, ...]]:
-        plan = plan_object(self.expander, clause)
+        plan = plan_object(self.expander.oracle, clause)
         if plan is None:
             return
-        states = ObjectStates(self.expander, clause, plan)
+        states = ObjectStates(self.expander.oracle, clause, plan)
         todo: list[tuple[Any, dict[str, Any]]] = [(START, {})]
         met = {START}
         for state, members in todo:

@@ -22,6 +22,7 @@ from tokdfa.pushdown import form_builder as forms
 from tokdfa.pushdown.form import COUNTED, OPERATION, RETURN_PLACE, TEXT, Text
 from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_dfa
+from tokdfa.pushdown.printing import format_form
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -198,10 +199,10 @@ def test_a_count_of_more_than_an_item_holds():
 
 
 def test_printing():
-    printed = str(counted_form((2, 5), (3, None)))
+    printed = format_form(counted_form((2, 5), (3, None)))
     assert "string of 2 to 5 characters" in printed
     assert "string of 3 or more characters" in printed
     form = counted_form((2, 500_000))
-    assert "past 90000 -> " in str(form)
-    assert "not written yet" in str(form)
+    assert "past 90000 -> " in format_form(form)
+    assert "not written yet" in format_form(form)
     assert (form.code[:, OPERATION] == TEXT).sum() == 2

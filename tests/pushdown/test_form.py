@@ -12,6 +12,7 @@ from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.pushdown.form import ANY, CALL, RETURN, RETURN_PLACE, TEXT, TOKEN, Text
 from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.lower import lower_grammar
+from tokdfa.pushdown.printing import format_form
 
 
 def a_text(key=b"k", lazy=False):
@@ -71,7 +72,7 @@ def test_alternatives_are_sets():
 def test_printing(longest):
     cfg = read_lark('start: "(" start ")" | A x | <|end|>\nx[lazy]: /.*;/\nA: "a"+\n%ignore " "\n')
     form = lower_grammar(cfg, longest=longest)
-    printed = str(form)
+    printed = format_form(form)
     assert printed.splitlines()[0].startswith(f"{len(form.code)} instructions, {len(form.entries)} frames")
     assert ("longest match" in printed) == longest
     assert ("between lexemes:" in printed) == longest

@@ -16,11 +16,12 @@ from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
-from tokdfa.pushdown import form_builder as forms
+from tokdfa.pushdown import form as forms
 from tokdfa.pushdown.form import LATER, OPERATION, RETURN_PLACE
 from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool
+from tokdfa.pushdown.printing import format_form
 from tokdfa.pushdown.store import read_form, write_form
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -64,7 +65,7 @@ def test_nothing_is_written_before_it_is_needed():
     made: Counter = Counter()
     form = nested_form(40, True, made)
     assert form.code[:, OPERATION].tolist() == [0, LATER]
-    assert "not written yet" in str(form)
+    assert "not written yet" in format_form(form)
     machine = machine_for(form)
     assert not made
     row = machine.run_text(b'{"a0":{"a1":{')

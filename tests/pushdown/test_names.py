@@ -21,6 +21,7 @@ from tokdfa.pushdown.form import RETURN_PLACE, NameTable, Text
 from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_dfa
 from tokdfa.pushdown.name_trie import N_NAME, N_UNIT, T_NODES, T_PAST, build_tries
+from tokdfa.pushdown.printing import format_form
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -185,7 +186,7 @@ def test_no_name_but_others():
     assert [accepts(machine, text) for text in (b'"a"', b'"ab"', b'""', b'"abc"', b'"\\u0061"')] == [0, 0, 1, 1, 0]
     for seed in range(4):
         check_rows(form, TOKENS, seed)
-    assert "none of 2 names" in str(form)
+    assert "none of 2 names" in format_form(form)
 
 
 def test_forced_bytes_and_shared_targets():

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.bpe.pair_test import _find_break_kernel, pair_arrays
+from tokdfa.bpe.pair_test import find_break_kernel, pair_arrays
 from tokdfa.jit import kernel
 from tokdfa.locks import new_lock
 from tokdfa.token_automata.proper_states import _Choices, _combine_masks_kernel, _write_allowed_tokens_kernel
@@ -281,7 +281,7 @@ def _list_meeting_kernel(first, second):  # type: ignore[no-untyped-def]
 def _find_follower_kernel(last, following, pair):  # type: ignore[no-untyped-def]
     """The index of the first token that may follow `last` in one piece, or -1."""
     for k in range(len(following)):
-        if _find_break_kernel(last, following[k], *pair) < 0:
+        if find_break_kernel(last, following[k], *pair) < 0:
             return k
     return -1
 
@@ -292,7 +292,7 @@ def _judge_members_kernel(members, following, pair, out):  # type: ignore[no-unt
     others = np.empty(len(members), dtype=np.int32)
     count, likely = 0, 0
     for member in members:
-        if len(following) == 0 or _find_break_kernel(member, following[likely], *pair) >= 0:
+        if len(following) == 0 or find_break_kernel(member, following[likely], *pair) >= 0:
             place = _find_follower_kernel(member, following, pair)
             if place < 0:
                 others[count] = member

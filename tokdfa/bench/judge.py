@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tokdfa.bpe.merge_rules import _find_rule_kernel
-from tokdfa.bpe.pair_test import _find_break_kernel, pair_arrays
+from tokdfa.bpe.merge_rules import find_rule_kernel
+from tokdfa.bpe.pair_test import find_break_kernel, pair_arrays
 from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
 from tokdfa.bpe.rules_cache import build_canonicity
 from tokdfa.bpe.whole_pieces import PLAIN, WHOLE
@@ -262,7 +262,7 @@ def _judge_one_kernel(tokens, tables, here, there):  # type: ignore[no-untyped-d
         broken = False
         if index > 0 and tables.usable[tokens[index - 1]] and tables.usable[token]:
             last = tokens[index - 1]
-            broken = _find_break_kernel(last, token, *tables.pairs) >= 0
+            broken = find_break_kernel(last, token, *tables.pairs) >= 0
             listed = _is_listed_kernel(
                 tables.number[token], tables.state_of[last], tables.list_starts, tables.list_begins, tables.list_ends
             )
@@ -286,7 +286,7 @@ def _judge_one_kernel(tokens, tables, here, there):  # type: ignore[no-untyped-d
             elif inside > 0:
                 continue
             if tables.usable[token]:
-                child = _find_rule_kernel(node, token, tables.child_starts, tables.child_tokens)
+                child = find_rule_kernel(node, token, tables.child_starts, tables.child_tokens)
                 following = tables.child_nodes[child] if child >= 0 else PLAIN
             elif begins_piece and tables.is_whole[token]:
                 following = WHOLE

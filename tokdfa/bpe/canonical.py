@@ -21,6 +21,8 @@ import numpy as np
 from tokdfa.bpe.derivations import merge_letters
 from tokdfa.bpe.merge_rules import letter_tokens
 from tokdfa.bpe.pair_test import first_merge
+from tokdfa.bpe.predecessors import build_predecessors
+from tokdfa.bpe.whole_pieces import build_whole_pieces
 from tokdfa.errors import VocabularyError
 from tokdfa.jit import kernel
 from tokdfa.locks import cached_property, new_lock
@@ -114,9 +116,7 @@ class Canonicity:
     @cached_property
     def predecessors(self) -> Predecessors:
         """What tells which tokens a given one may not follow; made at first use."""
-        from tokdfa.bpe.predecessors import build_predecessors
-
-        return build_predecessors(self)
+        return build_predecessors(self.rules, self.derivations, self.fallback)
 
     @cached_property
     def whole_piece_encodings(self) -> dict[int, tuple[int, ...]]:
@@ -140,9 +140,7 @@ class Canonicity:
     @cached_property
     def whole_pieces(self) -> WholePieces:
         """`whole_piece_encodings` as a trie of tokens."""
-        from tokdfa.bpe.whole_pieces import build_whole_pieces
-
-        return build_whole_pieces(self)
+        return build_whole_pieces(self.whole_piece_encodings, self.vocabulary.trie.rank_of)
 
     @cached_property
     def text_trie(self) -> TokenTrie:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.bpe.merge_rules import MergeRules, _find_rule_kernel
+from tokdfa.bpe.merge_rules import MergeRules, find_rule_kernel
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _merge_symbols_kernel(symbols, pair_rules, row_starts, rule_right, rule_resu
     count = len(symbols)
     last[0], last[1] = -1, -1
     for k in range(count - 1):
-        pair_rules[k] = _find_rule_kernel(symbols[k], symbols[k + 1], row_starts, rule_right)
+        pair_rules[k] = find_rule_kernel(symbols[k], symbols[k + 1], row_starts, rule_right)
     while True:
         best = -1
         for k in range(count - 1):
@@ -127,9 +127,9 @@ def _merge_symbols_kernel(symbols, pair_rules, row_starts, rule_right, rule_resu
         for k in range(best + 1, count - 1):
             pair_rules[k] = pair_rules[k + 1]
         if best > 0:
-            pair_rules[best - 1] = _find_rule_kernel(symbols[best - 1], symbols[best], row_starts, rule_right)
+            pair_rules[best - 1] = find_rule_kernel(symbols[best - 1], symbols[best], row_starts, rule_right)
         if best < count - 1:
-            pair_rules[best] = _find_rule_kernel(symbols[best], symbols[best + 1], row_starts, rule_right)
+            pair_rules[best] = find_rule_kernel(symbols[best], symbols[best + 1], row_starts, rule_right)
 
 
 @kernel

@@ -82,7 +82,7 @@ def build_lists(rules: MergeRules, derivations: Derivations, forest: Forest) -> 
 
 
 @kernel
-def _count_at_least_kernel(children, begin, end, level, bound):  # type: ignore[no-untyped-def]
+def count_at_least_kernel(children, begin, end, level, bound):  # type: ignore[no-untyped-def]
     """How many of children[begin:end], sorted by falling level, have at least the level `bound`."""
     low, high = begin, end
     while low < high:
@@ -120,7 +120,7 @@ def _collect_intervals_kernel(  # type: ignore[no-untyped-def]
             if count + 1 + child_starts[y + 1] - irregular_starts[y] > len(found):
                 return -1
             begin = child_starts[y]
-            kept = _count_at_least_kernel(children, begin, irregular_starts[y], level, bound)
+            kept = count_at_least_kernel(children, begin, irregular_starts[y], level, bound)
             stop = number[y] + 1 if kept == 0 else end[children[begin + kept - 1]]
             found[count] = np.int64(number[y]) << 32 | np.int64(stop)
             count += 1
@@ -134,7 +134,7 @@ def _collect_intervals_kernel(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _join_intervals_kernel(found):  # type: ignore[no-untyped-def]
+def join_intervals_kernel(found):  # type: ignore[no-untyped-def]
     """Sort `found` and join what overlaps or touches, in place; returns how many intervals are left."""
     if len(found) < 2:
         return len(found)
@@ -152,7 +152,7 @@ def _join_intervals_kernel(found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _longer_kernel(array):  # type: ignore[no-untyped-def]
+def longer_kernel(array):  # type: ignore[no-untyped-def]
     """A copy of `array` with room for twice as much."""
     longer = np.empty(2 * len(array), dtype=array.dtype)
     longer[: len(array)] = array
@@ -179,8 +179,8 @@ def _build_lists_kernel(  # type: ignore[no-untyped-def]
                 number, end, children, child_starts, irregular_starts, found,
             )  # fmt: skip
             if count < 0:
-                found = _longer_kernel(found)
-        count = _join_intervals_kernel(found[:count])
+                found = longer_kernel(found)
+        count = join_intervals_kernel(found[:count])
         state = intern(found, 0, count, lists)
         if state == NEEDS_ROOM:
             return place

@@ -68,7 +68,7 @@ class MergeRules:
 
     def find(self, left: int, right: int) -> int:
         """The index of the rule (left, right), or -1. O(log rules)."""
-        return int(_find_rule_kernel(left, right, self.row_starts, self.right))
+        return int(find_rule_kernel(left, right, self.row_starts, self.right))
 
     def in_rank_order(self) -> npt.NDArray[np.int64]:
         """The indices of the rules, lowest rank first."""
@@ -145,7 +145,7 @@ def _spell_tokens(vocabulary: Vocabulary, source: MergeSource) -> tuple[Int32, I
 
 
 @kernel
-def _find_rule_kernel(left, right, row_starts, rule_right):  # type: ignore[no-untyped-def]
+def find_rule_kernel(left, right, row_starts, rule_right):  # type: ignore[no-untyped-def]
     """The index of the rule (left, right) by bisection of the row of `left`, or -1."""
     low, high = row_starts[left], row_starts[left + 1]
     end = high

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.bpe.merge_rules import _find_rule_kernel
+from tokdfa.bpe.merge_rules import find_rule_kernel
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 def first_merge(rules: MergeRules, derivations: Derivations, left: int, right: int) -> int:
     """The index of the first rule that merges across the border of two proper tokens, or -1 if none does."""
-    return int(_find_break_kernel(left, right, *pair_arrays(rules, derivations)))
+    return int(find_break_kernel(left, right, *pair_arrays(rules, derivations)))
 
 
 def pair_arrays(rules: MergeRules, derivations: Derivations) -> tuple[npt.NDArray[np.int32], ...]:
-    """The arrays that `_find_break_kernel` needs after the two tokens."""
+    """The arrays that `find_break_kernel` needs after the two tokens."""
     return (
         *(rules.row_starts, rules.right, rules.rank),
         *(derivations.left, derivations.right, derivations.level),
@@ -36,12 +36,12 @@ def pair_arrays(rules: MergeRules, derivations: Derivations) -> tuple[npt.NDArra
 
 
 @kernel
-def _find_break_kernel(t, u, row_starts, rule_right, rule_rank, left, right, level, rest_after_left, rest_after_right):  # type: ignore[no-untyped-def]
+def find_break_kernel(t, u, row_starts, rule_right, rule_rank, left, right, level, rest_after_left, rest_after_right):  # type: ignore[no-untyped-def]
     """The rule that merges across the border of t and u, or -1. Of several, the one found last is the first in time."""
     x, y, px, py = t, u, -1, -1
     found = -1
     while True:
-        rule = _find_rule_kernel(x, y, row_starts, rule_right)
+        rule = find_rule_kernel(x, y, row_starts, rule_right)
         y_is_last = level[x] <= level[y]
         if rule >= 0:
             r = rule_rank[rule]

@@ -22,18 +22,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.bpe.forest import build_forest
-from tokdfa.bpe.intervals import _count_at_least_kernel, _join_intervals_kernel, _longer_kernel
+from tokdfa.bpe.intervals import count_at_least_kernel, join_intervals_kernel, longer_kernel
 from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
-    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.bpe.byte_fallback import ByteFallback
+    from tokdfa.bpe.derivations import Derivations
     from tokdfa.bpe.forest import Forest
-    from tokdfa.bpe.merge_rules import Int32
+    from tokdfa.bpe.merge_rules import Int32, MergeRules
 
 
 @dataclass(frozen=True, eq=False)
 class Predecessors:
-    """What `_list_predecessors_kernel` reads. The rules by their right token: those of y have the left tokens
+    """What `list_predecessors_kernel` reads. The rules by their right token: those of y have the left tokens
     ``rule_left[row_starts[y] : row_starts[y + 1]]`` and the ranks `rule_rank` (int32). `forest`: that of right parts.
     """
 
@@ -41,12 +42,12 @@ class Predecessors:
     rule_left: Int32
     rule_rank: Int32
     forest: Forest
-    canonicity: Canonicity
+    derivations: Derivations
 
     @property
     def arrays(self) -> tuple[Int32, ...]:
         """The arguments of the kernel after the token."""
-        forest, derivations = self.forest, self.canonicity.derivations
+        forest, derivations = self.forest, self.derivations
         return (
             *(self.row_starts, self.rule_left, self.rule_rank),
             *(derivations.left, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
@@ -55,23 +56,21 @@ class Predecessors:
 
     def forbidden_before(self, token: int) -> Int32:
         """The proper tokens that `token` may not follow inside a piece, int32, in the order of the forest."""
-        return np.asarray(_list_predecessors_kernel(token, *self.arrays), dtype=np.int32)
+        return np.asarray(list_predecessors_kernel(token, *self.arrays), dtype=np.int32)
 
 
-def build_predecessors(canonicity: Canonicity) -> Predecessors:
+def build_predecessors(rules: MergeRules, derivations: Derivations, fallback: ByteFallback | None) -> Predecessors:
     """Sort the rules by their right tokens and number the forest of right parts. 10 to 60 ms."""
-    rules = canonicity.rules
     by_right = np.argsort(rules.right, kind="stable")
-    row_starts = np.zeros(canonicity.size + 1, dtype=np.int32)
-    np.cumsum(np.bincount(rules.right, minlength=canonicity.size), out=row_starts[1:])
-    fallback = canonicity.fallback
+    row_starts = np.zeros(rules.size + 1, dtype=np.int32)
+    np.cumsum(np.bincount(rules.right, minlength=rules.size), out=row_starts[1:])
     silent = np.zeros(0, dtype=np.int32) if fallback is None else fallback.used_tokens()
-    forest = build_forest(canonicity.derivations, silent, side="right")
-    return Predecessors(row_starts, rules.left[by_right], rules.rank[by_right], forest, canonicity)
+    forest = build_forest(derivations, silent, side="right")
+    return Predecessors(row_starts, rules.left[by_right], rules.rank[by_right], forest, derivations)
 
 
 @kernel
-def _list_predecessors_kernel(  # type: ignore[no-untyped-def]
+def list_predecessors_kernel(  # type: ignore[no-untyped-def]
     token, row_starts, rule_left, rule_rank, left, level, rest_after_left, rest_after_right,
     order, number, end, children, child_starts, irregular_starts,
 ):  # fmt: skip
@@ -89,9 +88,9 @@ def _list_predecessors_kernel(  # type: ignore[no-untyped-def]
                 continue
             bound = max(r, level[y]) if y_is_last else r
             while count + 1 + child_starts[x + 1] - irregular_starts[x] > len(found):
-                found = _longer_kernel(found)
+                found = longer_kernel(found)
             begin = child_starts[x]
-            kept = _count_at_least_kernel(children, begin, irregular_starts[x], level, bound + 1)
+            kept = count_at_least_kernel(children, begin, irregular_starts[x], level, bound + 1)
             stop = number[x] + 1 if kept == 0 else end[children[begin + kept - 1]]
             found[count] = np.int64(number[x]) << 32 | np.int64(stop)
             count += 1
@@ -101,7 +100,7 @@ def _list_predecessors_kernel(  # type: ignore[no-untyped-def]
                     found[count] = np.int64(number[child]) << 32 | np.int64(end[child])
                     count += 1
         y, py = left[y], y
-    count = _join_intervals_kernel(found[:count])
+    count = join_intervals_kernel(found[:count])
     total = 0
     for k in range(count):
         total += (found[k] & np.int64(0xFFFFFFFF)) - (found[k] >> 32)

@@ -1,7 +1,7 @@
 """Whole pieces as a small trie of tokens, for automata that read a piece token by token.
 
 Where a piece that is a token becomes that token at once, an improper token t is proper as a complete piece, and the
-merge encoding of its text, e1 .. en, is not (`tokdfa.bpe.canonical`). So a reader of pieces has to know how much of
+merge encoding of its text, e1 .. en, is not. So a reader of pieces has to know how much of
 such an encoding it has seen since the piece began. The *nodes* are:
 
 - 0 (`PLAIN`): the tokens of this piece so far begin no such encoding;
@@ -24,11 +24,10 @@ import numpy as np
 from tokdfa.locks import cached_property
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from tokdfa.bpe.canonical import Canonicity
     from tokdfa.bpe.merge_rules import Int32
 
 PLAIN, ROOT, WHOLE = 0, 1, 2
@@ -72,9 +71,11 @@ class WholePieces:
         return node
 
 
-def build_whole_pieces(canonicity: Canonicity) -> WholePieces:
-    """The trie of `Canonicity.whole_piece_encodings` (1,452 nodes for Llama 3)."""
-    encodings = canonicity.whole_piece_encodings
+def build_whole_pieces(encodings: Mapping[int, Sequence[int]], rank_of: Int32) -> WholePieces:
+    """The trie of the merge encodings of improper tokens that are whole pieces (1,452 nodes for Llama 3).
+
+    `rank_of`: the place of each token in the byte order of the vocabulary's trie.
+    """
     if not encodings:
         nothing = np.zeros(0, dtype=np.int32)
         return WholePieces(np.zeros(2, dtype=np.int32), nothing, nothing, np.zeros(1, dtype=np.bool_), nothing, PLAIN)
@@ -88,7 +89,6 @@ def build_whole_pieces(canonicity: Canonicity) -> WholePieces:
                 children.append({})
             node = children[node][token]
         terminals.add(node)
-    rank_of = canonicity.vocabulary.trie.rank_of
     rows = [sorted(row.items(), key=lambda item: int(rank_of[item[0]])) for row in children]
     starts = np.zeros(len(rows) + 1, dtype=np.int32)
     np.cumsum([len(row) for row in rows], out=starts[1:])

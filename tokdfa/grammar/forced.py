@@ -112,7 +112,7 @@ def begins_longer_token(machine: Machine, situation: int, trie: TokenTrie, begun
 
     A search below a node of the trie that stops at the first token. Mostly no token begins so, which costs 10 us.
     """
-    spell = trie.vocabulary.token_bytes
+    spell = trie.token_bytes.of
     place = bisect_right(trie.order, begun, key=spell)  # the tokens in the order of their bytes
     if place == len(trie.order) or not spell(int(trie.order[place])).startswith(begun):
         return False
@@ -131,8 +131,9 @@ def begins_longer_token(machine: Machine, situation: int, trie: TokenTrie, begun
 
 def _without_open_end(tokens: list[int], machine: Machine, situation: int, trie: TokenTrie) -> list[int]:
     """`tokens` without those at the end that may become others when the text goes on from `situation`."""
-    sizes = [len(trie.vocabulary.token_bytes(token)) for token in tokens]
-    tail = trie.vocabulary.spell(tokens[-LOOK_BACK:])[-trie.depth_limit :]
+    spelled = list(map(trie.token_bytes.of, tokens))
+    sizes = list(map(len, spelled))
+    tail = b"".join(spelled[-LOOK_BACK:])[-trie.depth_limit :]
     for size in range(len(tail), 0, -1):
         if begins_longer_token(machine, situation, trie, tail[-size:]):
             while size > 0:

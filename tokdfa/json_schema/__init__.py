@@ -9,18 +9,19 @@ which hold. A state is brought to its own shape only when somebody needs it, so 
 finitely many states. This is how an alternating tree automaton is made nondeterministic.
 
 - `document`: reads the text, its draft, and what ``$ref`` leads to;
-- `clauses`: clauses, shapes, states, and how they intersect; `values`: the shapes of enum and const;
-- `keywords`: the shape of the keywords of one type; `complement`: of all other values; `expand`: of a literal and a
-  state, with the in-place applicators (allOf, anyOf, oneOf, not, if); `unevaluated`: what unevaluatedProperties
-  reduces to;
-- `emptiness`: whether a state has a value at all; `disjoint`: which branches of oneOf may overlap;
+- `clauses`: clauses, shapes, states, and how they intersect; `keyword_names`: which keywords there are;
+- `schema_states`: the state of the schema at some place; `keywords`: the shape of the keywords of one type; `values`:
+  of enum and const; `complement`: of all other values; `unevaluated`: what unevaluatedProperties reduces to;
+- `oracle`: what the following may ask; `plans`, `object_states`, `array_states`, `ends`: what a clause of an object or
+  array comes to; `emptiness`: whether a state has a value at all; `disjoint`: which branches of oneOf may overlap;
+- `expand`: the shape of a literal and of a state, with the in-place applicators (allOf, anyOf, oneOf, not, if);
+  `making`: which shapes are on the way;
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
   the automata of their texts;
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`, `uri_formats`,
   `regex_format`: those of strings;
-- `plans`, `object_states`, `array_states`, `ends`: what a clause of an object or array comes to;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
-- `survey`, `lower`, `lower_object`, `lower_array`: from shapes to the form.
+- `survey`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the form.
 - `lexemes`, `form_grammar`: the form as a grammar over lexemes, for `earley_trie`.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).

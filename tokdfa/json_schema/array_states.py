@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tokdfa.json_schema.clauses import ArrayClause
-    from tokdfa.json_schema.expand import Expander
     from tokdfa.json_schema.number_set import Number, NumberSet
+    from tokdfa.json_schema.oracle import Oracle
 
 #: States looked at to see whether one comes to an end, at most; values of items that must differ, at most.
 MAX_STATES, MAX_VALUES = 100_000, 64
@@ -53,8 +53,8 @@ class Move(NamedTuple):
 class ArrayStates:
     """The automaton of one clause. Raises SchemaUnsupported."""
 
-    def __init__(self, expander: Expander, clause: ArrayClause) -> None:
-        self.expander, self.clause = expander, clause
+    def __init__(self, oracle: Oracle, clause: ArrayClause) -> None:
+        self.oracle, self.clause = oracle, clause
         if clause.repeated:
             self._refuse("that two items are equal cannot be demanded", clause.repeated)
         counted = max((count.first for count in clause.counts), default=0)
@@ -68,13 +68,13 @@ class ArrayStates:
 
     def _at_most_one(self) -> bool:
         most = self.clause.most
-        return (most is not None and most <= 1) or not self.expander.inhabited.state(self.clause.at(1))
+        return (most is not None and most <= 1) or not self.oracle.has_value(self.clause.at(1))
 
     def _item_values(self) -> list[State]:
         """A state for each value that some item may have. Raises SchemaUnsupported if they are not few."""
         found: dict[Any, State] = {}
         for place in range(len(self.clause.prefix) + 1):
-            shape = self.expander.shape(self.clause.at(place))
+            shape = self.oracle.shape_of(self.clause.at(place))
             constants = (NULL, None), (TRUE, True), (FALSE, False)
             values: list[Any] = [value for bit, value in constants if shape.constants & bit]
             for numbers in shape.numbers:
@@ -86,10 +86,10 @@ class ArrayStates:
             if shape.arrays or shape.objects:
                 self._refuse()
             for value in values:
-                root = self.expander.document.root
+                root = self.oracle.schemas.document.root
                 key = (type(value).__name__ if value is True or value is False or value is None else "", value)
-                node = self.expander.synthesize(root, f"/(value {key})", {"enum": [value]})
-                found[key] = self.expander.state(node)
+                node = self.oracle.schemas.synthesize(root, f"/(value {key})", {"enum": [value]})
+                found[key] = self.oracle.schemas.state(node)
         if len(found) > MAX_VALUES:
             self._refuse()
         return list(found.values())
@@ -106,7 +106,7 @@ class ArrayStates:
     def _refuse(
         self, reason: str = "items that must differ can have too many values to remember", demanded_by: int = 0
     ) -> NoReturn:
-        node = self.expander.document.nodes[(demanded_by or self.clause.unique) - 1]
+        node = self.oracle.schemas.document.nodes[(demanded_by or self.clause.unique) - 1]
         raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
 
     def can_close(self, state: Items) -> bool:
@@ -121,7 +121,7 @@ class ArrayStates:
 
     def _all_moves(self, state: Items) -> Iterator[Move]:
         """The moves from a state, dead ends among them."""
-        clause, expander = self.clause, self.expander
+        clause, oracle = self.clause, self.oracle
         if clause.most is not None and state.length >= clause.most:
             return
         index = min(state.length + 1, self.cap)
@@ -144,13 +144,13 @@ class ArrayStates:
             spend(MOVE_WORK * len(options))
         for value, counted in options:
             if not self.values:
-                if expander.inhabited.state(value):
+                if oracle.has_value(value):
                     yield Move(value, Items(index, counted, 0))
                 continue
             spend(MOVE_WORK * len(self.values))
             for k, single in enumerate(self.values):
                 claim = both(value, single)
-                if not state.seen >> k & 1 and expander.inhabited.state(claim):
+                if not state.seen >> k & 1 and oracle.has_value(claim):
                     yield Move(claim, Items(index, counted, state.seen | 1 << k))
 
     def moves(self, state: Items) -> list[Move]:
@@ -166,5 +166,5 @@ class ArrayStates:
         try:
             return self._ends.alive(state)
         except TooManyStates:
-            place = self.expander.document.root.pointer
+            place = self.oracle.schemas.document.root.pointer
             raise SchemaUnsupported("too many ways to count items", place, "minItems") from None

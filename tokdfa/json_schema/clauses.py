@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokdfa.budget import spend
+from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tokdfa.json_schema.document import Node
 
 State = frozenset[int]
 
@@ -32,6 +35,9 @@ CLAUSE_WORK, LOOKUP_WORK = 3_000, 100
 FEW = 16
 #: Memory of a clause, and work of making the shape of a literal or state beside that of its clauses.
 CLAUSE_BYTES, SHAPE_WORK = 500, 5_000
+
+#: Clauses of one shape at most.
+MAX_CLAUSES = 3_000
 
 #: Bits of `Shape.constants`.
 NULL, TRUE, FALSE = 1, 2, 4
@@ -271,6 +277,26 @@ def intersect(first: Shape, second: Shape, most: int | None = None) -> Shape:
     if most is not None and joined.size > most:
         raise TooManyClauses
     return joined
+
+
+def join(first: Shape, second: Shape, node: Node, keyword: str) -> Shape:
+    """`intersect`. Raises SchemaUnsupported, which names the keyword of a node, for more than MAX_CLAUSES."""
+    try:
+        return intersect(first, second, MAX_CLAUSES)
+    except TooManyClauses:
+        raise _too_many_clauses(node, keyword) from None
+
+
+def check_size(shape: Shape, node: Node, keyword: str) -> Shape:
+    """Refuse a shape of too many clauses."""
+    if shape.size > MAX_CLAUSES:
+        raise _too_many_clauses(node, keyword)
+    return shape
+
+
+def _too_many_clauses(node: Node, keyword: str) -> SchemaUnsupported:
+    message = f"more than {MAX_CLAUSES} alternatives have to be told apart"
+    return SchemaUnsupported(message, node.pointer, keyword)
 
 
 def _product(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tokdfa.json_schema.clauses import ObjectClause, Shape, State
     from tokdfa.json_schema.document import Node
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.schema_states import SchemaStates
 
 #: Values by which branches are sorted; None: they may be any.
 Values = frozenset[Any] | None
@@ -31,7 +31,7 @@ MOST_PAIRS = 64
 PAIR_WORK, PAIR_BYTES = 800, 100
 
 
-def candidates(expander: Expander, shapes: Sequence[Shape]) -> list[tuple[int, int]]:
+def candidates(schemas: SchemaStates, shapes: Sequence[Shape]) -> list[tuple[int, int]]:
     """Pairs of indices, in order, of shapes that may have a value in common; all other pairs are surely disjoint.
 
     O(clauses + values that are listed + pairs).
@@ -47,7 +47,7 @@ def candidates(expander: Expander, shapes: Sequence[Shape]) -> list[tuple[int, i
     arrays: dict[int, Values] = {k: None for k, shape in enumerate(shapes) if shape.arrays}
     for listed in (constants, numbers, strings, arrays):
         found.update(_sharing(listed))
-    tags = _Tags(expander)
+    tags = _Tags(schemas)
     clauses = {k: [tags.of(clause) for clause in shape.objects] for k, shape in enumerate(shapes) if shape.objects}
     found.update(pair for pair in _sharing(_by_tag(clauses)) if pair not in found and _overlap(clauses, *pair))
     return sorted(found)
@@ -105,8 +105,8 @@ def _overlap(clauses: Mapping[int, list[dict[str, frozenset[Any]]]], first: int,
 class _Tags:
     """Finds the tags of clauses: required name -> what its value may be, if that is listed and no array or object."""
 
-    def __init__(self, expander: Expander) -> None:
-        self.expander = expander
+    def __init__(self, schemas: SchemaStates) -> None:
+        self.schemas = schemas
         self._known: dict[State, Values] = {}
 
     def of(self, clause: ObjectClause) -> dict[str, frozenset[Any]]:
@@ -132,7 +132,7 @@ class _Tags:
 
     def _listed(self, literal: int) -> Values:
         """What a schema says by `const` or `enum` itself."""
-        node = self.expander.document.nodes[literal >> 1]
+        node = self.schemas.document.nodes[literal >> 1]
         schema = node.schema
         if not isinstance(schema, dict) or (node.draft <= DRAFT_7 and "$ref" in schema):
             return None
@@ -147,5 +147,5 @@ class _Tags:
         return frozenset((isinstance(value, bool), value) for value in values)  # true is not 1
 
     def _is_dropped(self, node: Node, keyword: str) -> bool:
-        dropped = self.expander.dropped
+        dropped = self.schemas.dropped
         return bool(dropped) and (node.pointer, keyword) in dropped

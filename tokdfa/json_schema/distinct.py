@@ -21,7 +21,7 @@ from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, both
 from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.document import DRAFT_7, DRAFT_2020, NESTED, Dropped, Node, escape_key
-from tokdfa.json_schema.keywords import ARRAY_KEYWORDS, MEMBER_KEYWORDS
+from tokdfa.json_schema.keyword_names import ARRAY_KEYWORDS, MEMBER_KEYWORDS
 from tokdfa.json_schema.plans import MAX_REMEMBERED, plan_object
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class _Search:
     def _plans(self, shape: Shape) -> Iterator[tuple[ObjectClause, ObjectPlan]]:
         for clause in shape.objects:
             if self.expander.inhabited.object(clause):
-                plan = plan_object(self.expander, clause)
+                plan = plan_object(self.expander.oracle, clause)
                 assert plan is not None
                 yield clause, plan
 
@@ -156,7 +156,7 @@ class _Search:
 
     def _nodes(self, state: State) -> list[tuple[Node, bool]]:
         """The schemas of the text that a state demands, and whether they are negated."""
-        nodes = self.expander.document.nodes
+        nodes = self.expander.schemas.document.nodes
         found = [(nodes[literal >> 1], bool(literal & 1)) for literal in sorted(state)]
         return [(node, negated) for node, negated in found if not node.pointer.startswith(NESTED)]
 
@@ -193,7 +193,7 @@ class _Search:
         if part.name is not None and part.name in properties:
             return Place(node.pointer + "/properties" + escape_key(part.name))
         for pattern in patterns:
-            if part.name is not None and self.expander.may_match(pattern, part.name):
+            if part.name is not None and self.expander.oracle.may_match(pattern, part.name):
                 return Place(node.pointer + "/patternProperties" + escape_key(pattern))
         return Place(node.pointer + ("/additionalProperties" if "additionalProperties" in schema else ""))
 
@@ -206,13 +206,15 @@ class _Search:
         while node.number not in met and isinstance(node.schema, dict) and keywords.isdisjoint(node.schema):
             met.add(node.number)
             expander = self.expander
-            branches = (child for child in self._branches(node) if wanted(expander.shape(expander.state(child))))
+            branches = (
+                child for child in self._branches(node) if wanted(expander.shape(expander.schemas.state(child)))
+            )
             node = next(branches, node)
         return node
 
     def _branches(self, node: Node) -> Iterator[Node]:
         """The schemas that a schema applies to the same value."""
-        schema, document = node.schema, self.expander.document
+        schema, document = node.schema, self.expander.schemas.document
         for keyword in ("$ref", "$dynamicRef" if node.draft >= DRAFT_2020 else "$recursiveRef"):
             if isinstance(schema.get(keyword), str) and (keyword == "$ref" or node.draft > DRAFT_7):
                 yield document.target(node, keyword, schema[keyword])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.budget import spend
+from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -23,20 +24,30 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
 )
+from tokdfa.json_schema.making import InProgress
+from tokdfa.json_schema.object_states import ObjectStates
+from tokdfa.json_schema.oracle import Oracle
+from tokdfa.json_schema.plans import plan_object, value_state
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.expand import Expander
+    from collections.abc import Callable
+
+    from tokdfa.json_schema.making import Making
+    from tokdfa.json_schema.schema_states import SchemaStates
 
 
 class Inhabited:
-    """Answers for the states and shapes of one document.
+    """Answers for the states and shapes of one document. `shape_of`: the shape of a state; `making`: those on the way.
 
-    While shapes are being made (`Expander.is_active`) an answer may be True that should be False: some alternative is
-    then not left out early.
+    While shapes are being made an answer may be True that should be False: some alternative is then not left out early.
     """
 
-    def __init__(self, expander: Expander) -> None:
-        self.expander = expander
+    def __init__(
+        self, schemas: SchemaStates, shape_of: Callable[[State], Shape], making: Making, distinct: bool
+    ) -> None:
+        self._making = making
+        #: For those who ask about clauses, as this does.
+        self.oracle = Oracle(schemas, shape_of, self.state, distinct)
         self._known: dict[State, bool] = {frozenset(): True, frozenset([NEVER]): False}
         self._asked: dict[State, int] = {}
         self._lowest = 1 << 30
@@ -50,7 +61,7 @@ class Inhabited:
             return known
         if NEVER in state:
             return False
-        if self.expander.is_active:  # before what was asked: that counts as empty for the questions asked since alone
+        if self._making.active:  # before what was asked: that counts as empty for the questions asked since alone
             return self._ask_meanwhile(state)
         if state in self._asked:
             self._lowest = min(self._lowest, self._asked[state])
@@ -63,7 +74,7 @@ class Inhabited:
         self._asked[state] = depth
         before, self._lowest = self._lowest, 1 << 30
         try:
-            found = self.shape(self.expander.shape(state))
+            found = self.shape(self.oracle.shape_of(state))
         except BaseException:
             self._doubtful.clear()
             raise
@@ -80,10 +91,6 @@ class Inhabited:
             self._lowest = min(before, self._lowest)
         return found
 
-    def learn(self, state: State) -> None:
-        """Take down that some value is in a state that nobody has asked about."""
-        self._known[state] = True
-
     def _settle(self, found: bool, depth: int) -> None:
         """The state at a place in `_asked` is answered: so are those that rest on it, if it is empty."""
         if found:
@@ -95,12 +102,10 @@ class Inhabited:
 
     def _ask_meanwhile(self, state: State) -> bool:
         """`state` while shapes are being made; True if it depends on these."""
-        from tokdfa.json_schema.expand import InProgress
-
         asked, lowest, doubtful = self._asked, self._lowest, self._doubtful
         self._asked, self._lowest, self._doubtful = {}, 1 << 30, {}
         try:
-            with self.expander.suspended():
+            with self._making.suspended():
                 return self.state(state)
         except InProgress:
             return True
@@ -111,7 +116,7 @@ class Inhabited:
         """Whether some value has this shape."""
         if shape.constants or (shape.numbers and any(not numbers.is_empty() for numbers in shape.numbers)):
             return True
-        if shape.strings and any(not self.expander.is_empty(strings) for strings in shape.strings):
+        if shape.strings and any(not self.oracle.is_empty(strings) for strings in shape.strings):
             return True
         return any(map(self.array, shape.arrays)) or any(map(self.object, shape.objects))
 
@@ -120,9 +125,7 @@ class Inhabited:
         if clause is ANY_ARRAY:
             return True
         if clause.counts or clause.unique or clause.repeated:
-            from tokdfa.json_schema.array_states import ArrayStates
-
-            return ArrayStates(self.expander, clause).is_inhabited()
+            return ArrayStates(self.oracle, clause).is_inhabited()
         if clause.most is not None and clause.most < clause.least:
             return False
         spend(LOOKUP_WORK * min(clause.least, len(clause.prefix) + 1))
@@ -143,15 +146,9 @@ class Inhabited:
             for name in clause.required:
                 if not self.state(properties.get(name, additional)):
                     return False
-        elif clause.required:
-            from tokdfa.json_schema.plans import value_state
-
-            if not all(self.state(value_state(self.expander, clause, name)) for name in clause.required):
-                return False
+        elif not all(self.state(value_state(self.oracle, clause, name)) for name in clause.required):
+            return False
         if not clause.demands and clause.least <= len(clause.required):
             return True
-        from tokdfa.json_schema.object_states import ObjectStates
-        from tokdfa.json_schema.plans import plan_object
-
-        plan = plan_object(self.expander, clause)
-        return plan is not None and ObjectStates(self.expander, clause, plan).is_inhabited()
+        plan = plan_object(self.oracle, clause)
+        return plan is not None and ObjectStates(self.oracle, clause, plan).is_inhabited()

@@ -61,8 +61,7 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.document import Dropped
-    from tokdfa.json_schema.string_body import Escapes
-    from tokdfa.pushdown.form import Form
+    from tokdfa.pushdown.form import Escapes, Form
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: A symbol while rules are written: a lexeme is a negative number, a nonterminal one from 0 on.

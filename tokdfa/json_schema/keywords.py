@@ -29,61 +29,35 @@ from tokdfa.json_schema.clauses import (
     Scope,
     Shape,
 )
-from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_2019, DRAFT_2020, Node
+from tokdfa.json_schema.document import DRAFT_4, DRAFT_2020, Node
 from tokdfa.json_schema.formats import ASSERTED_FORMATS
+from tokdfa.json_schema.keyword_names import (
+    ARRAY_KEYWORDS,
+    INTEGERS,
+    NUMBER_KEYWORDS,
+    OBJECT_KEYWORDS,
+    PLAIN_INTEGERS,
+    PLAIN_OBJECT_KEYWORDS,
+    SPAN,
+    STRING_KEYWORDS,
+    TYPED_KEYWORDS,
+    TYPES,
+    plain_shape,
+)
 from tokdfa.json_schema.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.patterns import parse_pattern
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.schema_states import SchemaStates
 
-NUMBER_KEYWORDS = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
-STRING_KEYWORDS = frozenset(["minLength", "maxLength", "pattern", "format"])
-COUNT_KEYWORDS = frozenset(["minItems", "maxItems", "contains", "minContains", "maxContains", "uniqueItems"])
-ARRAY_KEYWORDS = COUNT_KEYWORDS | {"items", "additionalItems", "prefixItems"}
-MEMBER_KEYWORDS = frozenset(["properties", "patternProperties", "additionalProperties", "propertyNames"])
-OBJECT_KEYWORDS = MEMBER_KEYWORDS | {"required", "minProperties", "maxProperties"}
-#: What most objects have at most, in the order in which it is read.
-PLAIN_OBJECT_KEYWORDS = frozenset(["properties", "required", "additionalProperties"])
-TYPED_KEYWORDS = NUMBER_KEYWORDS | STRING_KEYWORDS | ARRAY_KEYWORDS | OBJECT_KEYWORDS
 #: The largest lower bound of a length or a number of parts: it is an int32. No upper bound from there on is one.
 MAX_COUNT = (1 << 31) - 1
-TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
-INTEGERS, PLAIN_INTEGERS = NumberSet(integer=True), NumberSet(plain=True)
 #: Work and memory (`tokdfa.budget`) of reading one member or item of a schema.
 MEMBER_WORK, MEMBER_BYTES = 2_000, 200
-#: The shapes of `type` alone.
-PLAIN_SHAPES = {
-    "null": Shape(NULL),
-    "boolean": Shape(TRUE | FALSE),
-    "integer": Shape(numbers=(INTEGERS,)),
-    "number": Shape(numbers=(ANY_NUMBER,)),
-    "string": Shape(strings=(ANY_STRING,)),
-    "array": Shape(arrays=(ANY_ARRAY,)),
-    "object": Shape(objects=(ANY_OBJECT,)),
-}
-PLAIN_INTEGER_SHAPE = Shape(numbers=(PLAIN_INTEGERS,))
-#: The first draft that has a keyword, and the last (None: still there), where that is not all of them.
-SPAN = {
-    "const": (DRAFT_6, None),
-    "contains": (DRAFT_6, None),
-    "propertyNames": (DRAFT_6, None),
-    "minContains": (DRAFT_2019, None),
-    "maxContains": (DRAFT_2019, None),
-    "prefixItems": (DRAFT_2020, None),
-    "additionalItems": (DRAFT_4, DRAFT_2019),
-}
 
 
-def plain_shape(name: Any, draft: int) -> Shape | None:
-    """What `type` alone demands; None if its value is not the name of a type."""
-    if name == "integer" and draft == DRAFT_4:
-        return PLAIN_INTEGER_SHAPE
-    return PLAIN_SHAPES.get(name) if isinstance(name, str) else None
-
-
-def local_shape(expander: Expander, node: Node) -> Shape:
+def local_shape(schemas: SchemaStates, node: Node) -> Shape:
     """What `type` and the keywords of the types demand."""
     schema = node.schema
     given = schema.keys() & TYPED_KEYWORDS
@@ -94,9 +68,9 @@ def local_shape(expander: Expander, node: Node) -> Shape:
         shape = plain_shape(name, node.draft)
         if shape is not None:
             return shape
-    elif name == "object" and given <= PLAIN_OBJECT_KEYWORDS and not expander.dropped:
-        return Shape(objects=(Keywords(expander, node).objects(),))  # as below, of what is most of a schema
-    reader = Keywords(expander, node)
+    elif name == "object" and given <= PLAIN_OBJECT_KEYWORDS and not schemas.dropped:
+        return Shape(objects=(Keywords(schemas, node).objects(),))  # as below, of what is most of a schema
+    reader = Keywords(schemas, node)
     types = reader.types()
     constants = 0
     if types is None or "null" in types:
@@ -121,8 +95,8 @@ def local_shape(expander: Expander, node: Node) -> Shape:
 class Keywords:
     """Reads the keywords of one node, checked."""
 
-    def __init__(self, expander: Expander, node: Node) -> None:
-        self.expander, self.node, self.schema = expander, node, node.schema
+    def __init__(self, schemas: SchemaStates, node: Node) -> None:
+        self.schemas, self.node, self.schema = schemas, node, node.schema
         self.draft = node.draft
 
     def get(self, keyword: str) -> Any:
@@ -133,7 +107,7 @@ class Keywords:
         span = SPAN.get(keyword)
         if span and (self.draft < span[0] or (span[1] is not None and self.draft > span[1])):
             return None
-        if self.expander.dropped and self.expander.is_dropped(self.node, keyword):
+        if self.schemas.dropped and self.schemas.is_dropped(self.node, keyword):
             return None
         if value is None:
             raise self.broken(keyword, "null is no value for it")
@@ -242,7 +216,7 @@ class Keywords:
 
     def state(self, keyword: str, schema: Any, key: str | int | None = None):  # type: ignore[no-untyped-def]
         """The state of a schema at a keyword of this node, or at one of its keys."""
-        return self.expander.child_state(self.node, schema, keyword, key)
+        return self.schemas.child_state(self.node, schema, keyword, key)
 
     def arrays(self) -> ArrayClause:
         """The clause of arrays."""
@@ -309,8 +283,8 @@ class Keywords:
 
     def _rest(self, keyword: str, *others: str) -> Any:
         """`get` of a keyword that is about what some others leave over: if one is dropped nobody knows what that is."""
-        if self.expander.dropped and any(
-            other != keyword and self.expander.is_dropped(self.node, other) for other in others
+        if self.schemas.dropped and any(
+            other != keyword and self.schemas.is_dropped(self.node, other) for other in others
         ):
             return None
         return self.get(keyword)
@@ -322,7 +296,7 @@ class Keywords:
             return {}
         if not isinstance(value, dict):
             raise self.broken(keyword, "it must be an object whose values are schemas")
-        child_state, node = self.expander.child_state, self.node
+        child_state, node = self.schemas.child_state, self.node
         if len(value) > FEW:
             spend(MEMBER_WORK * len(value), MEMBER_BYTES * len(value))
         return {name: child_state(node, schema, keyword, name) for name, schema in value.items()}

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.json_schema.string_body import Escapes
-    from tokdfa.pushdown.form import Text
+    from tokdfa.pushdown.form import Escapes, Text
 
 #: States of explicit automata that are kept for later schemas.
 KEPT_STATES = 50_000

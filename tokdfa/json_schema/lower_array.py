@@ -6,6 +6,7 @@ written only when it is reached, so ``maxItems: 10000`` costs nothing before.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tokdfa.budget import spend
@@ -14,10 +15,8 @@ from tokdfa.json_schema.clauses import LOOKUP_WORK
 from tokdfa.pushdown.form import RETURN_PLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tokdfa.json_schema.clauses import ArrayClause
-    from tokdfa.json_schema.lower import SchemaLowering
+    from tokdfa.json_schema.lower_value import ValueWriter
 
 #: Work and memory (`tokdfa.budget`) of writing an item.
 ITEM_WORK, ITEM_BYTES = 5_000, 500
@@ -25,33 +24,27 @@ ITEM_WORK, ITEM_BYTES = 5_000, 500
 AT_ONCE = 16
 
 
-class ArrayLowering:
-    """Writes the code of array clauses."""
-
-    def __init__(self, lowering: SchemaLowering) -> None:
-        self.lowering, self.builder = lowering, lowering.builder
-
-    def lower(self, clause: ArrayClause) -> int:
-        """The place at which an array of a clause that some array meets is read, before RETURN."""
-        if clause.counts or clause.unique or clause.repeated:
-            return _StateLowering(self.lowering, clause).lower()
-        return _Chain(self.lowering, clause).lower()
+def lower_array(writer: ValueWriter, clause: ArrayClause) -> int:
+    """The place at which an array of a clause that some array meets is read, before RETURN."""
+    if clause.counts or clause.unique or clause.repeated:
+        return _StateLowering(writer, clause).lower()
+    return _Chain(writer, clause).lower()
 
 
 class _Chain:
     """The code of one array by the number of its items alone."""
 
-    def __init__(self, lowering: SchemaLowering, clause: ArrayClause) -> None:
-        self.lowering, self.builder, self.clause = lowering, lowering.builder, clause
-        inhabited = lowering.expander.inhabited
+    def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
+        self.writer, self.builder, self.clause = writer, writer.builder, clause
+        has_value = writer.oracle.has_value
         self.most = clause.most
         spend(LOOKUP_WORK * len(clause.prefix))
         for k in range(min(len(clause.prefix) + 1, 1 << 30 if self.most is None else self.most)):
-            if not inhabited.state(clause.at(k)):
+            if not has_value(clause.at(k)):
                 self.most = k
                 break
-        self._close = self.builder.read(lowering.punctuation("]"), RETURN_PLACE)
-        self._comma = lowering.punctuation(",")
+        self._close = self.builder.read(writer.punctuation("]"), RETURN_PLACE)
+        self._comma = writer.punctuation(",")
         self._places: dict[int, int] = {}
         #: The first number of items from which on all are alike.
         self.tail = max(len(clause.prefix), clause.least)
@@ -61,10 +54,10 @@ class _Chain:
         """The place at which the array is read."""
         builder, starts = self.builder, []
         if self.most is None or self.most > 0:
-            starts.append(self.lowering.value(self.clause.at(0), self._after(1, AT_ONCE)))
+            starts.append(self.writer.value(self.clause.at(0), self._after(1, AT_ONCE)))
         if self.clause.least == 0:
-            starts.append(builder.read(self.lowering.punctuation("bare]"), RETURN_PLACE))
-        return builder.read(self.lowering.punctuation("["), builder.any_of(starts))
+            starts.append(builder.read(self.writer.punctuation("bare]"), RETURN_PLACE))
+        return builder.read(self.writer.punctuation("["), builder.any_of(starts))
 
     def _after(self, count: int, at_once: int) -> int:
         """The place after so many items."""
@@ -83,7 +76,9 @@ class _Chain:
                 del self._places[count]  # nothing is there yet
                 raise
             return place
-        place = builder.later(self._writer(count)) if at_once == 0 else self._next(count, at_once - 1)
+        place = (
+            self.writer.later(partial(self._next, count, AT_ONCE)) if at_once == 0 else self._next(count, at_once - 1)
+        )
         self._places[count] = place
         return place
 
@@ -91,57 +86,46 @@ class _Chain:
         spend(ITEM_WORK, ITEM_BYTES)
         builder, places = self.builder, []
         if self.most is None or count < self.most:
-            value = self.lowering.value(self.clause.at(count), self._after(count + 1, at_once))
+            value = self.writer.value(self.clause.at(count), self._after(count + 1, at_once))
             places.append(builder.read(self._comma, value))
         if count >= self.clause.least:
             places.append(self._close)
         return builder.any_of(places)
 
-    def _writer(self, count: int) -> Callable[[], int]:
-        def write() -> int:
-            place = self._next(count, AT_ONCE)
-            self.lowering.write_waiting()
-            return place
-
-        return write
-
 
 class _StateLowering:
     """The code of one array whose items are counted by what they are, or have to differ."""
 
-    def __init__(self, lowering: SchemaLowering, clause: ArrayClause) -> None:
-        self.lowering, self.builder = lowering, lowering.builder
-        self.states = ArrayStates(lowering.expander, clause)
+    def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
+        self.writer, self.builder = writer, writer.builder
+        self.states = ArrayStates(writer.oracle, clause)
         self._frames: dict[Items, int] = {}
-        self._close = self.builder.read(lowering.punctuation("]"), RETURN_PLACE)
-        self._comma = lowering.punctuation(",")
+        self._close = self.builder.read(writer.punctuation("]"), RETURN_PLACE)
+        self._comma = writer.punctuation(",")
 
     def lower(self) -> int:
         """The place at which the array is read."""
         builder, start = self.builder, self.states.start
         starts = self._values(start)
         if self.states.can_close(start):
-            starts.append(builder.read(self.lowering.punctuation("bare]"), RETURN_PLACE))
-        return builder.read(self.lowering.punctuation("["), builder.any_of(starts))
+            starts.append(builder.read(self.writer.punctuation("bare]"), RETURN_PLACE))
+        return builder.read(self.writer.punctuation("["), builder.any_of(starts))
 
     def _values(self, state: Items) -> list[int]:
-        return [self.lowering.value(value, self._after(following)) for value, following in self.states.moves(state)]
+        return [self.writer.value(value, self._after(following)) for value, following in self.states.moves(state)]
 
     def _after(self, state: Items) -> int:
         """The place after an item: its code is written when it is first reached."""
         frame = self._frames.get(state)
         if frame is None:
             frame = self._frames[state] = self.builder.frame(f"items {tuple(state)}")
-            self.builder.enter(frame, self.builder.later(self._writer(state)))
+            self.builder.enter(frame, self.writer.later(partial(self._next, state)))
         return self.builder.call(frame, RETURN_PLACE)
 
-    def _writer(self, state: Items) -> Callable[[], int]:
-        def write() -> int:
-            values = self._values(state)
-            places = [self.builder.read(self._comma, self.builder.any_of(values))] if values else []
-            if self.states.can_close(state):
-                places.append(self._close)
-            self.lowering.write_waiting()
-            return self.builder.any_of(places)
-
-        return write
+    def _next(self, state: Items) -> int:
+        """The place of a comma and what follows it, or of the end."""
+        values = self._values(state)
+        places = [self.builder.read(self._comma, self.builder.any_of(values))] if values else []
+        if self.states.can_close(state):
+            places.append(self._close)
+        return self.builder.any_of(places)

@@ -7,43 +7,44 @@ and other names may begin; what follows them is a loop.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tokdfa.budget import spend
 from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
+from tokdfa.json_schema.lower_value import NAME_BYTES, NAME_WORK
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
 from tokdfa.json_schema.plans import plan_object
-from tokdfa.pushdown.form import RETURN_PLACE, MemberChain
+from tokdfa.pushdown.form import RETURN_PLACE
+from tokdfa.pushdown.form_builder import MemberChain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tokdfa.json_schema.clauses import ObjectClause
-    from tokdfa.json_schema.lower import SchemaLowering
+    from tokdfa.json_schema.lower_value import ValueWriter
     from tokdfa.json_schema.plans import ObjectPlan
 
-#: Work and memory (`tokdfa.budget`) of writing a member, its name in a table included.
-NAME_WORK, NAME_BYTES = 5_000, 300
 #: The place after a name that is refused.
 REFUSED = -1
 
 
 class ObjectLowering:
-    """Writes the code of object clauses."""
+    """Writes the code of object clauses. `any_order`: members may come in any order."""
 
-    def __init__(self, lowering: SchemaLowering) -> None:
-        self.lowering, self.builder = lowering, lowering.builder
+    def __init__(self, writer: ValueWriter, any_order: bool) -> None:
+        self.writer, self.builder, self.any_order = writer, writer.builder, any_order
         #: The numbers of the texts of punctuation.
-        self.comma, self.colon = lowering.punctuation(","), lowering.punctuation(":")
-        self.opens, self.closes = lowering.punctuation("{"), lowering.punctuation("}")
-        self.bare = lowering.punctuation("bare}")
+        self.comma, self.colon = writer.punctuation(","), writer.punctuation(":")
+        self.opens, self.closes = writer.punctuation("{"), writer.punctuation("}")
+        self.bare = writer.punctuation("bare}")
 
     def lower(self, clause: ObjectClause) -> int:
         """The place at which an object of a clause that some object meets is read, before RETURN."""
-        plan = plan_object(self.lowering.expander, clause)
+        plan = plan_object(self.writer.oracle, clause)
         assert plan is not None
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands
-        if is_plain and not plan.remembered and not (self.lowering.any_order and plan.names):
+        if is_plain and not plan.remembered and not (self.any_order and plan.names):
             return self._chain(plan)
         return _StateLowering(self, clause, plan).lower()
 
@@ -51,7 +52,7 @@ class ObjectLowering:
         """The table of the names that a plan speaks of; those that cannot be there come last. -1 if there are none."""
         names = plan.names + plan.excluded
         spend(NAME_WORK * len(names), NAME_BYTES * len(names))
-        return self.builder.name_table(names, self.lowering.escapes) if names else -1
+        return self.builder.name_table(names, self.writer.escapes) if names else -1
 
     def member(self, plan: ObjectPlan, table: int, low: int, targets: Sequence[int], kinds: Sequence[int]) -> int:
         """The place of a member's name: declared ones from `low` on, and kinds, by the places that follow each.
@@ -74,7 +75,7 @@ class ObjectLowering:
         for kind, place in zip(plan.kinds, kinds, strict=False):
             if place == REFUSED:
                 continue
-            text = self.lowering.read_string(kind.names, place)
+            text = self.writer.read_string(kind.names, place)
             if kind.names is ANY_STRING and table >= 0 and other < 0:
                 other = text
             else:
@@ -82,24 +83,24 @@ class ObjectLowering:
         return places, other
 
     def _chain(self, plan: ObjectPlan) -> int:
-        lowering, builder, comma, colon = self.lowering, self.builder, self.comma, self.colon
+        writer, builder, comma, colon = self.writer, self.builder, self.comma, self.colon
         close = builder.read(self.closes, RETURN_PLACE)
         table = self.table(plan)
         after, kinds, more, other = close, [], -1, -1
         if len(plan.kinds) == 1 and plan.kinds[0].names is ANY_STRING:
             state = plan.kinds[0].value
             after, other, more = builder.other_members(
-                table, lowering.string, comma, colon, close, lambda following: lowering.value(state, following)
+                table, builder.string_text, comma, colon, close, lambda following: writer.value(state, following)
             )
         elif plan.kinds:
             loop = builder.frame("more members")
             after = builder.call(loop, RETURN_PLACE)
-            kinds = [builder.read(colon, lowering.value(kind.value, after)) for kind in plan.kinds]
+            kinds = [builder.read(colon, writer.value(kind.value, after)) for kind in plan.kinds]
             more = self.member(plan, table, 0, (), kinds)
             builder.enter(loop, builder.any_of([builder.read(comma, more), close]))
         is_done = not any(plan.required)
         if plan.names and (other >= 0 or not plan.kinds):
-            values = [lowering.reader(state) for state in plan.states]
+            values = [writer.reader(state) for state in plan.states]
             chain = MemberChain(table, values, plan.required, other, comma, colon, close, after, more)
             key = builder.member_chain(chain)
         else:
@@ -111,13 +112,13 @@ class ObjectLowering:
 
     def _mixed_chain(self, plan: ObjectPlan, table: int, after: int, more: int, kinds: Sequence[int]) -> int:
         """The place of the first name where other names are of several kinds."""
-        lowering, builder, comma, colon = self.lowering, self.builder, self.comma, self.colon
+        writer, builder, comma, colon = self.writer, self.builder, self.comma, self.colon
         close = builder.read(self.closes, RETURN_PLACE)
         key, is_done, reach = more, True, len(plan.names) - 1
         targets = builder.reserve_targets(len(plan.names))
         others = self._other_names(plan, table, kinds)
         for k in range(reach, -1, -1):
-            builder.arguments[targets + k] = builder.read(colon, lowering.value(plan.states[k], after))
+            builder.arguments[targets + k] = builder.read(colon, writer.value(plan.states[k], after))
             if plan.required[k]:
                 is_done, reach = False, k
             places, other = others if is_done else ([], -1)
@@ -147,8 +148,8 @@ class _StateLowering:
 
     def __init__(self, objects: ObjectLowering, clause: ObjectClause, plan: ObjectPlan) -> None:
         self.objects, self.plan = objects, plan
-        self.lowering, self.builder = objects.lowering, objects.builder
-        self.states = ObjectStates(self.lowering.expander, clause, plan, self.lowering.any_order)
+        self.writer, self.builder = objects.writer, objects.builder
+        self.states = ObjectStates(self.writer.oracle, clause, plan, objects.any_order)
         self.table = objects.table(plan)
         self._frames: dict[Members, int] = {}
         self._close = self.builder.read(objects.closes, RETURN_PLACE)
@@ -163,12 +164,12 @@ class _StateLowering:
 
     def _names(self, state: Members) -> list[int]:
         """The place of the next member, if there can be one."""
-        lowering, builder, plan = self.lowering, self.builder, self.plan
+        writer, builder, plan = self.writer, self.builder, self.plan
         declared: dict[int, list[int]] = {}
         kinds: list[list[int]] = [[] for _ in plan.kinds]
         for member, value, following in self.states.moves(state):
             spend(NAME_WORK, NAME_BYTES)
-            place = builder.read(self._colon, lowering.value(value, self._after(following)))
+            place = builder.read(self._colon, writer.value(value, self._after(following)))
             if member >= 0:
                 declared.setdefault(member, []).append(place)
             else:
@@ -185,15 +186,12 @@ class _StateLowering:
         frame = self._frames.get(state)
         if frame is None:
             frame = self._frames[state] = self.builder.frame(f"members {tuple(state)}")
-            self.builder.enter(frame, self.builder.later(self._writer(state)))
+            self.builder.enter(frame, self.writer.later(partial(self._next, state)))
         return self.builder.call(frame, RETURN_PLACE)
 
-    def _writer(self, state: Members) -> Callable[[], int]:
-        def write() -> int:
-            places = [self.builder.read(self._comma, place) for place in self._names(state)]
-            if self.states.can_close(state):
-                places.append(self._close)
-            self.lowering.write_waiting()
-            return self.builder.any_of(places)
-
-        return write
+    def _next(self, state: Members) -> int:
+        """The place of a comma and the next member, or of the end."""
+        places = [self.builder.read(self._comma, place) for place in self._names(state)]
+        if self.states.can_close(state):
+            places.append(self._close)
+        return self.builder.any_of(places)

@@ -13,10 +13,10 @@ from tokdfa.json_schema.number_plan import FREE
 
 
 @kernel
-def _read_exponent_sign_kernel(low: int, high: int, is_negative: bool) -> tuple[bool, int, int]:
+def read_exponent_sign_kernel(low: int, high: int, is_negative: bool) -> tuple[bool, int, int]:
     """The magnitudes behind a sign (or none, which is like +) of the exponents `low` .. `high`; -FREE, FREE: no limit.
 
-    Returns (counted, low, high) as for `_read_exponent_digit_kernel`.
+    Returns (counted, low, high) as for `read_exponent_digit_kernel`.
     """
     if is_negative:
         low, high = -high, -low
@@ -26,7 +26,7 @@ def _read_exponent_sign_kernel(low: int, high: int, is_negative: bool) -> tuple[
 
 
 @kernel
-def _read_exponent_digit_kernel(
+def read_exponent_digit_kernel(
     counted: bool, number: int, low: int, high: int, digit: int
 ) -> tuple[bool, int, int, int]:
     """One digit more: (counted, number, low, high), the last being negative if no text goes on this way.

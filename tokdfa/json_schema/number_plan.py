@@ -189,7 +189,7 @@ def too_many_states(numbers: NumberSet) -> LimitExceeded:
 
 
 @kernel
-def _divide_digit_kernel(plan: Ints, residue: int, digit: int) -> int:
+def divide_digit_kernel(plan: Ints, residue: int, digit: int) -> int:
     """The trackers' state after one more digit of V: a number in mixed radix, c + g cases for each divisor.
 
     The cases: 0 .. g where c divides V, the zeros that V may lose; g + (V mod c) otherwise.
@@ -212,12 +212,12 @@ def _divide_digit_kernel(plan: Ints, residue: int, digit: int) -> int:
 
 
 @kernel
-def _check_divisors_kernel(plan: Ints, residue: int, place: int) -> bool:
+def check_divisors_kernel(plan: Ints, residue: int, place: int) -> bool:
     """Whether the divisors allow a number without exponent that ends here, `place` digits behind the point."""
     if residue < 0 or plan[PLACES] < 0:
         return residue >= GOOD or (residue == OFF_GRID and not plan[ASKED])
     for _ in range(place, plan[PLACES]):
-        residue = _divide_digit_kernel(plan, residue, 0)
+        residue = divide_digit_kernel(plan, residue, 0)
     for tracker in range(_FIRST_TRACKER, _FIRST_TRACKER + 3 * plan[TRACKERS], 3):
         c, g = plan[tracker], plan[tracker + 1]
         if (residue % (c + g) == g) != plan[tracker + 2]:

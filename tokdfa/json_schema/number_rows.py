@@ -42,7 +42,7 @@ from tokdfa.json_schema.number_plan import (
     WITH_EXPONENT,
     WITH_PLAIN,
     WITH_ZERO,
-    _check_divisors_kernel,
+    check_divisors_kernel,
 )
 
 if TYPE_CHECKING:
@@ -86,13 +86,14 @@ def _compare_rows_kernel(first: Ints, second: Ints) -> bool:
 
 
 @kernel
-def _copy_row_kernel(source: Ints, target: Ints) -> None:
+def copy_row_kernel(source: Ints, target: Ints) -> None:
+    """Overwrite one row with another."""
     for field in range(FIELDS):  # a slice assignment takes several times as long
         target[field] = source[field]
 
 
 @kernel
-def _find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
+def find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
     """Where `row` is, or belongs, in an open-addressing table of indices into `rows`; its length is a power of two."""
     mixed = 0
     for field in range(FIELDS):
@@ -105,7 +106,7 @@ def _find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
 
 
 @kernel
-def _compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None:
+def compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None:
     """Goes on with both comparisons: the significant digit of this index is read."""
     side = SIDES + SIDE_SIZE * out[SIDE]
     for bound in range(2):
@@ -119,7 +120,7 @@ def _compare_digit_kernel(plan: Ints, out: Ints, index: int, digit: int) -> None
 
 
 @kernel
-def _settle_comparisons_kernel(plan: Ints, out: Ints) -> bool:
+def settle_comparisons_kernel(plan: Ints, out: Ints) -> bool:
     """Whether some comparison is not settled. Settles those that no later digit can change the meaning of."""
     side = SIDES + SIDE_SIZE * out[SIDE]
     is_open = False
@@ -127,7 +128,7 @@ def _settle_comparisons_kernel(plan: Ints, out: Ints) -> bool:
         entry, field = (LOWER, VERSUS_LOWER) if bound == 0 else (UPPER, VERSUS_UPPER)
         if plan[side + entry] and out[field] == EQUAL:
             # without exponent, only a mantissa as long as the bound has to be compared further
-            if out[K] == plan[side + entry + 1] or _allow_exponent_kernel(plan, out):
+            if out[K] == plan[side + entry + 1] or allow_exponent_kernel(plan, out):
                 is_open = True
             else:
                 out[field] = MORE
@@ -136,7 +137,7 @@ def _settle_comparisons_kernel(plan: Ints, out: Ints) -> bool:
 
 
 @kernel
-def _bound_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
+def bound_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
     """The exponents that the bounds leave to this mantissa, which is not settled: (from, to)."""
     side = SIDES + SIDE_SIZE * row[SIDE]
     read = row[K] + 1 if row[KIND] == WHOLE else row[READ]
@@ -155,7 +156,7 @@ def _bound_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
 
 
 @kernel
-def _allow_exponent_kernel(plan: Ints, row: Ints) -> bool:
+def allow_exponent_kernel(plan: Ints, row: Ints) -> bool:
     """Whether an exponent may follow this mantissa, which is not settled, as far as its position is concerned."""
     side = SIDES + SIDE_SIZE * row[SIDE]
     if not (plan[side + LOWER] or plan[side + UPPER]):
@@ -164,14 +165,14 @@ def _allow_exponent_kernel(plan: Ints, row: Ints) -> bool:
 
 
 @kernel
-def _find_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
+def find_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
     """The exponents that may follow the mantissa of a number other than zero: (from, to)."""
     if row[LAST] < 0:
         return 1, 0
     if row[SETTLED]:
         low, high = row[FROM_X], row[TO_X]
-    elif _allow_exponent_kernel(plan, row):
-        low, high = _bound_exponents_kernel(plan, row)
+    elif allow_exponent_kernel(plan, row):
+        low, high = bound_exponents_kernel(plan, row)
     else:
         return 1, 0
     if plan[LEAST] > -FREE:
@@ -182,7 +183,7 @@ def _find_exponents_kernel(plan: Ints, row: Ints) -> tuple[int, int]:
 
 
 @kernel
-def _accept_row_kernel(plan: Ints, row: Ints) -> bool:
+def accept_row_kernel(plan: Ints, row: Ints) -> bool:
     """Whether the text read so far spells a number of the set."""
     kind = row[KIND]
     if ZERO <= kind <= ZEROS:
@@ -196,6 +197,6 @@ def _accept_row_kernel(plan: Ints, row: Ints) -> bool:
     if row[SETTLED]:
         within = row[K] == 1
     else:
-        low, high = _bound_exponents_kernel(plan, row)
+        low, high = bound_exponents_kernel(plan, row)
         within = low <= 0 <= high
-    return within and _check_divisors_kernel(plan, row[RESIDUE], row[PLACE])
+    return within and check_divisors_kernel(plan, row[RESIDUE], row[PLACE])

@@ -12,7 +12,7 @@ import numpy as np
 
 from tokdfa.budget import spend
 from tokdfa.jit import kernel
-from tokdfa.json_schema.number_exponents import _read_exponent_digit_kernel, _read_exponent_sign_kernel
+from tokdfa.json_schema.number_exponents import read_exponent_digit_kernel, read_exponent_sign_kernel
 from tokdfa.json_schema.number_plan import (
     ASKED,
     BAD,
@@ -40,8 +40,8 @@ from tokdfa.json_schema.number_plan import (
     WITH_ZERO,
     ZERO_EXPONENT,
     ZEROS_CAP,
-    _check_divisors_kernel,
-    _divide_digit_kernel,
+    check_divisors_kernel,
+    divide_digit_kernel,
     plan_numbers,
     too_many_states,
 )
@@ -72,14 +72,14 @@ from tokdfa.json_schema.number_rows import (
     ZERO_POINT,
     ZEROS,
     K,
-    _accept_row_kernel,
-    _allow_exponent_kernel,
-    _bound_exponents_kernel,
-    _compare_digit_kernel,
-    _copy_row_kernel,
-    _find_exponents_kernel,
-    _find_row_kernel,
-    _settle_comparisons_kernel,
+    accept_row_kernel,
+    allow_exponent_kernel,
+    bound_exponents_kernel,
+    compare_digit_kernel,
+    copy_row_kernel,
+    find_exponents_kernel,
+    find_row_kernel,
+    settle_comparisons_kernel,
 )
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _explore_states_kernel(plan: Ints, limit: int) -> tuple[Ints, npt.NDArray[np
     rows = np.zeros((size, FIELDS), dtype=np.int32)
     table = np.full((size, COLUMNS), -1, dtype=np.int32)
     slots = np.full(4 * size, -1, dtype=np.int32)
-    slots[_find_row_kernel(rows, slots, rows[0])] = 0
+    slots[find_row_kernel(rows, slots, rows[0])] = 0
     out = np.zeros(FIELDS, dtype=np.int32)
     count, head = 1, 0
     while head < count <= limit:
@@ -131,7 +131,7 @@ def _explore_states_kernel(plan: Ints, limit: int) -> tuple[Ints, npt.NDArray[np
             rows, table, size = more_rows, more_table, 2 * size
             slots = np.full(4 * size, -1, dtype=np.int32)
             for index in range(count):
-                slots[_find_row_kernel(rows, slots, rows[index])] = index
+                slots[find_row_kernel(rows, slots, rows[index])] = index
         alike = _treat_alike_kernel(plan, rows[head])
         for column in range(1, COLUMNS):
             if alike and _DIGIT_0 + 1 < column <= _DIGIT_0 + 9:
@@ -139,16 +139,16 @@ def _explore_states_kernel(plan: Ints, limit: int) -> tuple[Ints, npt.NDArray[np
                 continue
             if not _follow_kernel(plan, rows[head], column, out):
                 continue
-            slot = _find_row_kernel(rows, slots, out)
+            slot = find_row_kernel(rows, slots, out)
             if slots[slot] < 0:
                 slots[slot] = count
-                _copy_row_kernel(out, rows[count])
+                copy_row_kernel(out, rows[count])
                 count += 1
             table[head, column] = slots[slot]
         head += 1
     accepting = np.zeros(count, dtype=np.bool_)
     for index in range(count):
-        accepting[index] = _accept_row_kernel(plan, rows[index])
+        accepting[index] = accept_row_kernel(plan, rows[index])
     return table[:count].copy(), accepting
 
 
@@ -169,7 +169,7 @@ def _treat_alike_kernel(plan: Ints, row: Ints) -> bool:
 def _follow_kernel(plan: Ints, row: Ints, column: int, out: Ints) -> bool:
     """Writes the state after `row` and a byte of `column` into `out`; False if surely no text goes on this way."""
     kind = row[KIND]
-    _copy_row_kernel(row, out)
+    copy_row_kernel(row, out)
     if kind >= EXPONENT:
         return _follow_exponent_kernel(row, column, out)
     digit = column - _DIGIT_0
@@ -177,11 +177,11 @@ def _follow_kernel(plan: Ints, row: Ints, column: int, out: Ints) -> bool:
         if kind <= ZEROS:
             return _read_first_kernel(plan, out, digit)
         if kind == WHOLE:
-            _compare_digit_kernel(plan, out, row[K] + 1, digit)
+            compare_digit_kernel(plan, out, row[K] + 1, digit)
             out[K] = min(row[K] + 1, plan[SIDES + SIDE_SIZE * row[SIDE] + K_CAP])
             return _read_whole_kernel(plan, out, digit)
         if not row[SETTLED]:
-            _compare_digit_kernel(plan, out, row[READ], digit)
+            compare_digit_kernel(plan, out, row[READ], digit)
         return _read_fraction_kernel(plan, out, digit)
     if column == _MINUS:
         out[KIND], out[SIDE] = SIGN, 1
@@ -201,7 +201,7 @@ def _follow_kernel(plan: Ints, row: Ints, column: int, out: Ints) -> bool:
         if plan[WITH_ZERO] and plan[ZERO_EXPONENT]:
             low, high = -FREE, FREE
     elif WHOLE <= kind <= FRACTION_DIGITS:
-        low, high = _find_exponents_kernel(plan, row)
+        low, high = find_exponents_kernel(plan, row)
         if plan[LIMITED]:
             low, high = max(low, -EXPONENT_LIMIT), min(high, EXPONENT_LIMIT)
     for field in range(FIELDS):
@@ -226,7 +226,7 @@ def _read_first_kernel(plan: Ints, out: Ints, digit: int) -> bool:
     if not plan[side + EXISTS]:
         return False
     out[RESIDUE] = plan[RESIDUE_0]
-    _compare_digit_kernel(plan, out, 0, digit)
+    compare_digit_kernel(plan, out, 0, digit)
     if not is_fraction:
         out[KIND], out[K] = WHOLE, 0
         return _read_whole_kernel(plan, out, digit)
@@ -239,7 +239,7 @@ def _read_whole_kernel(plan: Ints, out: Ints, digit: int) -> bool:
     """A whole digit, already compared and counted in K. `out` is the state before, and after."""
     side, k = SIDES + SIDE_SIZE * out[SIDE], out[K]
     if plan[PLACES] >= 0:
-        out[RESIDUE] = _divide_digit_kernel(plan, out[RESIDUE], digit)
+        out[RESIDUE] = divide_digit_kernel(plan, out[RESIDUE], digit)
     out[LAST] = -1 if plan[BEYOND] < FREE and digit == 0 else 0
     if not (plan[side + LOWER] or plan[side + UPPER]):
         return True
@@ -265,7 +265,7 @@ def _read_fraction_kernel(plan: Ints, out: Ints, digit: int) -> bool:
     elif out[LAST] > 0:
         out[LAST] = -1
     if out[RESIDUE] >= 0 and place <= plan[PLACES]:
-        out[RESIDUE] = _divide_digit_kernel(plan, out[RESIDUE], digit)
+        out[RESIDUE] = divide_digit_kernel(plan, out[RESIDUE], digit)
     elif digit:
         out[RESIDUE] = OFF_GRID
     return _settle_kernel(plan, out)
@@ -279,7 +279,7 @@ def _settle_kernel(plan: Ints, out: Ints) -> bool:
     if plan[PLACES] < 0:
         out[RESIDUE] = GOOD
     elif out[RESIDUE] >= 0 and out[PLACE] >= plan[PLACES]:
-        out[RESIDUE] = GOOD if _check_divisors_kernel(plan, out[RESIDUE], out[PLACE]) else BAD
+        out[RESIDUE] = GOOD if check_divisors_kernel(plan, out[RESIDUE], out[PLACE]) else BAD
     if out[RESIDUE] == BAD and plan[ASKED]:
         out[RESIDUE] = OFF_GRID
     followed = least > -FREE or beyond < FREE
@@ -287,15 +287,15 @@ def _settle_kernel(plan: Ints, out: Ints) -> bool:
         out[LAST] = 0
     side = SIDES + SIDE_SIZE * out[SIDE]
     if not out[SETTLED]:
-        if _settle_comparisons_kernel(plan, out):
+        if settle_comparisons_kernel(plan, out):
             place_limit = FRACTION if followed else 0
             if beyond == FREE and plan[side + UPPER]:
                 place_limit = max(min(place_limit, plan[side + UPPER + 1] - out[K] - least), 0)
             out[PLACE] = min(out[PLACE], max(plan[PLACES], place_limit))
             return True
-        low, high = _bound_exponents_kernel(plan, out)
+        low, high = bound_exponents_kernel(plan, out)
         now = low <= 0 <= high
-        if not _allow_exponent_kernel(plan, out):
+        if not allow_exponent_kernel(plan, out):
             low, high = 1, 0
         out[SIDE] = out[VERSUS_LOWER] = out[VERSUS_UPPER] = 0
         out[K], out[FROM_X], out[TO_X], out[SETTLED] = now, low, high, 1
@@ -333,11 +333,11 @@ def _follow_exponent_kernel(row: Ints, column: int, out: Ints) -> bool:
     if row[KIND] == EXPONENT:
         if not (is_digit or _PLUS <= column <= _MINUS):
             return False
-        counted, low, high = _read_exponent_sign_kernel(low, high, column == _MINUS)
+        counted, low, high = read_exponent_sign_kernel(low, high, column == _MINUS)
         number = 0 if counted else -1
     elif not is_digit:
         return False
     if is_digit and high >= 0:
-        counted, number, low, high = _read_exponent_digit_kernel(counted, number, low, high, digit)
+        counted, number, low, high = read_exponent_digit_kernel(counted, number, low, high, digit)
     out[KIND], out[K], out[FROM_X], out[TO_X] = COUNTED if counted else SIGNED, number, low, high
     return high >= 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tokdfa.json_schema.clauses import ObjectClause
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.oracle import Oracle
     from tokdfa.json_schema.plans import ObjectPlan
 
 #: States looked at to see whether one comes to an end, at most.
@@ -57,10 +57,10 @@ START = Members(0, 0, 0)
 class ObjectStates:
     """The automaton of one plan. `any_order`: names come in any order."""
 
-    def __init__(self, expander: Expander, clause: ObjectClause, plan: ObjectPlan, any_order: bool = False) -> None:
-        self.expander, self.demands, self.plan, self.any_order = expander, clause.demands, plan, any_order
+    def __init__(self, oracle: Oracle, clause: ObjectClause, plan: ObjectPlan, any_order: bool = False) -> None:
+        self.oracle, self.demands, self.plan, self.any_order = oracle, clause.demands, plan, any_order
         if len(clause.demands) > 6:
-            place = expander.document.root.pointer
+            place = oracle.schemas.document.root.pointer
             raise SchemaUnsupported("more than 6 demands on some member of one object", place, "not")
         self.all_met = (1 << len(clause.demands)) - 1
         self.all_required = sum(1 << k for k, needed in enumerate(plan.required) if needed)
@@ -126,7 +126,7 @@ class ObjectStates:
                 for k in claimed:
                     claim, met = both(claim, self.demands[k].value), met | 1 << k
                 spend(MOVE_WORK)
-                if not claimed or self.expander.inhabited.state(claim):
+                if not claimed or self.oracle.has_value(claim):
                     yield Move(member, claim, Members(position, count, met))
 
     def moves(self, state: Members) -> list[Move]:
@@ -164,5 +164,5 @@ class ObjectStates:
         try:
             return self._ends.alive(self._alike(state))
         except TooManyStates:
-            place = self.expander.document.root.pointer
+            place = self.oracle.schemas.document.root.pointer
             raise SchemaUnsupported("too many ways to count members", place, "minProperties") from None

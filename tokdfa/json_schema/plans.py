@@ -6,7 +6,7 @@ match. Declared names are excluded from all kinds. An *array plan* is the clause
 
 Names whose value can be nothing are left out; a required one makes the clause empty.
 
-Undeclared names are not remembered, so they may be repeated. If no name may be (`Expander.distinct`), the names of a
+Undeclared names are not remembered, so they may be repeated. If no name may be (`Oracle.distinct`), the names of a
 kind that are few are listed in the plan, behind the declared ones, and remembered as these are. What is left then are
 kinds of too many names (`may_repeat`).
 """
@@ -22,7 +22,7 @@ from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.clauses import Demand, ObjectClause, Scope
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.oracle import Oracle
 
 #: Kinds of names of one object at most.
 MAX_KINDS = 64
@@ -68,7 +68,7 @@ class ObjectPlan(NamedTuple):
         return bool(self.kinds) and (self.room is None or self.room > 1)
 
 
-def value_state(expander: Expander, clause: ObjectClause, name: str) -> State:
+def value_state(oracle: Oracle, clause: ObjectClause, name: str) -> State:
     """The state of the value under a name."""
     found = EVERYTHING
     if len(clause.scopes) > FEW:
@@ -79,25 +79,25 @@ def value_state(expander: Expander, clause: ObjectClause, name: str) -> State:
             found = both(found, known)
         matched = known is not None
         for pattern, state in scope.patterns:
-            if expander.may_match(pattern, name):  # where readings differ, the value has to do for both
-                found, matched = both(found, state), matched or expander.matches(pattern, name)
+            if oracle.may_match(pattern, name):  # where readings differ, the value has to do for both
+                found, matched = both(found, state), matched or oracle.matches(pattern, name)
         if not matched:
             found = both(found, scope.additional)
-    if clause.names and not any(strings.holds(name) for strings in expander.shape(clause.names).strings):
+    if clause.names and not any(strings.holds(name) for strings in oracle.shape_of(clause.names).strings):
         return frozenset([NEVER])
     return found
 
 
-def may_meet(expander: Expander, demand: Demand, name: str) -> bool:
+def may_meet(oracle: Oracle, demand: Demand, name: str) -> bool:
     """Whether a member of this name can meet a demand, as far as its name goes."""
-    if demand.pattern is not None and not expander.matches(demand.pattern, name):
+    if demand.pattern is not None and not oracle.matches(demand.pattern, name):
         return False
-    if demand.names and not any(strings.holds(name) for strings in expander.shape(demand.names).strings):
+    if demand.names and not any(strings.holds(name) for strings in oracle.shape_of(demand.names).strings):
         return False
     scope = demand.scope
     if scope is None:
         return True
-    return name not in scope.properties and not any(expander.may_match(pattern, name) for pattern, _ in scope.patterns)
+    return name not in scope.properties and not any(oracle.may_match(pattern, name) for pattern, _ in scope.patterns)
 
 
 def declared_names(clause: ObjectClause) -> list[str]:
@@ -112,18 +112,17 @@ def declared_names(clause: ObjectClause) -> list[str]:
     return list(found)
 
 
-def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
+def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
     """The plan of a clause, None if no object meets it."""
     names, states, required, demands, excluded = [], [], [], [], []
     needed = frozenset(clause.required)
-    inhabited = expander.inhabited
     scopes = clause.scopes
     if len(scopes) == 1 and not scopes[0].patterns and not clause.names and not clause.demands:
-        return _plan_plain(expander, clause, scopes[0])
+        return _plan_plain(oracle, clause, scopes[0])
     for name in declared_names(clause):
         spend(PLAN_WORK * (1 + len(clause.demands)))
-        state = value_state(expander, clause, name)
-        if not inhabited.state(state):
+        state = value_state(oracle, clause, name)
+        if not oracle.has_value(state):
             if name in needed:
                 return None
             excluded.append(name)
@@ -135,10 +134,10 @@ def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
             tuple(
                 k
                 for k, demand in enumerate(clause.demands)
-                if may_meet(expander, demand, name) and inhabited.state(both(state, demand.value))
+                if may_meet(oracle, demand, name) and oracle.has_value(both(state, demand.value))
             )
         )
-    kinds = name_kinds(expander, clause, tuple(names) + tuple(excluded))
+    kinds = name_kinds(oracle, clause, tuple(names) + tuple(excluded))
     most = clause.most
     if most is not None and most < sum(required):
         return None
@@ -148,10 +147,10 @@ def plan_object(expander: Expander, clause: ObjectClause) -> ObjectPlan | None:
     plan = ObjectPlan(
         tuple(names), tuple(states), tuple(required), tuple(demands), tuple(excluded), kinds, clause.least, most
     )
-    return _remember_names(expander, plan) if expander.distinct and plan.may_repeat else plan
+    return _remember_names(oracle, plan) if oracle.distinct and plan.may_repeat else plan
 
 
-def _remember_names(expander: Expander, plan: ObjectPlan) -> ObjectPlan | None:
+def _remember_names(oracle: Oracle, plan: ObjectPlan) -> ObjectPlan | None:
     """A plan with the names of small kinds listed; as it is if these are too many, None if no object meets it."""
     #: Name -> the state of its value, the demands that its member can meet.
     found: dict[str, tuple[State, frozenset[int]]] = {}
@@ -168,7 +167,7 @@ def _remember_names(expander: Expander, plan: ObjectPlan) -> ObjectPlan | None:
         return plan
     others = StringSet(not_values=frozenset(found))
     kept = [kind._replace(names=kind.names.intersect(others)) for kind in kept]
-    kinds = tuple(kind for kind in kept if not expander.is_empty(kind.names))
+    kinds = tuple(kind for kind in kept if not oracle.is_empty(kind.names))
     names = plan.names + tuple(found)
     if not kinds and plan.least > len(names):
         return None
@@ -182,9 +181,9 @@ def _remember_names(expander: Expander, plan: ObjectPlan) -> ObjectPlan | None:
     )
 
 
-def _plan_plain(expander: Expander, clause: ObjectClause, scope: Scope) -> ObjectPlan | None:
+def _plan_plain(oracle: Oracle, clause: ObjectClause, scope: Scope) -> ObjectPlan | None:
     """`plan_object` where one schema says everything, by names alone: the same plan, in less time."""
-    needed, alive = frozenset(clause.required), expander.inhabited.state
+    needed, alive = frozenset(clause.required), oracle.has_value
     properties = scope.properties
     if not needed or all(name in properties for name in needed):
         declared = properties
@@ -209,7 +208,7 @@ def _plan_plain(expander: Expander, clause: ObjectClause, scope: Scope) -> Objec
     return ObjectPlan(tuple(names), tuple(states), required, hints, tuple(excluded), kinds, clause.least, clause.most)
 
 
-def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ...]) -> tuple[Kind, ...]:
+def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) -> tuple[Kind, ...]:
     """The kinds of names that are not declared, without those whose value can be nothing."""
     patterns: dict[str, None] = {}
     for scope in clause.scopes:
@@ -219,7 +218,7 @@ def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ..
             patterns[demand.pattern] = None
         if demand.scope is not None:
             patterns.update(dict.fromkeys(pattern for pattern, _ in demand.scope.patterns))
-    bases = expander.shape(clause.names).strings if clause.names else (ANY_STRING,)
+    bases = oracle.shape_of(clause.names).strings if clause.names else (ANY_STRING,)
     #: (set of names, patterns matched)
     found: list[tuple[StringSet, frozenset[str]]] = [(base, frozenset()) for base in bases]
     if patterns or clause.names or any(demand.names for demand in clause.demands):
@@ -231,13 +230,13 @@ def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ..
         for strings, matched in found:
             with_it = strings.intersect(StringSet(patterns=(pattern,)))
             without = strings.intersect(StringSet(not_patterns=(pattern,)))
-            if not expander.is_empty(with_it):
+            if not oracle.is_empty(with_it):
                 split.append((with_it, matched | {pattern}))
-            if not expander.is_empty(without):
+            if not oracle.is_empty(without):
                 split.append((without, matched))
         found = split
         if len(found) > MAX_KINDS:
-            node = expander.document.root
+            node = oracle.schemas.document.root
             raise SchemaUnsupported(f"names match in more than {MAX_KINDS} ways", node.pointer, "patternProperties")
     kinds = []
     for strings, matched in found:
@@ -247,15 +246,15 @@ def name_kinds(expander: Expander, clause: ObjectClause, declared: tuple[str, ..
             own = [value for pattern, value in scope.patterns if pattern in matched]
             for value in own or [scope.additional]:
                 state = both(state, value)
-        if not expander.inhabited.state(state) or (strings is not ANY_STRING and expander.is_empty(strings)):
+        if not oracle.has_value(state) or (strings is not ANY_STRING and oracle.is_empty(strings)):
             continue
-        for names, met in _split_by_demands(expander, clause, strings, matched, state):
+        for names, met in _split_by_demands(oracle, clause, strings, matched, state):
             kinds.append(Kind(names, state, met))
     return tuple(kinds)
 
 
 def _split_by_demands(  # type: ignore[no-untyped-def]
-    expander: Expander, clause: ObjectClause, strings: StringSet, matched: frozenset[str], state: State
+    oracle: Oracle, clause: ObjectClause, strings: StringSet, matched: frozenset[str], state: State
 ):
     """(names, demands that their members can meet) of one kind: a demand on the name itself divides it."""
     parts: list[tuple[StringSet, tuple[int, ...]]] = [(strings, ())]
@@ -264,7 +263,7 @@ def _split_by_demands(  # type: ignore[no-untyped-def]
             continue
         if demand.scope is not None and any(pattern in matched for pattern, _ in demand.scope.patterns):
             continue
-        if not expander.inhabited.state(both(state, demand.value)):
+        if not oracle.has_value(both(state, demand.value)):
             continue
         if not demand.names:
             parts = [(names, (*met, k)) for names, met in parts]
@@ -272,9 +271,9 @@ def _split_by_demands(  # type: ignore[no-untyped-def]
         divided = []
         spend(KIND_WORK * len(parts))
         for names, met in parts:
-            for allowed in expander.shape(demand.names).strings:
+            for allowed in oracle.shape_of(demand.names).strings:
                 narrowed = names.intersect(allowed)
-                if not expander.is_empty(narrowed):
+                if not oracle.is_empty(narrowed):
                     divided.append((narrowed, (*met, k)))
             divided.append((names, met))  # the rest; overlapping does no harm
         parts = divided

@@ -23,7 +23,7 @@ left to the derivatives (see `tokdfa.regex.lower`).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tokdfa.errors import UnsupportedConstraint
 from tokdfa.regex.char_sets import SURROGATES, Ranges, complement, contains, difference, intersection, union
@@ -36,9 +36,8 @@ from tokdfa.regex.utf8 import AutomatonBuilder, split_large
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tokdfa.pushdown.form import Escapes
     from tokdfa.regex.expression import ExpressionStore
-
-Escapes: TypeAlias = Literal["all", "needed"]
 
 QUOTE, BACKSLASH = 0x22, 0x5C
 CONTROLS: Ranges = ((0x00, 0x1F),)

@@ -31,7 +31,7 @@ from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
-from tokdfa.json_schema.string_body import BODY, CLOSED_BODY, Escapes
+from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
 from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow
 from tokdfa.locks import new_lock
 from tokdfa.regex.char_sets import ALL
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.automata.dfa import Dfa
+    from tokdfa.pushdown.form import Escapes
 
 #: An automaton of more states stays lazy; the states made in vain cost about 0.5 ms.
 EXPLICIT_STATES = 400

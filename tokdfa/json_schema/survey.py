@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tokdfa.json_schema.clauses import ArrayClause, ObjectClause, Shape, State
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.oracle import Oracle
 
 
 #: Work (`tokdfa.budget`) of looking at a state, in nanoseconds.
 SURVEY_WORK = 3_000
 
 
-def survey_states(expander: Expander, root: State) -> tuple[set[State], list[State]]:
+def survey_states(oracle: Oracle, root: State) -> tuple[set[State], list[State]]:
     """(states that may wait, states that are uncertain). O(size of the schema).
 
     Raises what reading the schema raises.
@@ -34,7 +34,7 @@ def survey_states(expander: Expander, root: State) -> tuple[set[State], list[Sta
     waiting, met, uncertain = [root], {root}, []
     while waiting:
         state = waiting.pop()
-        shape = expander.shape(state)
+        shape = oracle.shape_of(state)
         spend(SURVEY_WORK)
         if not _is_certain(shape):
             uncertain.append(state)
@@ -42,7 +42,7 @@ def survey_states(expander: Expander, root: State) -> tuple[set[State], list[Sta
             spend(LOOKUP_WORK * (1 + len(array.prefix)))
             _add({*array.prefix, array.rest}, met, waiting)
         for clause in shape.objects:
-            _add(_member_states(expander, clause), met, waiting)
+            _add(_member_states(oracle, clause), met, waiting)
     return met.difference(uncertain), uncertain
 
 
@@ -69,7 +69,7 @@ def _is_plain_object(clause: ObjectClause) -> bool:
     return not (clause.names or clause.demands or clause.most is not None or clause.least > 1 or has_patterns)
 
 
-def _member_states(expander: Expander, clause: ObjectClause) -> Iterable[State]:
+def _member_states(oracle: Oracle, clause: ObjectClause) -> Iterable[State]:
     """The states of the values of a clause's members."""
     if len(clause.scopes) == 1:
         (scope,) = clause.scopes
@@ -84,7 +84,7 @@ def _member_states(expander: Expander, clause: ObjectClause) -> Iterable[State]:
         own = [state for _, state in scope.patterns] or [scope.additional]
         for state in own:
             matched = both(matched, state)
-    return [*(value_state(expander, clause, name) for name in declared_names(clause)), other, matched]
+    return [*(value_state(oracle, clause, name) for name in declared_names(clause)), other, matched]
 
 
 def _named_states(clause: ObjectClause) -> Iterable[State]:

@@ -31,15 +31,17 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
     both,
+    check_size,
+    join,
     unite,
 )
 from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.document import DRAFT_2020, Node, escape_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.schema_states import SchemaStates
 
 UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 #: Alternatives of one keyword at most.
@@ -98,56 +100,59 @@ JOIN_WORK = 3_000
 PLAIN = Alternative()
 
 
-def unevaluated_shape(expander: Expander, node: Node, keyword: str) -> Shape:
-    """What the keyword demands. Raises SchemaUnsupported if that depends on too many branches."""
-    state = expander.part(node, node.schema[keyword], keyword)
+def unevaluated_shape(schemas: SchemaStates, shape_of: Callable[[State], Shape], node: Node, keyword: str) -> Shape:
+    """What the keyword demands. `shape_of`: the shape of a state.
+
+    Raises SchemaUnsupported if that depends on too many branches.
+    """
+    state = schemas.part(node, node.schema[keyword], keyword)
     if not state:
         return ANYTHING
-    found = _Reader(expander, node, keyword).alternatives(node, ())
+    found = _Reader(schemas, node, keyword).alternatives(node, ())
     shapes = []
     for alternative in found:
-        left_over = _left_over(expander, node, keyword, state, alternative.seen)
-        shape = expander.join(expander.shape(alternative.state), left_over, node, keyword)
+        left_over = _left_over(schemas, node, keyword, state, alternative.seen)
+        shape = join(shape_of(alternative.state), left_over, node, keyword)
         if alternative.present:
             names = ObjectClause(required=tuple(sorted(alternative.present)))
-            shape = expander.join(shape, Shape(objects=(names,)), node, keyword)
+            shape = join(shape, Shape(objects=(names,)), node, keyword)
         shapes.append(shape)
-    return expander.check(unite(shapes), node, keyword)
+    return check_size(unite(shapes), node, keyword)
 
 
-def _left_over(expander: Expander, node: Node, keyword: str, state: State, seen: Seen) -> Shape:
+def _left_over(schemas: SchemaStates, node: Node, keyword: str, state: State, seen: Seen) -> Shape:
     """The shape of values whose parts are in `state`, but for those that are looked at."""
     if seen.all:
         return ANYTHING
     if keyword == "unevaluatedItems":
-        array = ArrayClause((EVERYTHING,) * seen.items, _or_counted(expander, node, state, seen.contains))
+        array = ArrayClause((EVERYTHING,) * seen.items, _or_counted(schemas, node, state, seen.contains))
         return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, (array,), ANYTHING.objects)
     patterns = tuple((pattern, EVERYTHING) for pattern in sorted(seen.patterns))
     clause = ObjectClause(scopes=(Scope(dict.fromkeys(sorted(seen.names), EVERYTHING), patterns, state),))
     return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, ANYTHING.arrays, (clause,))
 
 
-def _or_counted(expander: Expander, node: Node, state: State, contains: frozenset[Node]) -> State:
+def _or_counted(schemas: SchemaStates, node: Node, state: State, contains: frozenset[Node]) -> State:
     """The state of items that are in `state` or counted by a ``contains`` of one of some nodes."""
     if not contains or not state:
         return state
     owners = sorted(contains, key=lambda owner: owner.number)
     if state == NOTHING and len(owners) == 1:
-        return expander.part(owners[0], owners[0].schema["contains"], "contains")
+        return schemas.part(owners[0], owners[0].schema["contains"], "contains")
     if any(owner.scope != node.scope for owner in owners):
         raise SchemaUnsupported("contains looks at items in another dynamic scope", node.pointer, "unevaluatedItems")
     for owner in owners:  # so that the schemas are known by where they stand
-        expander.part(owner, owner.schema["contains"], "contains")
-    schemas = [*(owner.schema["contains"] for owner in owners), node.schema["unevaluatedItems"]]
+        schemas.part(owner, owner.schema["contains"], "contains")
+    choices = [*(owner.schema["contains"] for owner in owners), node.schema["unevaluatedItems"]]
     place = "/unevaluatedItems(" + ", ".join(str(owner.number) for owner in owners) + ")"
-    return expander.state(expander.synthesize(node, place, {"anyOf": schemas}))
+    return schemas.state(schemas.synthesize(node, place, {"anyOf": choices}))
 
 
 class _Reader:
     """Finds the alternatives of one keyword."""
 
-    def __init__(self, expander: Expander, node: Node, keyword: str) -> None:
-        self.expander, self.outermost, self.keyword = expander, node, keyword
+    def __init__(self, schemas: SchemaStates, node: Node, keyword: str) -> None:
+        self.schemas, self.outermost, self.keyword = schemas, node, keyword
 
     def alternatives(self, node: Node, above: tuple[int, ...]) -> list[Alternative]:
         """The alternatives of a node; `above`: the nodes on the way to it, as loops in place add nothing."""
@@ -168,7 +173,7 @@ class _Reader:
         schema = node.schema
         if inside and self.keyword in schema:
             return Seen(all=True)
-        if any(self.expander.is_dropped(node, keyword) for keyword in _LOOKING):
+        if any(self.schemas.is_dropped(node, keyword) for keyword in _LOOKING):
             return Seen(all=True)  # nobody knows what it would look at
         if self.keyword == "unevaluatedProperties":
             if "additionalProperties" in schema:
@@ -184,16 +189,16 @@ class _Reader:
 
     def _applied(self, node: Node, above: tuple[int, ...]) -> Iterator[list[Alternative]]:
         """For each keyword that applies schemas to the same value, or for each of its branches, the alternatives."""
-        schema, expander = node.schema, self.expander
+        schema, schemas = node.schema, self.schemas
         for keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
             if keyword in schema and (keyword == "$ref" or (keyword == "$dynamicRef") == (node.draft >= DRAFT_2020)):
-                yield self.alternatives(expander.document.target(node, keyword, schema[keyword]), above)
+                yield self.alternatives(schemas.document.target(node, keyword, schema[keyword]), above)
         for place, part in enumerate(_listed(schema, "allOf")):
             yield self._below(node, part, f"/allOf/{place}", above)
         exclusive = [PLAIN]
         for keyword in ("anyOf", "oneOf"):
             for place, part in enumerate(_listed(schema, keyword)):
-                claim = Alternative(expander.part(node, part, keyword, place))
+                claim = Alternative(schemas.part(node, part, keyword, place))
                 options = [claim.join(one) for one in self._below(node, part, f"/{keyword}/{place}", above)]
                 if keyword == "anyOf":
                     yield self._prune([PLAIN, *options])
@@ -210,7 +215,7 @@ class _Reader:
     def _conditional(self, node: Node, above: tuple[int, ...]) -> Iterator[Alternative]:
         """The alternatives of ``if``: nothing is known of it; it holds, and so does ``then``; it does not."""
         schema = node.schema
-        condition = self.expander.part(node, schema["if"], "if")
+        condition = self.schemas.part(node, schema["if"], "if")
         yield PLAIN
         branches = [PLAIN] if "then" not in schema else self._below(node, schema["then"], "/then", above)
         for one, other in product(self._below(node, schema["if"], "/if", above), branches):
@@ -221,7 +226,7 @@ class _Reader:
                     yield Alternative(broken).join(other)
 
     def _below(self, node: Node, part: Any, key: str, above: tuple[int, ...]) -> list[Alternative]:
-        return self.alternatives(self.expander.document.child(node, part, key), above)
+        return self.alternatives(self.schemas.document.child(node, part, key), above)
 
     def _prune(self, alternatives: Iterable[Alternative]) -> list[Alternative]:
         """Those that none of the others covers."""

@@ -24,8 +24,13 @@ NAMES and COUNTED find their further arguments in a list of numbers, from a give
 `NAMES_TARGETS` and `COUNTED_TEXT` to `COUNTED_BEYOND` say which. They are for programs that read every way to cut the
 text, not for the longest match.
 
-Forms are written by `tokdfa.pushdown.form_builder`. A `Form` is how its builder stood when it was made; where code is
-to be written yet, it keeps the builder (`source`), and `Form.newest` is how that stands now.
+A `Form` never changes. Where code is to be written yet, it keeps the `GrowingCode` that it was made of (`source`), and
+`Form.newest` is the form as that stands now. `tokdfa.pushdown.form_builder` writes code, `tokdfa.pushdown.printing`
+shows a form.
+
+*Code that is written later.* Most of a large schema is never read by one text, so parts of a program are written when
+they are first needed: a LATER names a function that writes its code. Places never change their numbers.
+`tokdfa.pushdown.program` follows the growth.
 
 An automaton of a form (`Text`) is known by its *key*, which says what language it is; it is built only if no constraint
 of the vocabulary had the same before. The form itself knows no vocabulary: `tokdfa.pushdown.pool.Pool.link` binds it.
@@ -36,23 +41,28 @@ Knuth's (1971) top-down parsing machine.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.errors import UnsupportedConstraint
+from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+from tokdfa.locks import new_lock
 
 if TYPE_CHECKING:
+    import threading
+
     from tokdfa.automata.dfa import Dfa
     from tokdfa.grammar.cfg import SpecialTokens
-    from tokdfa.pushdown.form_builder import FormBuilder
-    from tokdfa.pushdown.json_text import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 Int32 = npt.NDArray[np.int32]
+#: How the characters of a JSON string may be written: ``all`` takes every escape of every character, ``needed`` only
+#: escapes of characters that cannot stand raw (`tokdfa.pushdown.json_text`).
+Escapes = Literal["all", "needed"]
 
 #: Operations.
 RETURN, ANY, CALL, TEXT, TOKEN, NAMES, COUNTED, LATER = range(8)
@@ -72,6 +82,8 @@ COUNTED_TEXT, COUNTED_MINIMUM, COUNTED_CAP, COUNTED_NEXT, COUNTED_BEYOND = range
 COUNT_LIMIT = 90_000
 #: More characters than any text has.
 UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
+#: Instructions that may be written before a form is saved.
+MAX_WRITTEN = 200_000
 
 
 def _no_numbers() -> Int32:
@@ -97,7 +109,7 @@ class NameTable:
     """Names that a JSON string may spell, in the order in which NAMES counts them.
 
     `units`: the UTF-16 code units of each, big-endian, in ascending order, in which names are kept; `order`: the index
-    in `names` of each; `escapes`: how characters may be written (`tokdfa.pushdown.json_text`).
+    in `names` of each; `escapes`: how characters may be written.
     """
 
     names: tuple[str, ...]
@@ -140,30 +152,9 @@ class FrameNames(Sequence[str]):
         return name if isinstance(name, str) else name()
 
 
-class MemberChain(NamedTuple):
-    """What `FormBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
-
-    `table`: the names, of which the first ones, as many as there are `values`, come in order; `values`: for each the
-    number of a text, or ~the number of a frame, or what writes the code of a value before a place; `required`: for
-    each; `other`: the place of the TEXT that reads other names, where all required ones have been, or -1; `comma`,
-    `colon`: texts; `close`: the place at which the object ends; `after`: the place after the last value; `more`: that
-    of other names after all declared ones, or -1.
-    """
-
-    table: int
-    values: Sequence[int | Callable[[int], int]]
-    required: Sequence[bool]
-    other: int
-    comma: int
-    colon: int
-    close: int
-    after: int
-    more: int
-
-
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A program. Immutable; build one with `tokdfa.pushdown.form_builder`.
+    """A program. Immutable; `GrowingCode.build` makes one.
 
     `code`: int32, shape (instructions, 3): operation and two arguments (for ANY where its alternatives begin and end
     in `alternatives`); `alternatives`: int32, places; `entries`: int32, the first place of each frame; `frame_names`;
@@ -171,7 +162,7 @@ class Form:
     stand wherever one may begin and means nothing, or -1 (only if `longest`; otherwise the program itself says where);
     `longest`: a text ends only where no text that is alive can go on (maximal munch); `arguments`: int32, those of
     NAMES and COUNTED; `name_tables`: what NAMES names; `pairs`: (name table, text) of each NAMES that reads other
-    strings, too; `source`: the builder, if code may be written later; `written`: how often that was done.
+    strings, too; `source`: where code that is not written yet will be; `written`: how often that was done.
     """
 
     code: Int32
@@ -186,18 +177,91 @@ class Form:
     arguments: Int32 = field(default_factory=_no_numbers)
     name_tables: tuple[NameTable, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
-    source: FormBuilder | None = None
+    source: GrowingCode | None = None
     written: int = 0
 
     def newest(self) -> Form:
-        """The form as its builder stands now."""
+        """The form as its source stands now."""
         if self.source is None or len(self.source.written) == self.written:
             return self
         with self.source.lock:  # other threads may be writing
             return self.source.build(self.start, skip=self.skip, longest=self.longest)
 
-    def __str__(self) -> str:
-        """The program, one instruction a line, frame by frame."""
-        from tokdfa.pushdown.printing import format_form
 
-        return format_form(self)
+@dataclass(eq=False)
+class GrowingCode:
+    """The code of a program as it stands now, and what is to be written of it yet.
+
+    The fields are those of `Form`, as lists; whoever adds code while texts are read holds `lock`, as `write` does.
+    """
+
+    texts: list[Text] = field(default_factory=list)
+    token_sets: list[SpecialTokens] = field(default_factory=list)
+    name_tables: list[NameTable] = field(default_factory=list)
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    #: The instructions, three numbers each.
+    code: array[int] = field(default_factory=lambda: array("i", (RETURN, 0, 0)))
+    alternatives: array[int] = field(default_factory=lambda: array("i"))
+    arguments: array[int] = field(default_factory=lambda: array("i"))
+    entries: array[int] = field(default_factory=lambda: array("i"))
+    frame_names: list[str | Callable[[], str]] = field(default_factory=list)
+    #: By number of a LATER: writes its code, and returns the place to go on at.
+    makes: list[Callable[[], int]] = field(default_factory=list)
+    #: Places of which code was written later, in the order of writing.
+    written: array[int] = field(default_factory=lambda: array("i"))
+    lock: threading.RLock = field(default_factory=new_lock)
+
+    def write(self, place: int) -> None:
+        """Write the code of a LATER, unless it is written. Raises what making it raises, and leaves it as it was."""
+        with self.lock:
+            if self.code[3 * place] == LATER:
+                target = self.makes[self.code[3 * place + 1]]()
+                self.alternatives.append(target)
+                count = len(self.alternatives)
+                self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))
+                self.written.append(place)
+
+    def write_next(self, place: int, count: int) -> None:
+        """Write the code of up to `count` LATERs after a place, the nearest first, as long as that raises nothing."""
+        with self.lock:
+            while count and 3 * place < len(self.code):
+                if self.code[3 * place] == LATER:
+                    try:
+                        self.write(place)
+                    except (LimitExceeded, UnsupportedConstraint):
+                        return  # said when it is needed
+                    count -= 1
+                place += 1
+
+    def write_all(self) -> None:
+        """Write all code that is to be written later. Raises UnsupportedConstraint if that comes to no end."""
+        place = 0
+        while 3 * place < len(self.code):
+            if len(self.code) > 3 * MAX_WRITTEN:
+                raise UnsupportedConstraint(
+                    f"the constraint writes its instructions when they are needed, and has more than {MAX_WRITTEN};"
+                    " compile it anew instead of saving it"
+                )
+            self.write(place)
+            place += 1
+
+    def build(self, start: int, *, skip: int = -1, longest: bool = False) -> Form:
+        """The form. O(instructions). Raises UnsupportedConstraint for NAMES, COUNTED or LATER with `longest`."""
+        if longest and (self.arguments or self.makes):
+            raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
+        return Form(
+            np.array(self.code, dtype=np.int32).reshape(-1, 3),
+            np.array(self.alternatives, dtype=np.int32),
+            np.array(self.entries, dtype=np.int32),
+            FrameNames(self.frame_names),
+            tuple(self.texts),
+            tuple(self.token_sets),
+            start,
+            skip,
+            longest,
+            np.array(self.arguments, dtype=np.int32),
+            tuple(self.name_tables),
+            tuple(self.pairs),
+            self if self.makes else None,
+            len(self.written),
+        )

@@ -3,21 +3,16 @@
 Each method of `FormBuilder` returns the place of an instruction that goes on at a given place, so what comes last in a
 text is written first. Equal instructions are one place.
 
-*Code that is written later.* `FormBuilder.later` takes a function that writes a part of the program when it is first
-needed: most of a large schema is never read by one text. Places never change their numbers.
-`tokdfa.pushdown.program` follows the growth.
+What is written so far, and how more is written when it is first needed, is a `GrowingCode` (`tokdfa.pushdown.form`).
 """
 
 from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from tokdfa.errors import EmptyLanguageError, LimitExceeded, UnsupportedConstraint
-from tokdfa.locks import new_lock
+from tokdfa.errors import EmptyLanguageError
 from tokdfa.pushdown.form import (
     ANY,
     CALL,
@@ -25,79 +20,75 @@ from tokdfa.pushdown.form import (
     COUNTED,
     LATER,
     NAMES,
-    RETURN,
     RETURN_PLACE,
     TEXT,
     TOKEN,
     UNBOUNDED,
-    Form,
-    FrameNames,
-    MemberChain,
+    GrowingCode,
     NameTable,
-    Text,
 )
+from tokdfa.pushdown.json_text import escapes_of, string_text
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Sequence
 
     from tokdfa.grammar.cfg import SpecialTokens
-    from tokdfa.pushdown.json_text import Escapes
+    from tokdfa.pushdown.form import Escapes, Text
 
-#: Instructions that may be written before a form is saved.
-MAX_WRITTEN = 200_000
-#: Keys of the texts of any string.
-_STRING_KEYS = (b"json string all", b"json string needed")
+
+class MemberChain(NamedTuple):
+    """What `FormBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
+
+    `table`: the names, of which the first ones, as many as there are `values`, come in order; `values`: for each the
+    number of a text, or ~the number of a frame, or what writes the code of a value before a place; `required`: for
+    each; `other`: the place of the TEXT that reads other names, where all required ones have been, or -1; `comma`,
+    `colon`: texts; `close`: the place at which the object ends; `after`: the place after the last value; `more`: that
+    of other names after all declared ones, or -1.
+    """
+
+    table: int
+    values: Sequence[int | Callable[[int], int]]
+    required: Sequence[bool]
+    other: int
+    comma: int
+    colon: int
+    close: int
+    after: int
+    more: int
 
 
 @dataclass(eq=False)
-class FormBuilder:
+class FormBuilder(GrowingCode):
     """Writes a form back to front: each method returns the place of an instruction that goes on at a given place.
 
     Not thread-safe; `write`, which is called while texts are read, holds `lock`.
     """
 
-    texts: list[Text] = field(default_factory=list)
-    token_sets: list[SpecialTokens] = field(default_factory=list)
-    name_tables: list[NameTable] = field(default_factory=list)
-    #: Tables and texts that NAMES puts together.
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    #: The instructions, three numbers each, and what they refer to.
-    code: array[int] = field(default_factory=lambda: array("i", (RETURN, 0, 0)))
-    alternatives: array[int] = field(default_factory=lambda: array("i"))
-    arguments: array[int] = field(default_factory=lambda: array("i"))
-    entries: array[int] = field(default_factory=lambda: array("i"))
-    #: Places of which code was written later, in the order of writing.
-    written: array[int] = field(default_factory=lambda: array("i"))
     #: How a string is written that `counted` reads; not to be changed later.
     escapes: Escapes = "all"
-    lock: threading.RLock = field(default_factory=new_lock)
     _string_text: int = -1
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    _names: list[str | Callable[[], str]] = field(default_factory=list)
     _text_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
     _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
     _pair_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
-    _makes: list[Callable[[], int]] = field(default_factory=list)
 
     def copy(self) -> FormBuilder:
         """A builder that has written the same and goes on by itself. Raises ValueError if code waits to be written."""
-        if self._makes:
+        if self.makes:
             raise ValueError("code that is written later belongs to one builder")
         return FormBuilder(
-            self.texts.copy(),
-            self.token_sets.copy(),
-            self.name_tables.copy(),
-            self.pairs.copy(),
-            self.code[:],
-            self.alternatives[:],
-            self.arguments[:],
-            self.entries[:],
-            self.written[:],
-            self.escapes,
+            texts=self.texts.copy(),
+            token_sets=self.token_sets.copy(),
+            name_tables=self.name_tables.copy(),
+            pairs=self.pairs.copy(),
+            code=self.code[:],
+            alternatives=self.alternatives[:],
+            arguments=self.arguments[:],
+            entries=self.entries[:],
+            frame_names=self.frame_names.copy(),
+            escapes=self.escapes,
             _string_text=self._string_text,
             _places=self._places.copy(),
-            _names=self._names.copy(),
             _text_numbers=self._text_numbers.copy(),
             _table_numbers=self._table_numbers.copy(),
             _pair_numbers=self._pair_numbers.copy(),
@@ -114,8 +105,6 @@ class FormBuilder:
     def string_text(self) -> int:
         """The number of the text of any JSON string."""
         if self._string_text < 0:
-            from tokdfa.pushdown.json_text import string_text
-
             self._string_text = self.text(string_text(self.escapes))
         return self._string_text
 
@@ -134,9 +123,9 @@ class FormBuilder:
 
     def frame(self, name: str | Callable[[], str]) -> int:
         """The number of a new frame; `enter` says later where it begins. `name`: or what makes it, if anybody asks."""
-        self._names.append(name)
+        self.frame_names.append(name)
         self.entries.append(RETURN_PLACE)
-        return len(self._names) - 1
+        return len(self.frame_names) - 1
 
     def enter(self, frame: int, place: int) -> None:
         """Let a frame begin at a place."""
@@ -286,7 +275,7 @@ class FormBuilder:
 
     def _pair_of(self, table: int, other: int) -> int:
         """The number of a table and the text of the TEXT that reads other strings. Raises ValueError if it is none."""
-        if self.code[3 * other] != TEXT or self.texts[self.code[3 * other + 1]].key not in _STRING_KEYS:
+        if self.code[3 * other] != TEXT or not escapes_of(self.texts[self.code[3 * other + 1]]):
             raise ValueError(f"what reads other strings is a TEXT of any string, not instruction {other}")
         both = table, self.code[3 * other + 1]
         pair = self._pair_numbers.setdefault(both, len(self.pairs))
@@ -327,42 +316,8 @@ class FormBuilder:
         It is called once, when the instruction is first to be read; if it raises, that is raised where the text is
         read, and it is called again when the instruction is needed again.
         """
-        self._makes.append(make)
-        return self._append(LATER, len(self._makes) - 1, 0)
-
-    def write(self, place: int) -> None:
-        """Write the code of a LATER, unless it is written. Raises what making it raises, and leaves it as it was."""
-        with self.lock:
-            if self.code[3 * place] == LATER:
-                target = self._makes[self.code[3 * place + 1]]()
-                self.alternatives.append(target)
-                count = len(self.alternatives)
-                self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))
-                self.written.append(place)
-
-    def write_next(self, place: int, count: int) -> None:
-        """Write the code of up to `count` LATERs after a place, the nearest first, as long as that raises nothing."""
-        with self.lock:
-            while count and 3 * place < len(self.code):
-                if self.code[3 * place] == LATER:
-                    try:
-                        self.write(place)
-                    except (LimitExceeded, UnsupportedConstraint):
-                        return  # said when it is needed
-                    count -= 1
-                place += 1
-
-    def write_all(self) -> None:
-        """Write all code that is to be written later. Raises UnsupportedConstraint if that comes to no end."""
-        place = 0
-        while 3 * place < len(self.code):
-            if len(self.code) > 3 * MAX_WRITTEN:
-                raise UnsupportedConstraint(
-                    f"the constraint writes its instructions when they are needed, and has more than {MAX_WRITTEN};"
-                    " compile it anew instead of saving it"
-                )
-            self.write(place)
-            place += 1
+        self.makes.append(make)
+        return self._append(LATER, len(self.makes) - 1, 0)
 
     def _put(self, operation: int, first: int, second: int) -> int:
         instruction = operation, first, second
@@ -374,24 +329,3 @@ class FormBuilder:
     def _append(self, operation: int, first: int, second: int) -> int:
         self.code.extend((operation, first, second))
         return len(self.code) // 3 - 1
-
-    def build(self, start: int, *, skip: int = -1, longest: bool = False) -> Form:
-        """The form. O(instructions). Raises UnsupportedConstraint for NAMES, COUNTED or LATER with `longest`."""
-        if longest and (self.arguments or self._makes):
-            raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
-        return Form(
-            np.array(self.code, dtype=np.int32).reshape(-1, 3),
-            np.array(self.alternatives, dtype=np.int32),
-            np.array(self.entries, dtype=np.int32),
-            FrameNames(self._names),
-            tuple(self.texts),
-            tuple(self.token_sets),
-            start,
-            skip,
-            longest,
-            np.array(self.arguments, dtype=np.int32),
-            tuple(self.name_tables),
-            tuple(self.pairs),
-            self if self._makes else None,
-            len(self.written),
-        )

@@ -6,24 +6,20 @@ pair of surrogates; a surrogate alone spells no character and is refused.
 
 The automaton is written by hand, so that its states have known numbers: it begins in START, and is in BODY wherever a
 character may begin. `tokdfa.pushdown.counted` counts characters by that.
-
-Escapes: ``all`` takes every escape of every character; ``needed`` only those of characters that cannot stand raw.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.pushdown.form import Text
+from tokdfa.pushdown.form import Escapes, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-Escapes = Literal["all", "needed"]
 
 #: Before the opening quote; where a character may begin; after the closing quote.
 START, BODY, END = range(3)
@@ -100,3 +96,11 @@ def string_text(escapes: Escapes = "all") -> Text:
     """The text of a JSON string, the same for all forms, so that a vocabulary's pool has it once."""
     label = "JSON string" if escapes == "all" else "JSON string, needed escapes"
     return Text(label, b"json string " + escapes.encode(), lambda: string_dfa(escapes))
+
+
+_ESCAPES_OF: dict[bytes, Escapes] = {string_text(escapes).key: escapes for escapes in STATE_COUNTS}
+
+
+def escapes_of(text: Text) -> Escapes | None:
+    """How characters are written in the text of any JSON string; None for other texts."""
+    return _ESCAPES_OF.get(text.key)

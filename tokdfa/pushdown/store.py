@@ -45,7 +45,7 @@ from tokdfa.pushdown.form import (
     NameTable,
     Text,
 )
-from tokdfa.pushdown.json_text import STATE_COUNTS, string_text
+from tokdfa.pushdown.json_text import escapes_of, string_text
 from tokdfa.pushdown.partition import KEY_SHIFT, MAX_DENSE, STATE_PART, most_rest_nodes
 from tokdfa.pushdown.pool import NAME_BYTES
 from tokdfa.stored_file import cache_folder
@@ -81,7 +81,7 @@ def write_form(path: str | Path | io.BytesIO, form: Form, constraint: Constraint
         "arguments": form.arguments,
     }
     for number, text in enumerate(form.texts):
-        if _escapes_of(text):  # it is known by its key, and its states have known numbers
+        if escapes_of(text):  # it is known by its key, and its states have known numbers
             continue
         automaton = text.make()
         if not isinstance(automaton, Dfa):
@@ -94,7 +94,7 @@ def write_form(path: str | Path | io.BytesIO, form: Form, constraint: Constraint
         "constraint": describe_constraint(constraint),
         "settings": settings,
         "frame_names": list(form.frame_names),
-        "texts": [[text.label, text.lazy, _escapes_of(text)] for text in form.texts],
+        "texts": [[text.label, text.lazy, escapes_of(text) or ""] for text in form.texts],
         "name_tables": [[table.names, table.escapes] for table in form.name_tables],
         "pairs": form.pairs,
         "token_sets": [[s.names, s.ranges, s.negated, s.name] for s in form.token_sets],
@@ -145,11 +145,6 @@ def read_form(path: str | Path | io.BytesIO) -> tuple[Form, Constraint, dict[str
         UnsupportedConstraint,
     ) as error:
         raise SavedIndexError(f"{path} has incomplete content ({error}); compile and save it again") from None
-
-
-def _escapes_of(text: Text) -> str:
-    """How characters are written in the text of any JSON string; empty for other texts."""
-    return next((escapes for escapes in STATE_COUNTS if text.key == string_text(escapes).key), "")
 
 
 def _read_text(label: str, lazy: bool, arrays: dict[str, npt.NDArray[Any]], number: int) -> Text:
@@ -235,7 +230,7 @@ def _find_count_problem(at: int, form: Form) -> str:
     if not 0 <= text < len(code) or code[text, OPERATION] != TEXT:
         return "a counted string has no text"
     number = int(code[text, FIRST])
-    if not 0 <= number < len(form.texts) or not _escapes_of(form.texts[number]):
+    if not 0 <= number < len(form.texts) or not escapes_of(form.texts[number]):
         return "a counted string is no JSON string"
     if not (minimum >= 0 and 0 <= cap <= COUNT_LIMIT and 0 <= beyond <= UNBOUNDED):
         return "a count is out of range"

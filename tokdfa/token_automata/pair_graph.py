@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tokdfa.bpe.intervals import _longer_kernel
+from tokdfa.bpe.intervals import longer_kernel
 from tokdfa.core.interning import find_slot, longer_keys
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
@@ -177,7 +177,7 @@ def _list_rows_kernel(begin, node_count, reader, marker, stack, room, max_transi
             work = np.int64(0)
         first = starts[state]
         while first + room > len(tokens):
-            tokens, targets = _longer_kernel(tokens), _longer_kernel(targets)
+            tokens, targets = longer_kernel(tokens), longer_kernel(targets)
         end = _read_row_kernel(keys[state], node_count, reader, stack, first, tokens, targets)
         if counts[1] + end - first + 1 > len(keys):
             keys, slots = longer_keys(counts[1] + end - first + 1, counts[1], keys)
@@ -185,7 +185,7 @@ def _list_rows_kernel(begin, node_count, reader, marker, stack, room, max_transi
         for k in range(first, end):
             targets[k] = _number_state_kernel(targets[k], keys, slots, counts)
         if state + 1 >= len(starts):
-            starts, behind = _longer_kernel(starts), _longer_kernel(behind)
+            starts, behind = longer_kernel(starts), longer_kernel(behind)
         place, node = keys[state] // node_count, keys[state] % node_count
         behind[state] = -1
         if reader.can_stop[place] & BORDERS and not reader.terminal[node]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tokdfa.bpe.intervals import _longer_kernel
+from tokdfa.bpe.intervals import longer_kernel
 from tokdfa.bpe.whole_pieces import WHOLE
 from tokdfa.core.interning import longer_keys, number_key
 from tokdfa.jit import kernel
@@ -217,8 +217,8 @@ def _close_kernel(  # type: ignore[no-untyped-def]
         if begin > max_transitions:
             break
         while begin + room > len(tokens):
-            tokens, targets = _longer_kernel(tokens), _longer_kernel(targets)
-            live, live_tokens = _longer_kernel(live), _longer_kernel(live_tokens)
+            tokens, targets = longer_kernel(tokens), longer_kernel(targets)
+            live, live_tokens = longer_kernel(live), longer_kernel(live_tokens)
         end = _read_row_kernel(keys[state], node_count, reader, stack, begin, tokens, targets)
         if counts[1] + (end - begin) > len(keys):
             (

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.bpe.intervals import _longer_kernel
-from tokdfa.bpe.pair_test import _find_break_kernel, pair_arrays
-from tokdfa.bpe.predecessors import _list_predecessors_kernel
+from tokdfa.bpe.intervals import longer_kernel
+from tokdfa.bpe.pair_test import find_break_kernel, pair_arrays
+from tokdfa.bpe.predecessors import list_predecessors_kernel
 from tokdfa.bpe.whole_pieces import WHOLE
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
@@ -255,7 +255,7 @@ def _is_live_kernel(state, last, rows, suspects, pair):  # type: ignore[no-untyp
             return True
     first = rows.offsets[state]
     for k in range(first + rows.tried[state], first + rows.live_counts[state]):
-        if _find_break_kernel(last, rows.live_tokens[k], *pair) < 0:
+        if find_break_kernel(last, rows.live_tokens[k], *pair) < 0:
             return True
     return False
 
@@ -321,11 +321,11 @@ def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore
         place, chosen = first + tried + k, first + tried + k * left_over // tries
         rows.live_tokens[place], rows.live_tokens[chosen] = rows.live_tokens[chosen], rows.live_tokens[place]
     if rows.status[state] == _NONE:
-        left = _list_predecessors_kernel(rows.live_tokens[first + tried], *before)
+        left = list_predecessors_kernel(rows.live_tokens[first + tried], *before)
         for k in range(1, tries):
             if len(left) <= TRIES:
                 break
-            other = _list_predecessors_kernel(rows.live_tokens[first + tried + k], *before)
+            other = list_predecessors_kernel(rows.live_tokens[first + tried + k], *before)
             if len(other) < len(left):
                 left = other
         left = np.sort(left)
@@ -338,7 +338,7 @@ def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore
             break
         kept = 0
         for j in range(remaining):
-            if _find_break_kernel(left[j], rows.live_tokens[first + tried + k], *pair) >= 0:
+            if find_break_kernel(left[j], rows.live_tokens[first + tried + k], *pair) >= 0:
                 left[kept] = left[j]
                 kept += 1
         remaining = kept
@@ -347,7 +347,7 @@ def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore
     if rows.status[state] == _NONE:
         rows.counts[2] += remaining
         while rows.counts[2] > len(suspects):
-            suspects = _longer_kernel(suspects)
+            suspects = longer_kernel(suspects)
     suspects[start : start + remaining] = left[:remaining]
     rows.suspect_ends[state] = start + remaining
     rows.status[state] = _SOME if remaining else _ALL

@@ -32,8 +32,6 @@ from tokdfa.locks import cached_property
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.vocabulary.vocabulary import Vocabulary
-
 BYTE_BITS, DEPTH_BITS, NEXT_BITS, TOKEN_BITS = 8, 12, 23, 21
 DEPTH_SHIFT = BYTE_BITS
 NEXT_SHIFT = DEPTH_SHIFT + DEPTH_BITS
@@ -42,18 +40,40 @@ MAX_NODES = (1 << NEXT_BITS) - 1
 
 
 @dataclass(frozen=True, eq=False)
+class TokenBytes:
+    """What tokens spell: token i is ``joined[offsets[i] : offsets[i + 1]]``. `offsets`: int64, shape (V + 1,)."""
+
+    joined: bytes
+    offsets: npt.NDArray[np.int64]
+
+    @property
+    def data(self) -> npt.NDArray[np.uint8]:
+        """`joined` as uint8, which kernels read."""
+        return np.frombuffer(self.joined, dtype=np.uint8)
+
+    @property
+    def size(self) -> int:
+        """V, the number of ids."""
+        return len(self.offsets) - 1
+
+    def of(self, token: int) -> bytes:
+        """What a token spells."""
+        return self.joined[self.offsets[token] : self.offsets[token + 1]]
+
+
+@dataclass(frozen=True, eq=False)
 class TokenTrie:
     """A flat token trie; immutable. See the module's docstring for the layout.
 
     `nodes`: uint64, shape (node_count,). `order`: int32, the ids in the trie, sorted by bytes and then by id.
-    `size`: V, also the spare id. `depth_limit`: the longest token in bytes.
+    `size`: V, also the spare id. `depth_limit`: the longest token in bytes. `token_bytes`: what it was built from.
     """
 
     nodes: npt.NDArray[np.uint64]
     order: npt.NDArray[np.int32]
     size: int
     depth_limit: int
-    vocabulary: Vocabulary
+    token_bytes: TokenBytes
 
     @property
     def node_count(self) -> int:
@@ -125,7 +145,7 @@ class TokenTrie:
 
     def filter(self, keep: npt.NDArray[np.bool_]) -> TokenTrie:
         """The trie of the tokens with ``keep[token]`` (bool, shape (V,)) only; ids and spare id stay the same."""
-        return _build(self.vocabulary, self.order[keep[self.order]])
+        return _build(self.token_bytes, self.order[keep[self.order]])
 
     def excerpt(self, prefix: bytes = b"", limit: int = 40) -> list[tuple[bytes, int]]:
         """The first `limit` (prefix, token or -1) pairs of the subtree below `prefix`, for people to look at."""
@@ -142,19 +162,19 @@ class TokenTrie:
         return found
 
 
-def build_trie(vocabulary: Vocabulary) -> TokenTrie:
+def build_trie(token_bytes: TokenBytes) -> TokenTrie:
     """The trie of all tokens that spell something. Raises VocabularyError beyond 2**23 - 1 nodes."""
-    return _build(vocabulary, sort_tokens(vocabulary))
+    return _build(token_bytes, sort_tokens(token_bytes))
 
 
-def sort_tokens(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+def sort_tokens(token_bytes: TokenBytes) -> npt.NDArray[np.int32]:
     """The ids that spell something, int32, sorted by bytes (as Python sorts bytes) and then by id.
 
     Sorts by eight bytes at a time, read as big-endian numbers with zeros past the end, and goes on only with the
     tokens that still tie. Two tokens that tie to the end differ in trailing zero bytes at most; the shorter is first.
     O(n log n) number comparisons per eight bytes.
     """
-    lengths = vocabulary.lengths
+    lengths = np.diff(token_bytes.offsets)
     order = np.flatnonzero(lengths).astype(np.int32)
     tied = np.arange(len(order))  # positions in `order` that still belong to a run of equal prefixes
     run = np.zeros(len(order), dtype=np.int64)  # for each position of `tied`, the number of its run
@@ -162,7 +182,7 @@ def sort_tokens(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     while len(tied):
         subset = order[tied]
         keys = np.empty(len(subset), dtype=np.uint64)
-        _pack_keys_kernel(vocabulary.byte_data, vocabulary.offsets, subset, skip, keys)
+        _pack_keys_kernel(token_bytes.data, token_bytes.offsets, subset, skip, keys)
         skip += 8
         again = np.lexsort((keys, run)) if skip > 8 else _sorting_order(keys)
         order[tied] = subset = subset[again]
@@ -186,18 +206,18 @@ def _sorting_order(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
     return order
 
 
-def _build(vocabulary: Vocabulary, order: npt.NDArray[np.int32]) -> TokenTrie:
+def _build(token_bytes: TokenBytes, order: npt.NDArray[np.int32]) -> TokenTrie:
     shared = np.empty(len(order), dtype=np.int32)
-    node_count = _count_nodes_kernel(vocabulary.byte_data, vocabulary.offsets, order, shared)
+    node_count = _count_nodes_kernel(token_bytes.data, token_bytes.offsets, order, shared)
     if node_count > MAX_NODES:
         raise VocabularyError(f"the vocabulary needs {node_count} trie nodes; at most {MAX_NODES} fit")
     nodes = np.empty(node_count, dtype=np.uint64)
-    depth_limit = int(vocabulary.lengths[order].max()) if len(order) else 0
+    depth_limit = int(np.diff(token_bytes.offsets)[order].max()) if len(order) else 0
     path = np.zeros(depth_limit + 1, dtype=np.int64)
-    _write_nodes_kernel(vocabulary.byte_data, vocabulary.offsets, order, shared, vocabulary.size, path, nodes)
+    _write_nodes_kernel(token_bytes.data, token_bytes.offsets, order, shared, token_bytes.size, path, nodes)
     for array in (nodes, order):
         array.flags.writeable = False
-    return TokenTrie(nodes, order, vocabulary.size, depth_limit, vocabulary)
+    return TokenTrie(nodes, order, token_bytes.size, depth_limit, token_bytes)
 
 
 @kernel

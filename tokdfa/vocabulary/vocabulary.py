@@ -24,11 +24,11 @@ import numpy.typing as npt
 from tokdfa.arguments import as_integer, as_sequence, as_text, as_token
 from tokdfa.errors import ArgumentError, VocabularyError
 from tokdfa.locks import cached_property, new_lock
+from tokdfa.vocabulary.trie import TokenBytes, build_trie
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: The packed trie keeps a token id in 21 bits (see `tokdfa.vocabulary.trie`).
@@ -58,8 +58,8 @@ class Vocabulary:
             raise ArgumentError(f"tokens is a list of bytes, one for each id, not a {type(tokens).__name__}")
         self.size = len(tokens) if size is None else as_integer(size, "size")
         self.name = as_text(name, "name")
-        #: The tokenizer that this vocabulary belongs to, None if it was made by itself.
-        self.tokenizer: Tokenizer | None = None
+        #: The `Tokenizer` that this vocabulary belongs to and that says so here; None if it was made by itself.
+        self.tokenizer: Any = None
         ends = as_sequence(end_tokens, "end_tokens", "token ids, as in end_tokens=[2]")
         self.end_tokens = tuple(sorted({as_token(token, "end_tokens") for token in ends}))
         self.end_token_set = frozenset(self.end_tokens)
@@ -72,9 +72,9 @@ class Vocabulary:
         lengths[1 : len(tokens) + 1] = [len(token) for token in tokens]
         #: int64, shape (size + 1,): token i is ``byte_data[offsets[i]:offsets[i + 1]]``.
         self.offsets: npt.NDArray[np.int64] = np.cumsum(lengths)
-        #: uint8, all token bytes in id order.
-        self.byte_data: npt.NDArray[np.uint8] = np.frombuffer(b"".join(tokens), dtype=np.uint8)
         self._bytes = b"".join(tokens)
+        #: uint8, all token bytes in id order.
+        self.byte_data: npt.NDArray[np.uint8] = np.frombuffer(self._bytes, dtype=np.uint8)
         self.offsets.flags.writeable = False
 
     def _check(self, tokens: Sequence[bytes]) -> None:
@@ -165,12 +165,15 @@ class Vocabulary:
         present[self.byte_data] = True
         return present
 
+    @property
+    def joined_bytes(self) -> TokenBytes:
+        """All token bytes, one after another."""
+        return TokenBytes(self._bytes, self.offsets)
+
     @cached_property
     def trie(self) -> TokenTrie:
         """The flat token trie over all tokens that spell something; built at first use, in milliseconds."""
-        from tokdfa.vocabulary.trie import build_trie
-
-        return build_trie(self)
+        return build_trie(self.joined_bytes)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -205,8 +208,8 @@ _living: WeakValueDictionary[tuple[str, str], Vocabulary] = WeakValueDictionary(
 _living_lock = new_lock()
 
 
-def _vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    return tokenizer.vocabulary
+def _vocabulary_of(tokenizer: Any) -> Vocabulary:
+    return as_vocabulary(tokenizer)
 
 
 def _restore(

@@ -1,0 +1,236 @@
+"""Lowering of values: scalars are read where they stand, each state with arrays or objects by a frame.
+
+`ValueWriter` knows what scalars look like, and which states have frames. The code of a frame is written by a function
+that is given to it (`tokdfa.json_schema.lower`), not when the frame is first called but when its turn comes, so nested
+schemas nest no calls here.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from tokdfa.budget import is_spent, spend
+from tokdfa.errors import LimitExceeded, SchemaUnsupported
+from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
+from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
+from tokdfa.json_schema.string_set import strings_automaton
+from tokdfa.pushdown.form import RETURN_PLACE, TEXT, Text
+from tokdfa.pushdown.form_builder import FormBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.constraint import JsonSchema
+    from tokdfa.json_schema.document import Node
+    from tokdfa.json_schema.number_set import NumberSet
+    from tokdfa.json_schema.oracle import Oracle
+    from tokdfa.json_schema.string_set import StringSet
+    from tokdfa.pushdown.form import Escapes
+
+#: More sets of numbers than this in one place are spelled without exponents.
+MANY_NUMBERS = 8
+#: Work and memory (`tokdfa.budget`) of writing a name in a table, or a member of an object.
+NAME_WORK, NAME_BYTES = 5_000, 300
+
+
+class ValueWriter:
+    """Writes the code of values to `builder`. `write_frame`: writes that of a state's frame, and returns its place.
+
+    `written_before`: a writer whose code and texts this one begins with; it is not changed.
+    """
+
+    def __init__(
+        self,
+        constraint: JsonSchema,
+        oracle: Oracle,
+        write_frame: Callable[[State], int],
+        written_before: ValueWriter | None = None,
+    ) -> None:
+        self.oracle, self._constraint, self._write_frame = oracle, constraint, write_frame
+        self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
+        self._frames: dict[State, int] = {}
+        self._signs: dict[str, int] = {}
+        #: States of scalars that are texts and nothing else -> the numbers of the texts.
+        self._texts: dict[State, list[int]] = {}
+        #: The same of shapes that many states have, by identity.
+        self._plain: dict[int, list[int]] = {}
+        if written_before is None:
+            self.builder = FormBuilder(escapes=self.escapes)
+        else:
+            self.builder = written_before.builder.copy()
+            self._signs, self._plain = written_before._signs, written_before._plain
+            self._frames.update(written_before._frames)
+        #: States whose code may be written when it is reached (`tokdfa.json_schema.survey`).
+        self.may_wait: set[State] = set()
+        self._waiting: list[tuple[int, State]] = []
+        blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
+        self._blanks = f"(?:{blanks})" if blanks else ""
+
+    def write_waiting(self, at_once: int = 0) -> None:
+        """Write the frames that are called and not written yet.
+
+        Those of states that `may_wait` are left to be written when they are reached, after the first `at_once`
+        instructions.
+        """
+        builder = self.builder
+        while self._waiting:
+            at = len(self._waiting) - 1
+            frame, state = self._waiting[at]
+            if state in self.may_wait and len(builder.code) >= 3 * at_once:
+                builder.enter(frame, self.later(partial(self._write_frame, state)))
+            else:
+                builder.enter(frame, self._write_frame(state))
+            del self._waiting[at]  # not before: an error leaves it to whoever writes next
+
+    def later(self, write: Callable[[], int]) -> int:
+        """The place of code that `write` writes when it is first reached, and the frames that it calls with it."""
+
+        def write_all() -> int:
+            place = write()
+            self.write_waiting()
+            return place
+
+        return self.builder.later(write_all)
+
+    def punctuation(self, sign: str) -> int:
+        """The number of the text of a sign, with the blanks that belong to it.
+
+        ``{`` and ``[`` have blanks after them, ``}`` and ``]`` before, ``,`` and ``:`` around; ``bare}`` has none.
+        """
+        found = self._signs.get(sign)
+        if found is not None:
+            return found
+        constraint = self._constraint
+        blanks = self._blanks
+        if sign in "{[":
+            pattern = re.escape(sign) + blanks
+        elif sign in "}]":
+            pattern = blanks + re.escape(sign)
+        elif sign in ",:":
+            separator = constraint.item_separator if sign == "," else constraint.key_separator
+            pattern = blanks + re.escape(separator) + blanks
+        else:
+            pattern = re.escape(sign[-1])
+        text = Text(sign, b"json " + pattern.encode(), lambda: _compile(pattern))
+        found = self._signs[sign] = self.builder.text(text)
+        return found
+
+    def value(self, state: State, following: int) -> int:
+        """The place at which a value of a state is read, before `following`."""
+        texts = self._texts.get(state)
+        if texts is not None:
+            if len(texts) == 1:
+                return self.builder.read(texts[0], following)
+            return self.builder.any_of([self.builder.read(text, following) for text in texts])
+        shape = self.oracle.shape_of(state)
+        if (texts := self._plain.get(id(shape))) is not None:
+            self._texts[state] = texts
+            return self.value(state, following)
+        if not shape.arrays and not shape.objects:
+            places = self.scalars(state, shape, following)
+            code = self.builder.code
+            if all(code[3 * place] == TEXT for place in places):
+                self._texts[state] = [code[3 * place + 1] for place in places]
+            return self.builder.any_of(places)
+        return self.builder.call(self._frame_of(state), following)
+
+    def _frame_of(self, state: State) -> int:
+        """The frame of a state that has arrays or objects."""
+        frame = self._frames.get(state)
+        if frame is None:
+            frame = self._frames[state] = self.builder.frame(partial(_name, self.oracle.schemas.document.nodes, state))
+            self._waiting.append((frame, state))
+        return frame
+
+    def reader(self, state: State) -> int | Callable[[int], int]:
+        """What reads a state before a place; if that is one text its number, and if it is a frame ~its number."""
+        texts = self._texts.get(state)
+        if texts is None:
+            shape = self.oracle.shape_of(state)
+            texts = self._plain.get(id(shape))
+            if texts is not None:
+                self._texts[state] = texts
+            elif shape.arrays or shape.objects:
+                return ~self._frame_of(state)
+        if texts is not None and len(texts) == 1:
+            return texts[0]
+        return lambda following: self.value(state, following)
+
+    def scalars(self, state: State, shape: Shape, following: int) -> list[int]:
+        """The places at which the scalars of a state, whose shape is given, are read."""
+        builder = self.builder
+        places = []
+        if shape.constants:
+            words = [word for bit, word in ((NULL, "null"), (TRUE, "true"), (FALSE, "false")) if shape.constants & bit]
+            pattern = "|".join(words)
+            text = Text(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
+            places.append(builder.read(builder.text(text), following))
+        numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
+        if numbers:
+            places.append(builder.read(builder.text(self._number_text(state, numbers)), following))
+        for strings in shape.strings:
+            if not self.oracle.is_empty(strings):
+                places.append(self.read_string(strings, following))
+        return places
+
+    def read_string(self, strings: StringSet, following: int) -> int:
+        """The place at which one of a set of strings is read; the set is not empty."""
+        builder = self.builder
+        if strings is ANY_STRING or strings == ANY_STRING:
+            return builder.read(builder.string_text, following)
+        strings = strings.spelled_out
+        if strings.values is not None:
+            spend(NAME_WORK * len(strings.values), NAME_BYTES * len(strings.values))
+            values = tuple(sorted(text for text in strings.values if strings.holds(text)))
+            table = builder.name_table(values, self.escapes)
+            return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)
+        if strings.simple:
+            return builder.counted(strings.min_length, strings.max_length, following)
+        return builder.read(builder.text(self._string_text(strings)), following)
+
+    def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Text:
+        if any(each.multiples or each.not_multiples for each in numbers):
+            try:
+                _numbers_automaton(numbers)  # the only ones that may be refused
+            except LimitExceeded as error:
+                if is_spent(error):
+                    raise
+                pointer = self.oracle.schemas.document.nodes[min(state, default=0) >> 1].pointer
+                raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
+        key = b"json number " + b" | ".join([each.key for each in numbers])
+        return Text("number", key, lambda: _numbers_automaton(numbers))
+
+    def learn_plain(self, shape: Shape) -> None:
+        """Write the scalars of a shape that many states share, so that its texts are known from now on."""
+        code = self.builder.code
+        self._plain[id(shape)] = [code[3 * place + 1] for place in self.scalars(frozenset(), shape, RETURN_PLACE)]
+
+    def _string_text(self, strings: StringSet) -> Text:
+        label = (
+            " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
+        )
+        key = b"json string " + self.escapes.encode() + strings.key
+        return Text(label, key, lambda: strings_automaton((strings,), self.escapes))
+
+
+def _name(nodes: Sequence[Node], state: State) -> str:
+    """The name of a state's frame: the pointers of its schemas."""
+    named = [("not " if literal & 1 else "") + "#" + nodes[literal >> 1].pointer for literal in sorted(state)]
+    return " & ".join(named) or "any value"
+
+
+@lru_cache(64)
+def _numbers_automaton(numbers: tuple[NumberSet, ...]) -> Dfa:
+    """The automaton of any of some sets; of many without exponents, which each would need states for."""
+    return numbers_dfa(numbers, SHIFT if len(numbers) <= MANY_NUMBERS else -1)
+
+
+def _compile(pattern: str) -> Dfa:
+    """The automaton of the pattern of some punctuation."""
+    from tokdfa.constraint import Regex
+    from tokdfa.regex.compile import compile_dfa
+
+    return compile_dfa(Regex(pattern))

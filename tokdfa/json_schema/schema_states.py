@@ -1,0 +1,123 @@
+"""The states of the schemas of a document: which literals a schema at some place stands for.
+
+Equal demands should be one state, as each is lowered once: schemas of a plain type share one, and a reference has that
+of what it refers to. What a state demands is not looked at here (`tokdfa.json_schema.expand`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import SchemaError, SchemaUnsupported
+from tokdfa.json_schema.clauses import ANYTHING, EVERYTHING, IMPOSSIBLE, NOTHING, Shape, State
+from tokdfa.json_schema.keyword_names import DEMANDING, plain_shape
+
+if TYPE_CHECKING:
+    from tokdfa.json_schema.document import Document, Node
+
+#: References to references that are followed at once.
+MAX_HOPS = 10
+
+
+class SchemaStates:
+    """`dropped`: (pointer, keyword) of keywords that are left out (`lenient`)."""
+
+    def __init__(self, document: Document, dropped: frozenset[tuple[str, str]] = frozenset()) -> None:
+        self.document, self.dropped = document, dropped
+        #: Whether a keyword was left out since this was set to False.
+        self.left_out = False
+        #: Shapes that are known: those of plain types from the start, others as they are made.
+        self.shapes: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE}
+        self._synthetic: dict[tuple[int, str], Node] = {}
+        self._plain: dict[tuple[str, int], State] = {}
+        #: Reference, where plain pointers lead -> the state of its target.
+        self._targets: dict[str, State] = {}
+
+    def is_dropped(self, node: Node, keyword: str) -> bool:
+        """Whether a keyword of a node is left out. What is made of the node then holds more than it should."""
+        if self.dropped and (node.pointer, keyword) in self.dropped:
+            self.left_out = True
+            return True
+        return False
+
+    def state(self, node: Node) -> State:
+        """The state that a node alone demands."""
+        schema = node.schema
+        if schema is True or schema == {}:
+            return EVERYTHING
+        return NOTHING if schema is False else frozenset([2 * node.number])
+
+    def child_state(
+        self, parent: Node, schema: Any, keyword: str, key: str | int | None = None, follows: bool = True
+    ) -> State:
+        """The state that a schema inside `parent` demands, at a keyword and (if not None) a key there.
+
+        Schemas that are a plain type and nothing else have one state, whatever their annotations; most schemas are. A
+        reference has the state of what it refers to, so that this is lowered once, if it is followed (`follows`).
+        """
+        if isinstance(schema, dict):
+            if schema.keys().isdisjoint(DEMANDING):
+                name = schema.get("type")
+                if isinstance(name, str):
+                    plain = name, parent.draft
+                    found = self._plain.get(plain)
+                    if found is None:
+                        found = self._plain[plain] = self._plain_state(name, self._child(parent, schema, keyword, key))
+                    return found
+            elif follows and "$ref" in schema:
+                referred = self._referred(parent, schema)
+                if referred is not None:
+                    return referred
+        return self.state(self._child(parent, schema, keyword, key))
+
+    def _plain_state(self, name: str, node: Node) -> State:
+        """The state of a node that demands a type and nothing else: what there is to know about it is known."""
+        found = self.state(node)
+        shape = plain_shape(name, node.draft)
+        if shape is not None and not self.dropped:
+            self.shapes[found] = shape
+        return found
+
+    def _referred(self, parent: Node, schema: dict[str, Any], hops: int = 0) -> State | None:
+        """The state of what a schema inside `parent` refers to; None if it is more than a reference, or a broken one.
+
+        Whoever then asks for the shape of the schema itself, gets the error. `hops`: references followed before.
+        """
+        reference = schema["$ref"]
+        if self.dropped or not isinstance(reference, str) or self.document.id_keyword in schema:
+            return None
+        if len(schema) > 1 and ("type" in schema or schema.keys() & DEMANDING != {"$ref"}):
+            return None
+        plain = reference if parent.resolver is None and not parent.scope else ""
+        found = self._targets.get(plain) if plain else None
+        if found is None:
+            try:
+                target = self.document.target(parent, "$ref", reference)
+            except (SchemaError, SchemaUnsupported):
+                return None
+            found = self.state(target)
+            if isinstance(target.schema, dict):
+                name = target.schema.get("type")
+                if isinstance(name, str) and target.schema.keys().isdisjoint(DEMANDING):
+                    found = self._plain.setdefault((name, target.draft), found)
+                elif "$ref" in target.schema and hops < MAX_HOPS:
+                    further = self._referred(target, target.schema, hops + 1)
+                    found = found if further is None else further
+            if plain:
+                self._targets[plain] = found
+        return found
+
+    def _child(self, parent: Node, schema: Any, keyword: str, key: str | int | None) -> Node:
+        return self.document.child(parent, schema, (keyword, key))
+
+    def synthesize(self, node: Node, place: str, schema: Any) -> Node:
+        """A node for a schema that is not in the document, known by the place it comes from."""
+        key = node.number, place
+        found = self._synthetic.get(key)
+        if found is None:
+            found = self._synthetic[key] = self.document.child(node, schema, place)
+        return found
+
+    def part(self, node: Node, schema: Any, keyword: str, place: int | str | None = None) -> State:
+        """The state of a schema that a keyword applies; of a reference that of its own node, which messages name."""
+        return self.child_state(node, schema, keyword, place, follows=False)
