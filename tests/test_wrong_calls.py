@@ -11,7 +11,7 @@ import pytest
 import tokdfa
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
-from tokdfa.backends.pushdown_matcher import fill_masks
+from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.pushdown_trie import CompiledPushdown
 from tokdfa.backends.registry import backend_names, create_backend
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa
