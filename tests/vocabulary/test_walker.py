@@ -19,7 +19,7 @@ from tests.vocabulary.test_walk import ALPHABET
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.jit import kernel
 from tokdfa.vocabulary import walk_forms
-from tokdfa.vocabulary.walker import DEAD, set_bit, specialise, write_pair, write_target
+from tokdfa.vocabulary.walker import DEAD, set_bit, specialise, write_pair
 
 if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -39,6 +39,13 @@ def _step_both(strategy, stack, depth, byte):  # type: ignore[no-untyped-def]
         return np.int64(DEAD)
     stack[depth + np.uint64(1), 0], stack[depth + np.uint64(1), 1] = one, other
     return np.int64(one * STATES + other)
+
+
+@kernel
+def write_target(targets, count, token, target):  # type: ignore[no-untyped-def]
+    """The spare id has an entry, too, which means nothing."""
+    targets[token] = target
+    return count
 
 
 _set_bits = specialise(f"{__name__}._set_bits", _step_both, set_bit)
@@ -120,7 +127,7 @@ STRATEGY = """
 import numpy as np
 from limits import LAST
 from tokdfa.jit import kernel
-from tokdfa.vocabulary.walker import specialise, write_target
+from tokdfa.vocabulary.walker import specialise
 
 @kernel
 def step(bonus, stack, depth, byte):
@@ -130,6 +137,11 @@ def step(bonus, stack, depth, byte):
 @kernel
 def other_step(bonus, stack, depth, byte):
     return np.int64(bonus[0])
+
+@kernel
+def write_target(targets, count, token, target):
+    targets[token] = target
+    return count
 
 walk = specialise(f"{{__name__}}.walk", step, write_target)
 other_walk = specialise(f"{{__name__}}.other_walk", other_step, write_target)

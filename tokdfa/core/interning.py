@@ -431,3 +431,15 @@ def intern_key(key, table):  # type: ignore[no-untyped-def]
     table.slots[slot] = count
     table.meta[COUNT] = count + 1
     return count
+
+
+def _warm_up() -> None:
+    """Run every kernel of this page that Python calls once, and those of `tokdfa.core.key_map`."""
+    from tokdfa.core.key_map import longer_map, new_map
+
+    for keys in (False, True):
+        table = InterningTable(keys=keys, entries=1)
+        for number in range(3):
+            table.intern([number])
+        table.find(1)
+    longer_map(*new_map(1, -1), -1)

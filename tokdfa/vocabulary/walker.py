@@ -118,10 +118,3 @@ def write_pair(out, count, token, target):  # type: ignore[no-untyped-def]
     tokens[count] = token
     targets[count] = target
     return count + np.uint64(token != np.uint64(spare))
-
-
-@kernel
-def write_target(targets, count, token, target):  # type: ignore[no-untyped-def]
-    """targets[token] = target; the spare id has an entry, too, which means nothing."""
-    targets[token] = target
-    return count
