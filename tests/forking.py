@@ -17,7 +17,7 @@ import warnings
 
 import tokdfa
 from tokdfa import mask as masks
-from tokdfa.backends.pushdown_matcher import fill_masks
+from tokdfa.backends.batch import fill_masks
 
 VOCAB = tokdfa.load_tokenizer("bytes").vocabulary
 BACKENDS = ("pushdown_trie", "earley_trie", "token_index", "tokens_dfa", "cfg_fsm")
