@@ -87,7 +87,8 @@ class Struct:
         self._arrays: tuple[Any, ...] = arrays
         #: int64, shape (fields, 3): the address of each array and its shape.
         self._table = np.zeros((len(arrays), 3), dtype=np.int64)
-        _write_table_kernel(self._table, *arrays)
+        # of a struct its table, as numba takes long to find out what kind of struct is among many arguments
+        _write_table_kernel(self._table, *[array._table if isinstance(array, Struct) else array for array in arrays])
         self.address = self._table.ctypes.data
         key = tuple([_key_of(array) for array in arrays])
         kind = self._kinds.get(key)
@@ -112,7 +113,8 @@ class Struct:
         struct = cls.__new__(cls)
         struct._arrays = others, *arrays
         struct._table = table.copy()
-        _write_table_kernel(struct._table[: len(arrays)], *arrays)
+        first = [array._table if isinstance(array, Struct) else array for array in arrays]
+        _write_table_kernel(struct._table[: len(arrays)], *first)
         struct.address = struct._table.ctypes.data
         struct._numba_type_ = cls.kind
         return struct
@@ -194,18 +196,14 @@ def _lower_field(context: Any, builder: Any, kind: StructType, value: Any, field
 
 @intrinsic
 def _store_fields(context: Any, table: Any, arrays: Any) -> Any:
-    """Write the address and the shape of each array of a tuple into a table of three columns; a struct's address."""
-    if any(kind.layout != "C" or kind.ndim > 2 for kind in arrays if not isinstance(kind, StructType)):
+    """Write the address and the shape of each array of a tuple into a table of three columns."""
+    if any(kind.layout != "C" or kind.ndim > 2 for kind in arrays):
         raise TypingError("the arrays of a struct are C-contiguous and have one or two dimensions")
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         words = context.make_array(signature.args[0])(context, builder, values[0]).data
         word = context.get_value_type(types.intp)
         for place, kind in enumerate(signature.args[1]):
-            if isinstance(kind, StructType):
-                address = builder.ptrtoint(builder.extract_value(values[1], place), word)
-                builder.store(address, builder.gep(words, [word(3 * place)]))
-                continue
             array = context.make_array(kind)(context, builder, builder.extract_value(values[1], place))
             entries = [builder.ptrtoint(array.data, word), *cgutils.unpack_tuple(builder, array.shape)]
             for column, entry in enumerate(entries):
@@ -217,5 +215,5 @@ def _store_fields(context: Any, table: Any, arrays: Any) -> Any:
 
 @kernel
 def _write_table_kernel(table, *arrays):  # type: ignore[no-untyped-def]
-    """Write the addresses and shapes of arrays, and the addresses of structs, into a table."""
+    """Write the addresses and shapes of arrays into a table."""
     _store_fields(table, arrays)

@@ -175,6 +175,7 @@ class CompiledConstraint(ABC):
 
     def __init__(self, constraint: Constraint, vocab: Vocabulary, backend_name: str) -> None:
         self.constraint, self.vocab, self.backend_name = constraint, vocab, backend_name
+        self._step_name = f"a step of {backend_name}"
         self.phases = Phases()
         self.sizes: dict[str, int] = {}
 
@@ -195,7 +196,7 @@ class CompiledConstraint(ABC):
 
     def spending_step(self) -> budget.spending:
         """A step's budget, to be opened by ``with`` around whatever is not kept from an earlier step. 0.5 us."""
-        return budget.spending(self.step_budget, f"a step of {self.backend_name}")
+        return budget.spending(self.step_budget, self._step_name)
 
     @abstractmethod
     def _start(self, context: tuple[int, ...]) -> Matcher:
