@@ -59,6 +59,12 @@ def test_a_checked_run_finds_an_overrun_over_the_cache_of_a_plain_run(tmp_path: 
         assert "IndexError" in run_planted(tmp_path, tmp_path / "cache", NUMBA_BOUNDSCHECK="1").stderr
 
 
+def test_the_same_sources_elsewhere_share_code(tmp_path: Path) -> None:
+    for hits, place in enumerate(("here", "there")):
+        (tmp_path / place).mkdir()
+        assert run_planted(tmp_path / place, tmp_path / "cache").stdout.strip() == str(hits)
+
+
 @pytest.mark.parametrize("value", ["0", "1", "max"])
 def test_other_optimization_is_other_code(tmp_path: Path, value: str) -> None:
     assert run_planted(tmp_path, tmp_path / "cache").stdout.strip() == "0"

@@ -4,11 +4,12 @@ Options and why:
 
 - ``cache=True``: compiled code is kept on disk, so only the first use of a kernel on a machine pays for compilation.
   numba notices a change of the kernel's own file but not of kernels it calls in other files. So each kernel is cached
-  in a folder named by the content of the files its callees come from, by the numbers that are built into it, and by
-  the settings of numba that change code (`CODE_SETTINGS`): editing one file recompiles exactly what depends on it, and
-  a run with bounds checks never loads code without them. The folder is ``$NUMBA_CACHE_DIR``, or ``tokdfa/kernels``
-  below the user's cache folder. If it cannot be written to, one warning says so, and a folder of the user's own in the
-  temporary one takes its place; kernels are never kept beside the sources.
+  in a folder named by the content of its file and of those its callees come from, by the numbers that are built into
+  it, by numba's version and by its settings that change code (`CODE_SETTINGS`): editing one file recompiles exactly
+  what depends on it, a run with bounds checks never loads code without them, and environments and checkouts share what
+  is alike, wherever they are. The folder is ``$NUMBA_CACHE_DIR``, or ``tokdfa/kernels`` below the user's cache folder.
+  If it cannot be written to, one warning says so, and a folder of the user's own in the temporary one takes its place;
+  kernels are never kept beside the sources.
 - ``nogil=True``: kernels touch arrays only, so other Python threads may run meanwhile.
 - ``error_model="numpy"``: no division check in hot loops; no kernel divides by anything that can be zero.
 - ``fastmath`` stays off: kernels are integer code, and the few floats are measurements.
@@ -29,11 +30,11 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numba
 from numba import config as numba_config
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.extending import _Intrinsic
 from numba.core.registry import CPUDispatcher
@@ -122,8 +123,36 @@ def _warn(trouble: str) -> None:
     warnings.warn(f"{trouble}; set NUMBA_CACHE_DIR to a folder with room", RuntimeWarning, stacklevel=2)
 
 
+class _Place:
+    """Where one kernel's code is kept; stands for numba's locators, which name folders by where the sources are."""
+
+    def __init__(self, function: Callable[..., Any], path: str) -> None:
+        self._py_file, self._line = path, function.__code__.co_firstlineno
+        self._folder = kernel_folder() / _stamp(function)
+
+    from_function = classmethod(lambda cls, function, path: cls(function, path))
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def ensure_cache_path(self) -> None:
+        self._folder.mkdir(exist_ok=True)
+
+    def get_source_stamp(self) -> str:
+        return ""  # the folder says it
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _PlacedCode(CompileResultCacheImpl):  # type: ignore[misc, unused-ignore]
+    _locator_classes: ClassVar[list[type]] = [_Place]
+
+
 class _KernelCache(FunctionCache):  # type: ignore[misc, unused-ignore]
     """The code of one kernel on disk. Trouble with the disk costs the time of compiling, nothing else."""
+
+    _impl_class = _PlacedCode
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -156,16 +185,9 @@ def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False
     if function is None:
         return lambda given: kernel(given, parallel=parallel, inline=inline)
     dispatcher = numba.njit(nogil=True, error_model="numpy", parallel=parallel, forceinline=inline)(function)
-    folder = kernel_folder()
-    if not numba_config.DISABLE_JIT and _writable_folder(str(folder)) is not None:
-        before = numba_config.CACHE_DIR
-        numba_config.CACHE_DIR = str(folder / _callee_stamp(function))
-        try:
-            kept = _KernelCache(function)
-        finally:
-            numba_config.CACHE_DIR = before
-        if Path(kept.cache_path).is_relative_to(folder):  # numba would go on to the folder of the sources
-            dispatcher._cache = kept
+    is_kept = Path(function.__code__.co_filename).exists() and not numba_config.DISABLE_JIT  # not from a prompt
+    if is_kept and _writable_folder(str(kernel_folder())) is not None:
+        dispatcher._cache = _KernelCache(function)
     return dispatcher
 
 
@@ -195,20 +217,21 @@ def _file_stamp(path: str) -> str:
     return _file_stamps[path]
 
 
-def _callee_stamp(function: Callable[..., Any]) -> str:
-    """A name made of the contents of the other files whose kernels `function` can call, however indirectly.
+def _stamp(function: Callable[..., Any]) -> str:
+    """A name made of the contents of `function`'s file and of those whose kernels it can call, however indirectly.
 
     Which kernels its own names stand for is in it, too, as they may be bound otherwise than its file says
     (`tokdfa.vocabulary.walker.specialise`); and so are the numbers and structs that these files know, as kernels have
     them built in and they may come from any file.
     """
+    own = function.__code__.co_filename
     files, built_in = {_STRUCTS}, set[str]()
     _gather(function.__globals__, set(), files, built_in)
     called = [(name, value.py_func) for name, value in function.__globals__.items() if type(value) is CPUDispatcher]
     bound = sorted(f"{name}={callee.__module__}.{callee.__qualname__}" for name, callee in called)
-    files.discard(function.__code__.co_filename)  # numba looks at that
-    parts = [*sorted(map(_file_stamp, files)), *bound, *sorted(built_in), *_unusual_settings()]
-    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+    stamps = [_file_stamp(own), *sorted(map(_file_stamp, files - {own}))]
+    parts = [function.__module__, numba.__version__, *stamps, *bound, *sorted(built_in), *_unusual_settings()]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:24]
 
 
 def _unusual_settings() -> list[str]:
@@ -239,11 +262,10 @@ def _gather(names: dict[str, Any], seen: set[int], files: set[str], built_in: se
 
 
 def _marker() -> Path:
-    """A file whose name changes with every kernel file, its place, numba's version and settings, and the processor."""
+    """A file whose name changes with every kernel file, numba's version and settings, and the processor."""
     package = Path(__file__).parent
     sources = sorted(path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes())
     parts = [
-        str(package),
         numba.__version__,
         numba_config.CPU_NAME or "host",
         *_unusual_settings(),
