@@ -69,16 +69,18 @@ _thread = _Thread()
 class spending:  # noqa: N801 - used as a verb: with spending(budget, "the mask of a regex")
     """The work of the block of a ``with`` counts towards a budget, unless the thread has one open already.
 
-    `what`: what is being built, for the message. 0.5 us.
+    `what`: what is being built, for the message. It may be entered again, also within the block; by one thread at a
+    time. 0.2 us, and 0.2 us to make one.
     """
 
-    __slots__ = ("budget", "bytes_left", "opened", "what", "work_left")
+    __slots__ = ("_within", "budget", "bytes_left", "what", "work_left")
 
     def __init__(self, budget: Budget, what: str) -> None:
         self.budget, self.what = budget, what
         #: What is left, in nanoseconds and bytes: ints, which are counted down faster than floats are compared.
         self.work_left, self.bytes_left = budget.work, budget.bytes
-        self.opened = False
+        #: How often it was entered while the thread had a budget open.
+        self._within = 0
 
     @property
     def work_done(self) -> int:
@@ -92,14 +94,20 @@ class spending:  # noqa: N801 - used as a verb: with spending(budget, "the mask 
 
     def __enter__(self) -> spending:
         if _thread.account is None:
-            _thread.account, self.opened = self, True
+            budget = self.budget
+            self.work_left, self.bytes_left = budget.work, budget.bytes
+            _thread.account = self
+        else:
+            self._within += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.opened:
-            _thread.account, self.opened = None, False
+        if self._within:
+            self._within -= 1
+        else:
+            _thread.account = None
 
 
 def is_spent(error: LimitExceeded) -> bool:

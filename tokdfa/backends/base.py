@@ -112,7 +112,8 @@ class Backend(ABC):
 
     def _finish(self, compiled: CompiledConstraint) -> CompiledConstraint:
         """Note on what was compiled or loaded what made it, and what its steps may take."""
-        compiled.made_by, compiled.step_budget = (type(self), self.settings), self._budget("step")
+        compiled.made_by = type(self), self.settings
+        compiled.limit_steps(self._budget("step"))
         return compiled
 
     def _budget(self, kind: Literal["compile", "step"]) -> budget.Budget:
@@ -162,12 +163,14 @@ class CompiledConstraint(ABC):
     """A constraint compiled for one vocabulary: immutable to its users, shareable between threads.
 
     `phases`: seconds per named compile phase. `sizes`: what was built (``states``, ``transitions``, ``bytes`` ...).
-    `step_budget`: what one mask or advance of its matchers may take. Subclasses write `_start`. Copies are the object
-    itself; a pickle holds the constraint, the vocabulary, the options and, where the backend can save them, the tables;
-    what has no tables is compiled again. A process that has the vocabulary shares it, and all that is kept for it.
+    `working`: the budget of one mask or advance, to be opened by ``with``, under the lock of the strategy, around what
+    is not kept from an earlier step. Subclasses write `_start`.
+
+    Copies are the object itself; a pickle holds the constraint, the vocabulary, the options and, where the backend can
+    save them, the tables; what has no tables is compiled again. A process that has the vocabulary shares it, and all
+    that is kept for it.
     """
 
-    step_budget: budget.Budget = budget.STEP
     #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
     dropped: tuple[Dropped, ...] = ()
     #: The class and the options of the backend that compiled it; None if it was made in another way.
@@ -175,7 +178,7 @@ class CompiledConstraint(ABC):
 
     def __init__(self, constraint: Constraint, vocab: Vocabulary, backend_name: str) -> None:
         self.constraint, self.vocab, self.backend_name = constraint, vocab, backend_name
-        self._step_name = f"a step of {backend_name}"
+        self.limit_steps(budget.STEP)
         self.phases = Phases()
         self.sizes: dict[str, int] = {}
 
@@ -194,9 +197,9 @@ class CompiledConstraint(ABC):
         matcher._origin = self, tokens
         return matcher
 
-    def spending_step(self) -> budget.spending:
-        """A step's budget, to be opened by ``with`` around whatever is not kept from an earlier step. 0.5 us."""
-        return budget.spending(self.step_budget, self._step_name)
+    def limit_steps(self, limit: budget.Budget) -> None:
+        """Set what a step may take."""
+        self.working = budget.spending(limit, f"a step of {self.backend_name}")
 
     @abstractmethod
     def _start(self, context: tuple[int, ...]) -> Matcher:

@@ -113,7 +113,7 @@ class CompiledCfgFsm(CompiledConstraint):
         """The situation after a token, -1 if it is not allowed."""
         found = self.steps.get((situation, token))
         if found is None:
-            with self.lock, self.spending_step():
+            with self.lock, self.working:
                 found = self._step(situation, token)
                 if found >= 0 and not self.complete and not self._live.is_live(found):
                     found = -1
@@ -127,12 +127,12 @@ class CompiledCfgFsm(CompiledConstraint):
 
     def can_end(self, situation: int) -> bool:
         """Whether the text may end in a situation."""
-        with self.spending_step():
+        with self.lock, self.working:
             return self.machine.hypotheses.can_end(situation)
 
     def fill(self, situation: int, out: Mask) -> None:
         """Write the mask of a situation, and keep it."""
-        with self.lock, self.spending_step():
+        with self.lock, self.working:
             self.filler.fill(situation, out)
             if not self.complete:
                 for token in masks.mask_to_ids(out).tolist():

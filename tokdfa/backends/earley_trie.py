@@ -199,14 +199,14 @@ class CompiledEarley(CompiledConstraint):
 
     def forced_bytes(self, situation: int, limit: int) -> bytes:
         """The bytes that must come next, up to `limit`."""
-        with self.lock, self.spending_step():
+        with self.lock, self.working:
             return forced_bytes(self.machine, situation, limit)
 
     def offered(self, situation: int, last: int) -> int:
         """The only token that llguidance would offer after token `last` (-1: none yet), -1 if it would offer all."""
         found = self._offers.get((situation, last))
         if found is None:
-            with self.lock, self.spending_step():
+            with self.lock, self.working:
                 assert self.vocab.tokenizer is not None
                 tokens = forced_mask_tokens(self.machine, situation, self.vocab.tokenizer, None if last < 0 else last)
                 found = tokens[0] if tokens and self.step(situation, tokens[0]) >= 0 else -1
@@ -217,7 +217,7 @@ class CompiledEarley(CompiledConstraint):
         """The situation after a token, -1 if it is not allowed."""
         found = self.steps.get((situation, token))
         if found is None:
-            with self.lock, self.spending_step():
+            with self.lock, self.working:
                 found = self._step(situation, token)
                 if found >= 0 and not self.complete and not self.is_live(found):
                     found = -1
@@ -239,12 +239,12 @@ class CompiledEarley(CompiledConstraint):
 
     def can_end(self, situation: int) -> bool:
         """Whether the text may end in a situation."""
-        with self.lock, self.spending_step():
+        with self.lock, self.working:
             return self.machine.can_end(situation)
 
     def fill(self, situation: int, out: Mask) -> None:
         """Write the mask of a situation, and keep it."""
-        with self.lock, self.spending_step():
+        with self.lock, self.working:
             self._fill_raw(situation, out)
             if not self.complete:
                 for token in masks.mask_to_ids(out).tolist():

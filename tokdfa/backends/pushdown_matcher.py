@@ -112,7 +112,7 @@ class PushdownMatcher(StateMatcher[int]):
         The newest tables may be full of what others have read. Then others get new ones, and this matcher its own.
         All that counts towards the budget of one step.
         """
-        with self._compiled.spending_step():
+        with self._compiled.lock, self._compiled.working:
             return self._retry_within_budget(do)
 
     def _retry_within_budget(self, do: Callable[[], ResultT]) -> ResultT:

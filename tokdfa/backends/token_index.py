@@ -155,13 +155,13 @@ class LazyTokenIndex(CompiledConstraint):
             )
             if known:
                 return int(state)
-            with self.masks.lock, self.spending_step():
+            with self.masks.lock, self.working:
                 automaton.fill_row(int(state))
 
     def make_mask(self, state: int, out: Mask, count: Callable[..., None]) -> None:
         """Write the mask of `state` by a walk, and keep it if masks are cached."""
         out.fill(0)
-        with self.masks.lock, self.spending_step():
+        with self.masks.lock, self.working:
             if self._per_token:
                 allowed = [token for token in self.vocab.trie.order.tolist() if self.step(state, token) >= 0]
                 out |= masks.mask_from_ids(allowed, self.vocab.size)

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from tokdfa.core.interning import append, find, has_room
+from tokdfa.core.interning import TableArrays, append, find, has_room
 from tokdfa.jit import kernel
-from tokdfa.kernel_struct import Struct
+from tokdfa.kernel_struct import Struct, struct_at
 
 #: Stands in `rhs` at the end of each right side.
 END = -1
@@ -46,16 +46,27 @@ ACCEPTS = 1
 
 #: The arrays that kernels take, in this order; `tokdfa.grammar.earley.Rows` says what each holds.
 # fmt: off
-ROWS_FIELDS = (
-    "rhs", "initial_begin", "initial_dots", "nullable", "flags", "start_state", "segment_begin",
-    "item_dot", "item_origin", "segment_symbol", "segment_first", "origin_segment",
-    "memo_keys", "memo_rows", "scratch", "by_symbol", "completed", "meta",
-)
+ROWS_FIELDS = {
+    **dict.fromkeys(("rhs", "initial_begin", "initial_dots"), "int32"), "nullable": "bool",
+    **dict.fromkeys((
+        "flags", "start_state", "segment_begin", "item_dot", "item_origin", "segment_symbol", "segment_first",
+        "origin_segment",
+    ), "int32"),
+    "memo_keys": "int64", "memo_rows": "int32", "scratch": "int64", "by_symbol": "int32", "completed": "int32",
+    "meta": "int64",
+}
 # fmt: on
+_DECLARED: dict[str, tuple[str, int] | type[Struct]] = {
+    "kernels": TableArrays,
+    **{name: (dtype, 2 if name == "by_symbol" else 1) for name, dtype in ROWS_FIELDS.items()},
+}
 
 
-class RowArrays(Struct, fields=("kernels", *ROWS_FIELDS)):
+class RowArrays(Struct, fields=tuple(_DECLARED), declared=_DECLARED):
     """What kernels take: the interning table of the rows' kernels, then ROWS_FIELDS."""
+
+
+rows_at = struct_at(RowArrays)
 
 
 def gather_rows(owner: Any) -> Any:

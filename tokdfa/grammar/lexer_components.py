@@ -31,13 +31,12 @@ if TYPE_CHECKING:
 
 Int32 = npt.NDArray[np.int32]
 
-#: The arrays of components that kernels take; `Components` says what each holds.
-# fmt: off
-COMPONENT_FIELDS = (
-    "byte_class", "representatives", "start_component", "component_table", "component_accepts", "component_ends",
-    "component_lexeme", "is_lazy",
-)
-# fmt: on
+#: The arrays of components that kernels take, all of one dimension; `Components` says what each holds.
+COMPONENT_FIELDS = {
+    "byte_class": "uint8",
+    **dict.fromkeys(("representatives", "start_component", "component_table", "component_lexeme"), "int32"),
+    **dict.fromkeys(("component_accepts", "component_ends", "is_lazy"), "bool"),
+}
 
 
 class Components:

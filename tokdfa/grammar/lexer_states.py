@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from tokdfa.core.interning import COUNT, has_room, intern
+from tokdfa.core.interning import COUNT, TableArrays, has_room, intern
 from tokdfa.grammar.lexer_components import COMPONENT_FIELDS
 from tokdfa.jit import kernel
 from tokdfa.kernel_budget import pay
-from tokdfa.kernel_struct import Struct
+from tokdfa.kernel_struct import Struct, struct_at
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 #: Indices into `meta`: what a kernel asks for; moves not paid for.
@@ -43,13 +43,20 @@ LEXER_OK, LEXER_FULL, LEXER_COMPONENT = range(3)
 START_MARK = -1
 
 #: The arrays that kernels take besides those of components; `tokdfa.grammar.lexer.Lexer` says what each holds.
-STATE_FIELDS = ("transitions", "accepting", "completes", "meta")
+STATE_FIELDS = {"transitions": "int32", "accepting": "int32", "completes": "int32", "meta": "int64"}
 #: After these: the tables.
 TABLE_FIELDS = ("states", "sets")
+_DECLARED: dict[str, tuple[str, int] | type[Struct]] = {
+    **{name: (dtype, 1) for name, dtype in (COMPONENT_FIELDS | STATE_FIELDS).items()},
+    **dict.fromkeys(TABLE_FIELDS, TableArrays),
+}
 
 
-class LexerArrays(Struct, fields=COMPONENT_FIELDS + STATE_FIELDS + TABLE_FIELDS):
+class LexerArrays(Struct, fields=tuple(_DECLARED), declared=_DECLARED):
     """What kernels take: COMPONENT_FIELDS, STATE_FIELDS, TABLE_FIELDS."""
+
+
+lexer_at = struct_at(LexerArrays)
 
 
 def gather_lexer(components: Any, states: Any) -> Any:

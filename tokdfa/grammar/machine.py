@@ -33,10 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.budget import spend
-from tokdfa.core.interning import InterningTable, Limit, intern
+from tokdfa.core.interning import InterningTable, Limit, TableArrays, intern
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.earley import Rows
-from tokdfa.grammar.earley_rows import R_SKIP, R_WORK, ROW_FULL, ROW_LIMIT
+from tokdfa.grammar.earley_rows import R_SKIP, R_WORK, ROW_FULL, ROW_LIMIT, rows_at
 from tokdfa.grammar.earley_scan import find_row, scan_kernel
 from tokdfa.grammar.lexer import Lexer
 from tokdfa.grammar.lexer_states import (
@@ -46,9 +46,10 @@ from tokdfa.grammar.lexer_states import (
     START_MARK,
     fill_transition_kernel,
     intern_state_kernel,
+    lexer_at,
 )
 from tokdfa.jit import kernel
-from tokdfa.kernel_struct import Struct
+from tokdfa.kernel_struct import Struct, struct_at
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
@@ -67,8 +68,19 @@ NS_PER_BYTE = 200
 MAX_CHAIN = 256
 
 
-class SituationArrays(Struct, fields=("situations", "content", "chain", "meta")):
+_FIELDS: dict[str, tuple[str, int] | type[Struct]] = {
+    "situations": TableArrays,
+    "content": ("int64", 1),
+    "chain": ("int32", 2),
+    "meta": ("int64", 1),
+}
+
+
+class SituationArrays(Struct, fields=tuple(_FIELDS), declared=_FIELDS):
     """What kernels take: the table of situations, of row, lexer state and fallback; room for one; scratch; meta."""
+
+
+_machine_at = struct_at(SituationArrays)
 
 
 class Machine:
@@ -140,7 +152,8 @@ class Machine:
         """The situation after the bytes ``data[begin:end]``, or -1. O(bytes)."""
         while True:
             spend(NS_PER_BYTE * (end - begin))
-            found = int(_run_kernel(situation, data, begin, end, self.lexer.arrays, self.rows.arrays, self.arrays))
+            lexer, rows = self.lexer.arrays.address, self.rows.arrays.address
+            found: int = _run_kernel(situation, data, begin, end, lexer, rows, self.arrays.address)
             if found >= -1:
                 return found
             self.supply(-found)
@@ -359,8 +372,9 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
 
 
 @kernel
-def _run_kernel(situation, data, begin, end, lexer, rows, machine):  # type: ignore[no-untyped-def]
+def _run_kernel(situation, data, begin, end, lexer_address, rows_address, machine_address):  # type: ignore[no-untyped-def]
     """The situation after the bytes, -1 if they are not allowed, or a status that needs something, negated."""
+    lexer, rows, machine = lexer_at(lexer_address), rows_at(rows_address), _machine_at(machine_address)
     row, state, fallback = view_situation(np.int64(situation), machine)
     for position in range(begin, end):
         status, row, state, fallback = step_kernel(
