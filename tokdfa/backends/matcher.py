@@ -135,9 +135,9 @@ class Matcher(ABC):
     def _fill_mask(self, out: Mask) -> None:
         """Write the mask into a checked array."""
 
-    @abstractmethod
     def _advance(self, token: int) -> None:
-        """Take an id of the vocabulary, or raise TokenRefused and change nothing."""
+        """Take an id of the vocabulary, or raise TokenRefused and change nothing. Not where `advance` does it itself."""
+        raise NotImplementedError
 
     @abstractmethod
     def _allows(self, token: int) -> bool:
@@ -325,10 +325,13 @@ class StateMatcher(Matcher, Generic[StateT]):
             token = as_token(token)
         following = self._steps.get((self.state, token)) if self._steps else None
         if following is None:
-            self._advance(token)
-        else:
-            self._history.append(self.state)
-            self.state = following
+            if not 0 <= token < self._size:
+                raise self._out_of_range(token)
+            following = self._next(token)
+            if following is None:
+                raise TokenRefused(token, self._why_refused(token))
+        self._history.append(self.state)
+        self.state = following
         self._tokens.append(token)
 
     def _next(self, token: int) -> StateT | None:
@@ -338,15 +341,6 @@ class StateMatcher(Matcher, Generic[StateT]):
         if token in self.vocab.end_token_set:
             return self._FINISHED if self._accepts(self.state) else None
         return self._step(self.state, token)
-
-    def _advance(self, token: int) -> None:
-        if not 0 <= token < self._size:
-            raise self._out_of_range(token)
-        following = self._next(token)
-        if following is None:
-            raise TokenRefused(token, self._why_refused(token))
-        self._history.append(self.state)
-        self.state = following
 
     def _why_refused(self, token: int) -> str:
         if self.state is self._FINISHED:

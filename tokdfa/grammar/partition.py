@@ -67,6 +67,8 @@ NEEDS_EXITS = 20
 #: lexeme begins (-1 if several may: the lexeme ended with the byte before the first node); the depth at which it
 #: begins; and where the bytes between that depth and the first node's begin in `again`.
 EXIT_COLUMNS = 6
+#: Stretches of bytes that are paid for at once, 1 ns each.
+PAID_STRETCHES = 1 << 16
 #: Parts of an expression that are hashed for one name; a lexeme that has more goes without names. What a part takes,
 #: and a node of the trie where a partition is made.
 MAX_PARTS, NS_PER_PART, NS_PER_NODE = 1_000, 5_000, 3
@@ -283,9 +285,12 @@ def _name_states_kernel(transitions, accepting, run_class, run_last, depth, firs
                 count += 1
             stretches[count - 1, 1] = run_last[k] + 1
     begins[len(transitions)] = count
-    before = names.copy()
+    before, unpaid = names.copy(), np.int64(0)
     for _ in range(depth):
-        pay(2 * count + len(transitions))
+        unpaid += 2 * count + len(transitions)
+        if unpaid > PAID_STRETCHES:
+            pay(unpaid)
+            unpaid = np.int64(0)
         changed = False
         for state in range(len(transitions)):
             a = np.uint64(0x9E3779B97F4A7C15) + np.uint64(accepting[state])

@@ -52,7 +52,8 @@ class MaskStore:
         self._spare = [] if spare is None else spare
         self._blocks: list[npt.NDArray[np.int32]] = []
         self._free: list[tuple[Mask, memoryview]] = []  # masks of the last block that are not used yet
-        weakref.finalize(self, _give_back, self._spare, self._blocks).atexit = False
+        if spare is not None:
+            weakref.finalize(self, _give_back, spare, self._blocks).atexit = False
         self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
 
     def __len__(self) -> int:
