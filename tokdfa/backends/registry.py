@@ -111,11 +111,12 @@ def backends() -> dict[str, BackendInfo]:
 def backend_info(name: str) -> BackendInfo:
     """What one backend supports, its options, and whether its packages are installed."""
     found = backend_class(name)
-    missing = tuple(package for package in found.packages if not _installed(package))
+    missing = tuple(package for package in found.packages if not is_installed(package))
     return BackendInfo(name, found.summary, found.kinds, found.options, found.packages, missing)
 
 
-def _installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether a pip package is there, whatever its version."""
     try:
         importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
