@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tokdfa.backends.registry import backend_info, is_installed
+from tokdfa.backends.registry import backend_info
+from tokdfa.core.packages import installed_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,6 @@ def apply_marks(items: Sequence[pytest.Item]) -> None:
         needed = {package for mark in item.iter_markers("needs") for package in mark.args}
         if needed & MORE:
             item.add_marker("more_packages")
-        missing = sorted(package for package in needed if not is_installed(package))
+        missing = sorted(package for package in needed if installed_version(package) is None)
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"not installed: {', '.join(missing)}"))

@@ -12,11 +12,11 @@ import hashlib
 import json
 from contextlib import suppress
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+from tokdfa.core.packages import installed_version
 from tokdfa.errors import TokenizerError
 from tokdfa.stored_file import cache_folder
 
@@ -34,7 +34,8 @@ def automata_folder() -> Path:
 
 def describe(steps: Sequence[Mapping[str, Any]], libraries: Iterable[str]) -> str:
     """All that an automaton depends on, as a string: equal descriptions, equal automata."""
-    versions = {name: _version(name) for name in sorted(libraries)}
+    # building says so if a library is missing, so no automaton is kept without its version
+    versions = {name: installed_version(name) or "" for name in sorted(libraries)}
     return json.dumps({"steps": [dict(step) for step in steps], "versions": versions, "code": _code_stamp()})
 
 
@@ -48,13 +49,6 @@ def load_or_build(description: str, build: Callable[[], MarkedDfa], folder: Path
         folder.mkdir(parents=True, exist_ok=True)
         built.save(path, description)
     return built
-
-
-def _version(library: str) -> str:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:  # building will say so; an automaton without version is never kept
-        return ""
 
 
 @cache
