@@ -1,4 +1,4 @@
-"""A disk without room, for `tokdfa.stored_file.write_atomically`."""
+"""A disk without room, for `tokdfa.core.stored_file.write_atomically`."""
 
 from __future__ import annotations
 

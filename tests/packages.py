@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tokdfa.backends.registry import backend_info
+from tokdfa.core.packages import installed_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,14 +36,6 @@ def apply_marks(items: Sequence[pytest.Item]) -> None:
         needed = {package for mark in item.iter_markers("needs") for package in mark.args}
         if needed & MORE:
             item.add_marker("more_packages")
-        missing = sorted(filter(_missing, needed))
+        missing = sorted(package for package in needed if installed_version(package) is None)
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"not installed: {', '.join(missing)}"))
-
-
-def _missing(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return True
-    return False

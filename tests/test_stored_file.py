@@ -14,8 +14,9 @@ from tests.full_disk import CALLS, fill_disk
 from tests.fuzz.case import Case
 from tests.fuzz.stored_files import StoredEntry
 from tokdfa.bpe import rules_cache
+from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
 from tokdfa.errors import StoreError, TokdfaError
-from tokdfa.stored_file import BLANK, cache_folder, check_seal, open_private, private_folder, seal, write_atomically
+from tokdfa.folders import cache_folder, open_private, private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """tokdfa compares the strategies for turning a constraint into token masks for language-model decoding.
 
 The public names are below; everything else is reached through its module. The order of the parts, from the bottom up:
-errors, locks, arguments, budget, stored_file, jit, mask, constraint, archive, vocabulary, automata, regex, bpe,
+errors, locks, arguments, budget, folders, jit, core, mask, constraint, vocabulary, automata, regex, bpe,
 token_automata, grammar, pushdown, json_schema, cfg_fsm, backends, display, models, decoding, skew, guide, bench, runs,
 report, cli; imports go only downwards.
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.arguments import as_bool, as_integer, as_sequence, as_text
-from tokdfa.errors import ArgumentError, EmptyLanguageError, OptionError
+from tokdfa.errors import ArgumentError, EmptyLanguageError, OptionError, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -249,3 +249,31 @@ def check_constraint(constraint: Any) -> Constraint:
             "tokdfa.Grammar(text) or tokdfa.JsonSchema(schema)"
         )
     return constraint
+
+
+def describe_constraint(constraint: Constraint) -> dict[str, Any]:
+    """A constraint as JSON can hold it. Raises UnsupportedConstraint for a kind that is none of ours."""
+    if isinstance(constraint, Grammar):
+        return {"kind": "grammar", "text": constraint.text, "start": constraint.start, "label": constraint.label}
+    if isinstance(constraint, Regex):
+        return {"kind": "regex", **{name: getattr(constraint, name) for name in constraint.__dataclass_fields__}}
+    if isinstance(constraint, Choice):
+        texts = [text if isinstance(text, str) else {"hex": text.hex()} for text in constraint.choices]
+        return {"kind": "choice", "choices": texts, "label": constraint.label}
+    if isinstance(constraint, JsonSchema):
+        return {"kind": "json_schema", **{name: getattr(constraint, name) for name in constraint.__dataclass_fields__}}
+    raise UnsupportedConstraint(f"a {constraint.kind} cannot be saved")
+
+
+def rebuild_constraint(described: dict[str, Any]) -> Constraint:
+    """What `describe_constraint` described. Raises KeyError, TypeError or ValueError for anything else."""
+    given = dict(described)
+    kind = given.pop("kind")
+    if kind == "grammar":
+        return Grammar(**given)
+    if kind == "regex":
+        return Regex(**given)
+    if kind == "json_schema":
+        return JsonSchema(given.pop("text"), **given)
+    texts = [text if isinstance(text, str) else bytes.fromhex(text["hex"]) for text in given["choices"]]
+    return Choice(texts, label=given["label"])

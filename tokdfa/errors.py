@@ -165,7 +165,7 @@ class ConfigError(TokdfaError):
 
 
 class StoreError(TokdfaError):
-    """A run folder is damaged or belongs to another configuration."""
+    """A stored file or run folder cannot be used or written: damaged, of another configuration, or open to others."""
 
 
 class ClusterError(TokdfaError):

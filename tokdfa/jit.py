@@ -41,7 +41,7 @@ from numba.core.registry import CPUDispatcher
 
 from tokdfa import locks
 from tokdfa.errors import StoreError
-from tokdfa.stored_file import cache_folder, private_folder
+from tokdfa.folders import cache_folder, private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

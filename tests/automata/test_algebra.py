@@ -168,7 +168,7 @@ def test_warming_up_compiles_all_that_use_needs():
     before = {name: len(dispatcher.signatures) for name, dispatcher in kernels().items()}
     # Kernels that only kernels call show no signature when their caller comes from the cache.
     inner = {
-        "_list_incoming_kernel",
+        "list_incoming_kernel",
         "_new_partition_kernel",
         "_mark_item_kernel",
         "_split_sets_kernel",

@@ -7,40 +7,31 @@ from hypothesis import strategies as st
 
 from tests.automata.strategies import ALPHABET, LETTERS, byte_set, plain, trees
 from tests.naive.automata import all_words, matches
-from tokdfa.automata.algebra import distinguishing_word, minimize
-from tokdfa.automata.nfa import Nfa, glushkov, subset_construction, thompson
+from tokdfa.automata.algebra import minimize
+from tokdfa.automata.nfa import Nfa, glushkov, subset_construction
 from tokdfa.errors import AutomatonError, LimitExceeded
 
 A, B = byte_set(b"a"), byte_set(b"b")
 A_OR_B = ("union", [A, B])
-CONSTRUCTIONS = pytest.mark.parametrize("construct", [glushkov, thompson])
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(trees())
-def test_both_constructions_accept_what_the_expression_matches(tree):
+def test_the_automaton_accepts_what_the_expression_matches(tree):
     expected = {word for word in all_words(ALPHABET, 3) if matches(tree, word)}
-    for construct in (glushkov, thompson):
-        assert plain(subset_construction(construct(tree))).language(ALPHABET, 3) == expected
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(trees(leaves=12))
-def test_both_constructions_have_one_language(tree):
-    assert distinguishing_word(subset_construction(glushkov(tree)), subset_construction(thompson(tree))) is None
+    assert plain(subset_construction(glushkov(tree))).language(ALPHABET, 3) == expected
 
 
 @st.composite
 def nfas(draw):
-    """Any automaton with empty moves over LETTERS."""
+    """Any automaton over LETTERS."""
     states = draw(st.integers(0, 5))
     sets = st.integers(0, (1 << states) - 1)
     labels = np.zeros((len(LETTERS), 256), dtype=np.bool_)
     labels[np.arange(len(LETTERS)), list(LETTERS)] = True
     labels[0, LETTERS[1]] = True  # labels overlap
     moves = draw(st.lists(st.dictionaries(st.integers(0, len(LETTERS) - 1), sets), min_size=states, max_size=states))
-    empty_moves = draw(st.lists(sets, min_size=states, max_size=states))
-    return Nfa(tuple(moves), tuple(empty_moves), labels, draw(sets), draw(sets))
+    return Nfa(tuple(moves), labels, draw(sets), draw(sets))
 
 
 def accepts(nfa: Nfa, word: bytes) -> bool:
@@ -50,7 +41,7 @@ def accepts(nfa: Nfa, word: bytes) -> bool:
     pending = list(found)
     while pending:
         state, read = pending.pop()
-        following = {(target, read) for target in states if nfa.empty_moves[state] >> target & 1}
+        following = set()
         for label, targets in nfa.moves[state].items():
             if read < len(word) and nfa.labels[label, word[read]]:
                 following |= {(target, read + 1) for target in states if targets >> target & 1}
@@ -71,33 +62,28 @@ def test_subset_construction_accepts_what_the_nfa_does(nfa):
 def test_the_textbook_example():
     tree = ("concat", [("repeat", A_OR_B, 0, None), A, B, B])  # (a|b)*abb, Aho et al., section 3.7
     assert repr(glushkov(tree)) == "Nfa(6 states, 11 moves, 2 labels)"
-    assert thompson(tree).move_count == 5 + 13  # 5 letters; empty: 3 concatenations, 4 for the union, 2 + 1 + 2 + 1
-    for construct in (glushkov, thompson):
-        assert subset_construction(construct(tree)).state_count == 5
+    assert subset_construction(glushkov(tree)).state_count == 5
     assert minimize(subset_construction(glushkov(tree))).state_count == 4
 
 
-@CONSTRUCTIONS
-def test_the_blow_up(construct):
+def test_the_blow_up():
     # the n-th letter from the end is an a: 2^n states are needed
     tree = ("concat", [("repeat", A_OR_B, 0, None), A, ("repeat", A_OR_B, 9, 9)])
-    dfa = subset_construction(construct(tree))
+    dfa = subset_construction(glushkov(tree))
     assert minimize(dfa).state_count == 2**10
     assert 2**10 <= dfa.state_count <= 2**10 + 1
     with pytest.raises(LimitExceeded, match="more than 500 states"):
-        subset_construction(construct(tree), limit=500)
+        subset_construction(glushkov(tree), limit=500)
 
 
-@CONSTRUCTIONS
-def test_states_of_the_subset_construction_are_not_merged(construct):
+def test_states_of_the_subset_construction_are_not_merged():
     # ac|bc: after a and after b the rest is the same, which only minimising finds out
     c = byte_set(b"c")
-    dfa = subset_construction(construct(("union", [("concat", [A, c]), ("concat", [B, c])])))
+    dfa = subset_construction(glushkov(("union", [("concat", [A, c]), ("concat", [B, c])])))
     assert dfa.state_count == 5
     assert minimize(dfa).state_count == 3
 
 
-@CONSTRUCTIONS
 @pytest.mark.parametrize(
     ("tree", "positions"),
     [
@@ -109,11 +95,9 @@ def test_states_of_the_subset_construction_are_not_merged(construct):
         (("repeat", ("repeat", A_OR_B, 2, 2), 0, 3), 12),
     ],
 )
-def test_counted_repeats_are_copies(construct, tree, positions):
-    nfa = construct(tree)
-    assert sum(len(row) for row in thompson(tree).moves) == positions
-    if construct is glushkov:
-        assert nfa.state_count == positions + 1
+def test_counted_repeats_are_copies(tree, positions):
+    nfa = glushkov(tree)
+    assert nfa.state_count == positions + 1
     expected = {word for word in all_words(b"ab", 6) if matches(tree, word)}
     assert plain(subset_construction(nfa)).language(b"ab", 6) == expected
 
@@ -123,41 +107,31 @@ def test_optional_copies_are_nested_so_that_moves_stay_linear():
     assert nfa.move_count == 1000
 
 
-@CONSTRUCTIONS
-def test_too_many_positions_are_refused_at_once(construct):
+def test_too_many_positions_are_refused_at_once():
     tree = A
     for _ in range(5000):
         tree = ("repeat", tree, 1000, 1000)
     with pytest.raises(LimitExceeded, match=r"more than 5000 positions .* limit=5000") as error:
-        construct(tree)
+        glushkov(tree)
     assert (error.value.limit, error.value.value) == ("positions", 5000)
     with pytest.raises(LimitExceeded):
-        construct(("repeat", ("empty",), 10**12, 10**12))
+        glushkov(("repeat", ("empty",), 10**12, 10**12))
     shared = A
     for _ in range(100):
         shared = ("concat", [shared, shared])
     with pytest.raises(LimitExceeded):
-        construct(shared)
-    assert construct(("repeat", A, 7, 7), limit=7).state_count > 7
+        glushkov(shared)
+    assert glushkov(("repeat", A, 7, 7), limit=7).state_count > 7
 
 
-@CONSTRUCTIONS
-def test_trees_may_be_deeper_than_the_stack(construct):
+def test_trees_may_be_deeper_than_the_stack():
     tree = A
     for _ in range(3000):
         tree = ("concat", [("union", [tree])])
-    assert subset_construction(construct(tree)).accepts(b"a")
+    assert subset_construction(glushkov(tree)).accepts(b"a")
 
 
-def test_long_chains_of_empty_moves_take_linear_many_unions():
-    nfa = thompson(("repeat", A, 0, 2000))  # from each copy, empty moves lead through the ends of all others
-    closures = nfa.closures()
-    assert max(map(int.bit_count, closures)) > 2000
-    assert subset_construction(nfa).state_count == 2001
-
-
-@CONSTRUCTIONS
-def test_trivial_expressions(construct):
+def test_trivial_expressions():
     for tree, language in [
         (("empty",), {b""}),
         (("nothing",), set()),
@@ -169,7 +143,7 @@ def test_trivial_expressions(construct):
         (("concat", [A, ("nothing",)]), set()),
         (("concat", (A, B)), {b"ab"}),
     ]:
-        assert plain(subset_construction(construct(tree))).language(b"ab", 3) == language
+        assert plain(subset_construction(glushkov(tree))).language(b"ab", 3) == language
 
 
 @pytest.mark.parametrize(
@@ -210,12 +184,10 @@ LABELS = np.ones((1, 256), dtype=np.bool_)
 )
 def test_moves_that_lead_nowhere_are_refused(parts, message):
     with pytest.raises(AutomatonError, match=message):
-        Nfa(parts, (0,), LABELS, 1, 1)
+        Nfa(parts, LABELS, 1, 1)
 
 
 def test_sets_of_states_that_do_not_exist_are_refused():
-    for empty_moves, starts, accepting in [((2,), 1, 1), ((0,), 2, 1), ((0,), 1, 2), ((0,), -1, 1)]:
+    for starts, accepting in [(2, 1), (1, 2), (-1, 1)]:
         with pytest.raises(AutomatonError, match="a set of states"):
-            Nfa(({0: 1},), empty_moves, LABELS, starts, accepting)
-    with pytest.raises(AutomatonError, match="1 states, but empty_moves has 2 entries"):
-        Nfa(({0: 1},), (0, 0), LABELS, 1, 1)
+            Nfa(({0: 1},), LABELS, starts, accepting)

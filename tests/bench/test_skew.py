@@ -144,7 +144,7 @@ def test_spellings_need_not_be_followed(settings: dict[str, Any], rows: list[dic
 
 
 def test_a_missing_model_is_a_row(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_installed", lambda package: package != "torch")
+    monkeypatch.setattr(registry, "is_importable", lambda package: package != "torch")
     first, *others = skew.run_item(settings | {"models": ["smollm2", *settings["models"]], "only": ["two"]}, 0)
     assert first["status"] == "error"
     assert "pip install 'tokdfa[lm]'" in first["message"]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces, trained_metaspace
-from tokdfa.archive import pack_arrays
 from tokdfa.bpe import rules_cache
 from tokdfa.bpe.rules_cache import load_canonicity, read_or_build, rules_folder
+from tokdfa.core.stored_file import pack_arrays
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa
 from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
 from tokdfa.bpe.rules_cache import read_or_build
+from tokdfa.core.stored_file import BLANK, seal
 from tokdfa.errors import StoreError, TokenRefused
 from tokdfa.grammar.shared_partitions import SharedPartitions, shared_partitions
 from tokdfa.pushdown import pool as pools
 from tokdfa.pushdown.store import read_pool, write_pool
 from tokdfa.runs import store
-from tokdfa.stored_file import BLANK, seal
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.token_automata.vegas_library import read_parts, write_parts
 from tokdfa.vocabulary.vocabulary import Vocabulary

@@ -27,7 +27,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Call it with names of packages: then exactly these are not installed."""
 
     def hide(*packages: str) -> None:
-        monkeypatch.setattr(registry, "_installed", lambda package: package not in packages)
+        monkeypatch.setattr(registry, "is_importable", lambda package: package not in packages)
 
     return hide
 

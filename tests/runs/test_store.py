@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from tests.runs.experiments import experiment
+from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError
 from tokdfa.runs.expand import expand_groups
 from tokdfa.runs.store import COLUMNS, RunStore, open_run
-from tokdfa.stored_file import write_atomically
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.backends.test_tokens_dfa import LETTERS, WORDS, compiled, mask_of, tables_are_equal
 from tests.vocabulary.vocabularies import ODD
-from tokdfa.archive import pack_arrays
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa
 from tokdfa.constraint import Choice, Constraint, Regex
+from tokdfa.core.stored_file import pack_arrays
 from tokdfa.errors import SavedIndexError
 from tokdfa.token_automata.table_file import write_table
 from tokdfa.vocabulary.tokenizers import load_tokenizer

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.bpe.small_tokenizers import merge_list, ranked_pieces
-from tokdfa.archive import pack_arrays
 from tokdfa.constraint import Regex
+from tokdfa.core.stored_file import pack_arrays
 from tokdfa.errors import TokenizerError
 from tokdfa.token_automata import vegas_library, vegas_usual
 from tokdfa.token_automata.token_rows import TokenRows

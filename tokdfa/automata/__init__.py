@@ -30,7 +30,7 @@ Reading order:
 - `minimize`: the minimal automaton in canonical form.
 - `words`: listing and counting the words of a language.
 - `algebra`: Boolean operations, equality with a shortest distinguishing word; the front door to the three before.
-- `nfa`: position automata (Glushkov), Thompson automata, and the subset construction.
+- `nfa`: position automata (Glushkov), and the subset construction.
 - `graph`: networkx and DOT export, and drawings in the manner of a textbook (`drawing`, `layout`).
 
 What this package does not do: parse regular expressions (`tokdfa.regex`) or know tokens.

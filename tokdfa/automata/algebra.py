@@ -46,23 +46,23 @@ __all__ = [
     "words",
 ]
 
-# Which side of a pair of states must be alive for the pair to be worth visiting (`_explore_pairs_kernel`).
-_BOTH, _FIRST_SIDE, _EITHER = 0, 1, 2
+# Which side of a pair of states must be alive for the pair to be worth visiting (`explore_pairs_kernel`).
+BOTH, FIRST_SIDE, EITHER = 0, 1, 2
 
 
 def intersection(a: Dfa, b: Dfa, limit: int = STATE_LIMIT) -> Dfa:
     """The words that both accept. LimitExceeded if more than `limit` pairs of states can be reached."""
-    return _combine(a, b, _BOTH, np.logical_and, limit)
+    return _combine(a, b, BOTH, np.logical_and, limit)
 
 
 def union(a: Dfa, b: Dfa, limit: int = STATE_LIMIT) -> Dfa:
     """The words that at least one accepts. LimitExceeded if more than `limit` pairs of states can be reached."""
-    return _combine(a, b, _EITHER, np.logical_or, limit)
+    return _combine(a, b, EITHER, np.logical_or, limit)
 
 
 def difference(a: Dfa, b: Dfa, limit: int = STATE_LIMIT) -> Dfa:
     """The words that `a` accepts and `b` does not. LimitExceeded if more than `limit` pairs can be reached."""
-    return _combine(a, b, _FIRST_SIDE, np.greater, limit)
+    return _combine(a, b, FIRST_SIDE, np.greater, limit)
 
 
 def complement(a: Dfa) -> Dfa:
@@ -80,7 +80,7 @@ def _combine(a: Dfa, b: Dfa, alive: int, accepts: np.ufunc, limit: int) -> Dfa:
     second = np.take(b.transitions, b.byte_class[representatives], axis=1)
     if not _is_alive_kernel(a.start, b.start, alive):
         return Dfa.empty()
-    keys, table = _explore_pairs_kernel(first, second, a.start, b.start, alive, limit)
+    keys, table = explore_pairs_kernel(first, second, a.start, b.start, alive, limit)
     if len(keys) > limit:
         raise state_limit_exceeded(limit)
     width = b.state_count + 1
@@ -92,11 +92,11 @@ def _combine(a: Dfa, b: Dfa, alive: int, accepts: np.ufunc, limit: int) -> Dfa:
 @kernel
 def _is_alive_kernel(p: int, q: int, alive: int) -> bool:
     """Whether a pair of states, -1 being dead, is worth visiting."""
-    return (p >= 0 and q >= 0) or (p >= 0 and alive != _BOTH) or (q >= 0 and alive == _EITHER)
+    return (p >= 0 and q >= 0) or (p >= 0 and alive != BOTH) or (q >= 0 and alive == EITHER)
 
 
 @kernel
-def _explore_pairs_kernel(
+def explore_pairs_kernel(
     first: Table, second: Table, first_start: int, second_start: int, alive: int, limit: int
 ) -> tuple[npt.NDArray[np.int64], Table]:
     """Breadth-first search of pairs of states, either of which may be dead (-1).

@@ -185,7 +185,7 @@ def _select_moves_kernel(
 
 
 @kernel
-def _list_incoming_kernel(targets: States, states: int) -> tuple[States, States]:
+def list_incoming_kernel(targets: States, states: int) -> tuple[States, States]:
     """Moves grouped by target: those into state s are ``incoming[offsets[s]:offsets[s + 1]]``, in ascending order.
 
     Any other number of a move from 0 to `states` - 1 can stand for its target.
@@ -207,7 +207,7 @@ def _list_incoming_kernel(targets: States, states: int) -> tuple[States, States]
 def _measure_distances_kernel(sources: States, targets: States, distances: States) -> None:
     """Breadth-first search backwards. `distances`: 0 at accepting states, -1 elsewhere; filled in place."""
     states = len(distances)
-    offsets, incoming = _list_incoming_kernel(targets, states)
+    offsets, incoming = list_incoming_kernel(targets, states)
     queue = np.empty(states, dtype=np.int32)
     count = 0
     for state in range(states):
@@ -256,7 +256,7 @@ def _fill_table_kernel(
 
     Columns ascend by their first labels.
     """
-    starts, moves = _list_incoming_kernel(labels, label_count)
+    starts, moves = list_incoming_kernel(labels, label_count)
     hashes = np.zeros(label_count, dtype=np.int64)
     for move in range(len(labels)):
         hashes[labels[move]] = (hashes[labels[move]] * 1000003) ^ (targets[move] * 8191 + sources[move])

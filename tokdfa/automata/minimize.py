@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.automata.liveness import _list_incoming_kernel, build_dfa, live_part, select_moves
+from tokdfa.automata.liveness import build_dfa, list_incoming_kernel, live_part, select_moves
 from tokdfa.budget import hold, spend
 from tokdfa.jit import kernel
 
@@ -113,7 +113,7 @@ def _refine_blocks_kernel(sources: States, labels: States, targets: States, acce
     are split.
     """
     states, moves = len(accepting), len(sources)
-    offsets, incoming = _list_incoming_kernel(targets, states)
+    offsets, incoming = list_incoming_kernel(targets, states)
     blocks, block_count = _new_partition_kernel(states), 1
     touched = 0
     for state in range(states):
@@ -121,7 +121,7 @@ def _refine_blocks_kernel(sources: States, labels: States, targets: States, acce
             touched = _mark_item_kernel(blocks, state, touched)
     block_count = _split_sets_kernel(blocks, touched, block_count)
 
-    starts, by_label = _list_incoming_kernel(labels, 256)
+    starts, by_label = list_incoming_kernel(labels, 256)
     bundles, bundle_count = _new_partition_kernel(moves), 0
     for label in range(256):
         if starts[label] == starts[label + 1]:

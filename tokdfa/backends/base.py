@@ -108,9 +108,9 @@ class Backend(ABC):
             raise UnsupportedConstraint(answer.reason)
         with budget.spending(self._budget("compile"), f"compiling {constraint.kind} {constraint.name!r}"):
             compiled = self._compile(constraint)
-        return self._finish(compiled)
+        return self.finish(compiled)
 
-    def _finish(self, compiled: CompiledConstraint) -> CompiledConstraint:
+    def finish(self, compiled: CompiledConstraint) -> CompiledConstraint:
         """Note on what was compiled or loaded what made it, and what its steps may take."""
         compiled.made_by = type(self), self.settings
         compiled.limit_steps(self._budget("step"))
@@ -228,4 +228,4 @@ def _restore(
     strategy = backend(vocab, **settings)
     if tables is None:
         return strategy.compile(constraint)
-    return strategy._finish(strategy._load_tables(tables, constraint))
+    return strategy.finish(strategy._load_tables(tables, constraint))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tokdfa.vocabulary.mask_store import MaskStore
 
-#: What `place_of` says of a state whose mask is not in the slab or the pool.
+#: What `place_of` says of a state whose mask is not in the slab.
 NOT_PLACED = -1
 #: Stands for the state of a matcher that is finished; its mask is empty.
 FINISHED = -2

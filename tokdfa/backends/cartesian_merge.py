@@ -212,19 +212,19 @@ class CartesianMergeMatcher(StateMatcher[State]):
 
     def __init__(self, vocab: Vocabulary, states: ProperStates, start: State) -> None:
         super().__init__(vocab, start)
-        self._states = states
+        self.states = states
 
     def _step(self, state: State, token: int) -> State | None:
-        return self._states.step(state, token)
+        return self.states.step(state, token)
 
     def _accepts(self, state: State) -> bool:
-        return self._states.can_end(state)
+        return self.states.can_end(state)
 
     def _fill(self, state: State, out: Mask) -> None:
-        self._states.fill(state, out)
+        self.states.fill(state, out)
 
     def _fork_empty(self) -> CartesianMergeMatcher:
-        return CartesianMergeMatcher(self.vocab, self._states, self.state)
+        return CartesianMergeMatcher(self.vocab, self.states, self.state)
 
 
 def _warm_up() -> None:
@@ -233,7 +233,7 @@ def _warm_up() -> None:
     from tokdfa.bpe.toy_tokenizers import toy_with_byte_fallback, toy_with_pieces
     from tokdfa.constraint import Regex
     from tokdfa.token_automata.proper_rows import _grow_states_kernel, _no_rows
-    from tokdfa.token_automata.proper_states import _combine_masks_kernel
+    from tokdfa.token_automata.proper_states import combine_masks_kernel
 
     tokenizers = {"(a|b|\u00e9)+": toy_with_byte_fallback(), r"([ab]+\.){1,9}": toy_with_pieces()}
     variants: tuple[dict[str, Any], ...] = (
@@ -250,5 +250,5 @@ def _warm_up() -> None:
                 matcher.fill_mask(mask)
         # what only wide masks and many states need
         forbidden = load_canonicity(tokenizer).forbidden_after(0)
-        _combine_masks_kernel(mask, mask.copy(), forbidden, mask)
+        combine_masks_kernel(mask, mask.copy(), forbidden, mask)
     _grow_states_kernel(100, *_no_rows())

@@ -96,7 +96,7 @@ class ProperConstraint(CompiledConstraint):
         proper, text = self.proper._start(context), self.plain._start(())
         assert isinstance(proper, CartesianMergeMatcher)
         assert isinstance(text, StateMatcher)
-        liveness = self._liveness(proper._states, text.texts()) if self.lookahead else None
+        liveness = self._liveness(proper.states, text.texts()) if self.lookahead else None
         return ProperFilter(text, proper, self.lookahead, liveness)
 
     def _make_liveness(self, states: ProperStates, texts: Texts | None) -> ProperLiveness:

@@ -59,7 +59,7 @@ class ProperFilter(StateMatcher[Both]):
         self._text, self._proper, self._lookahead = text, proper, lookahead
         self._scratch = masks.allocate_mask(self.vocab.size)
         if lookahead and liveness is None:
-            liveness = ProperLiveness(MatcherTexts(text), proper._states, lookahead)
+            liveness = ProperLiveness(MatcherTexts(text), proper.states, lookahead)
         self._liveness = liveness
 
     def _step(self, state: Both, token: int) -> Both | None:

@@ -44,7 +44,7 @@ from tokdfa import mask as masks
 from tokdfa.bpe.pair_test import find_break_kernel, pair_arrays
 from tokdfa.jit import kernel
 from tokdfa.locks import new_lock
-from tokdfa.token_automata.proper_states import _Choices, _combine_masks_kernel, _write_allowed_tokens_kernel
+from tokdfa.token_automata.proper_states import Choices, combine_masks_kernel, write_allowed_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -94,7 +94,7 @@ class ProperLiveness:
         self._row, self._targets = lru_cache(RECENT)(self._read_row), lru_cache(RECENT)(texts.targets)
         self._readable = lru_cache(READABLE)(self._read_mask)
         self._scratch = masks.allocate_mask(self._size)
-        self._choices: dict[tuple[int, bool, tuple[int, ...]], _Choices] = {}
+        self._choices: dict[tuple[int, bool, tuple[int, ...]], Choices] = {}
         self._bits: dict[tuple[int, int], Mask] = {}
         self._groups: dict[tuple[int, int, int], _Followers | None] = {}
         self._witnesses: list[int] = []
@@ -113,9 +113,9 @@ class ProperLiveness:
         if forbidden is None:
             forbidden = self.states.canonicity.forbidden_after(last)
         if choices.direct_tokens is not None:
-            _write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
+            write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
         else:
-            _combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
+            combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
 
     def goes_on(self, situation: int, proper: State) -> bool:
         """Whether the last token of `proper`, which led to `situation`, goes on for `lookahead` tokens."""
@@ -127,19 +127,19 @@ class ProperLiveness:
         """Whether the text may end here, for both sides."""
         return self.states.can_end(proper) and self.texts.can_end(situation)
 
-    def _make_choices(self, situation: int, fresh: bool, keys: tuple[int, ...]) -> _Choices:
+    def _make_choices(self, situation: int, fresh: bool, keys: tuple[int, ...]) -> Choices:
         """What the last token has a say in, and what it has not; `fresh`: a piece has just begun."""
         with self._lock:
             direct, after_border = (masks.allocate_mask(self._size) for _ in range(2))
             for key in keys:
                 direct |= self._find_bits(situation, key)
-                border = -1 if fresh else self.states._behind_border(key)
+                border = -1 if fresh else self.states.behind_border(key)
                 if border >= 0:
                     after_border |= self._find_bits(situation, border)
             if self.can_end(situation, (-1, keys)):
                 for end in self.states.canonicity.vocabulary.end_tokens:
                     masks.set_token(direct if fresh else after_border, end)
-            choices = _Choices(direct, after_border, fresh)
+            choices = Choices(direct, after_border, fresh)
             self._make_room(choices.nbytes)
             self._choices[situation, fresh, keys] = choices
             return choices
@@ -157,7 +157,7 @@ class ProperLiveness:
         name = situation, key, tokens
         if name in self._groups:
             return self._groups[name]
-        border = self.states._behind_border(key)
+        border = self.states.behind_border(key)
         found = None
         if not (self.can_end(situation, (0, (key,))) or (border >= 0 and self._has_any(situation, border, tokens - 1))):
             meeting = self._list_meeting(situation, key)

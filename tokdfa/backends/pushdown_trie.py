@@ -173,7 +173,7 @@ class CompiledPushdown(PushdownTables):
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         compiled = cls(constraint, backend.vocab, form, backend.settings, phases)
-        backend._finish(compiled)
+        backend.finish(compiled)
         return compiled
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.arguments import as_text
+from tokdfa.core.packages import installed_version
 from tokdfa.errors import TokdfaError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -111,13 +112,5 @@ def backends() -> dict[str, BackendInfo]:
 def backend_info(name: str) -> BackendInfo:
     """What one backend supports, its options, and whether its packages are installed."""
     found = backend_class(name)
-    missing = tuple(package for package in found.packages if not _installed(package))
+    missing = tuple(package for package in found.packages if installed_version(package) is None)
     return BackendInfo(name, found.summary, found.kinds, found.options, found.packages, missing)
-
-
-def _installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True

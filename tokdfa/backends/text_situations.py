@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.grammar.machine import DEAD, NEEDS_SITUATIONS, OK, S_LONGEST, _intern_situation, step_kernel
+from tokdfa.grammar.machine import DEAD, NEEDS_SITUATIONS, OK, S_LONGEST, intern_situation, step_kernel
 from tokdfa.jit import kernel
 from tokdfa.pushdown.steps import step_row
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -132,7 +132,7 @@ def walk_targets_kernel(nodes, stack, targets, progress, lexer, rows, machine): 
         token = np.int64(node >> np.uint64(TOKEN_SHIFT))
         if token != spare:
             if fallback >= 0 or row != known_row or state != known_state:
-                number = _intern_situation(row, state, fallback, machine)
+                number = intern_situation(row, state, fallback, machine)
                 if number < 0:
                     status = NEEDS_SITUATIONS
                     break

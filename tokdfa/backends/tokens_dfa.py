@@ -234,7 +234,7 @@ class CompiledTokensDfa(CompiledConstraint):
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         compiled = cls(constraint, vocab, table, backend.settings, phases, sizes)
-        backend._finish(compiled)
+        backend.finish(compiled)
         return compiled
 
     def _save_tables(self) -> tuple[ReducedTable, dict[str, int]]:

@@ -11,26 +11,26 @@ nothing is accepted does not exist; a run that dies (-1) has no continuation at 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.archive import pack_arrays, unpack_arrays
 from tokdfa.automata.dfa import Dfa
+from tokdfa.core.stored_file import Format
 from tokdfa.errors import AutomatonError, TokenizerError
 from tokdfa.locks import cached_property
-from tokdfa.stored_file import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-FORMAT = "tokdfa marked pre-tokenizer"
-VERSION = 1
+    from tokdfa.core.stored_file import Arrays, Header
+
+FORMAT = Format("tokdfa marked pre-tokenizer", 1, TokenizerError, "saved automaton", "build it again")
 #: A byte that occurs in no UTF-8 text, so that it can stand for the marker in an automaton over bytes.
 MARKER_BYTE = 0xFF
 _ARRAYS = ("transitions", "byte_class", "marker", "accepting")
@@ -139,26 +139,24 @@ class MarkedDfa:
         return [data[begin:end] for begin, end in pairwise(cuts)]
 
     def save(self, path: str | Path, description: str = "") -> None:
-        """Write the automaton as a numpy archive without pickled objects. The file appears whole or not at all."""
-        path = Path(path)
-        header = json.dumps({"format": FORMAT, "version": VERSION, "start": self.start, "description": description})
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        write_atomically(path, pack_arrays({"header": np.frombuffer(header.encode(), dtype=np.uint8), **arrays}))
+        """Write the automaton into a file, which appears whole or not at all. Raises TokenizerError."""
+        FORMAT.write(path, *self.parts(description))
 
     @classmethod
     def load(cls, path: str | Path, description: str = "") -> MarkedDfa:
         """Read a file of `save`. Raises TokenizerError: no such file, damaged, or saved with another description."""
-        try:
-            found = unpack_arrays(Path(path).read_bytes())
-            header = json.loads(found["header"].tobytes())
-            arrays = {name: found[name] for name in _ARRAYS}
-            if (header["format"], header["version"], header["description"]) != (FORMAT, VERSION, description):
-                raise TokenizerError(f"{path} is no marked automaton of this description and format; build it again")
-            return cls(**arrays, start=header["start"])
-        except FileNotFoundError:
-            raise TokenizerError(f"there is no file {path}") from None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, AutomatonError) as error:
-            raise TokenizerError(f"{path} is no saved automaton, or damaged ({error}); build it again") from None
+        return FORMAT.read(path, partial(cls.of_parts, description))
+
+    def parts(self, description: str) -> tuple[Header, Arrays]:
+        """What a file of the automaton holds."""
+        return {"start": self.start, "description": description}, {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def of_parts(cls, description: str, header: Header, arrays: Arrays) -> MarkedDfa:
+        """The automaton with these `parts`. Raises ValueError for another description, KeyError, AutomatonError."""
+        if header["description"] != description:
+            raise ValueError("it is not of this description")
+        return cls(**{name: arrays[name] for name in _ARRAYS}, start=header["start"])
 
     def __repr__(self) -> str:
         return (

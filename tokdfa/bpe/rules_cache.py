@@ -1,24 +1,19 @@
 """The canonicity of a tokenizer, made once on a machine and kept on disk.
 
-A file is named by the tokenizer's fingerprint and by the content of the modules that make it, so that another
-tokenizer or an edit builds anew. It is a sealed numpy archive (`tokdfa.archive`); its digest finds damage, and shapes
-and ranges are checked, so that no file makes a kernel read outside its arrays. A file that fails is built anew and
-overwritten; a folder that cannot be written to costs the time of building, nothing else.
+A stored file (`tokdfa.core.stored_file`) is named by the tokenizer's fingerprint and by the content of the modules that
+make it, so that another tokenizer or an edit builds anew. Shapes and ranges are checked, so that no file makes a kernel
+read outside its arrays.
 
 Llama 3: 2 s to build, 0.1 s to load. Whatever the way, the sample of `tokdfa.bpe.verify` is encoded before use.
 """
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.archive import pack_arrays, unpack_arrays
 from tokdfa.bpe.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.bpe.canonical import Canonicity, warm_up_masks
 from tokdfa.bpe.derivations import Derivations, derive_tokens, merge_letters
@@ -26,14 +21,19 @@ from tokdfa.bpe.forest import Forest, build_forest
 from tokdfa.bpe.intervals import IntervalLists, build_lists
 from tokdfa.bpe.merge_rules import MergeRules, extract_rules, letter_tokens
 from tokdfa.bpe.verify import check_against_reference
-from tokdfa.stored_file import cache_folder, write_atomically
+from tokdfa.core.stored_file import Format, code_stamp
+from tokdfa.folders import cache_folder
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.tokenizers import Tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy.typing as npt
+
+    from tokdfa.core.stored_file import Arrays, Header
 
 #: What SentencePiece writes for a space.
 HIDDEN_SPACE = "\u2581".encode()
@@ -46,7 +46,10 @@ _PARTS: dict[str, Any] = {
     "fallback": ByteFallback,
 }
 #: The modules whose content names the files.
-_SOURCES = ("byte_fallback", "derivations", "forest", "intervals", "merge_rules", "rules_cache")
+_SOURCES = tuple(
+    f"bpe/{name}.py" for name in ("byte_fallback", "derivations", "forest", "intervals", "merge_rules", "rules_cache")
+)
+_FORMAT = Format("tokdfa merge rules", 1)
 
 
 def rules_folder() -> Path:
@@ -64,12 +67,8 @@ def load_canonicity(tokenizer: Tokenizer) -> Canonicity:
 
 def read_or_build(tokenizer: Tokenizer, folder: Path) -> Canonicity:
     """The canonicity of `tokenizer` from its file in `folder`, or else built and then kept there; verified."""
-    path = folder / f"{tokenizer.fingerprint}-{_code_stamp()}.npz"
-    made = _read(path, tokenizer)
-    if made is None:
-        made = build_canonicity(tokenizer)
-        with suppress(OSError):
-            write_canonicity(path, made)
+    path = folder / f"{tokenizer.fingerprint}-{code_stamp(*_SOURCES)}.npz"
+    made = _FORMAT.keep(path, partial(_of_parts, tokenizer), lambda: build_canonicity(tokenizer), _parts)
     check_against_reference(made, tokenizer.name)
     return made
 
@@ -89,32 +88,30 @@ def build_canonicity(tokenizer: Tokenizer) -> Canonicity:
     return Canonicity(vocabulary, source, rules, derivations, forest, build_lists(rules, derivations, forest), fallback)
 
 
-def _read(path: Path, tokenizer: Tokenizer) -> Canonicity | None:
-    """What the file holds, or None if it is missing, damaged or not what it should be."""
+def write_canonicity(path: Path, made: Canonicity) -> None:
+    """Write the file. Raises StoreError."""
+    _FORMAT.write(path, *_parts(made), make_folder=True)
+
+
+def _of_parts(tokenizer: Tokenizer, _: Header, arrays: Arrays) -> Canonicity:
+    """The canonicity with these `_parts`. Raises KeyError or ValueError for what is none of this tokenizer."""
     parts: dict[str, Any] = {"fallback": None}
-    try:
-        arrays = unpack_arrays(path.read_bytes())
-        for name, kind in _PARTS.items():
-            fields = list(kind.__dataclass_fields__)
-            if name != "fallback" or tokenizer.merges.byte_tokens is not None:
-                parts[name] = kind(*(arrays[f"{name}.{field}"] for field in fields))
-    except (OSError, ValueError, KeyError):
-        return None
+    for name, kind in _PARTS.items():
+        if name != "fallback" or tokenizer.merges.byte_tokens is not None:
+            parts[name] = kind(*(arrays[f"{name}.{field}"] for field in kind.__dataclass_fields__))
     if not _fits(tokenizer.vocabulary.size, **parts):
-        return None
+        raise ValueError("its parts do not fit together")
     return Canonicity(tokenizer.vocabulary, tokenizer.merges, **parts)
 
 
-def write_canonicity(path: Path, made: Canonicity) -> None:
-    """Write the file; it appears whole or not at all."""
-    arrays = {
+def _parts(made: Canonicity) -> tuple[Header, Arrays]:
+    """What its file holds."""
+    return {}, {
         f"{name}.{field}": getattr(part, field)
         for name, kind in _PARTS.items()
         if (part := getattr(made, name)) is not None
         for field in kind.__dataclass_fields__
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, pack_arrays(arrays))
 
 
 def _fits(
@@ -174,13 +171,6 @@ def _below(array: npt.NDArray[Any], bound: int, lowest: int = -1) -> bool:
 def _offsets(array: npt.NDArray[np.int32], rows: int, total: int) -> bool:
     """Whether `array` holds the row starts of `rows` rows with `total` entries."""
     return bool(len(array) == rows + 1 and array[0] == 0 and array[-1] == total and np.all(np.diff(array) >= 0))
-
-
-@cache
-def _code_stamp() -> str:
-    """A hash of the modules that make what is kept."""
-    sources = (Path(__file__).with_name(f"{name}.py") for name in _SOURCES)
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
 def _warm_up() -> None:

@@ -1,1 +1,1 @@
-"""What every part stands on and that knows nothing of texts: tables that grow, and contents as numbers."""
+"""What every part stands on and that knows nothing of texts: tables that grow, contents as numbers, files."""

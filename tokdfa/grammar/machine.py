@@ -138,7 +138,7 @@ class Machine:
     def intern(self, row: int, state: int, fallback: int) -> int:
         """The number of a situation."""
         while True:
-            number = _intern_situation(row, state, fallback, self.arrays)
+            number = intern_situation(row, state, fallback, self.arrays)
             if number >= 0:
                 return int(number)
             self.supply(NEEDS_SITUATIONS)
@@ -208,7 +208,7 @@ class Machine:
 
 
 @kernel
-def _intern_situation(row, state, fallback, machine):  # type: ignore[no-untyped-def]
+def intern_situation(row, state, fallback, machine):  # type: ignore[no-untyped-def]
     """The number of a situation, negative if there is no room."""
     content = machine.content
     content[0], content[1], content[2] = row, state, fallback
@@ -365,7 +365,7 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
         return DEAD, none, none, none
     fallback = none
     for link in range(count - 1):
-        fallback = _intern_situation(chain[link, 2], chain[link, 3], fallback, machine)
+        fallback = intern_situation(chain[link, 2], chain[link, 3], fallback, machine)
         if fallback < 0:
             return NEEDS_SITUATIONS, none, none, none
     return OK, np.int64(chain[count - 1, 2]), np.int64(chain[count - 1, 3]), fallback
@@ -382,5 +382,5 @@ def _run_kernel(situation, data, begin, end, lexer_address, rows_address, machin
         )
         if status != OK:
             return -np.int64(status)
-    number = _intern_situation(row, state, fallback, machine)
+    number = intern_situation(row, state, fallback, machine)
     return number if number >= 0 else -np.int64(NEEDS_SITUATIONS)

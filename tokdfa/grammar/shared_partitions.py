@@ -22,20 +22,20 @@ Cost: a hit 10 us; reading 5 MB (240 wide partitions of 131,072 tokens) 18 ms, w
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import warnings
 from collections import OrderedDict
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.archive import pack_arrays, unpack_arrays
+from tokdfa.core.stored_file import Format, code_stamp
+from tokdfa.errors import StoreError
+from tokdfa.folders import cache_folder
 from tokdfa.grammar.partition import (
     BEGIN,
     BYTE,
@@ -49,12 +49,13 @@ from tokdfa.grammar.partition import (
     Partition,
 )
 from tokdfa.locks import new_lock
-from tokdfa.stored_file import cache_folder, write_atomically
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
+    from tokdfa.core.stored_file import Arrays, Header
     from tokdfa.grammar.lexer import Lexer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -70,6 +71,8 @@ _SOURCES = (
     *("grammar/lexeme_automata.py", "grammar/machine.py"),
     *("automata/minimize.py", "regex/nodes.py", "regex/lazy_dfa.py", "vocabulary/trie.py"),
 )
+
+_FORMAT = Format("tokdfa partitions", 1, what="file of partitions", remedy="it is replaced when new ones are saved")
 
 #: A partition with accepting sets numbered from 0, and the places of the lexemes in each of these sets.
 Entry = tuple[Partition, list[tuple[int, ...]]]
@@ -155,7 +158,7 @@ class SharedPartitions:
     def save(self, folder: Path | None = None) -> Path:
         """Write the partitions used last, up to DISK_LIMIT bytes, into the file in `folder`. Returns its path.
 
-        What the file holds already stays, as far as there is room. Raises OSError.
+        What the file holds already stays, as far as there is room. Raises StoreError.
         """
         with self._lock:
             path = self._path(folder or self._folder or partitions_folder())
@@ -167,13 +170,13 @@ class SharedPartitions:
                 if room < 0:
                     break
                 chosen.append((name, entry))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, _pack(reversed(chosen), self._vocab))
+            header, arrays = {"fingerprint": self._vocab.fingerprint}, _pack(reversed(chosen), self._vocab)
+            _FORMAT.write(path, header, arrays, make_folder=True)
             self._unsaved, self._seen = 0, self._stamp(path)
             return path
 
     def _path(self, folder: Path) -> Path:
-        return folder / f"{self._vocab.fingerprint}-{_code_stamp()}.partitions"
+        return folder / f"{self._vocab.fingerprint}-{code_stamp(*_SOURCES)}.partitions"
 
     @staticmethod
     def _stamp(path: Path) -> tuple[Path, int, int] | None:
@@ -186,16 +189,14 @@ class SharedPartitions:
 
     def _take_over(self, path: Path) -> None:
         """Add what a file holds, as what was used longest ago. Warns of a file that is not what it should be."""
-        self._seen = self._stamp(path) or (path, 0, 0)
-        try:
-            entries = _read(path.read_bytes(), self._vocab)
-        except FileNotFoundError:
+        stamp = self._stamp(path)
+        self._seen = stamp or (path, 0, 0)
+        if stamp is None:
             return
-        except (OSError, ValueError, KeyError) as error:
-            warnings.warn(
-                f"the partitions kept in {path} are ignored ({error}); the file is replaced when new ones are saved",
-                stacklevel=2,
-            )
+        try:
+            entries = _FORMAT.read(path, partial(_unpack, self._vocab))
+        except StoreError as error:
+            warnings.warn(f"kept partitions are ignored: {error}", stacklevel=2)
             return
         for name, entry in reversed(entries):
             if name not in self._found:
@@ -212,7 +213,7 @@ class SharedPartitions:
     def _save_or_warn(self, folder: Path) -> None:
         try:
             self.save(folder)
-        except OSError as error:
+        except StoreError as error:
             self._folder = None
             warnings.warn(f"partitions are not kept on disk: {error}", stacklevel=2)
 
@@ -225,18 +226,16 @@ def _renumbered(partition: Partition, numbers: npt.NDArray[np.int32]) -> Partiti
     return replace(partition, exits=exits, groups=groups)
 
 
-# The file: a sealed numpy archive with the vocabulary's fingerprint. Lists of different lengths lie one after another,
-# with their ends beside.
+# The file. Lists of different lengths lie one after another, with their ends beside.
 
 
-def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> bytes:
-    """The archive of these entries."""
+def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> Arrays:
+    """The arrays of these entries."""
     names, kept = zip(*entries, strict=True) if (entries := list(entries)) else ((), ())
     partitions: list[Partition] = [partition for partition, _ in kept]
     sets = [places for _, found in kept for places in found]
     words = (vocab.size + 31) // 32
     arrays: dict[str, Any] = {
-        "fingerprint": np.frombuffer(vocab.fingerprint.encode(), dtype=np.uint8),
         "names": np.frombuffer(bytes.fromhex("".join(names)), dtype=np.uint8).reshape(-1, 32),
         "inside": np.array([partition.inside for partition in partitions], dtype=np.int32).reshape(-1, words),
         "visited": np.array([partition.visited for partition in partitions], dtype=np.int64),
@@ -248,7 +247,7 @@ def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> bytes:
         lists = [getattr(partition, part) for partition in partitions]
         arrays[part] = np.concatenate([empty, *lists])
         arrays[f"{part}_end"] = np.cumsum([len(one) for one in lists], dtype=np.int64)
-    return pack_arrays(arrays)
+    return arrays
 
 
 #: The lists of a partition, and an empty one of each.
@@ -259,10 +258,9 @@ _LISTS: dict[str, npt.NDArray[Any]] = {
 }
 
 
-def _read(data: bytes, vocab: Vocabulary) -> list[tuple[str, Entry]]:
-    """The entries of a file, the one used last last. Raises ValueError or KeyError for a damaged one."""
-    arrays = unpack_arrays(data)
-    if arrays.pop("fingerprint").tobytes() != vocab.fingerprint.encode():
+def _unpack(vocab: Vocabulary, header: Header, arrays: Arrays) -> list[tuple[str, Entry]]:
+    """The entries of a file, the one used last last. Raises ValueError or KeyError for a strange one."""
+    if header["fingerprint"] != vocab.fingerprint:
         raise ValueError("it belongs to another vocabulary")
     if not _fits(arrays, vocab):
         raise ValueError("its parts do not fit together")
@@ -333,10 +331,3 @@ def _fits(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> bool:
 def _within(numbers: npt.NDArray[Any], bound: Any) -> bool:
     """Whether 0 <= number < bound for all of them."""
     return bool(((numbers >= 0) & (numbers < bound)).all())
-
-
-@cache
-def _code_stamp() -> str:
-    """A hash of the modules that partitions and names depend on."""
-    package = Path(__file__).parents[1]
-    return hashlib.sha256(b"".join((package / source).read_bytes() for source in _SOURCES)).hexdigest()[:16]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tokdfa.errors import MissingDependency, ModelError
-from tokdfa.stored_file import cache_folder
+from tokdfa.folders import cache_folder
 
 #: What the optional packages are needed for, as the message for a missing one says it.
 PURPOSE = "a language model of transformers"

@@ -9,11 +9,11 @@ included.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from tokdfa.core.packages import is_importable
 from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError, pip_arguments
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
@@ -100,7 +100,7 @@ def model_names() -> tuple[ModelInfo, ...]:
     for name, source in _SOURCES.items():
         options = "&".join(f"{option}=..." for option in source.options)
         pattern = f"{name}NAME-or-path" if name == _FAMILY else f"{name}?{options}" if options else name
-        missing = tuple(package for package in source.packages if not _installed(package))
+        missing = tuple(package for package in source.packages if not is_importable(package))
         infos.append(ModelInfo(pattern, source.summary, source.packages, missing, source.own_tokenizer))
     return tuple(infos)
 
@@ -176,7 +176,7 @@ def _check_same(name: str, tokenizer: Tokenizer) -> None:
 def _require(key: str, name: str) -> None:
     """Raise MissingDependency for the first package that the model `key` needs and that is not installed."""
     for package in _SOURCES[key].packages:
-        if not _installed(package):
+        if not is_importable(package):
             raise MissingDependency(package, EXTRA if package in _EXTRA_PACKAGES else "", f"the model {name}")
 
 
@@ -202,7 +202,3 @@ def _parse(option: str, text: str, kind: Callable[[str], T]) -> T:
     except ValueError:
         number = "a whole number" if kind is int else "a number"
         raise OptionError(f"the option {option} is {number}, not {text[:40]!r}") from None
-
-
-def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package.replace("-", "_")) is not None

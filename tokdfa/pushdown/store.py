@@ -25,6 +25,7 @@ from tokdfa.archive import describe_constraint, read_archive, rebuild_constraint
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
 from tokdfa.errors import AutomatonError, SavedIndexError, UnsupportedConstraint
+from tokdfa.folders import cache_folder
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.pushdown.form import (
     ANY,
@@ -48,7 +49,6 @@ from tokdfa.pushdown.form import (
 from tokdfa.pushdown.json_text import escapes_of, string_text
 from tokdfa.pushdown.partition import KEY_SHIFT, MAX_DENSE, STATE_PART, most_rest_nodes
 from tokdfa.pushdown.pool import NAME_BYTES
-from tokdfa.stored_file import cache_folder
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 from tokdfa.vocabulary.walk import DEAD
 

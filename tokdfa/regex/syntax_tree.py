@@ -6,7 +6,7 @@ pairs (start, end) of positions it may match.
 - `Empty`: every (i, i).
 - `CharSet`: (i, i + 1) if the code point at i is in the set. The empty set, `NEVER`, matches nowhere.
 - `Concat`, `Alternation`, `Repeat`: composition, union and bounded iteration of relations.
-- `Assertion`: those (i, i) where something holds of the text around i (`ASSERTION_KINDS`).
+- `Assertion`: those (i, i) where something holds of the text around i.
 - `LookAhead`: those (i, i) from which the body matches to some end (`negative`: to none).
 - `Symbol`: a letter that is no code point, inserted by whoever rewrites a tree; `tokdfa.token_automata.muting` does.
 
@@ -33,8 +33,6 @@ from tokdfa.regex.char_sets import Ranges, difference, intersection
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-#: What an `Assertion` may assert. Words are ASCII letters, digits and ``_``; a line ends before ``\n`` only.
-ASSERTION_KINDS = ("text_start", "text_end", "line_start", "line_end", "word_boundary", "not_word_boundary")
 #: What a `LookAhead` adds to `Node.assertions`, beside what its body has.
 LOOK_AHEAD = "look_ahead"
 _NO_ASSERTIONS: frozenset[str] = frozenset()
@@ -141,7 +139,11 @@ class Atomic(Node):
 
 @dataclass(frozen=True)
 class Assertion(Node):
-    """A position, of one of the `ASSERTION_KINDS`."""
+    """A position where something holds of the text around it.
+
+    `kind`: ``text_start``, ``text_end``, ``line_start``, ``line_end``, ``word_boundary`` or ``not_word_boundary``.
+    Words are ASCII letters, digits and ``_``; a line ends before ``\n`` only.
+    """
 
     kind: str
 

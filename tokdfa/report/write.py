@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError, UnknownNameError
 from tokdfa.report import html, kinds, style
 from tokdfa.report.cells import visible
 from tokdfa.report.data import RunData
 from tokdfa.report.page import Page
-from tokdfa.stored_file import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

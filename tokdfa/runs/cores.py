@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from tokdfa.folders import open_private, private_folder
 from tokdfa.runs.config import KINDS, hook
-from tokdfa.stored_file import open_private, private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ under ``earlier``. A row's ``measured_at`` tells which start it belongs to.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 import platform
 import subprocess
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tokdfa
 from tokdfa.bench.clock import ONE_THREAD
 from tokdfa.bench.machine import calibrate, machine_facts
+from tokdfa.core.packages import installed_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,13 +75,7 @@ def python_facts() -> dict[str, str]:
 
 def package_versions(names: Iterable[str]) -> dict[str, str]:
     """name -> installed version, for those that are installed."""
-    versions = {}
-    for name in dict.fromkeys(names):
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
+    return {name: version for name in names if (version := installed_version(name)) is not None}
 
 
 def code_fingerprint(folder: Path) -> str:

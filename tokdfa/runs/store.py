@@ -12,8 +12,8 @@ last: a group is finished iff its items are there. What a killed run leaves behi
 when reading and overwritten when the group is measured again, so rows are neither lost nor doubled. To have a group
 measured again, delete its part in ``items``.
 
-Every file is sealed (`tokdfa.stored_file`): parts in their footer, the others in a comment or key. Files of versions
-that did not seal are read as they are.
+Every file is sealed (`tokdfa.core.stored_file`): parts in their footer, the others in a comment or key. Files of
+versions that did not seal are read as they are.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
 from tokdfa.errors import StoreError
-from tokdfa.stored_file import BLANK, check_seal, seal, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

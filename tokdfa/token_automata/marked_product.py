@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.automata.algebra import _BOTH, _explore_pairs_kernel, intersection, trim, union
+from tokdfa.automata.algebra import BOTH, explore_pairs_kernel, intersection, trim, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.explore import STATE_LIMIT
 from tokdfa.bpe.pretokenizer_dfa import MARKER_BYTE, MarkedDfa
@@ -203,7 +203,7 @@ def _add_fallback(
     entered = np.full((len(fallback.table), len(starts)), -1, dtype=np.int32)
     entered[0] = inside
     second = np.concatenate([between, fallback.table[:, representatives], entered], axis=1)
-    keys, table = _explore_pairs_kernel(first, second, product.state_count, 0, _BOTH, limit)
+    keys, table = explore_pairs_kernel(first, second, product.state_count, 0, BOTH, limit)
     if len(keys) > limit:
         raise LimitExceeded(
             f"the constraint with byte fallback needs more than {limit} states: raise max_states",

@@ -43,7 +43,7 @@ def begin_state(table: ProperTable) -> State:
     return -1, tuple(start * table.node_count + table.root for start in table.automaton.starts if start >= 0)
 
 
-class _Choices:
+class Choices:
     """Mdirect and Mborder of one set of hypotheses: packed, or as lists of tokens where both are short."""
 
     __slots__ = ("after_border", "border_tokens", "direct", "direct_tokens")
@@ -74,7 +74,7 @@ class ProperStates:
         self.table = table
         self.canonicity: Canonicity = table.canonicity
         self._nodes = table.node_count
-        self._choices: dict[tuple[bool, tuple[int, ...]], _Choices] = {}
+        self._choices: dict[tuple[bool, tuple[int, ...]], Choices] = {}
         self._kept_bytes, self._max_bytes = 0, max_bytes
         automaton = table.automaton
         self._can_stop, self._marker = automaton.can_stop.data, automaton.marker.data
@@ -100,7 +100,7 @@ class ProperStates:
             _, keys, live = self.table.row(key)
             self.prepare((-1 if fresh else 0, (key,)))
             following = [(target, False) for target in np.unique(keys[live]).tolist()]
-            border = -1 if fresh else self._behind_border(key)
+            border = -1 if fresh else self.behind_border(key)
             if border >= 0:
                 following.append((border, True))
             for found in following:
@@ -125,9 +125,9 @@ class ProperStates:
         if forbidden is None:
             forbidden = self.canonicity.forbidden_after(last)
         if choices.direct_tokens is not None:
-            _write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
+            write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
         else:
-            _combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
+            combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
 
     def step(self, state: State, token: int) -> State | None:
         """The state after `token`, None if it is not allowed. 3 to 8 us a hypothesis."""
@@ -146,7 +146,7 @@ class ProperStates:
             target = step(key, token) if direct_live else -1
             if target >= 0:
                 found.append(target)
-            border = self._behind_border(key) if border_live and last >= 0 else -1
+            border = self.behind_border(key) if border_live and last >= 0 else -1
             target = step(border, token) if border >= 0 else -1
             if target >= 0:
                 found.append(target)
@@ -165,13 +165,13 @@ class ProperStates:
         state, node = divmod(key, self._nodes)
         return bool(self._can_stop[state] & how) and not (node and self._terminal[node])
 
-    def _behind_border(self, key: int) -> int:
+    def behind_border(self, key: int) -> int:
         """The key of the state behind a border, -1 if none may stand here."""
         if not self._may_stop(key, BORDERS):
             return -1
         return self._marker[key // self._nodes] * self._nodes + self.table.root
 
-    def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> _Choices:
+    def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> Choices:
         """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here.
 
         End tokens are in the one that the last token has no say in.
@@ -179,14 +179,14 @@ class ProperStates:
         direct, after_border = (allocate_mask(self.canonicity.size) for _ in range(2))
         for key in keys:
             self.table.add_live_tokens(key, direct)
-            border = -1 if fresh else self._behind_border(key)
+            border = -1 if fresh else self.behind_border(key)
             if border >= 0:
                 self.table.add_live_tokens(border, after_border)
         if any(self._may_stop(key, ENDS) for key in keys):
             ends = direct if fresh else after_border
             for end in self.canonicity.vocabulary.end_tokens:
                 set_token(ends, end)
-        choices = _Choices(direct, after_border, fresh)
+        choices = Choices(direct, after_border, fresh)
         with self.table.lock:
             if self._kept_bytes > self._max_bytes:
                 self._choices, self._kept_bytes = {}, 0
@@ -196,14 +196,14 @@ class ProperStates:
 
 
 @kernel
-def _combine_masks_kernel(direct, after_border, forbidden, out):  # type: ignore[no-untyped-def]
+def combine_masks_kernel(direct, after_border, forbidden, out):  # type: ignore[no-untyped-def]
     """out = (direct & ~forbidden) | after_border."""
     for word in range(len(out)):
         out[word] = (direct[word] & ~forbidden[word]) | after_border[word]
 
 
 @kernel
-def _write_allowed_tokens_kernel(direct, after_border, forbidden, out):  # type: ignore[no-untyped-def]
+def write_allowed_tokens_kernel(direct, after_border, forbidden, out):  # type: ignore[no-untyped-def]
     """The same for lists of tokens."""
     out[:] = 0
     for k in range(len(direct)):

@@ -121,7 +121,7 @@ class PairStates(ProperStates):
         out.fill(0)
         for key in keys:
             self._pairs.write_mask(key, forbidden, out)
-            border = -1 if last < 0 else self._behind_border(key)
+            border = -1 if last < 0 else self.behind_border(key)
             if border >= 0:
                 self._pairs.write_mask(border, self._nothing, out)
         if self.can_end(state):

@@ -1,9 +1,8 @@
 """A compiled tokens DFA in a file: the reduced table, the constraint, and which vocabulary it is for.
 
-The file is a numpy archive (.npz) without pickled objects: the table's arrays, and a header in JSON with the format's
-name and version, the constraint, the options, the sizes, the vocabulary's fingerprint and a SHA-256 of all the arrays.
-Reading checks the digest, then the fingerprint, then that the table is one: shapes, ascending offsets, numbers in
-range. So no file, however it came about, makes a kernel read outside its arrays.
+A stored file (`tokdfa.core.stored_file`) with the table's arrays; its header holds the constraint, the options, the
+sizes and the vocabulary's fingerprint. Reading checks the fingerprint, and that the table is one: shapes, ascending
+offsets, numbers in range. So no file, however it came about, makes a kernel read outside its arrays.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.archive import describe_constraint, read_archive, rebuild_constraint, write_archive
+from tokdfa.constraint import describe_constraint, rebuild_constraint
+from tokdfa.core.stored_file import Format
 from tokdfa.errors import SavedIndexError
 from tokdfa.token_automata.reduced_table import ReducedTable
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.constraint import Constraint
+    from tokdfa.core.stored_file import Arrays, Header
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-FORMAT = "tokdfa tokens_dfa"
-VERSION = 2
+FORMAT = Format("tokdfa tokens_dfa", 2, SavedIndexError, "saved index", "compile and save it again")
 #: dtype of each array that is not as narrow as its values allow.
 _FIXED = {
     "offsets": np.int32,
@@ -45,7 +45,7 @@ def write_table(
     settings: Mapping[str, Any],
     sizes: Mapping[str, int],
 ) -> None:
-    """Write a table and what it was made of. The file appears whole or not at all."""
+    """Write a table and what it was made of. Raises SavedIndexError."""
     header = {
         "constraint": describe_constraint(constraint),
         "vocabulary": vocab.name,
@@ -53,29 +53,26 @@ def write_table(
         "settings": dict(settings),
         "sizes": dict(sizes),
     }
-    write_archive(path, FORMAT, VERSION, header, table._asdict())
+    FORMAT.write(path, header, table._asdict())
 
 
 def read_table(path: str | Path, vocab: Vocabulary) -> tuple[ReducedTable, Constraint, dict[str, Any], dict[str, int]]:
     """(table, constraint, options, sizes) from a file of `write_table`. Raises SavedIndexError."""
-    header, arrays = read_archive(path, FORMAT, VERSION)
-    try:
+
+    def build(header: Header, arrays: Arrays) -> tuple[ReducedTable, Constraint, dict[str, Any], dict[str, int]]:
+        if header["fingerprint"] != vocab.fingerprint:
+            raise ValueError(
+                f"it was compiled for the vocabulary {header.get('vocabulary')!r} with fingerprint "
+                f"{header['fingerprint']}, not for {vocab.name!r} with {vocab.fingerprint}"
+            )
         table = ReducedTable(*(arrays[name] for name in ReducedTable._fields))
-    except KeyError as error:
-        raise SavedIndexError(f"{path} is no saved index, or damaged ({error}); compile and save it again") from None
-    if header.get("fingerprint") != vocab.fingerprint:
-        raise SavedIndexError(
-            f"{path} was compiled for the vocabulary {header.get('vocabulary')!r} with fingerprint "
-            f"{header.get('fingerprint')}, not for {vocab.name!r} with {vocab.fingerprint}; compile it for this one"
-        )
-    problem = _find_problem(table, vocab)
-    if problem:
-        raise SavedIndexError(f"{path} holds no valid table: {problem}; compile and save it again")
-    try:
-        constraint = rebuild_constraint(header["constraint"])
-        return table, constraint, dict(header["settings"]), {k: int(v) for k, v in header["sizes"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise SavedIndexError(f"{path} has an incomplete header ({error}); compile and save it again") from None
+        problem = _find_problem(table, vocab)
+        if problem:
+            raise ValueError(f"it holds no valid table: {problem}")
+        sizes = {name: int(size) for name, size in header["sizes"].items()}
+        return table, rebuild_constraint(header["constraint"]), dict(header["settings"]), sizes
+
+    return FORMAT.read(path, build)
 
 
 def _find_problem(table: ReducedTable, vocab: Vocabulary) -> str:

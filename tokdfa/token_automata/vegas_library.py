@@ -4,10 +4,10 @@ A merged part depends on the tokenizer and on the part alone, so it can be kept:
 this for the usual parts of JSON and YAML; `tokdfa.token_automata.vegas_usual` makes those.
 
 *Files.* One folder a tokenizer, named by its fingerprint and by the content of the modules that make the parts. Each
-time that new parts are added, those of some size (`WORTH_A_FILE`) go into one new file, a numpy archive of arrays. It
-appears whole or not at all. All files are read when the library is first asked. A damaged file is deleted, and what it
-held is merged again when it is needed; damage is noticed by the archive's checksums, and numbers that lead nowhere are
-refused. A file of another tokenizer is an error, since only a hand can have put it there.
+time that new parts are added, those of some size (`WORTH_A_FILE`) go into one new stored file
+(`tokdfa.core.stored_file`). All files are read when the library is first asked. A damaged file is deleted, and what it
+held is merged again when it is needed; so is one with numbers that lead nowhere. A file of another tokenizer is an
+error, since only a hand can have put it there.
 
 *Bounds.* `MAX_FILES` files of at most `MAX_BYTES` together; when they are full, nothing is added to them. In memory
 parts of `MAX_TRANSITIONS` transitions together; past that, all are dropped.
@@ -16,29 +16,28 @@ parts of `MAX_TRANSITIONS` transitions together; past that, all are dropped.
 from __future__ import annotations
 
 import hashlib
-import json
 from contextlib import suppress
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.archive import pack_arrays, unpack_arrays
-from tokdfa.errors import TokenizerError
+from tokdfa.core.stored_file import Format, code_stamp
+from tokdfa.errors import StoreError, TokenizerError
+from tokdfa.folders import cache_folder
 from tokdfa.locks import new_lock
-from tokdfa.stored_file import cache_folder, write_atomically
 from tokdfa.token_automata.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     import numpy.typing as npt
 
+    from tokdfa.core.stored_file import Arrays, Header
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-FORMAT, VERSION = "tokdfa merged parts", 1
+FORMAT = Format("tokdfa merged parts", 1)
 #: Parts with fewer transitions are merged in less time than reading them takes.
 WORTH_A_FILE = 32
 #: Bounds of one tokenizer's folder.
@@ -47,14 +46,12 @@ MAX_FILES, MAX_BYTES = 256, 64 << 20
 MAX_TRANSITIONS = 2_000_000
 
 #: The modules whose content names the folders: what is kept is what they make.
-_SOURCES = (
-    "direct_merge",
-    "direct_merge_stages",
-    "direct_merge_state",
-    "token_rows",
-    "vegas",
-    "vegas_library",
-    "vegas_splice",
+_SOURCES = tuple(
+    f"token_automata/{name}.py"
+    for name in (
+        *("direct_merge", "direct_merge_stages", "direct_merge_state"),
+        *("token_rows", "vegas", "vegas_library", "vegas_splice"),
+    )
 )
 #: name -> (type, dimensions) of the arrays of a file.
 _ARRAYS: dict[str, tuple[type[np.generic], int]] = {
@@ -101,7 +98,7 @@ class PartLibrary:
                 if rows.transition_count >= WORTH_A_FILE and key not in self._on_disk
             }
             if lasting and self.folder is not None:
-                with suppress(OSError):
+                with suppress(OSError, StoreError):
                     self._write(self.folder, lasting)
 
     def in_memory(self) -> PartLibrary:
@@ -142,7 +139,6 @@ class PartLibrary:
         # A transition takes eight bytes.
         size = sum(path.stat().st_size for path in files) + 8 * sum(rows.transition_count for rows in parts.values())
         if len(files) < MAX_FILES and size <= MAX_BYTES:
-            folder.mkdir(parents=True, exist_ok=True)
             name = hashlib.sha256("".join(sorted(parts)).encode()).hexdigest()[:32]
             write_parts(folder / f"{name}.npz", self.fingerprint, parts)
             self._on_disk |= parts.keys()
@@ -150,7 +146,7 @@ class PartLibrary:
 
 def library_folder(fingerprint: str) -> Path:
     """The folder of the tokenizer with this fingerprint: ``tokdfa/vegas`` below the user's cache folder."""
-    return cache_folder("vegas") / f"{fingerprint}-{_code_stamp()}"
+    return cache_folder("vegas") / f"{fingerprint}-{code_stamp(*_SOURCES)}"
 
 
 def load_library(tokenizer: Tokenizer) -> PartLibrary:
@@ -160,11 +156,9 @@ def load_library(tokenizer: Tokenizer) -> PartLibrary:
 
 
 def write_parts(path: Path, fingerprint: str, parts: Mapping[str, TokenRows]) -> None:
-    """Write merged parts of the tokenizer with this fingerprint. The file appears whole or not at all."""
-    header = json.dumps({"format": FORMAT, "version": VERSION, "fingerprint": fingerprint})
+    """Write merged parts of the tokenizer with this fingerprint. Raises StoreError."""
     rows = [row for part in parts.values() for row in part.rows]
     arrays: dict[str, Any] = {
-        "header": np.frombuffer(header.encode(), dtype=np.uint8),
         "keys": np.frombuffer(b"".join(map(bytes.fromhex, parts)), dtype=np.uint8).reshape(len(parts), -1),
         "states": np.array([part.state_count for part in parts.values()], dtype=np.int64),
         "sizes": np.array([len(row) for row in rows], dtype=np.int64),
@@ -172,23 +166,25 @@ def write_parts(path: Path, fingerprint: str, parts: Mapping[str, TokenRows]) ->
         "letters": _flatten(rows),
         "targets": _flatten(row.values() for row in rows),
     }
-    write_atomically(path, pack_arrays(arrays))
+    FORMAT.write(path, {"fingerprint": fingerprint}, arrays, make_folder=True)
 
 
 def read_parts(path: Path, fingerprint: str) -> dict[str, TokenRows] | None:
     """The merged parts of a file by their keys, None if it is damaged. TokenizerError if another tokenizer's."""
+
+    def build(header: Header, arrays: Arrays) -> tuple[str, dict[str, TokenRows]]:
+        chosen = {name: arrays[name] for name in _ARRAYS}
+        if not _fits(**chosen):
+            raise ValueError("its parts do not fit together")
+        return header["fingerprint"], _unpack(**chosen)
+
     try:
-        found = unpack_arrays(path.read_bytes())
-        header = json.loads(found["header"].tobytes())
-        arrays = {name: found[name] for name in _ARRAYS}
-        if (header["format"], header["version"]) != (FORMAT, VERSION) or not _fits(**arrays):
-            return None
-        owner = header["fingerprint"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        owner, parts = FORMAT.read(path, build)
+    except StoreError:
         return None
     if owner != fingerprint:
         raise TokenizerError(f"{path} holds parts of another tokenizer (fingerprint {owner}): delete the file")
-    return _unpack(**arrays)
+    return parts
 
 
 def _flatten(rows: Iterable[Iterable[int]]) -> npt.NDArray[np.int32]:
@@ -236,10 +232,3 @@ def _unpack(
         key.tobytes().hex(): TokenRows(rows[begin:end], all_accepting[begin:end], 0)
         for key, (begin, end) in zip(keys, pairwise(borders), strict=True)
     }
-
-
-@cache
-def _code_stamp() -> str:
-    """A hash of the modules that make what is kept."""
-    sources = (Path(__file__).with_name(f"{name}.py") for name in _SOURCES)
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

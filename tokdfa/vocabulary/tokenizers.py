@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +31,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tokdfa.arguments import as_integer, as_text, as_tokens
+from tokdfa.core.packages import is_importable
 from tokdfa.errors import (
     ArgumentError,
     OptionError,
@@ -259,7 +259,7 @@ def tokenizer_names() -> dict[str, TokenizerInfo]:
     for name, source in _SOURCES.items():
         options = "&".join(f"{option}=..." for option in source.options)
         pattern = f"{name}PATH{'?' if options else ''}{options}" if name.endswith(":") else name
-        missing = tuple(package for package in source.packages if not _installed(package))
+        missing = tuple(package for package in source.packages if not is_importable(package))
         infos[pattern] = TokenizerInfo(pattern, source.summary, source.size, source.packages, missing)
     return infos
 
@@ -339,7 +339,3 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package.replace("-", "_")) is not None

@@ -32,7 +32,7 @@ from tokdfa.locks import cached_property
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BYTE_BITS, DEPTH_BITS, NEXT_BITS, TOKEN_BITS = 8, 12, 23, 21
+BYTE_BITS, DEPTH_BITS, NEXT_BITS = 8, 12, 23  # and 21 for the token
 DEPTH_SHIFT = BYTE_BITS
 NEXT_SHIFT = DEPTH_SHIFT + DEPTH_BITS
 TOKEN_SHIFT = NEXT_SHIFT + NEXT_BITS

@@ -1,63 +1,14 @@
-"""Files that are written and read again: whole or not at all, with a digest over every byte; and the folders for them.
-
-A *sealed* content holds a digest of itself: ``tokdfa-sha256:`` and 64 hexadecimal digits, the SHA-256 of all its bytes
-with zeros for those digits. Its format says where: the footer of a Parquet file, the comment of a numpy archive, a
-comment or key of a text. So other programs read the file as before, and a changed bit anywhere is noticed.
-"""
+"""Where files are kept for the user between runs, and for all processes of the user while they run."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import tempfile
-import uuid
 from contextlib import suppress
 from pathlib import Path
 
 from tokdfa.errors import StoreError
-
-_MARK = b"tokdfa-sha256:"
-#: What a content must hold once, after everything else that could look like it, for `seal` to fill in.
-BLANK = _MARK + b"0" * 64
-
-
-def seal(content: bytes) -> bytes:
-    """`content` with its digest in place of the last BLANK."""
-    at = content.rindex(BLANK)
-    return b"".join([content[:at], _sealed_mark(content, at), content[at + len(BLANK) :]])
-
-
-def check_seal(content: bytes, *, required: bool = True) -> None:
-    """Raises ValueError if a byte has changed since `seal`, or if `content` is not sealed, which may be allowed."""
-    at = content.rfind(_MARK)
-    if at < 0:
-        if required:
-            raise ValueError("it holds no digest of its content")
-    elif content[at : at + len(BLANK)] != _sealed_mark(content, at):
-        raise ValueError("its content does not match its digest")
-
-
-def _sealed_mark(content: bytes, at: int) -> bytes:
-    view, digest = memoryview(content), hashlib.sha256()
-    for part in (view[:at], BLANK, view[at + len(BLANK) :]):
-        digest.update(part)
-    return _MARK + digest.hexdigest().encode()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, whatever happens in between. Raises OSError."""
-    beside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.tmp")
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def cache_folder(name: str) -> Path:

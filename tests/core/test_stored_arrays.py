@@ -5,27 +5,33 @@ from __future__ import annotations
 import io
 import zipfile
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokdfa.archive import load_arrays, pack_arrays, read_archive, write_archive
 from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
-from tokdfa.errors import SavedIndexError, TokenizerError
+from tokdfa.core.stored_file import Format, load_arrays, pack_arrays
+from tokdfa.errors import StoreError, TokenizerError
 from tokdfa.token_automata.vegas_library import read_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+FORMAT = Format("test", 1)
 ARRAYS = {
     "numbers": np.arange(12, dtype=np.int32).reshape(3, 4),
     "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
     "none": np.zeros((0, 5), dtype=np.uint8),
     "one": np.array(True),
 }
+
+
+def both(header: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return header, arrays
 
 
 def saved(**arrays: np.ndarray) -> bytes:
@@ -84,21 +90,51 @@ def test_damaged_archives_are_read_or_refused(changes: list[tuple[int, int]], le
 def test_every_reader_refuses_such_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     path.write_bytes(content)
-    with pytest.raises(SavedIndexError, match=r"file\.npz is no saved index, or damaged"):
-        read_archive(path, "test", 1)
+    with pytest.raises(StoreError, match=r"file\.npz is no stored file, or damaged .*; delete it"):
+        FORMAT.read(path, both)
     with pytest.raises(TokenizerError, match=r"file\.npz is no saved automaton, or damaged"):
         MarkedDfa.load(path)
     assert read_parts(path, "0" * 32) is None
 
 
+def test_files_of_other_formats_and_strange_content_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file.npz"
+    FORMAT.write(path, {}, ARRAYS)
+    for other in (replace(FORMAT, version=2), replace(FORMAT, name="other")):
+        with pytest.raises(StoreError, match=r"file\.npz is not in version . of the format; delete it"):
+            other.read(path, both)
+    with pytest.raises(StoreError, match=r"file\.npz is no stored file that can be used: 'size' is missing; delete it"):
+        FORMAT.read(path, lambda header, _: header["size"])
+    with pytest.raises(StoreError, match=r"there is no file .*nothing"):
+        FORMAT.read(tmp_path / "nothing", both)
+
+
+def test_what_is_kept_is_made_once_and_again_if_it_is_damaged(tmp_path: Path) -> None:
+    path, made = tmp_path / "folder" / "file.npz", []
+
+    def make() -> str:
+        made.append(1)
+        return "value"
+
+    def load(path: Path = path) -> str:
+        return FORMAT.keep(path, lambda header, _: str(header["value"]), make, lambda value: ({"value": value}, {}))
+
+    assert [load(), load(), len(made)] == ["value", "value", 1]
+    for wrong in (path.read_bytes()[:-1], pack_arrays(ARRAYS)):
+        made.clear()
+        path.write_bytes(wrong)
+        assert [load(), load(), len(made)] == ["value", "value", 1]
+    assert load(path / "below a file") == "value"
+
+
 def test_a_header_that_is_no_object(tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
-    write_archive(path, "test", 1, {"key": 3}, {"a": ARRAYS["numbers"]})
-    assert read_archive(path, "test", 1)[0]["key"] == 3
+    FORMAT.write(path, {"key": 3}, {"a": ARRAYS["numbers"]})
+    assert FORMAT.read(path, both)[0]["key"] == 3
     for header in (b"[" * 100_000, b"[1]", b"{", b"\xff"):
         path.write_bytes(pack_arrays({"header": np.frombuffer(header, dtype=np.uint8), "a": ARRAYS["numbers"]}))
-        with pytest.raises(SavedIndexError):
-            read_archive(path, "test", 1)
+        with pytest.raises(StoreError):
+            FORMAT.read(path, both)
 
 
 def test_an_archive_without_a_digest_is_refused(tmp_path: Path) -> None:
@@ -106,8 +142,8 @@ def test_an_archive_without_a_digest_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     header = np.frombuffer(b'{"format": "test", "version": 1}', dtype=np.uint8)
     path.write_bytes(saved(header=header, a=ARRAYS["numbers"]))
-    with pytest.raises(SavedIndexError, match="compile and save it again"):
-        read_archive(path, "test", 1)
-    write_archive(path, "test", 1, {}, ARRAYS)
+    with pytest.raises(StoreError, match="no digest"):
+        FORMAT.read(path, both)
+    FORMAT.write(path, {}, ARRAYS)
     with np.load(path) as archive:
         np.testing.assert_array_equal(archive["numbers"], ARRAYS["numbers"])
