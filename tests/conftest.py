@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -17,3 +18,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     apply_marks(items)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector leave alone what lives to the end: measures collect before they time, 0.2 s of it a call."""
+    gc.collect()
+    gc.freeze()
