@@ -44,6 +44,16 @@ FAST = {
 }
 FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}
 
+#: Modules that keep a process busy longest: they begin first, so that no process waits for another at the end.
+LONG_FILES = {
+    HERE / "test_notebooks.py",
+    HERE / "backends" / "test_contract.py",
+    HERE / "backends" / "test_mixed_constraints.py",
+    HERE / "bench" / "test_canonicity.py",
+    HERE / "runs" / "test_cluster.py",
+    HERE / "runs" / "test_interruption.py",
+}
+
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """``-m fast`` does not even import the others, which takes longer than to run these."""
@@ -57,6 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in FAST_FILES:
             item.add_marker("fast")
+    items.sort(key=lambda item: item.path not in LONG_FILES)
 
 
 def pytest_collection_finish() -> None:
