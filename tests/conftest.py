@@ -1,8 +1,13 @@
-"""Hypothesis profiles: examples are the same in every run; `short` tries fewer (for runs with slow checks on)."""
+"""What holds for all tests: Hypothesis profiles, marks, and what is collected.
+
+Examples are the same in every run; the profile `short` tries fewer (for runs with slow checks on).
+"""
 
 from __future__ import annotations
 
+import gc
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,7 +18,59 @@ settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("short", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+HERE = Path(__file__).parent
+#: Folder -> the modules that ``pytest -m fast`` runs: the most telling of each layer among those of few seconds.
+FAST = {
+    ".": "layers mask budget",
+    "core": "interning key_map",
+    "vocabulary": "trie vocabulary",
+    "automata": "minimize",
+    "regex": "expression shortest",
+    "bpe": "replay",
+    "token_automata": "fewest_tokens",
+    "grammar": "lexer earley",
+    "pushdown": "rows stacks",
+    "json_schema": "document clauses object_states",
+    "cfg_fsm": "stacks",
+    "backends": "base brute_force text_situations",
+    "display": "masks automata",
+    "models": "table base",
+    "decoding": "loop",
+    "skew": "eos",
+    "guide": "vocabulary",
+    "bench": "workloads oracle engines",
+    "runs": "tasks store",
+    "report": "data metrics kinds",
+}
+FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}
+
+#: Modules that keep a process busy longest: they begin first, so that no process waits for another at the end.
+LONG_FILES = {
+    HERE / "test_notebooks.py",
+    HERE / "backends" / "test_contract.py",
+    HERE / "backends" / "test_mixed_constraints.py",
+    HERE / "bench" / "test_canonicity.py",
+    HERE / "runs" / "test_cluster.py",
+    HERE / "runs" / "test_interruption.py",
+}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``-m fast`` does not even import the others, which takes longer than to run these."""
+    others = config.option.markexpr == "fast" and collection_path.suffix == ".py" and collection_path not in FAST_FILES
+    return True if others else None
+
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     apply_marks(items)
+    for item in items:
+        if item.path in FAST_FILES:
+            item.add_marker("fast")
+    items.sort(key=lambda item: item.path not in LONG_FILES)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector leave alone what lives to the end: measures collect before they time, 0.2 s of it a call."""
+    gc.collect()
+    gc.freeze()

@@ -65,11 +65,9 @@ def test_the_same_sources_elsewhere_share_code(tmp_path: Path) -> None:
         assert run_planted(tmp_path / place, tmp_path / "cache").stdout.strip() == str(hits)
 
 
-@pytest.mark.parametrize("value", ["0", "1", "max"])
-def test_other_optimization_is_other_code(tmp_path: Path, value: str) -> None:
-    assert run_planted(tmp_path, tmp_path / "cache").stdout.strip() == "0"
-    assert run_planted(tmp_path, tmp_path / "cache", NUMBA_OPT=value).stdout.strip() == "0"
-    assert run_planted(tmp_path, tmp_path / "cache", NUMBA_OPT="3").stdout.strip() == "1"
+def test_other_optimization_is_other_code(tmp_path: Path) -> None:
+    for value, hits in (("3", "0"), ("0", "0"), ("max", "0"), ("3", "1")):
+        assert run_planted(tmp_path, tmp_path / "cache", NUMBA_OPT=value).stdout.strip() == hits
 
 
 @pytest.mark.parametrize(("name", "value"), [("BOUNDSCHECK", 1), ("OPT", 1), ("DEBUG", 1)])

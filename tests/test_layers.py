@@ -6,11 +6,13 @@ Imports inside functions and those for types alone count as well: a file is read
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
 
 import tokdfa
+from tests.conftest import FAST, FAST_FILES, LONG_FILES
 
 LAYERS = (
     "errors",
@@ -65,9 +67,15 @@ CIRCLES_LEFT = {
 }
 
 
+@cache
+def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """All imports of a file, wherever they stand."""
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported_layers(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_nodes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -76,15 +84,6 @@ def imported_layers(path: Path) -> set[str]:
             continue
         found |= {parts[1] for name in names if (parts := name.split("."))[0] == "tokdfa" and len(parts) > 1}
     return found & set(LAYERS)
-
-
-def runtime_only(path: Path) -> ast.Module:
-    """The module without what stands under `if TYPE_CHECKING`."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = [ast.Pass()]
-    return tree
 
 
 def test_every_file_has_a_layer() -> None:
@@ -107,15 +106,13 @@ def import_graph() -> nx.DiGraph:
     paths = {name_of(path): path for path in PACKAGE.rglob("*.py")}
     graph = nx.DiGraph()
     for name, path in paths.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in import_nodes(path):
             if isinstance(node, ast.Import):
                 imported = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 assert node.module, f"{path} has an import that does not name its package"
                 modules = [f"{node.module}.{alias.name}" for alias in node.names]
                 imported = [module if module in paths else node.module for module in modules]
-            else:
-                continue
             graph.add_edges_from((name, other) for other in imported if other in paths)
     return graph
 
@@ -138,7 +135,7 @@ def test_heavy_packages_are_imported_lazily() -> None:
         "dask", "distributed",
     }  # fmt: skip
     for path in PACKAGE.rglob("*.py"):
-        for node in runtime_only(path).body:
+        for node in ast.parse(path.read_text()).body:  # what stands under `if TYPE_CHECKING` does not count
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -152,7 +149,12 @@ def test_numba_options_are_set_in_one_place() -> None:
         if path.name != "jit.py":
             assert "numba" not in {
                 alias.name.split(".")[0]
-                for node in ast.walk(ast.parse(path.read_text()))
+                for node in import_nodes(path)
                 if isinstance(node, ast.Import)
                 for alias in node.names
             }, path
+
+
+def test_every_package_has_fast_tests() -> None:
+    assert not [path for path in FAST_FILES | LONG_FILES if not path.exists()]
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= set(FAST)

@@ -67,8 +67,8 @@ def test_both_ways_make_equal_masks(name: str) -> None:
     found, rng = tokenizer_of("mistral-v1"), random.Random(name)
     ways = [compile_grammar(grammar, found.vocabulary, masks=way, memo=False) for way in ("vectors", "walk")]
     count = 0
-    for text in (accepted[0], max(accepted, key=len), ""):
-        count += walk_together([way.start() for way in ways], found, text, 14, rng)
+    for text in (max(accepted, key=len), ""):
+        count += walk_together([way.start() for way in ways], found, text, 12, rng)
     assert count > 8
 
 

@@ -161,7 +161,7 @@ class TestContext:
             matcher = compiled_by(tokenizer, Choice([rest, b"xyz"])).start(tokens[:cut])
             assert _accepts(matcher, tokens[cut:])
 
-    @settings(max_examples=80)
+    @settings(max_examples=40)
     @given(
         data=st.data(),
         kind=st.sampled_from(["merges", "ranks", "scores"]),

@@ -1,78 +1,43 @@
-"""The backend as a whole: against llguidance, against itself with parts switched off, on odd and hostile input."""
+"""The backend as a whole: against llguidance and the definitions, on odd and hostile input."""
 
 from __future__ import annotations
 
 import random
-import threading
 from collections import Counter
-from functools import cache
-from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends import grammar_walks
+from tests.backends.grammar_walks import (
+    NAMES,
+    accepts,
+    advance_all,
+    compile_with,
+    grammar_of,
+    texts_of,
+    tokenizer_of,
+    walk_all,
+)
 from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, mask_of
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.contract_trial import advances
 from tokdfa.backends.earley_trie import special_lexemes
-from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import Choice, Grammar, Regex
-from tokdfa.errors import LimitExceeded, TokenRefused, UnsupportedConstraint, VocabularyCannotSpell, VocabularyError
-from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.constraint import Grammar
+from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
 #: llguidance's rules.
 PEER_RULES = {"lexer": "one_byte", "ignore": "between"}
 
 
-@cache
-def tokenizer_of(name):
-    return load_tokenizer(name)
+def earley(constraint, vocab, **options):
+    return compile_with(constraint, vocab, "earley_trie", **options)
 
 
-@cache
-def grammar_of(name):
-    return Grammar((FOLDER / f"{name}.lark").read_text(), label=name)
-
-
-def compile_with(backend, constraint, vocab, **options):
-    return create_backend(backend, vocab, **options).compile(constraint)
-
-
-def bytes_start(text, backend="earley_trie", **options):
-    """A matcher for a grammar on the vocabulary of single bytes."""
-    return compile_with(backend, Grammar(text), tokenizer_of("bytes").vocabulary, **options).start()
-
-
-def advance_all(matcher, tokens):
-    for token in tokens:
-        matcher.advance(token)
-
-
-def accepts(matcher, text):
-    """Whether a new matcher on single bytes takes the text and may end there."""
-    return all(advances(matcher, byte) for byte in text.encode()) and matcher.can_end()
-
-
-def walk_all(matchers, tokenizer, text, steps, rng):
-    """Equal masks along one walk: first the tokens of `text`, then any. How many masks there were."""
-    vocab, planned = tokenizer.vocabulary, tokenizer.encode(text)
-    for step in range(steps):
-        found = [mask_of(matcher) for matcher in matchers]
-        for other in found[1:]:
-            assert found[0] == other, (step, vocab.spell(planned[:step]))
-        tokens = [token for token in found[0] if token not in vocab.end_token_set]
-        if not tokens:
-            return step + 1
-        chosen = planned[step] if step < len(planned) and planned[step] in found[0] else rng.choice(tokens)
-        for matcher in matchers:
-            matcher.advance(chosen)
-    return steps
+def bytes_start(constraint, backend="earley_trie", **options):
+    return grammar_walks.bytes_start(constraint, backend, **options)
 
 
 # Against llguidance, by its own rules.
@@ -83,9 +48,9 @@ def walk_all(matchers, tokenizer, text, steps, rng):
 def test_masks_are_llguidances(name, tokenizer, steps, walks):
     """No difference is known on these grammars."""
     found, rng = tokenizer_of(tokenizer), random.Random(1)
-    ours = compile_with("earley_trie", grammar_of(name), found.vocabulary, **PEER_RULES)
-    theirs = compile_with("llguidance", grammar_of(name), found.vocabulary)
-    texts = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())["accepted"]
+    ours = earley(grammar_of(name), found.vocabulary, **PEER_RULES)
+    theirs = compile_with(grammar_of(name), found.vocabulary, "llguidance")
+    texts = texts_of(name)["accepted"]
     masks = 0
     for number in range(walks):
         text = texts[number % len(texts)] if number % 2 else ""
@@ -134,42 +99,11 @@ def test_boolean_terminals():
         assert [accepts(bytes_start(grammar, backend), text) for text in ("aac", "ab", "")] == [True, False, False]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_texts_of_the_grammars(name):
-    """By Lark's rules, all that the grammar's texts say of it."""
-    listed = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
-    compiled = compile_with("earley_trie", grammar_of(name), tokenizer_of("bytes").vocabulary)
-    assert [text for text in listed["accepted"] if not accepts(compiled.start(), text)] == []
-    assert [text for text in listed["refused"] if accepts(compiled.start(), text)] == []
-
-
-# Against itself: every switch leaves the masks as they are.
-
-SWITCHES = [
-    {"mask": "walk", "memo": False, "memo_steps": False},
-    {"mask": "partition", "memo": False, "shared_partitions": False},
-    {"mask": "partition", "mask_mb": 1},
-    {"mask": "slices"},
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("lexer", ["longest", "one_byte"])
-def test_switches_change_no_mask(name, lexer):
-    tokenizer, rng = tokenizer_of("mistral-v1"), random.Random(2)
-    every = [compile_with("earley_trie", grammar_of(name), tokenizer.vocabulary, lexer=lexer, **o) for o in SWITCHES]
-    texts = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())["accepted"]
-    for text in [*rng.sample(texts, 2), "", ""]:
-        matchers = [compiled.start() for compiled in every]
-        walk_all(matchers, tokenizer, text, 12, rng)
-        vocab = tokenizer.vocabulary
-        allowed = set(mask_of(matchers[0]))
-        for token in rng.sample(range(vocab.size), 200) + rng.sample(sorted(allowed), min(50, len(allowed))):
-            assert matchers[1].allows(token) == (token in allowed)
+# What is kept and counted.
 
 
 def test_kept_masks_are_found_again():
-    compiled = compile_with("earley_trie", grammar_of("json"), tokenizer_of("bytes").vocabulary)
+    compiled = earley(grammar_of("json"), tokenizer_of("bytes").vocabulary)
     matcher = compiled.start()
     for _ in range(3):
         for byte in b'{"a":[1,':
@@ -244,22 +178,6 @@ def token_texts(spelled, count):
     return texts
 
 
-def test_gaps_by_hand():
-    """No b alone: what is begun with a must go on to ab, and a text of b is out of reach."""
-    vocab = Vocabulary([b"a", b"ab", b"(", b")", b""], end_tokens=[4])
-    grammar = Grammar('start: "(" start ")" | "a" "b" | "a" "ab" | "bc"\n')
-    compiled = compile_with("earley_trie", grammar, vocab)
-    matcher = compiled.start()
-    assert mask_of(matcher) == [0, 1, 2]
-    matcher.advance(0)
-    assert mask_of(matcher) == [1]
-    matcher.rollback(1)
-    matcher.advance(1)
-    assert mask_of(matcher) == [4]
-    with pytest.raises(VocabularyCannotSpell, match="lacks bytes"):
-        compile_with("earley_trie", Grammar('start: "b" | "a" "b"\n'), Vocabulary([b"a", b""], end_tokens=[1]))
-
-
 def test_a_lexeme_may_swallow_the_next_one_for_ever():
     """The lexing rules' own kind of dead end, which is not looked for: no text is complete, and masks are not empty."""
     for backend, options in (("earley_trie", {}), ("earley_trie", PEER_RULES), ("llguidance", {})):
@@ -267,16 +185,6 @@ def test_a_lexeme_may_swallow_the_next_one_for_ever():
         for _ in range(5):
             assert mask_of(matcher) == [ord("a")]
             matcher.advance(ord("a"))
-
-
-def test_a_search_without_end_is_given_up():
-    """Brackets can be opened for ever and never closed."""
-    vocab = Vocabulary([b"(", b"a", b""], end_tokens=[2])
-    grammar = Grammar('start: "(" start ")" | "a"\n')
-    compiled = compile_with("earley_trie", grammar, vocab, max_search=100)
-    with pytest.raises(LimitExceeded, match="lacks some bytes") as caught:
-        mask_of(compiled.start())
-    assert (caught.value.limit, caught.value.value) == ("max_search", 100)
 
 
 # Special tokens.
@@ -288,31 +196,11 @@ SPECIAL = Vocabulary(
 )
 
 
-def test_special_tokens_stand_between_lexemes():
-    grammar = Grammar("start: (TEXT | call)*\ncall: <|tool|> /[a-z]+(:[0-9]+)?/ <|end|>\nTEXT: /[^:]+/\n")
-    matcher = compile_with("earley_trie", grammar, SPECIAL).start()
-    assert {128, 130} <= set(mask_of(matcher))
-    assert 129 not in mask_of(matcher)
-    advance_all(matcher, (*b"hi", 128, *b"run"))
-    assert [token for token in mask_of(matcher) if token > 127] == [129, 131]
-    matcher.advance(ord(":"))
-    assert mask_of(matcher) == list(b"0123456789")
-    matcher.advance(ord("7"))
-    matcher.advance(129)
-    assert {128, 130} <= set(mask_of(matcher))
-    matcher.advance(130)
-    assert matcher.is_finished()
-    matcher.rollback(9)
-    assert {128, 130} <= set(mask_of(matcher))
-    with pytest.raises(TokenRefused):
-        matcher.advance(129)
-
-
 @pytest.mark.parametrize("lexer", ["longest", "one_byte"])
 def test_special_tokens_by_name_and_number(lexer):
     """All sequences of five tokens, against the definitions."""
     grammar = 'start: <|tool|> A (<[129]> | <[^129]> "b") | "b" start | A start <[128-129]>\nA: "a" | "abb"\n'
-    compiled = compile_with("earley_trie", Grammar(grammar), SPECIAL, lexer=lexer)
+    compiled = earley(Grammar(grammar), SPECIAL, lexer=lexer)
     cfg = compiled.machine.cfg
     twin, specials = LexedEarley(cfg, lexer == "longest"), special_lexemes(cfg, SPECIAL)
     assert sorted(specials) == [128, 129]
@@ -335,72 +223,7 @@ def test_special_tokens_by_name_and_number(lexer):
     assert taken > 8
 
 
-def test_special_tokens_after_a_shorter_match():
-    """At a border that only a fallback knows: "1." may become 1.5, and it may be 1 and a point."""
-    grammar = Grammar('start: NUMBER "."? <|end|>\nNUMBER: /[0-9]+(\\.[0-9]+)?/\n')
-    matcher = compile_with("earley_trie", grammar, SPECIAL).start()
-    for token in b"1.":
-        matcher.advance(token)
-    assert mask_of(matcher) == [*b"0123456789", 129]
-    matcher.advance(129)
-    assert mask_of(matcher) == [130]
-
-
-def test_special_tokens_that_are_none():
-    with pytest.raises(VocabularyError, match="no special token"):
-        compile_with("earley_trie", Grammar("start: <|nothing|>"), SPECIAL)
-
-
-# Threads.
-
-
-def test_threads_get_the_masks_of_one():
-    """Eight threads on one compiled constraint, each on its own walks, all at once."""
-    vocab = tokenizer_of("mistral-v1").vocabulary
-
-    def walks(compiled, seed):
-        rng, found = random.Random(seed), []
-        for _ in range(3):
-            matcher = compiled.start()
-            for _ in range(10):
-                mask = mask_of(matcher)
-                found.append(mask)
-                tokens = [token for token in mask if token not in vocab.end_token_set]
-                if not tokens:
-                    break
-                matcher.advance(rng.choice(tokens))
-        return found
-
-    shared = compile_with("earley_trie", grammar_of("c_like"), vocab)
-    results = {}
-    barrier = threading.Barrier(8)
-
-    def work(seed):
-        barrier.wait()
-        results[seed] = walks(shared, seed)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    alone = compile_with("earley_trie", grammar_of("c_like"), vocab, memo=False, memo_steps=False, mask="walk")
-    for seed in (0, 3, 7):
-        assert results[seed] == walks(alone, seed)
-    assert len(results) == 8
-
-
 # Deep and hostile input.
-
-
-def test_hundred_thousand_choices():
-    choices = [f"{number * 7919 % 1_000_003:x}-{number}" for number in range(100_000)]
-    matcher = compile_with("earley_trie", Choice(choices), tokenizer_of("bytes").vocabulary).start()
-    assert accepts(matcher, choices[77_777])
-    assert mask_of(matcher)[-1] == 256
-    other = matcher.fork()
-    other.rollback(1)
-    assert not other.can_end()
 
 
 def test_five_thousand_keywords():
@@ -446,7 +269,7 @@ def test_ten_thousand_brackets():
 def test_limits_are_raised_and_survived(options, limit, text):
     many = " | ".join(f'"x" "{letter}" x' for letter in "abcdefghijklmnopq")
     grammar = f'start: "(" start ")" | x | /y{{400,4000}}/ | "q"\nx: "q" | "x" t\nt: {many}'
-    compiled = compile_with("earley_trie", Grammar(grammar), tokenizer_of("bytes").vocabulary, **options)
+    compiled = earley(Grammar(grammar), tokenizer_of("bytes").vocabulary, **options)
     for _ in range(2):
         assert accepts(compiled.start(), "q")
         matcher = compiled.start()
@@ -456,13 +279,6 @@ def test_limits_are_raised_and_survived(options, limit, text):
 
 
 # Options and what is refused.
-
-
-def test_proper_sequences_need_a_tokenizer():
-    vocab = Vocabulary([b"a", b""], end_tokens=[1])
-    with pytest.raises(UnsupportedConstraint, match="tokenizer"):
-        compile_with("earley_trie", Regex("a+"), vocab, proper=True)
-    assert create_backend("earley_trie", vocab, proper=True).token_language == "proper"
 
 
 def test_work_is_counted():

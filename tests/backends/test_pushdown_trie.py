@@ -1,4 +1,4 @@
-"""The backend as a whole: against earley_trie, llguidance, itself with parts switched off; odd and hostile input."""
+"""The backend as a whole: against earley_trie and llguidance; full tables, threads, odd and hostile input."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import random
 import sys
 import threading
 from collections import Counter
-from functools import cache
-from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.grammar_walks import (
+    NAMES,
+    accepts,
+    advance_all,
+    bytes_start,
+    compile_with,
+    grammar_of,
+    texts_of,
+    tokenizer_of,
+    walk_all,
+)
 from tests.grammar.lexed_cfgs import lexed_cfgs, mask_of
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
 from tests.pushdown import compile_cfg
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.contract_trial import advances
-from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import (
     LimitExceeded,
@@ -28,69 +34,14 @@ from tokdfa.errors import (
     TokenRefused,
     UnsupportedConstraint,
     VocabularyCannotSpell,
-    VocabularyError,
 )
 from tokdfa.mask import allocate_mask
 from tokdfa.pushdown import fill, machine, partition
-from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
 LEXERS = ("longest", "any")
 MEGABYTE = 1 << 20
 NESTED = 'start: "(" start ")" | "[" start "]" | "x"\n'
-
-
-@cache
-def tokenizer_of(name):
-    return load_tokenizer(name)
-
-
-@cache
-def grammar_of(name):
-    return Grammar((FOLDER / f"{name}.lark").read_text(), label=name)
-
-
-@cache
-def texts_of(name):
-    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
-
-
-def compile_with(constraint, vocab, backend="pushdown_trie", **options):
-    return create_backend(backend, vocab, **options).compile(constraint)
-
-
-def bytes_start(constraint, **options):
-    """A matcher for a constraint, or a grammar's text, on the vocabulary of single bytes."""
-    constraint = Grammar(constraint) if isinstance(constraint, str) else constraint
-    return compile_with(constraint, tokenizer_of("bytes").vocabulary, **options).start()
-
-
-def advance_all(matcher, tokens):
-    for token in tokens:
-        matcher.advance(token)
-
-
-def accepts(matcher, text):
-    """Whether a new matcher on single bytes takes the text and may end there."""
-    return all(advances(matcher, byte) for byte in text.encode()) and matcher.can_end()
-
-
-def walk_all(matchers, tokenizer, text, steps, rng):
-    """Equal masks along one walk: first the tokens of `text`, then any. How many masks there were."""
-    vocab, planned = tokenizer.vocabulary, tokenizer.encode(text)
-    for step in range(steps):
-        found = [mask_of(matcher) for matcher in matchers]
-        for other in found[1:]:
-            assert found[0] == other, (step, vocab.spell(planned[:step]))
-        tokens = [token for token in found[0] if token not in vocab.end_token_set]
-        if not tokens:
-            return step + 1
-        chosen = planned[step] if step < len(planned) and planned[step] in found[0] else rng.choice(tokens)
-        for matcher in matchers:
-            matcher.advance(chosen)
-    return steps
 
 
 # Against others.
@@ -160,40 +111,7 @@ def test_masks_of_regular_constraints(constraint):
         walk_all([compiled.start() for compiled in every], found, "", 10, rng)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_texts_of_the_grammars(name):
-    for lexer in LEXERS:
-        compiled = compile_with(grammar_of(name), tokenizer_of("bytes").vocabulary, lexer=lexer)
-        assert [text for text in texts_of(name)["accepted"] if not accepts(compiled.start(), text)] == []
-        if lexer == "longest":
-            assert [text for text in texts_of(name)["refused"] if accepts(compiled.start(), text)] == []
-
-
-# Against itself: every switch leaves the masks as they are.
-
-SWITCHES = [
-    {"partition": False, "subtrees": False, "memo": False, "shared": False},
-    {"first_bytes": False, "shared_automata": False},
-    {"partition": True, "subtrees": False, "memo": False},
-    {"partition": True, "subtrees": True, "memo": True},
-    {"partition": True, "subtrees": True, "memo": True, "shared": False, "mask_mb": 1},
-    {"partition": False, "memo": True},
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_switches_change_no_mask(name, lexer):
-    tokenizer, rng = tokenizer_of("mistral-v1"), random.Random(2)
-    every = [compile_with(grammar_of(name), tokenizer.vocabulary, lexer=lexer, **o) for o in SWITCHES]
-    for text in [*rng.sample(texts_of(name)["accepted"], 2), "", ""]:
-        matchers = [compiled.start() for compiled in every]
-        walk_all(matchers, tokenizer, text, 12, rng)
-        allowed = set(mask_of(matchers[0]))
-        for token in rng.sample(range(tokenizer.vocabulary.size), 100) + rng.sample(
-            sorted(allowed), min(50, len(allowed))
-        ):
-            assert [matcher.allows(token) for matcher in matchers] == [token in allowed] * len(matchers)
+# What is kept and counted.
 
 
 def test_kept_masks_are_found_again():
@@ -392,17 +310,6 @@ def masks_of_walks(compiled, seed, walks=3, steps=10):
     return found
 
 
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_threads_get_the_masks_of_one(lexer):
-    """Eight threads on one compiled constraint, each on its own walks, all at once."""
-    vocab = tokenizer_of("mistral-v1").vocabulary
-    shared = compile_with(grammar_of("c_like"), vocab, lexer=lexer)
-    results = run_together([lambda seed=seed: masks_of_walks(shared, seed) for seed in range(8)])
-    alone = compile_with(grammar_of("c_like"), vocab, lexer=lexer, memo=False, partition=False, shared=False)
-    for seed in (0, 3, 7):
-        assert results[seed] == masks_of_walks(alone, seed)
-
-
 def test_threads_on_constraints_that_share_a_pool():
     """Eight threads compile and walk eight grammars of one vocabulary: new automata and partitions all the time."""
     whole = tokenizer_of("mistral-v1").vocabulary
@@ -538,32 +445,6 @@ def token_texts(spelled, count, limit):
     return texts
 
 
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_gaps_by_hand(lexer):
-    """No b alone: what is begun with a must go on to ab, and a text of b is out of reach."""
-    vocab = Vocabulary([b"a", b"ab", b"(", b")", b""], end_tokens=[4])
-    grammar = Grammar('start: "(" start ")" | "a" "b" | "a" "ab" | "bc"\n')
-    matcher = compile_with(grammar, vocab, lexer=lexer).start()
-    assert mask_of(matcher) == [0, 1, 2]
-    matcher.advance(0)
-    assert mask_of(matcher) == [1]
-    matcher.rollback(1)
-    matcher.advance(1)
-    assert mask_of(matcher) == [4]
-    with pytest.raises(VocabularyCannotSpell, match="lacks bytes"):
-        compile_with(Grammar('start: "b" | "a" "b"\n'), Vocabulary([b"a", b""], end_tokens=[1]), lexer=lexer)
-
-
-def test_a_search_without_end_is_given_up():
-    """Brackets can be opened for ever and never closed."""
-    vocab = Vocabulary([b"(", b"a", b""], end_tokens=[2])
-    compiled = compile_with(Grammar('start: "(" start ")" | "a"\n'), vocab, max_search=100)
-    for _ in range(2):
-        with pytest.raises(LimitExceeded, match="lacks some bytes") as caught:
-            mask_of(compiled.start())
-        assert (caught.value.limit, caught.value.value) == ("max_search", 100)
-
-
 # Special tokens.
 
 SPECIAL = Vocabulary(
@@ -571,26 +452,6 @@ SPECIAL = Vocabulary(
     end_tokens=[130],
     special_tokens={128: "<|tool|>", 129: "<|end|>", 130: "</s>"},
 )
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_special_tokens_stand_between_lexemes(lexer):
-    grammar = Grammar("start: (TEXT | call)*\ncall: <|tool|> /[a-z]+(:[0-9]+)?/ <|end|>\nTEXT: /[^:]+/\n")
-    matcher = compile_with(grammar, SPECIAL, lexer=lexer).start()
-    assert {128, 130} <= set(mask_of(matcher))
-    assert 129 not in mask_of(matcher)
-    advance_all(matcher, (*b"hi", 128, *b"run"))
-    assert [token for token in mask_of(matcher) if token > 127] == [129, 131]
-    matcher.advance(ord(":"))
-    assert mask_of(matcher) == list(b"0123456789")
-    advance_all(matcher, (ord("7"), 129))
-    assert {128, 130} <= set(mask_of(matcher))
-    matcher.advance(130)
-    assert matcher.is_finished()
-    matcher.rollback(9)
-    assert {128, 130} <= set(mask_of(matcher))
-    with pytest.raises(TokenRefused):
-        matcher.advance(129)
 
 
 @pytest.mark.parametrize("lexer", LEXERS)
@@ -622,17 +483,6 @@ def test_special_tokens_by_name_and_number(lexer):
     assert taken > 8
 
 
-def test_special_tokens_after_a_shorter_match():
-    """At a border that only a fallback knows: "1." may become 1.5, and it may be 1 and a point."""
-    grammar = Grammar('start: NUMBER "."? <|end|>\nNUMBER: /[0-9]+(\\.[0-9]+)?/\n')
-    for lexer in LEXERS:
-        matcher = compile_with(grammar, SPECIAL, lexer=lexer).start()
-        advance_all(matcher, b"1.")
-        assert mask_of(matcher) == [*b"0123456789", 129]
-        matcher.advance(129)
-        assert mask_of(matcher) == [130]
-
-
 def test_special_tokens_are_taken_again_in_new_tables():
     vocab = Vocabulary([b"(", b")", b"", b""], end_tokens=[3], special_tokens={2: "<x>", 3: "</s>"})
     compiled = compile_with(Grammar('start: "(" <x>? start ")" | <x>\n'), vocab, table_mb=1)
@@ -652,56 +502,7 @@ def test_special_tokens_are_taken_again_in_new_tables():
     assert mask_of(matcher) == [0, 2]
 
 
-def test_special_tokens_that_are_none():
-    with pytest.raises(VocabularyError, match="no special token"):
-        compile_with(Grammar("start: <|nothing|>"), SPECIAL)
-
-
 # Forged and hostile input.
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_tokens_that_are_none(lexer):
-    """Out of range, padding, special tokens that do not stand here: refused, and nothing has changed."""
-    vocab = Vocabulary([b"a", b"b", b"", b""], end_tokens=[3], size=40)
-    matcher = compile_with(Grammar('start: "a" start | "b"\n'), vocab, lexer=lexer).start()
-    matcher.advance(0)
-    for _ in range(2):
-        for token in (-1, -(1 << 31), -(1 << 40), 2, 3, 4, 39, 40, 41, 255, 1 << 20, (1 << 31) - 1, 1 << 31, 1 << 40):
-            assert not matcher.allows(token)
-            with pytest.raises(TokenRefused):
-                matcher.advance(token)
-        assert mask_of(matcher) == [0, 1]
-    matcher.rollback(1)
-    with pytest.raises(TokdfaError):
-        matcher.rollback(1)
-    with pytest.raises(TokdfaError):
-        matcher.rollback(-1)
-    assert mask_of(matcher) == [0, 1]
-
-
-def test_nothing_after_the_end():
-    matcher = bytes_start(Regex("ab?"))
-    advance_all(matcher, (97, 256))
-    for token in (98, 256, -1):
-        assert not matcher.allows(token)
-        with pytest.raises(TokenRefused):
-            matcher.advance(token)
-    assert mask_of(matcher) == []
-    assert not matcher.can_end()
-    matcher.rollback(1)
-    assert mask_of(matcher) == [98, 256]
-
-
-def test_hundred_thousand_choices():
-    choices = [f"{number * 7919 % 1_000_003:x}-{number}" for number in range(100_000)]
-    matcher = bytes_start(Choice(choices))
-    assert accepts(matcher, choices[77_777])
-    assert mask_of(matcher)[-1] == 256
-    assert len(matcher._machine.items(0)) == 1
-    other = matcher.fork()
-    other.rollback(1)
-    assert not other.can_end()
 
 
 def test_an_enum_of_five_thousand():
@@ -810,13 +611,6 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
 
 
 # Options and what is refused.
-
-
-def test_proper_sequences_need_a_tokenizer():
-    vocab = Vocabulary([b"a", b""], end_tokens=[1])
-    with pytest.raises(UnsupportedConstraint, match="tokenizer"):
-        compile_with(Regex("a+"), vocab, proper=True)
-    assert create_backend("pushdown_trie", vocab, proper=True).token_language == "proper"
 
 
 def test_proper_masks_are_those_of_cartesian_merge():

@@ -22,7 +22,7 @@ DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 def test_states_and_negated_states_hold_what_the_library_says() -> None:
     count: Counter[str] = Counter()
 
-    @settings(max_examples=200, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(), st.lists(values, max_size=8))
     def check(schema: dict[str, Any], drawn: list[Any]) -> None:
         expander, root, negated = expand(schema)
@@ -40,7 +40,7 @@ def test_states_and_negated_states_hold_what_the_library_says() -> None:
 
     check()
     assert count["refused"] <= 0.04 * count["all"]
-    assert min(count["valid"], count["invalid"]) > 3_000
+    assert min(count["valid"], count["invalid"]) > 1_500
 
 
 OPEN = {"type": "object", "properties": {"kind": {"const": "open"}, "at": {"type": "string"}}, "required": ["kind"]}

@@ -57,7 +57,7 @@ def test_no_valid_value_is_refused() -> None:
             return [spoil(part) for part in here]
         return BACK_REFERENCES.get(here, here) if isinstance(here, str) else here
 
-    @settings(max_examples=250, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=120, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(unevaluated=False) | documents((4,), unevaluated=True), st.lists(values, max_size=6))
     def check(drawn: dict[str, Any], more: list[Any]) -> None:
         schema = spoil(drawn)
@@ -70,7 +70,7 @@ def test_no_valid_value_is_refused() -> None:
         assert not refused, (schema, refused)
 
     check()
-    assert count["loosened"] > 15
+    assert count["loosened"] > 7
     assert count["refused"] < 0.1 * count.total()
 
 

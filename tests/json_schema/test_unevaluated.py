@@ -22,7 +22,7 @@ def test_states_hold_what_the_library_says() -> None:
     # of 2019-09 the library takes the keywords of additionalProperties for names of properties
     count: Counter[str] = Counter()
 
-    @settings(max_examples=200, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=120, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(drafts=(DRAFT_2020,), unevaluated=True), st.lists(values, max_size=8))
     def check(schema: dict[str, Any], drawn: list[Any]) -> None:
         expander, root, _ = expand(schema)
@@ -35,7 +35,7 @@ def test_states_hold_what_the_library_says() -> None:
             count["refused"] += 1
 
     check()
-    assert count["all"] - count["refused"] >= 90
+    assert count["all"] - count["refused"] >= 55
 
 
 A_AND_B = {"properties": {"a": {}}, "allOf": [{"properties": {"b": {"type": "string"}}}]}

@@ -89,7 +89,8 @@ def check_partition(states, vocab, state, place=0, above=b""):
         assert set(inside) < set(staying) or inside == staying
         staying = inside
     assert inside == staying
-    assert sorted(rest) == sorted((token, data) for token, data in below.items() if token not in set(staying))
+    left = below.keys() - set(staying)
+    assert sorted(rest) == sorted((token, below[token]) for token in left)
     assert nodes <= sum(len(data) for _, data in rest)
     return len(inside), len(rest)
 

@@ -210,6 +210,22 @@ def read_arrays(path: Path) -> tuple[dict, dict]:
     return json.loads(arrays.pop("header").tobytes()), arrays
 
 
+@pytest.fixture(scope="module")
+def real_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a pool that has every kind of partition; as it is, it is read."""
+    vocabulary = load_tokenizer("mistral-v1").vocabulary
+    compiled = PushdownTrie(vocabulary, shared=False).compile(Regex(r'"[^"]{0,9}"[a-z]["0-9]'))
+    assert isinstance(compiled, CompiledPushdown)
+    masks_along(compiled)
+    for state in range(1, compiled.pool.state_count):
+        compiled.pool.divide(0, state)  # those of items alone in their rows have no rest here
+        compiled.pool.divide(0, state | ALONE | EXITS)
+    path = tmp_path_factory.mktemp("pool") / "pool.npz"
+    write_pool(path, compiled.pool, vocabulary)
+    read_pool(path, Pool(vocabulary), vocabulary)
+    return path
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -227,24 +243,14 @@ def read_arrays(path: Path) -> tuple[dict, dict]:
         ("rests", lambda array: array.__setitem__(0, array[0] | np.uint64(0xFFF << 8))),
     ],
 )
-def test_forged_pools_are_refused(name: str, change, tmp_path: Path) -> None:
+def test_forged_pools_are_refused(name: str, change, real_pool: Path, tmp_path: Path) -> None:
     vocabulary = load_tokenizer("mistral-v1").vocabulary
-    pool = Pool(vocabulary)
-    compiled = PushdownTrie(vocabulary, shared=False).compile(Regex(r'"[^"]{0,9}"[a-z]["0-9]'))
-    assert isinstance(compiled, CompiledPushdown)
-    masks_along(compiled)
-    for state in range(1, compiled.pool.state_count):
-        compiled.pool.divide(0, state)  # those of items alone in their rows have no rest here
-        compiled.pool.divide(0, state | ALONE | EXITS)
-    path = tmp_path / "pool.npz"
-    write_pool(path, compiled.pool, vocabulary)
-    read_pool(path, pool, vocabulary)  # as it is, it is read
-    header, arrays = read_arrays(path)
+    header, arrays = read_arrays(real_pool)
     change(arrays[name])
     kept = {key: header[key] for key in ("fingerprint", "starts", "spelled", "prepared")}
-    write_archive(path, POOL_FORMAT, VERSION, kept, arrays)
+    write_archive(tmp_path / "pool.npz", POOL_FORMAT, VERSION, kept, arrays)
     with pytest.raises(SavedIndexError, match="no valid tables"):
-        read_pool(path, Pool(vocabulary), vocabulary)
+        read_pool(tmp_path / "pool.npz", Pool(vocabulary), vocabulary)
 
 
 def test_a_pool_without_an_array_is_refused(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def local_classes(table: DerivativeTable, expression: int) -> tuple[list[int], i
     return local[table.classes.byte_class].tolist(), int(row[-2])
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(wide_terms())
 def test_classes_are_the_bytes_in_the_same_sets(term: tuple) -> None:
     store = ExpressionStore()
@@ -136,7 +136,7 @@ def test_assertions_tell_words_and_newlines_apart() -> None:
     assert np.flatnonzero(classes.bytes_read).tolist() == sorted(b"ax-\n")
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(deadline=None, derandomize=True, max_examples=150)
 @given(wide_terms())
 def test_rows_equal_those_by_deriving_by_every_byte(term: tuple) -> None:
     """Also: local classes are the bytes in the same first sets, and the outside is in none."""

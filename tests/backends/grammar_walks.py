@@ -1,0 +1,68 @@
+"""The shipped grammars with their texts, compiled by any engine, and walks along which engines are compared."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from tests.grammar.lexed_cfgs import mask_of
+from tokdfa.backends.contract_trial import advances
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import Grammar
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
+
+
+@cache
+def tokenizer_of(name):
+    return load_tokenizer(name)
+
+
+@cache
+def grammar_of(name):
+    return Grammar((FOLDER / f"{name}.lark").read_text(), label=name)
+
+
+@cache
+def texts_of(name):
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
+
+
+def compile_with(constraint, vocab, backend="pushdown_trie", **options):
+    return create_backend(backend, vocab, **options).compile(constraint)
+
+
+def bytes_start(constraint, backend="pushdown_trie", **options):
+    """A matcher for a constraint, or a grammar's text, on the vocabulary of single bytes."""
+    constraint = Grammar(constraint) if isinstance(constraint, str) else constraint
+    return compile_with(constraint, tokenizer_of("bytes").vocabulary, backend, **options).start()
+
+
+def advance_all(matcher, tokens):
+    for token in tokens:
+        matcher.advance(token)
+
+
+def accepts(matcher, text):
+    """Whether a new matcher on single bytes takes the text and may end there."""
+    return all(advances(matcher, byte) for byte in text.encode()) and matcher.can_end()
+
+
+def walk_all(matchers, tokenizer, text, steps, rng):
+    """Equal masks along one walk: first the tokens of `text`, then any. How many masks there were."""
+    vocab, planned = tokenizer.vocabulary, tokenizer.encode(text)
+    for step in range(steps):
+        found = [mask_of(matcher) for matcher in matchers]
+        for other in found[1:]:
+            assert found[0] == other, (step, vocab.spell(planned[:step]))
+        tokens = [token for token in found[0] if token not in vocab.end_token_set]
+        if not tokens:
+            return step + 1
+        chosen = planned[step] if step < len(planned) and planned[step] in found[0] else rng.choice(tokens)
+        for matcher in matchers:
+            matcher.advance(chosen)
+    return steps
