@@ -136,7 +136,7 @@ class Matcher(ABC):
         """Write the mask into a checked array."""
 
     def _advance(self, token: int) -> None:
-        """Take an id of the vocabulary, or raise TokenRefused and change nothing. Not where `advance` does it itself."""
+        """Take an id of the vocabulary, or raise TokenRefused and change nothing; unused where `advance` does all."""
         raise NotImplementedError
 
     @abstractmethod
