@@ -24,7 +24,7 @@ from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import PLACE_BITS
 from tokdfa.pushdown.form import COUNTED, FIRST, OPERATION, TEXT
 from tokdfa.pushdown.name_trie import NAME_COLUMNS, T_NODES, T_ORDER, T_PAST, TABLE_COLUMNS, build_tries
-from tokdfa.pushdown.names import find_twins_kernel
+from tokdfa.pushdown.name_twins import find_twins_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
