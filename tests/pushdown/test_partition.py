@@ -14,10 +14,10 @@ from tests.grammar.small_regexes import small_regexes
 from tests.pushdown import BYTES
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa.constraint import Regex
-from tokdfa.pushdown import lower, partition
+from tokdfa.pushdown import lower, missing_rows, partition
 from tokdfa.pushdown.lower import lower_regular
 from tokdfa.pushdown.missing_rows import make_missing_rows
-from tokdfa.pushdown.partition_key import find_partition
+from tokdfa.pushdown.partition_key import ALONE, EXITS, OWN, STRICT, find_partition
 from tokdfa.pushdown.pool import Pool
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -278,3 +278,16 @@ def test_rows_of_a_lazy_automaton_are_made_once(monkeypatch):
         assert (rounds == 0) is together
         made.append((states.automata.state_count, states.partitions.node_count, states.partitions.dense[0].tobytes()))
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("places", [1, 3, 16_384])
+@pytest.mark.parametrize("kind", [0, STRICT, ALONE, OWN, ALONE | EXITS, STRICT | ALONE | EXITS])
+def test_all_rows_are_made_before_a_partition(kind, places, monkeypatch):
+    """Of each kind, and however few places a round notes: the walk that divides never meets a missing row."""
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
+    monkeypatch.setattr(missing_rows, "MAX_PLACES", places)
+    for pattern in PATTERNS:
+        states = Pool(ODD)
+        state, automata = start_of(states, pattern), states.automata
+        make_missing_rows(automata, states.partitions, 0, state, kind)
+        assert states.partitions.divide(0, state | kind, automata.transitions, automata.flags) == -1
