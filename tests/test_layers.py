@@ -26,7 +26,6 @@ LAYERS = (
     "core",
     "mask",
     "constraint",
-    "archive",
     "vocabulary",
     "automata",
     "regex",
@@ -59,8 +58,6 @@ LAYERS = (
 PACKAGE = Path(tokdfa.__file__).parent
 #: Circles that are still to be cut: a set of files leaves this list when it forms none, and none is ever added.
 CIRCLES_LEFT = {
-    "pushdown.fill pushdown.lacking pushdown.lazy_rows pushdown.machine pushdown.pool pushdown.program pushdown.slices"
-    " pushdown.store",
     "runs.cluster runs.executor",
     "runs.config runs.resolve",
     "runs.expand runs.store",

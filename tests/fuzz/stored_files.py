@@ -31,8 +31,8 @@ from tokdfa.bpe.rules_cache import read_or_build
 from tokdfa.core.stored_file import BLANK, seal
 from tokdfa.errors import StoreError, TokenRefused
 from tokdfa.grammar.shared_partitions import SharedPartitions, shared_partitions
-from tokdfa.pushdown import pool as pools
-from tokdfa.pushdown.store import read_pool, write_pool
+from tokdfa.pushdown.pool_file import read_pool, write_pool
+from tokdfa.pushdown.shared_pools import pool_of
 from tokdfa.runs import store
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.token_automata.vegas_library import read_parts, write_parts
@@ -190,7 +190,7 @@ class StoredEntry:
         for kind, constraint in (("grammar form", GRAMMAR), ("schema form", SCHEMA)):
             self._keep(kind, PushdownTrie(vocab).compile(constraint).save)  # type: ignore[attr-defined]
         walk(PushdownTrie(vocab).compile(REGEX))
-        self._keep("pool", lambda path: write_pool(path, pools.pool_of(vocab), vocab))
+        self._keep("pool", lambda path: write_pool(path, pool_of(vocab), vocab))
         compiled = tokdfa.compile(REGEX, vocab, backend="tokens_dfa")
         self._keep("table", compiled.save)  # type: ignore[attr-defined]
         rows = {"ab" * 32: TokenRows([{1: 1, 2: 0}, {}], [False, True], 0), "cd" * 32: TokenRows([{3: 0}], [True], 0)}
@@ -248,7 +248,7 @@ class StoredEntry:
 
     def _use_pool(self, path: Path) -> None:
         vocab = _words()
-        read_pool(path, pools.pool_of(vocab), vocab)
+        read_pool(path, pool_of(vocab), vocab)
         for constraint in (REGEX, GRAMMAR):
             walk(PushdownTrie(vocab).compile(constraint))
 

@@ -6,7 +6,7 @@ from tokdfa.backends.base import Phases
 from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.pushdown import fill, partition, pool
+from tokdfa.pushdown import fill, partition, state_table
 from tokdfa.pushdown.lower import lower_grammar
 from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool
@@ -41,6 +41,6 @@ def make_everything_wide(monkeypatch) -> None:
 
     Every state is wide, every node with three descendants has a partition, and three tokens are kept as words.
     """
-    monkeypatch.setattr(pool, "WIDE_BYTES", 1)
+    monkeypatch.setattr(state_table, "WIDE_BYTES", 1)
     monkeypatch.setattr(fill, "SUBTREE", 2)
     monkeypatch.setattr(partition, "DENSE", 2)

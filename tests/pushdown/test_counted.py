@@ -19,6 +19,7 @@ from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.pushdown import form_builder as forms
+from tokdfa.pushdown.fill import Filler
 from tokdfa.pushdown.form import COUNTED, OPERATION, RETURN_PLACE, TEXT, Text
 from tokdfa.pushdown.form_builder import FormBuilder
 from tokdfa.pushdown.json_text import string_dfa
@@ -143,7 +144,7 @@ def test_tokens_of_a_real_vocabulary():
     depth = vocab.trie.depth_limit
     assert depth > 60
     machine = machine_for(counted_form((2 * depth, 5 * depth)), vocab)
-    filler = machine.pool.filler(True, True, True)
+    filler = Filler()
     kinds = Counter()
     for count in (0, 1, depth - 1, depth, depth + 1, 2 * depth - 2, 2 * depth - 1, 2 * depth, 3 * depth, 4 * depth - 1,
                   4 * depth, 4 * depth + 1, 5 * depth - 9, 5 * depth - 1, 5 * depth):  # fmt: skip

@@ -18,7 +18,7 @@ from tokdfa.backends.pushdown_trie import PushdownTrie
 from tokdfa.constraint import JsonSchema, Regex
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.pushdown import lower
-from tokdfa.pushdown.partition import ALONE, EXITS, find_partition
+from tokdfa.pushdown.partition_key import ALONE, EXITS, find_partition
 from tokdfa.pushdown.pool import Pool
 from tokdfa.pushdown.rows import ACCEPTS, ENDS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -44,7 +44,7 @@ def check_exits(states, vocab, state):
     """Compare both tries with what each token says; (tokens of exits, groups)."""
     states.divide(0, state | ALONE | EXITS)
     parts = states.partitions
-    part = int(find_partition(0, int(states.alike[state]) | ALONE | EXITS, states.arrays))
+    part = int(find_partition(0, int(states.automata.alike[state]) | ALONE | EXITS, states.arrays))
     begin, middle, end = parts.part_nodes[part].tolist()
     first, past = parts.part_groups[part].tolist()
     suffixes = {}
@@ -61,7 +61,7 @@ def check_exits(states, vocab, state):
             continue
         after = target(states, state, data[: ends[0]])
         target(states, after, b"x")  # its row, with which its flags are known
-        if states.flags[after] & ENDS:
+        if states.automata.flags[after] & ENDS:
             expected[token] = data[ends[0] :]
         elif target(states, state, data) < 0:
             rest.append((token, data))
@@ -72,7 +72,7 @@ def check_exits(states, vocab, state):
 
 def is_end(states, state, data):
     after = target(states, state, data)
-    return after >= 0 and states.flags[after] & ACCEPTS != 0
+    return after >= 0 and states.automata.flags[after] & ACCEPTS != 0
 
 
 @pytest.mark.parametrize("explicit", [0, 2_000])

@@ -18,7 +18,7 @@ from tokdfa import mask as masks
 from tokdfa.pushdown import fill, partition
 from tokdfa.pushdown.arrays import M_NODES, M_PRUNES
 from tokdfa.pushdown.fill import Filler
-from tokdfa.pushdown.partition import OWN
+from tokdfa.pushdown.partition_key import OWN
 from tokdfa.pushdown.rows import LOOPS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -215,7 +215,7 @@ def test_states_that_loop(grammar, lexer, first_bytes):
     vocab = load_tokenizer("mistral-v1").vocabulary
     machine = machine_of(grammar, lexer, vocab)
     machine.meta[M_PRUNES] = first_bytes
-    assert (machine.pool.flags & LOOPS).any()
+    assert (machine.pool.automata.flags & LOOPS).any()
     rng = random.Random(11)
     for _ in range(4):
         row = 0

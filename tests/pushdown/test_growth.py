@@ -7,7 +7,7 @@ import pytest
 
 import tokdfa
 from tokdfa import mask as masks
-from tokdfa.pushdown import machine as machines
+from tokdfa.pushdown import machine_tables
 from tokdfa.pushdown.arrays import NEEDS_ROWS, NEEDS_SCRATCH, NEEDS_STACKS
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -33,14 +33,14 @@ def left_recursive(depth: int) -> str:
     return "\n".join([f"start: e0\n{rules[0]}", *rules[1:], f'e{depth}: "x" | "[" e0 "]"']) + "\n"
 
 
-def rooms_agree(machine: machines.Machine) -> bool:
+def rooms_agree(machine: machine_tables.MachineTables) -> bool:
     return len(machine.group_stack) == machine.groups.room and machine.rows.room <= len(machine.row_flags)
 
 
 @pytest.mark.parametrize("first_room", [2, 4, 8, 16])  # powers of two, as hash tables have so many slots
 def test_rows_of_one_table_have_the_same_room(monkeypatch, first_room):
     """From each room at first, and with so many groups that each table is full at some count of them."""
-    monkeypatch.setattr(machines, "FIRST_ROOM", first_room)
+    monkeypatch.setattr(machine_tables, "FIRST_ROOM", first_room)
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
     out = masks.allocate_mask(vocab.size)
     for depth in range(1, 12):

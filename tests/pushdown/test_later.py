@@ -19,10 +19,11 @@ from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.pushdown import form as forms
 from tokdfa.pushdown.form import LATER, OPERATION, RETURN_PLACE
 from tokdfa.pushdown.form_builder import FormBuilder
+from tokdfa.pushdown.form_file import read_form, write_form
 from tokdfa.pushdown.machine import Machine
 from tokdfa.pushdown.pool import Pool
 from tokdfa.pushdown.printing import format_form
-from tokdfa.pushdown.store import read_form, write_form
+from tokdfa.pushdown.program import Program
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def test_several_machines_of_one_form():
     made: Counter = Counter()
     form, plain = nested_form(30, True, made), machine_for(nested_form(30, False))
     pool = Pool(TOKENS)
-    program = pool.link(form)
+    program = Program(form, pool.automata)
     first, second = Machine(form, pool, linked=program), Machine(form, pool, linked=program)
     machines = [first, second, machine_for(form), Machine(form, pool)]
     text = text_for(30)

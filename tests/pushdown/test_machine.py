@@ -27,9 +27,8 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.grammar.machine import Machine as OtherMachine
-from tokdfa.pushdown import machine as module
-from tokdfa.pushdown import program
-from tokdfa.pushdown.machine import MachineFull
+from tokdfa.pushdown import machine_tables, program
+from tokdfa.pushdown.machine_tables import MachineFull
 from tokdfa.regex.expression import ExpressionStore
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
@@ -303,7 +302,7 @@ def test_too_many_instructions(monkeypatch):
 
 
 def test_too_long_chains(monkeypatch):
-    monkeypatch.setattr(module, "MAX_CHAIN", 100)
+    monkeypatch.setattr(machine_tables, "MAX_CHAIN", 100)
     machine = machine_of(make_cfg(("a|a+b", "c"), {"s": [("a|a+b", "s", "c"), ("a|a+b", "c")]}), "longest")
     for _ in range(2):
         with pytest.raises(LimitExceeded, match="cut into lexemes") as caught:
@@ -445,7 +444,7 @@ def test_counters(lexer):
     assert accepts(machine, b"a" * 2500 + b"x")
     assert accepts(machine, b"ab" * 500 + b"z")
     assert accepts(machine, b"a" * 2500 + b"cy")
-    assert machine.pool.state_count < 20_000
+    assert machine.pool.automata.state_count < 20_000
 
 
 @pytest.mark.parametrize("lexer", LEXERS)

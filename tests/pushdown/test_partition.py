@@ -14,10 +14,10 @@ from tests.grammar.small_regexes import small_regexes
 from tests.pushdown import BYTES
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa.constraint import Regex
-from tokdfa.pushdown import lower, partition
-from tokdfa.pushdown.lacking import make_lacking_rows
+from tokdfa.pushdown import lower, missing_rows, partition
 from tokdfa.pushdown.lower import lower_regular
-from tokdfa.pushdown.partition import find_partition
+from tokdfa.pushdown.missing_rows import make_missing_rows
+from tokdfa.pushdown.partition_key import ALONE, EXITS, OWN, STRICT, find_partition
 from tokdfa.pushdown.pool import Pool
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -26,15 +26,15 @@ from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 
 def start_of(states, pattern):
-    return states.start_of(lower_regular(Regex(pattern)).texts[0])
+    return states.automata.start_of(lower_regular(Regex(pattern)).texts[0])
 
 
 def target(states, state, data):
     """The state after bytes, rows being made on the way."""
     for byte in data:
-        if states.transitions[state * 256] == UNKNOWN:
-            states.fill_row(state)
-        state = int(states.transitions[state * 256 + byte])
+        if states.automata.transitions[state * 256] == UNKNOWN:
+            states.automata.fill_rows([state])
+        state = int(states.automata.transitions[state * 256 + byte])
         if state < 0:
             return DEAD
     return state
@@ -42,7 +42,7 @@ def target(states, state, data):
 
 def number_of(states, place, state):
     """The number of a partition, which states that are alike share; -1 if there is none."""
-    alike = int(states.alike[state])
+    alike = int(states.automata.alike[state])
     return int(find_partition(place, alike, states.arrays)) if alike >= 0 else -1
 
 
@@ -195,7 +195,7 @@ def test_many_partitions_are_all_found_again():
             check_partition(states, ODD, state)
             check_partition(states, ODD, state, ODD.trie.find(b"a") + 1, b"a")
     parts = states.partitions
-    different = {int(states.alike[state]) for state in every}
+    different = {int(states.automata.alike[state]) for state in every}
     assert len(different) > 33
     assert parts.count == parts.made == 2 * len(different)
     assert len({number_of(states, 0, state) for state in every}) == len(different)
@@ -209,7 +209,7 @@ def test_states_that_are_alike_share_partitions():
     strings = [target(states, start_of(states, pattern), b'"') for pattern in ('"[^"]*"', 'x?"[^"]*"', '"[^"]*"+')]
     # one more byte than the longest token has: whether the text is complete after it counts, too
     counters = [start_of(states, f"[abc]{{0,{count}}}") for count in (2, 4, 5, 50)]
-    lazy = states.start_of(dataclasses.replace(lower_regular(Regex("[abc]{0,50}c")).texts[0], lazy=True))
+    lazy = states.automata.start_of(dataclasses.replace(lower_regular(Regex("[abc]{0,50}c")).texts[0], lazy=True))
     for state in (*strings, *counters, lazy):
         check_partition(states, vocab, state)
     numbers = [[number_of(states, 0, state) for state in group] for group in (strings, counters)]
@@ -262,7 +262,7 @@ def test_a_place_that_was_dropped_is_not_divided(monkeypatch):
 
 
 def test_rows_of_a_lazy_automaton_are_made_once(monkeypatch):
-    """What a walk finds lacking is all that a partition needs, and no more than walking again and again would make."""
+    """What a walk finds missing is all that a partition needs, and no more than walking again and again would make."""
     vocab = load_tokenizer("mistral-v1").vocabulary
     monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
     made = []
@@ -271,11 +271,24 @@ def test_rows_of_a_lazy_automaton_are_made_once(monkeypatch):
         state = start_of(states, "(a|b|[c-z ]{2,9}){3,70}x")
         rounds = 0
         if together:
-            make_lacking_rows(states, 0, state, strict=False)
-        while lacking := states.partitions.divide(0, state, states.transitions, states.flags):
+            make_missing_rows(states.automata, states.partitions, 0, state)
+        automata = states.automata
+        while (other := states.partitions.divide(0, state, automata.transitions, automata.flags)) >= 0:
             rounds += 1
-            for other in lacking:
-                states.fill_row(other)
+            automata.fill_rows([other])
         assert (rounds == 0) is together
-        made.append((states.state_count, states.partitions.node_count, states.partitions.dense[0].tobytes()))
+        made.append((states.automata.state_count, states.partitions.node_count, states.partitions.dense[0].tobytes()))
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("places", [1, 3, 16_384])
+@pytest.mark.parametrize("kind", [0, STRICT, ALONE, OWN, ALONE | EXITS, STRICT | ALONE | EXITS])
+def test_all_rows_are_made_before_a_partition(kind, places, monkeypatch):
+    """Of each kind, and however few places a round notes: the walk that divides never meets a missing row."""
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
+    monkeypatch.setattr(missing_rows, "MAX_PLACES", places)
+    for pattern in PATTERNS:
+        states = Pool(ODD)
+        state, automata = start_of(states, pattern), states.automata
+        make_missing_rows(automata, states.partitions, 0, state, kind)
+        assert states.partitions.divide(0, state | kind, automata.transitions, automata.flags) == -1

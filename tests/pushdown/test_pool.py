@@ -17,12 +17,15 @@ from tokdfa.backends.pushdown_trie import PushdownTrie
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.mask import allocate_mask
-from tokdfa.pushdown import lower, pool
+from tokdfa.pushdown import lower, shared_pools, state_table
+from tokdfa.pushdown.automaton_table import AutomatonTable
 from tokdfa.pushdown.form import OPERATION, TEXT, Text
 from tokdfa.pushdown.lower import lower_regular
 from tokdfa.pushdown.machine import Machine
-from tokdfa.pushdown.pool import Pool, pool_of
+from tokdfa.pushdown.pool import Pool
+from tokdfa.pushdown.program import Program
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
+from tokdfa.pushdown.shared_pools import pool_of
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -40,7 +43,7 @@ def run(states, state, text):
     """The state after a text, rows of lazy automata being made on the way; DEAD if there is none."""
     for byte in text:
         if states.transitions[state * 256] == UNKNOWN:
-            states.fill_row(state)
+            states.fill_rows([state])
         state = int(states.transitions[state * 256 + byte])
         if state < 0:
             assert state == DEAD
@@ -50,9 +53,9 @@ def run(states, state, text):
 
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
 def test_states_read_what_the_regex_matches(explicit, monkeypatch):
-    """All texts of up to six letters, for automata of both kinds side by side in one pool."""
+    """All texts of up to six letters, for automata of both kinds side by side in one table."""
     monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
-    states = Pool(BYTES)
+    states = AutomatonTable(BYTES)
 
     @settings(max_examples=60)
     @given(small_regexes())
@@ -69,7 +72,7 @@ def test_states_read_what_the_regex_matches(explicit, monkeypatch):
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
 def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
     monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
-    states = Pool(BYTES)
+    states = AutomatonTable(BYTES)
     start = states.start_of(text_of("[ab]*ab", lazy=True))
     assert start != states.start_of(text_of("[ab]*ab"))
     end = run(states, start, b"bbab")
@@ -81,7 +84,7 @@ def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
 def test_flags(explicit, monkeypatch):
     monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
-    states = Pool(BYTES)
+    states = AutomatonTable(BYTES)
     start = states.start_of(text_of('"[^"]*"'))
     inside, end = run(states, start, b'"a'), run(states, start, b'"a"')
     run(states, inside, b"a")
@@ -92,7 +95,7 @@ def test_flags(explicit, monkeypatch):
 
 def test_equal_texts_are_made_once():
     """The second constraint builds nothing, and begins where the first one does."""
-    states, made = Pool(BYTES), []
+    states, made = AutomatonTable(BYTES), []
     text = text_of("[a-z]+")
 
     def make():
@@ -107,9 +110,9 @@ def test_equal_texts_are_made_once():
 
 
 def test_linking_puts_states_for_texts():
-    states = Pool(BYTES)
+    states = AutomatonTable(BYTES)
     first = machine_of('start: "a" start | "b"\n').form
-    program = states.link(first)
+    program = Program(first, states)
     code = program.code
     reads = first.code[:, OPERATION] == TEXT
     assert program.is_spelled
@@ -121,19 +124,19 @@ def test_linking_puts_states_for_texts():
 def test_what_the_vocabulary_spells():
     some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
     for pattern, spelled in (("a|c", True), ("(a|b)*c", True), ("ab", False), ("a|b", True), ("cab?", True)):
-        assert Pool(some).link(lower_regular(Regex(pattern))).is_spelled == spelled, pattern
-        assert Pool(BYTES).link(lower_regular(Regex(pattern))).is_spelled
+        assert Program(lower_regular(Regex(pattern)), AutomatonTable(some)).is_spelled == spelled, pattern
+        assert Program(lower_regular(Regex(pattern)), AutomatonTable(BYTES)).is_spelled
 
 
 def test_lazy_automata_are_spelled_only_if_every_byte_is(monkeypatch):
     monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
     some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
-    assert Pool(some).link(lower_regular(Regex("[ac]*"))).is_spelled
-    assert not Pool(some).link(lower_regular(Regex("[abc]*"))).is_spelled
+    assert Program(lower_regular(Regex("[ac]*")), AutomatonTable(some)).is_spelled
+    assert not Program(lower_regular(Regex("[abc]*")), AutomatonTable(some)).is_spelled
 
 
 def test_rows_of_lazy_automata_are_made_when_they_are_read():
-    states = Pool(BYTES)
+    states = AutomatonTable(BYTES)
     start = states.start_of(text_of("x{0,100000}y"))
     assert states.state_count == 2
     assert states.transitions[start * 256] == UNKNOWN
@@ -170,7 +173,7 @@ def fill_by_layers(states, starts, at_once):
             states.fill_rows([*lacking, *lacking[:2]])
         else:
             for state in lacking:
-                states.fill_row(state)
+                states.fill_rows([state])
         found = np.unique(states.transitions.reshape(-1, 256)[layer])
         layer = [state for state in found.tolist() if state >= 0 and state not in met]
         met.update(layer)
@@ -199,10 +202,10 @@ def lazy_starts(states, monkeypatch):
 
 
 def test_many_rows_at_once_are_those_made_one_by_one(monkeypatch):
-    """Of several automata in one call, one of them twice in the pool, as its texts may be the shortest."""
+    """Of several automata in one call, one of them twice in the table, as its texts may be the shortest."""
     found = []
     for at_once in (True, False):
-        states = Pool(BYTES)
+        states = AutomatonTable(BYTES)
         starts = lazy_starts(states, monkeypatch)
         fill_by_layers(states, starts, at_once)
         found.append(rows_from(states, starts))
@@ -212,23 +215,34 @@ def test_many_rows_at_once_are_those_made_one_by_one(monkeypatch):
     assert {ACCEPTS, ACCEPTS | ENDS, ACCEPTS | SHORTEST | ENDS, SHORTEST} <= flags
 
 
-def test_many_rows_make_the_pool_grow(monkeypatch):
-    monkeypatch.setattr(pool, "FIRST_ROOM", 4)
-    small, states = Pool(BYTES), Pool(BYTES)
+def test_many_rows_make_the_table_grow(monkeypatch):
+    monkeypatch.setattr(state_table, "FIRST_ROOM", 4)
+    small, states = AutomatonTable(BYTES), AutomatonTable(BYTES)
     assert len(small.flags) == 4
-    monkeypatch.setattr(pool, "FIRST_ROOM", 1_000)
-    large = Pool(BYTES)
+    monkeypatch.setattr(state_table, "FIRST_ROOM", 1_000)
+    large = AutomatonTable(BYTES)
     starts = [lazy_starts(states, monkeypatch) for states in (small, large)]
     for states, begins in zip((small, large), starts, strict=True):
         fill_by_layers(states, begins, True)
     assert rows_from(small, starts[0]) == rows_from(large, starts[1])
 
 
+def test_kernels_get_the_arrays_that_states_have_grown_to(monkeypatch):
+    """Whoever has the states made: the pool is not asked."""
+    monkeypatch.setattr(state_table, "FIRST_ROOM", 4)
+    shared = Pool(BYTES)
+    before = shared.arrays
+    shared.automata.start_of(text_of("a"))
+    assert shared.arrays is before
+    shared.automata.start_of(text_of("abcd"))
+    assert shared.arrays is not before
+
+
 @pytest.mark.parametrize("limit", [30, 60, 100])
 def test_too_many_states_in_the_middle_of_many_rows(limit, monkeypatch):
     """Rows are made, or UNKNOWN; when there may be more states they are made."""
-    monkeypatch.setattr(pool, "MAX_STATES", limit)
-    states = Pool(BYTES)
+    monkeypatch.setattr(state_table, "MAX_STATES", limit)
+    states = AutomatonTable(BYTES)
     starts = lazy_starts(states, monkeypatch)
     with pytest.raises(LimitExceeded, match=f"more than {limit} states") as caught:
         fill_by_layers(states, starts, True)
@@ -239,8 +253,8 @@ def test_too_many_states_in_the_middle_of_many_rows(limit, monkeypatch):
     assert (known | (rows == UNKNOWN).all(axis=1)).all()
     assert rows.max() < limit
     assert 10 < known.sum() < limit
-    monkeypatch.setattr(pool, "MAX_STATES", 10_000)
-    other = Pool(BYTES)
+    monkeypatch.setattr(state_table, "MAX_STATES", 10_000)
+    other = AutomatonTable(BYTES)
     begins = lazy_starts(other, monkeypatch)
     for either, first in ((states, starts), (other, begins)):
         fill_by_layers(either, first, True)
@@ -256,10 +270,10 @@ def test_one_pool_for_a_vocabulary():
 def test_a_full_pool_is_left_to_those_who_have_it(monkeypatch):
     vocab = Vocabulary([b"a", b""], end_tokens=[1])
     full = pool_of(vocab)
-    monkeypatch.setattr(pool, "POOL_LIMIT", full.nbytes - 1)
+    monkeypatch.setattr(shared_pools, "POOL_LIMIT", full.nbytes - 1)
     following = pool_of(vocab)
     assert following is not full
-    assert full.start_of(text_of("a")) == 1
+    assert full.automata.start_of(text_of("a")) == 1
 
 
 def test_pools_go_with_their_vocabulary():
@@ -272,8 +286,8 @@ def test_pools_go_with_their_vocabulary():
 
 
 def test_too_many_states(monkeypatch):
-    monkeypatch.setattr(pool, "MAX_STATES", 20)
-    states = Pool(BYTES)
+    monkeypatch.setattr(state_table, "MAX_STATES", 20)
+    states = AutomatonTable(BYTES)
     short = states.start_of(text_of("ab"))
     long, counter = text_of("(ab|cd){10}"), states.start_of(text_of("x{0,100000}y"))
     for _ in range(2):
@@ -291,11 +305,11 @@ def test_automata_built_anew_mean_the_same() -> None:
     vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b'a"', b"ab", b""], end_tokens=[258])
     pattern = Regex('"[a-z]{0,30}"')
     shared = PushdownTrie(vocabulary).compile(pattern)
-    states = pool_of(vocabulary).state_count
+    states = pool_of(vocabulary).automata.state_count
     again = PushdownTrie(vocabulary).compile(pattern)
-    assert pool_of(vocabulary).state_count == states
+    assert pool_of(vocabulary).automata.state_count == states
     anew = PushdownTrie(vocabulary, shared_automata=False).compile(pattern)
-    assert pool_of(vocabulary).state_count > states
+    assert pool_of(vocabulary).automata.state_count > states
     masks_of = []
     for compiled in (shared, again, anew):
         matcher, mask = compiled.start(), allocate_mask(vocabulary.size)

@@ -18,10 +18,10 @@ from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.core.key_map import look_up
 from tokdfa.pushdown import lower, partition, slices
 from tokdfa.pushdown.form import Text
-from tokdfa.pushdown.partition import ALONE, EXITS, KEY_SHIFT, STRICT
+from tokdfa.pushdown.partition_key import ALONE, EXITS, KEY_SHIFT, STRICT
 from tokdfa.pushdown.pool import Pool
+from tokdfa.pushdown.pool_file import read_pool, write_pool
 from tokdfa.pushdown.rows import ACCEPTS, ENDS
-from tokdfa.pushdown.store import read_pool, write_pool
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
@@ -31,15 +31,19 @@ def reads(states, state, other, depth, strict, exits):
     pairs, progress = np.empty((slices.MAX_PAIRS, 2), dtype=np.int32), np.array([0, 0, 1, 1])
     pairs[0] = state, other
     while True:
-        answer = int(slices.reads_slice_kernel(pairs, progress, depth, strict, exits, states.transitions, states.flags))
+        answer = int(
+            slices.reads_slice_kernel(
+                pairs, progress, depth, strict, exits, states.automata.transitions, states.automata.flags
+            )
+        )
         if answer < 0:
             return answer == slices.READS
-        states.fill_row(answer)
+        states.automata.fill_rows([answer])
 
 
 def explicit_start(states, pattern):
     """The state in which the automaton of a slice begins."""
-    return states.start_of(Text(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
+    return states.automata.start_of(Text(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
 
 
 def by_strings(states, state, other, depth, strict, exits):
@@ -52,7 +56,7 @@ def by_strings(states, state, other, depth, strict, exits):
             if after < 0:
                 return False
             target(states, after, b"a")  # its row, with which its flags are known
-            accepts, ends = states.flags[after] & ACCEPTS, states.flags[after] & ENDS
+            accepts, ends = states.automata.flags[after] & ACCEPTS, states.automata.flags[after] & ENDS
             if accepts and (strict or (exits and ends)):
                 return False
     return True
@@ -113,9 +117,9 @@ def test_partitions_with_slices_are_those_without(pattern, vocab, monkeypatch):
             for text in (b"", b'"', b'"a', b"a", b"ab", b'"ab', b"ab 1"):
                 if (state := target(states, start, text)) >= 0:
                     states.divide(0, state | bits)
-                    within = states.slices.within(states, int(states.alike[state]) | bits)
+                    within = states.slices.within(int(states.automata.alike[state]) | bits)
                     used += within >= 0
-                    made.append(content(states, int(states.alike[state]) | bits))
+                    made.append(content(states, int(states.automata.alike[state]) | bits))
             found.append(made)
         for with_slices, without in zip(*found, strict=True):
             if bits & ALONE:
@@ -152,15 +156,15 @@ def test_slices_that_were_dropped_are_not_used(vocab, monkeypatch):
     """Where making one slice drops another, the other's number is handed out no more, though its texts can be read."""
     states = Pool(vocab)
     parts = states.partitions
-    before = states.slices.within(states, start_of(states, "[0-9A-Za-z]*"))
+    before = states.slices.within(start_of(states, "[0-9A-Za-z]*"))
     assert before >= 0
     assert parts.count == 1
     monkeypatch.setattr(partition, "MAX_REST_NODES", parts.node_count - len(parts.trie.nodes) + 10)
     state = start_of(states, "[ 0-9A-Za-z][0-9A-Za-z]*")  # the slice with blanks is tried first, and made
-    assert states.slices.within(states, state) < 0
+    assert states.slices.within(state) < 0
     assert (parts.drops, parts.count) == (1, 0)
     monkeypatch.undo()
-    again = states.slices.within(states, state)
+    again = states.slices.within(state)
     made = {made.part: made.state for made in states.slices.made}
     assert parts.dense_of(made[again])[0] == again
 
@@ -174,7 +178,7 @@ def test_stored_partitions_are_packed(vocab, tmp_path):
                 start = start_of(states, pattern)
                 if (state := target(states, start, text)) >= 0:
                     states.divide(0, state | kind)
-                    part, _ = states.partitions.dense_of(int(states.alike[state]) | kind)
+                    part, _ = states.partitions.dense_of(int(states.automata.alike[state]) | kind)
                     begin, middle, _ = states.partitions.part_nodes[part].tolist()
                     if middle - begin > 3:
                         states.divide(begin + 2, state)  # a place within a rest

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from tokdfa import mask as masks
-from tokdfa.archive import write_archive
 from tokdfa.backends import schema_tables
 from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
-from tokdfa.pushdown import pool as pools
-from tokdfa.pushdown.partition import ALONE, EXITS
-from tokdfa.pushdown.pool import Pool, pool_of, save_pool
+from tokdfa.pushdown.form_file import read_form, write_form
+from tokdfa.pushdown.partition_key import ALONE, EXITS
+from tokdfa.pushdown.pool import Pool
+from tokdfa.pushdown.pool_file import POOL_FORMAT, pool_path, read_pool, write_pool
 from tokdfa.pushdown.printing import format_form
-from tokdfa.pushdown.store import POOL_FORMAT, VERSION, pool_path, read_form, read_pool, write_form, write_pool
+from tokdfa.pushdown.shared_pools import pool_of, save_pool
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -163,7 +163,7 @@ def test_a_pool_from_disk_makes_nothing_again(tmp_path: Path, monkeypatch: pytes
         assert masks_along(compiled) == expected
     adopted = pool_of(fresh)
     assert adopted.partitions.made == 0
-    assert set(adopted.starts) < set(pool.starts)
+    assert set(adopted.automata.starts) < set(pool.automata.starts)
     later = PushdownTrie(fresh, disk=True).compile(Regex('x"[^"]{0,7}"[ab]{0,9000}'))  # goes on as a pool does
     plain = PushdownTrie(small_vocabulary(), shared=False, partition=False).compile(later.constraint)
     assert masks_along(later) == masks_along(plain)  # type: ignore[arg-type]
@@ -217,7 +217,7 @@ def real_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiled = PushdownTrie(vocabulary, shared=False).compile(Regex(r'"[^"]{0,9}"[a-z]["0-9]'))
     assert isinstance(compiled, CompiledPushdown)
     masks_along(compiled)
-    for state in range(1, compiled.pool.state_count):
+    for state in range(1, compiled.pool.automata.state_count):
         compiled.pool.divide(0, state)  # those of items alone in their rows have no rest here
         compiled.pool.divide(0, state | ALONE | EXITS)
     path = tmp_path_factory.mktemp("pool") / "pool.npz"
@@ -248,7 +248,7 @@ def test_forged_pools_are_refused(name: str, change, real_pool: Path, tmp_path: 
     header, arrays = read_arrays(real_pool)
     change(arrays[name])
     kept = {key: header[key] for key in ("fingerprint", "starts", "spelled", "prepared")}
-    write_archive(tmp_path / "pool.npz", POOL_FORMAT, VERSION, kept, arrays)
+    POOL_FORMAT.write(tmp_path / "pool.npz", kept, arrays)
     with pytest.raises(SavedIndexError, match="no valid tables"):
         read_pool(tmp_path / "pool.npz", Pool(vocabulary), vocabulary)
 
@@ -262,18 +262,11 @@ def test_a_pool_without_an_array_is_refused(tmp_path: Path) -> None:
     kept = {key: header[key] for key in ("fingerprint", "starts", "spelled", "prepared")}
     for name in arrays:
         some = {other: array for other, array in arrays.items() if other != name}
-        write_archive(path, POOL_FORMAT, VERSION, kept, some)
-        with pytest.raises(SavedIndexError, match="incomplete content"):
+        POOL_FORMAT.write(path, kept, some)
+        with pytest.raises(SavedIndexError, match="missing"):
             read_pool(path, Pool(vocabulary), vocabulary)
     del arrays["flags"]
     arrays["alike"] = arrays["alike"].astype(np.int64)  # a problem is found before the array is missed
-    write_archive(path, POOL_FORMAT, VERSION, kept, arrays)
-    with pytest.raises(SavedIndexError, match="incomplete content"):
+    POOL_FORMAT.write(path, kept, arrays)
+    with pytest.raises(SavedIndexError, match="missing"):
         read_pool(path, Pool(vocabulary), vocabulary)
-
-
-def test_pools_are_per_vocabulary() -> None:
-    one, other = small_vocabulary(), small_vocabulary(b"zz")
-    assert pool_of(one) is pool_of(one)
-    assert pool_of(one) is not pool_of(other)
-    assert pools.POOL_LIMIT > 0

@@ -17,7 +17,7 @@ from tokdfa.backends.matcher import StateMatcher
 from tokdfa.backends.text_situations import walk_rows_kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.pushdown.arrays import M_NODES, M_ROWS, OK
-from tokdfa.pushdown.machine import MachineFull
+from tokdfa.pushdown.machine_tables import MachineFull
 from tokdfa.pushdown.serving import W_LISTED, W_SIGNATURE
 from tokdfa.pushdown.steps import run_token_kernel
 

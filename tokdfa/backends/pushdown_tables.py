@@ -14,8 +14,11 @@ from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.matcher import StepMemo
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.pushdown.arrays import M_CLOSED, M_NODES
+from tokdfa.pushdown.fill import Filler
 from tokdfa.pushdown.machine import Machine
-from tokdfa.pushdown.pool import Pool, pool_of
+from tokdfa.pushdown.pool import Pool
+from tokdfa.pushdown.program import Program
+from tokdfa.pushdown.shared_pools import pool_of
 from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
@@ -26,9 +29,9 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
-def filler_ways(settings: dict[str, Any]) -> tuple[bool, bool, bool]:
-    """What a vocabulary's `Pool.filler` is known by."""
-    return settings["partition"], settings["subtrees"], settings["exits"]
+def filler_of(settings: dict[str, Any]) -> Filler:
+    """What fills masks in the way that the backend's options ask for."""
+    return Filler(settings["partition"], settings["subtrees"], settings["exits"])
 
 
 class Epoch:
@@ -66,8 +69,8 @@ class PushdownTables(CompiledConstraint):
         self.lock = self.pool.lock
         with phases.measure("tables"):
             with self.lock:
-                self.program = self.pool.link(form, anew=not settings["shared_automata"])
-            self.filler = self.pool.filler(*filler_ways(settings))
+                self.program = Program(form, pool.automata, anew=not settings["shared_automata"])
+            self.filler = filler_of(settings)
             self.complete = self.program.is_spelled
             self.epoch = self.begin_epoch()
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})

@@ -20,7 +20,7 @@ Options:
   ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
   constraint costs whose texts nobody has had before.
 - ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
-  `tokdfa.pushdown.pool.save_pool` wrote.
+  `tokdfa.pushdown.shared_pools.save_pool` wrote.
 - ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
 
 Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
@@ -44,14 +44,15 @@ from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.pushdown_matcher import PushdownMatcher
-from tokdfa.backends.pushdown_tables import PushdownTables, filler_ways
+from tokdfa.backends.pushdown_tables import PushdownTables, filler_of
 from tokdfa.errors import (
     OptionError,
     SavedIndexError,
     UnknownNameError,
     UnsupportedConstraint,
 )
-from tokdfa.pushdown.pool import Pool, pool_of
+from tokdfa.pushdown.pool import Pool
+from tokdfa.pushdown.shared_pools import pool_of
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class PushdownTrie(WithProper):
         from tokdfa.backends.schema_tables import prepare_tables
 
         with pool.lock:
-            prepare_tables(pool, pool.filler(*filler_ways(self.settings)), constraint)
+            prepare_tables(pool, filler_of(self.settings), constraint)
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.constraint import Grammar, JsonSchema
@@ -125,7 +126,7 @@ class PushdownTrie(WithProper):
         return compiled
 
     def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
-        from tokdfa.pushdown.store import read_form
+        from tokdfa.pushdown.form_file import read_form
 
         phases = Phases()
         with phases.measure("load"):
@@ -144,12 +145,12 @@ class CompiledPushdown(PushdownTables):
 
     def save(self, path: str | Path) -> None:
         """Write the form and the constraint to a file. Raises UnsupportedConstraint for automata too large to save."""
-        from tokdfa.pushdown.store import write_form
+        from tokdfa.pushdown.form_file import write_form
 
         write_form(path, self.form, self.constraint, self.settings)
 
     def _save_tables(self) -> tuple[bytes, tuple[Dropped, ...]] | None:
-        from tokdfa.pushdown.store import write_form
+        from tokdfa.pushdown.form_file import write_form
 
         if self.form.source is not None:
             return None  # lowering it anew costs less than all that is written later
@@ -163,7 +164,7 @@ class CompiledPushdown(PushdownTables):
     @classmethod
     def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledPushdown:
         """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file."""
-        from tokdfa.pushdown.store import read_form
+        from tokdfa.pushdown.form_file import read_form
 
         phases, vocab = Phases(), as_vocabulary(vocab)
         with phases.measure("load"):
@@ -180,13 +181,11 @@ class CompiledPushdown(PushdownTables):
 def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.pushdown` once; the brackets make every table grow."""
     from tokdfa.constraint import Grammar
-    from tokdfa.pushdown import explore, lacking, lengths, slices
+    from tokdfa.pushdown import explore, lazy_rows, lengths, missing_rows, slices
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-    lacking._warm_up()
-    lengths._warm_up()
-    slices._warm_up()
-    explore._warm_up()
+    for module in (lazy_rows, missing_rows, lengths, slices, explore):
+        module.warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'
     out = np.zeros((2, masks.mask_words(vocab.size)), dtype=np.int32)

@@ -2,7 +2,7 @@
 
 What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
 partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
-them, and are then there for every schema (as `tokdfa.pushdown.pool.save_pool` keeps them on disk for every process).
+them, and are then there for every schema (`tokdfa.pushdown.shared_pools.save_pool` keeps them for every process).
 On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so that no mask waits for one.
 
 Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
@@ -105,7 +105,7 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
         if row < 0:
             break  # a pattern for blanks may ask for some everywhere
         machine.representative(row)
-    pool.lengths.make_all(pool.transitions, pool.flags)
+    pool.lengths.make_all(pool.automata.transitions, pool.automata.flags)
     words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
     assert isinstance(words, CharSet)
     spelling_program(words.ranges, "needed" if spelling["escapes"] == "needed" else "all")

@@ -150,6 +150,11 @@ def zeros_by_page(count: int, dtype: Any = np.int32) -> npt.NDArray[Any]:
     return np.frombuffer(memory, dtype=dtype)
 
 
+def longer(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    """`array` and zeros, `room` rows in all. Copies."""
+    return np.concatenate([array, np.zeros((room - len(array), *array.shape[1:]), dtype=array.dtype)])
+
+
 def zeros_by_row(rows: int) -> list[npt.NDArray[Any]]:
     """The arrays of BY_ROW with room for so many rows, in one piece of memory (`zeros_by_page`)."""
     sizes = [np.dtype(dtype).itemsize * count * rows for dtype, count in BY_ROW.values()]

@@ -16,12 +16,13 @@ more: where the last one ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
 from tokdfa.jit import kernel
+from tokdfa.pushdown.arrays import longer
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
 if TYPE_CHECKING:
@@ -70,18 +71,12 @@ class Branches:
 
     def _make_room(self, branches: int, children: int) -> None:
         if branches > len(self.branch_begin):
-            self.branch_bytes = _grown(self.branch_bytes, branches)
-            self.branch_begin = _grown(self.branch_begin, branches)
-            while is_crowded(len(self.branch_begin), self.branch_keys):
+            room = max(branches, 2 * len(self.branch_begin))
+            self.branch_bytes, self.branch_begin = longer(self.branch_bytes, room), longer(self.branch_begin, room)
+            while is_crowded(room, self.branch_keys):
                 self.branch_keys, self.branch_slots = longer_map(self.branch_keys, self.branch_slots, -1)
         if children > len(self.branch_children):
-            self.branch_children = _grown(self.branch_children, children)
-
-
-def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
-    """`array` and zeros, at least `room` and twice as many rows as before."""
-    more = max(room, 2 * len(array)) - len(array)
-    return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])
+            self.branch_children = longer(self.branch_children, max(children, 2 * len(self.branch_children)))
 
 
 @kernel

@@ -20,9 +20,10 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import OK, ROW_BYTES
-from tokdfa.pushdown.machine import Machine, MachineFull
-from tokdfa.pushdown.pool import pool_of
+from tokdfa.pushdown.machine import Machine
+from tokdfa.pushdown.machine_tables import MachineFull
 from tokdfa.pushdown.rows import BIAS
+from tokdfa.pushdown.shared_pools import pool_of
 from tokdfa.pushdown.steps import step_row
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -87,7 +88,7 @@ def _step_all_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Compile the kernel of this module."""
     from tokdfa.pushdown.form import RETURN_PLACE
     from tokdfa.pushdown.form_builder import FormBuilder

@@ -49,7 +49,7 @@ from tokdfa.pushdown.form import COUNTED, OPERATION
 from tokdfa.pushdown.items import item_left, wide_state
 from tokdfa.pushdown.json_text import BODY
 from tokdfa.pushdown.name_exits import decide_names
-from tokdfa.pushdown.partition import STATE_PART
+from tokdfa.pushdown.partition_key import STATE_PART
 from tokdfa.pushdown.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
 from tokdfa.pushdown.serving import (
     NEEDS_LATER,
@@ -75,8 +75,6 @@ from tokdfa.vocabulary.walk import UNKNOWN
 if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.pushdown.machine import Machine
-    from tokdfa.pushdown.partition import TrieParts
-    from tokdfa.vocabulary.trie import TokenTrie
 
 #: What a node of a walk counts as, in ns.
 NODE_WORK = 10
@@ -87,28 +85,6 @@ SUBTREE = 400
 HOW_PARTITIONS, HOW_ENDS, HOW_EXITS, HOW_SHIFT = 1, 2, 4, 3
 #: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
 FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
-
-
-class WalkScratch:
-    """What walks over one vocabulary write to, one at a time: under the lock of the vocabulary's pool."""
-
-    def __init__(self, trie: TokenTrie | TrieParts, end_tokens: tuple[int, ...]) -> None:
-        depths = trie.depth_limit + 3
-        #: By depth: the row before the byte, and the byte.
-        self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
-        self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
-        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one, or with
-        #: OF_EXITS its exits.
-        self.walk_later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
-        #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
-        self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
-        self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
-        #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
-        self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
-        self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
-        self.walk_meta: npt.NDArray[np.int64] = np.array([len(trie.nodes), trie.depth_limit, trie.size, 0, -1])
-        #: `walk_meta`, as Python's own ints.
-        self.counts = self.walk_meta.data
 
 
 class Filler:
@@ -180,11 +156,11 @@ class Filler:
 
         The result: what tells those from others that are taken out of the same mask.
         """
-        pool = machine.pool
+        pool, automata = machine.pool, machine.pool.automata
         left, state, body = _find_bound_kernel(row, pool.partitions.trie.depth_limit, machine.arrays, pool.arrays)
         if left < 0:
             return 0
-        short = pool.lengths.short_tokens(state, body, left, pool.transitions, pool.flags).view(np.int32)
+        short = pool.lengths.short_tokens(state, body, left, automata.transitions, automata.flags).view(np.int32)
         np.bitwise_and(out, short[: len(out)], out=out)
         pool.walk.walk_meta[W_LISTED] = -1
         return 1 + int(left)

@@ -33,7 +33,7 @@ they are first needed: a LATER names a function that writes its code. Places nev
 `tokdfa.pushdown.program` follows the growth.
 
 An automaton of a form (`Text`) is known by its *key*, which says what language it is; it is built only if no constraint
-of the vocabulary had the same before. The form itself knows no vocabulary: `tokdfa.pushdown.pool.Pool.link` binds it.
+of the vocabulary had the same before. The form itself knows no vocabulary: `tokdfa.pushdown.program` binds it.
 
 Source: ours. The idea of running a grammar as a program of few instructions is Thompson's (1968), with calls as in
 Knuth's (1971) top-down parsing machine.

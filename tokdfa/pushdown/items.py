@@ -36,8 +36,9 @@ from tokdfa.pushdown.form import (
     TEXT,
     TOKEN,
 )
-from tokdfa.pushdown.names import ENDED, LEFT, name_reads, step_name, twin_of
-from tokdfa.pushdown.partition import ALONE, STRICT
+from tokdfa.pushdown.name_twins import twin_of
+from tokdfa.pushdown.names import ENDED, LEFT, name_reads, step_name
+from tokdfa.pushdown.partition_key import ALONE, STRICT
 from tokdfa.pushdown.rows import ENDS, WIDE, add_found
 from tokdfa.vocabulary.walk import UNKNOWN
 

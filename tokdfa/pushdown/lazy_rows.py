@@ -1,12 +1,11 @@
-"""States of lazy automata in the pool: numbered when they are met, given rows when these are read.
+"""States of lazy automata in the table of states: numbered when they are met, given rows when these are read.
 
 Rows are made for many states at once, automaton by automaton: first in the automaton, then one kernel writes them to
-the pool's arrays and numbers what they lead to. Where a walk finds thousands of rows lacking
-(`tokdfa.pushdown.lacking`), that is a few calls of kernels for each round of the walk.
+the table and numbers what they lead to. Where a walk finds thousands of rows missing
+(`tokdfa.pushdown.missing_rows`), that is a few calls of kernels for each round of the walk.
 
-Layout: ``owner`` int32, by state of the pool: the number of its automaton, -1 for a state of an explicit one; ``place``
-int32: the state there. For each automaton, int32 by state there: the state of the pool, or -1. Both directions are
-arrays, as kernels follow them.
+``owner`` and ``place`` of the table say what a state is in its automaton; for each automaton an array, int32 by state
+there, has the state of the table, or -1. Both directions are arrays, as kernels follow them.
 
 Cost: 5 µs a call and 2-5 µs a row (memory that is touched first, 1 kB a state), beside what the automaton takes.
 """
@@ -19,105 +18,88 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.jit import kernel
+from tokdfa.pushdown import state_table
 from tokdfa.pushdown.rows import ACCEPTS, ENDS, SHORTEST, WIDE
+from tokdfa.pushdown.state_table import StateTable
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
-    from tokdfa.pushdown.pool import Pool
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 Int32 = npt.NDArray[np.int32]
 
 
 class LazyRows:
-    """See the module's docstring. Not thread-safe: the pool's lock is held."""
+    """See the module's docstring. Not thread-safe: the lock of the vocabulary's pool is held."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self) -> None:
         #: By number: the automaton, and whether its texts are the shortest.
         self.automata: list[tuple[LazyDfa, bool]] = []
-        self.owner: Int32 = np.full(room, -1, dtype=np.int32)
-        self.place: Int32 = np.zeros(room, dtype=np.int32)
-        self._states: list[Int32] = []  # by number of the automaton: state there -> state of the pool, or -1
+        self._states: list[Int32] = []  # by number of the automaton: state there -> state of the table, or -1
 
-    def make_room(self, room: int) -> None:
-        """Have room for so many states of the pool."""
-        more = room - len(self.owner)
-        owner = np.concatenate([self.owner, np.full(more, -1, dtype=np.int32)])
-        self.owner, self.place = owner, np.concatenate([self.place, np.zeros(more, dtype=np.int32)])
-
-    def has(self, state: int) -> bool:
-        """Whether a state of the pool is one of a lazy automaton."""
-        return bool(self.owner[state] >= 0)
-
-    def of(self, state: int) -> tuple[LazyDfa, int, bool]:
-        """What a state of the pool is: the automaton, the state there, whether its texts are the shortest."""
-        automaton, shortest = self.automata[self.owner[state]]
-        return automaton, int(self.place[state]), shortest
-
-    def add(self, pool: Pool, automaton: LazyDfa, shortest: bool) -> int:
-        """Enter an automaton; the state of the pool that is its start. Raises LimitExceeded."""
-        state = pool.state_count
-        pool.make_room(state + 1)
-        number = len(self.automata)
+    def add(self, table: StateTable, automaton: LazyDfa, shortest: bool) -> int:
+        """Enter an automaton; the state of the table that is its start. Raises LimitExceeded."""
+        state, number = table.state_count, len(self.automata)
+        table.make_room(state + 1)
+        known = np.full(len(automaton.accepting), -1, dtype=np.int32)
         self.automata.append((automaton, shortest))
-        self._states.append(np.full(len(automaton.accepting), -1, dtype=np.int32))
-        accepting, states = automaton.accepting, self._states[number]
+        self._states.append(known)
         _enter_kernel(
-            0, state, number, shortest, accepting, states, self.owner, self.place, pool.transitions, pool.flags
-        )
-        pool.state_count += 1
+            0, state, number, shortest, automaton.accepting, known, table.owner, table.place, table.transitions,
+            table.flags,
+        )  # fmt: skip
+        table.state_count += 1
         return state
 
-    def fill(self, pool: Pool, states: Int32, wide: int) -> None:
+    def fill(self, table: StateTable, states: Int32) -> None:
         """Make the transitions of states of lazy automata; rows that are known stay as they are.
 
-        `wide`: a state that reads so many bytes is wide. Raises LimitExceeded; rows that were not made are UNKNOWN.
+        Raises LimitExceeded; rows that were not made are UNKNOWN.
         """
         if len(states) == 1:
-            self._fill_of(pool, int(self.owner[states[0]]), states, wide)
+            self._fill_of(table, int(table.owner[states[0]]), states)
             return
         states = np.unique(states)
-        owners = self.owner[states]
+        owners = table.owner[states]
         for number in np.unique(owners).tolist():
-            self._fill_of(pool, number, states[owners == number], wide)
+            self._fill_of(table, number, states[owners == number])
 
-    def _fill_of(self, pool: Pool, number: int, states: Int32, wide: int) -> None:
+    def _fill_of(self, table: StateTable, number: int, states: Int32) -> None:
         """Make the transitions of different states of one automaton."""
         automaton, shortest = self.automata[number]
-        automaton.fill_rows(self.place[states])
+        automaton.fill_rows(table.place[states])
         known, room = self._states[number], len(automaton.accepting)
         if len(known) < room:
             known = np.concatenate([known, np.full(room - len(known), -1, dtype=np.int32)])
             self._states[number] = known
-        progress = np.array([0, pool.state_count], dtype=np.int64)
+        progress = np.array([0, table.state_count], dtype=np.int64)
         while True:
             is_done = _fill_kernel(
-                states, number, shortest, wide, pool.room, progress, automaton.transitions, automaton.byte_class,
-                automaton.class_count, automaton.accepting, known, self.owner, self.place, pool.transitions,
-                pool.flags, pool.reads,
+                states, number, shortest, state_table.WIDE_BYTES, table.room, progress, automaton.transitions,
+                automaton.byte_class, automaton.class_count, automaton.accepting, known, table.owner, table.place,
+                table.transitions, table.flags, table.reads,
             )  # fmt: skip
-            pool.state_count = int(progress[1])
+            table.state_count = int(progress[1])
             if is_done:
                 return
-            pool.make_room(pool.state_count + 1)
+            table.make_room(table.state_count + 1)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Run both kernels once."""
-    from tokdfa.pushdown.pool import Pool
     from tokdfa.regex.expression import ANY_BYTE, ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
-    store, pool = ExpressionStore(), Pool(Vocabulary([b"a", b""], end_tokens=[1]))
-    pool.fill_row(pool.lazy_rows.add(pool, LazyDfa(store, store.repeat(ANY_BYTE, 1, 2)), False))
+    store, table, rows = ExpressionStore(), StateTable(), LazyRows()
+    start = rows.add(table, LazyDfa(store, store.repeat(ANY_BYTE, 1, 2)), False)
+    rows.fill(table, np.array([start], dtype=np.int32))
 
 
 @kernel
 def _enter_kernel(  # type: ignore[no-untyped-def]
     there, state, number, shortest, accepting, known, owner, place, transitions, flags
 ):
-    """Make a state of an automaton state `state` of the pool; it has no row yet, unless it ends where it may."""
+    """Make a state of an automaton state `state` of the table; it has no row yet, unless it ends where it may."""
     known[there], owner[state], place[state] = state, number, there
     ends = shortest and accepting[there]
     transitions[state * 256 : state * 256 + 256] = DEAD if ends else UNKNOWN
@@ -131,7 +113,7 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Write the rows of `states`, from place ``progress[0]`` on, and number what they lead to; whether all are written.
 
-    ``progress[1]``: how many states the pool has, at most `room`. The automaton's rows are known in its `table`.
+    ``progress[1]``: how many states the table has, at most `room`. The automaton's rows are known in its `table`.
     """
     columns = np.empty(classes, dtype=np.int32)
     while progress[0] < len(states):

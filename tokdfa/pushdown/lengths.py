@@ -143,7 +143,7 @@ def _mark_counts_kernel(nodes, spare, table, body, end, begun, closing, states, 
             here += np.uint64(1)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Compile what small vocabularies rarely need."""
     from tokdfa.pushdown.partition import TrieParts
 

@@ -3,11 +3,10 @@
 `tokdfa.pushdown.name_trie` has the states. A step finds the children whose spellings go on with a byte; it is refused
 if no allowed name is below any of them.
 
-*Other strings.* If the instruction has a TEXT for them, each node has a *twin*: the state of that text's automaton
-after the same characters; so has each phase, found by reading the few bytes of the spelling that are read from the
-twin of the node above. While the bytes spell the beginning of some name of the table, the item stays here; with a byte
-that no name goes on with it becomes an item of the TEXT, in the state that the twin leads to. So "any name but these"
-needs no complement of an automaton, and what a name is worth is decided at its closing quote.
+*Other strings.* If the instruction has a TEXT for them, each state has a *twin* (`tokdfa.pushdown.name_twins`). While
+the bytes spell the beginning of some name of the table, the item stays here; with a byte that no name goes on with it
+becomes an item of the TEXT, in the state that the twin leads to. So "any name but these" needs no complement of an
+automaton, and what a name is worth is decided at its closing quote.
 
 *Masks.* The twin says how much of the vocabulary stays inside the string: whatever a token does there, in the trie or
 out of it, it can go on if the twin can. Only a closing quote is different, since a name may be refused: so the
@@ -19,7 +18,19 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.jit import kernel
-from tokdfa.pushdown.form import NAMES_HIGH, NAMES_LOW, NAMES_PAIR, NAMES_TABLE
+from tokdfa.pushdown.form import NAMES_HIGH, NAMES_LOW, NAMES_TABLE
+from tokdfa.pushdown.name_spelling import (
+    BACKSLASH,
+    LETTER_U,
+    QUOTE,
+    character,
+    is_high,
+    must_escape,
+    node_above,
+    short_escape,
+    utf8_byte,
+    utf8_length,
+)
 from tokdfa.pushdown.name_trie import (
     AT_ROOT,
     ESCAPED,
@@ -41,65 +52,9 @@ from tokdfa.pushdown.name_trie import (
     UNICODE,
     WHOLE,
 )
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
-QUOTE, BACKSLASH, SLASH, LETTER_U = 0x22, 0x5C, 0x2F, 0x75
 #: What `step_name` says besides a state: the string is another one; it ends here.
 LEFT, ENDED = -3, -4
-
-
-@kernel
-def _is_high(unit):  # type: ignore[no-untyped-def]
-    return 0xD800 <= unit < 0xDC00
-
-
-@kernel
-def _is_low(unit):  # type: ignore[no-untyped-def]
-    return 0xDC00 <= unit < 0xE000
-
-
-@kernel
-def _must_escape(unit):  # type: ignore[no-untyped-def]
-    return unit < 0x20 or unit in (QUOTE, BACKSLASH)
-
-
-@kernel
-def _short_escape(unit):  # type: ignore[no-untyped-def]
-    """The byte after the backslash in a unit's short escape, or -1."""
-    if unit in (QUOTE, BACKSLASH, SLASH):
-        return np.int64(unit)
-    if unit == 8:
-        return np.int64(0x62)
-    if unit == 12:
-        return np.int64(0x66)
-    if unit == 10:
-        return np.int64(0x6E)
-    if unit == 13:
-        return np.int64(0x72)
-    if unit == 9:
-        return np.int64(0x74)
-    return np.int64(-1)
-
-
-@kernel
-def _utf8_length(code):  # type: ignore[no-untyped-def]
-    """Bytes of a character raw; 0 if it cannot stand raw or is a surrogate."""
-    if _must_escape(code) or 0xD800 <= code < 0xE000:
-        return np.int64(0)
-    if code < 0x80:
-        return np.int64(1)
-    return np.int64(2) if code < 0x800 else (np.int64(3) if code < 0x10000 else np.int64(4))
-
-
-@kernel
-def _utf8_byte(code, length, place):  # type: ignore[no-untyped-def]
-    """Byte `place` of a character of `length` bytes."""
-    bits = code >> (6 * (length - 1 - place))
-    if place > 0:
-        return np.int64(0x80 | bits & 0x3F)
-    if length == 1:
-        return np.int64(bits)
-    return np.int64((0xF00 >> length) & 0xFF | bits)
 
 
 @kernel
@@ -112,17 +67,6 @@ def _hex_value(byte):  # type: ignore[no-untyped-def]
     if 0x61 <= byte <= 0x66:
         return byte - 0x57
     return np.int64(-1)
-
-
-@kernel
-def _character(node, base, names):  # type: ignore[no-untyped-def]
-    """The code point that is complete with a node: of a second surrogate that of both units."""
-    unit = np.int64(names[base + node, N_UNIT])
-    if _is_low(unit):
-        high = np.int64(names[base + names[base + node, N_PARENT], N_UNIT])
-        if _is_high(high):
-            return 0x10000 + ((high - 0xD800) << 10) + unit - 0xDC00
-    return unit
 
 
 @kernel
@@ -149,7 +93,7 @@ def _next_character(node, above, base, names):  # type: ignore[no-untyped-def]
     `node` -1: the first. A second surrogate is no character.
     """
     if node < 0:
-        if _is_high(names[base + above, N_UNIT]):
+        if is_high(names[base + above, N_UNIT]):
             return np.int64(-1)
         child = np.int64(names[base + above, N_FIRST])
     else:
@@ -162,30 +106,21 @@ def _next_character(node, above, base, names):  # type: ignore[no-untyped-def]
             child = parent + 1
     if child >= names[base + above, N_PAST]:
         return np.int64(-1)
-    return np.int64(names[base + child, N_FIRST]) if _is_high(names[base + child, N_UNIT]) else child
-
-
-@kernel
-def _node_above(node, phase, base, names):  # type: ignore[no-untyped-def]
-    """The node at which the spelling began of which `phase` is read."""
-    parent = np.int64(names[base + node, N_PARENT])
-    if phase < ESCAPED and _is_low(names[base + node, N_UNIT]):
-        return np.int64(names[base + parent, N_PARENT])
-    return parent
+    return np.int64(names[base + child, N_FIRST]) if is_high(names[base + child, N_UNIT]) else child
 
 
 @kernel
 def _goes_on_raw(node, first, read, base, names):  # type: ignore[no-untyped-def]
     """The next byte of a node's character raw, if its first `read` bytes are those of the node `first`; else -1."""
-    code = _character(node, base, names)
-    length = _utf8_length(code)
+    code = character(node, base, names)
+    length = utf8_length(code)
     if length <= read:
         return np.int64(-1)
     if read > 0 and node != first:
-        other = _character(first, base, names)
-        if _utf8_length(other) != length or other >> (6 * (length - read)) != code >> (6 * (length - read)):
+        other = character(first, base, names)
+        if utf8_length(other) != length or other >> (6 * (length - read)) != code >> (6 * (length - read)):
             return np.int64(-1)
-    return _utf8_byte(code, length, read)
+    return utf8_byte(code, length, read)
 
 
 @kernel
@@ -195,7 +130,7 @@ def _goes_on_escaped(node, first, digits, needed, base, names):  # type: ignore[
     With no digits read it says whether the unit may be escaped at all.
     """
     unit, other = np.int64(names[base + node, N_UNIT]), np.int64(names[base + first, N_UNIT])
-    if (needed and not _must_escape(unit)) or unit >> (16 - 4 * digits) != other >> (16 - 4 * digits):
+    if (needed and not must_escape(unit)) or unit >> (16 - 4 * digits) != other >> (16 - 4 * digits):
         return np.int64(-1)
     return (unit >> (12 - 4 * digits)) & 15
 
@@ -213,13 +148,13 @@ def step_name(state, byte, at, machine):  # type: ignore[no-untyped-def]
         name = np.int64(names[base + node, N_NAME])
         return (np.int64(ENDED), name) if name >= 0 else (np.int64(LEFT), np.int64(0))
     if (phase == WHOLE and byte != BACKSLASH) or RAW <= phase < ESCAPED:
-        above = node if phase == WHOLE else _node_above(node, phase, base, names)
+        above = node if phase == WHOLE else node_above(node, phase, base, names)
         here = _next_character(np.int64(-1), above, base, names) if phase == WHOLE else node
         while here >= 0:
             if _goes_on_raw(here, node, phase, base, names) == byte:
                 if chosen < 0:
                     chosen = here
-                    if _utf8_length(_character(here, base, names)) == phase + 1:
+                    if utf8_length(character(here, base, names)) == phase + 1:
                         reached = np.int64(WHOLE)
                 live = live or _has_name(here, base, at, machine)
             here = _next_character(here, above, base, names)
@@ -232,7 +167,7 @@ def step_name(state, byte, at, machine):  # type: ignore[no-untyped-def]
             if digit < 0:
                 continue
             if phase == ESCAPED and byte != LETTER_U:
-                if _short_escape(names[base + here, N_UNIT]) != byte:
+                if short_escape(names[base + here, N_UNIT]) != byte:
                     continue
                 reached = np.int64(WHOLE)
             elif phase >= UNICODE:
@@ -277,7 +212,7 @@ def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def
     if state == START:
         return with_byte(np.int64(QUOTE), reads)
     node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
-    above = node if phase == WHOLE else _node_above(node, phase, base, names)
+    above = node if phase == WHOLE else node_above(node, phase, base, names)
     if phase == WHOLE and names[base + node, N_NAME] >= 0:
         reads = with_byte(np.int64(QUOTE), reads)
         if not (every or arguments[at + NAMES_LOW] <= names[base + node, N_NAME] <= arguments[at + NAMES_HIGH]):
@@ -301,98 +236,10 @@ def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def
                 break
             if phase == ESCAPED:
                 reads = with_byte(np.int64(LETTER_U), reads)
-                if _short_escape(names[base + here, N_UNIT]) >= 0:
-                    reads = with_byte(_short_escape(names[base + here, N_UNIT]), reads)
+                if short_escape(names[base + here, N_UNIT]) >= 0:
+                    reads = with_byte(short_escape(names[base + here, N_UNIT]), reads)
             elif digit < 10:
                 reads = with_byte(0x30 + digit, reads)
             else:
                 reads = with_byte(0x57 + digit, with_byte(0x37 + digit, reads))
     return reads
-
-
-@kernel
-def _escape_byte(unit, place):  # type: ignore[no-untyped-def]
-    """Byte `place` of the escape with four digits."""
-    if place < 2:
-        return np.int64(BACKSLASH) if place == 0 else np.int64(LETTER_U)
-    digit = np.int64((unit >> (20 - 4 * place)) & 15)
-    return 0x30 + digit if digit < 10 else 0x57 + digit
-
-
-@kernel
-def _run_raw(state, code, count, transitions):  # type: ignore[no-untyped-def]
-    """(state, UNKNOWN or DEAD after the first `count` bytes of a character raw; the last state before it)."""
-    before, length = state, _utf8_length(code)
-    for place in range(count):
-        if state < 0:
-            break
-        before = state
-        state = np.int64(transitions[state * 256 + _utf8_byte(code, length, place)])
-    return state, before
-
-
-@kernel
-def _run_escape(state, unit, count, transitions):  # type: ignore[no-untyped-def]
-    """As `_run_raw`, for the escape with four digits."""
-    before = state
-    for place in range(count):
-        if state < 0:
-            break
-        before = state
-        state = np.int64(transitions[state * 256 + _escape_byte(unit, place)])
-    return state, before
-
-
-@kernel
-def twin_of(state, at, machine, pool):  # type: ignore[no-untyped-def]
-    """(the state of the TEXT for other strings after the same characters, UNKNOWN or DEAD; the state that is lacking).
-
-    DEAD, too, if there is no such TEXT.
-    """
-    names, twins, pair = machine.names, machine.twins, machine.arguments[at + NAMES_PAIR]
-    if pair < 0:
-        return np.int64(DEAD), np.int64(-1)
-    begin = np.int64(machine.twin_begin[pair])
-    if state < AT_ROOT:
-        return np.int64(twins[begin]), np.int64(-1)
-    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
-    if phase == WHOLE:
-        return np.int64(twins[begin + 1 + node]), np.int64(-1)
-    base = np.int64(machine.tables[machine.arguments[at + NAMES_TABLE], T_NODES])
-    above = np.int64(twins[begin + 1 + _node_above(node, phase, base, names)])
-    if phase < ESCAPED:
-        return _run_raw(above, _character(node, base, names), phase, pool.transitions)
-    return _run_escape(above, np.int64(names[base + node, N_UNIT]), phase - ESCAPED + 1, pool.transitions)
-
-
-@kernel
-def find_twins_kernel(start, base, past, names, twins, transitions):  # type: ignore[no-untyped-def]
-    """Write the twins of names[base:past], a table's nodes; -1, or the state whose row in `transitions` is lacking.
-
-    The first is `start`, where the TEXT for other strings begins; then one for each node, by the spelling that a
-    printer would choose: raw if that may be, else the shortest escape.
-    """
-    twins[0] = start
-    state, before = np.int64(transitions[start * 256 + QUOTE]), np.int64(start)
-    for node in range(past - base):
-        if node > 0:
-            unit = np.int64(names[base + node, N_UNIT])
-            code = _character(np.int64(node), base, names)
-            length = _utf8_length(code)
-            if length > 0:
-                above = np.int64(twins[1 + _node_above(np.int64(node), np.int64(RAW), base, names)])
-                state, before = _run_raw(above, code, length, transitions)
-            else:
-                above = np.int64(twins[1 + names[base + node, N_PARENT]])
-                short = _short_escape(unit)
-                if short >= 0 and above >= 0:
-                    state, before = _run_escape(above, unit, 1, transitions)
-                    if state >= 0:
-                        before = state
-                        state = np.int64(transitions[state * 256 + short])
-                else:
-                    state, before = _run_escape(above, unit, 6, transitions)
-        if state == UNKNOWN:
-            return before
-        twins[1 + node] = state
-    return np.int64(-1)

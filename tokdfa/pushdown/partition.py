@@ -43,33 +43,22 @@ import numpy.typing as npt
 
 from tokdfa.budget import hold, spend
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
-from tokdfa.jit import kernel
-from tokdfa.pushdown.arrays import zeros_by_page
+from tokdfa.pushdown.arrays import longer, zeros_by_page
 from tokdfa.pushdown.branches import Branches
-from tokdfa.pushdown.exits import E_NODES, E_TOKENS, ExitScratch, begin_exits, merge_exit, write_exits_kernel
-from tokdfa.pushdown.rows import ACCEPTS, ENDS
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.pushdown.divide import divide_kernel
+from tokdfa.pushdown.exits import E_NODES, E_TOKENS, ExitScratch, write_exits_kernel
+from tokdfa.pushdown.partition_key import EXITS, KEY_SHIFT
+from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
 if TYPE_CHECKING:
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: Partitions of more tokens inside than this are kept as words, others as a list.
 DENSE = 1_024
-#: States whose rows one walk finds lacking at most, counted as often as it meets them.
-MAX_LACKING = 4_096
-#: Added to a state: its strict partition; one for an item that is alone in its row; one of the tokens that begin with a
-#: byte that it reads; one (ALONE, too) with exits. What these are added to.
-STRICT, ALONE, OWN, EXITS = 1 << 21, 1 << 22, 1 << 23, 1 << 24
-STATE_PART = STRICT - 1
-#: Key of a partition: its place, and the bits of its state.
-KEY_SHIFT = 25
 #: The rests may take so many nodes beside the vocabulary's, as many again for each USUAL_NODES of these, and so many
 #: partitions may be kept as words; then all are dropped and made anew.
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
 USUAL_NODES = 500_000
-
-
 #: What a node counts as that a partition is made over, in ns.
 NODE_WORK = 4
 
@@ -156,8 +145,8 @@ class Partitions:
 
     def divide(
         self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8], within: int = -1
-    ) -> list[int]:
-        """Make the partition of a place by a state; or say which states' rows in `transitions` are lacking.
+    ) -> int:
+        """Make the partition of a place by a state; -1, or a state whose row in `transitions` is missing.
 
         `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked.
         """
@@ -169,26 +158,24 @@ class Partitions:
             self._clear()
             self.drops += 1
             if within >= 0 or place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
-                return []
+                return -1
         inside, depth = np.empty(DENSE, dtype=np.int32), self.trie.depth_limit + 2
         stack, above, numbers = np.zeros((3, depth), dtype=np.int32)
         ended = np.zeros(depth, dtype=np.bool_)
         counts = np.zeros(2, dtype=np.int64)
-        lacking = np.zeros(MAX_LACKING, dtype=np.int32)
         words, rest = self.dense[self.dense_count], self.nodes[self.node_count :]
         origin, exits = self.base_of(place - 1) if place else 0, self._exits
         words[:] = 0
         if within >= 0:
             origin, counts[0] = begin, DENSE + 1
             words[:] = self.dense[self.part_dense[within]]
-        count = _divide_kernel(
+        missing = divide_kernel(
             self.nodes, origin, begin, end, state, transitions, flags, self.trie.size, words, inside, rest, stack,
-            ended, above, numbers, counts, lacking, exits.links, exits.tokens, exits.counts, exits.way,
+            ended, above, numbers, counts, exits.links, exits.tokens, exits.counts, exits.way,
         )  # fmt: skip
-        if count:
-            return np.unique(lacking[:count]).tolist()
-        self._keep(place, state, inside[: counts[0]], int(counts[0]), int(counts[1]))
-        return []
+        if missing < 0:
+            self._keep(place, state, inside[: counts[0]], int(counts[0]), int(counts[1]))
+        return int(missing)
 
     def has(self, place: int, state: int) -> bool:
         """Whether the partition of a place by a state is made."""
@@ -201,7 +188,7 @@ class Partitions:
         return part, self.dense[dense] if dense >= 0 else None
 
     def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take over the checked arrays of a file (`tokdfa.pushdown.store`); no partition may have been made."""
+        """Take over the checked arrays of a file (`tokdfa.pushdown.pool_file`); no partition may have been made."""
         self.count, self.dense_count, self.id_count = (
             len(arrays["part_dense"]),
             len(arrays["dense"]),
@@ -211,14 +198,14 @@ class Partitions:
         self.part_keys, self.part_slots = new_map(2 * room, -1)
         for key, number in zip(arrays["keys"].tolist(), arrays["numbers"].tolist(), strict=True):
             self._enter(key, number)
-        self.part_dense = _padded(arrays["part_dense"], room)
-        self.part_ids, self.part_nodes = _padded(arrays["part_ids"], room), _padded(arrays["part_nodes"], room)
-        self.part_groups = _padded(arrays["part_groups"], room)
+        self.part_dense = longer(arrays["part_dense"], room)
+        self.part_ids, self.part_nodes = longer(arrays["part_ids"], room), longer(arrays["part_nodes"], room)
+        self.part_groups = longer(arrays["part_groups"], room)
         self.group_count = len(arrays["exit_begin"]) - 1
-        self.exit_begin = _padded(arrays["exit_begin"], self.group_count + 256)
-        self.exit_tokens = _padded(arrays["exit_tokens"], len(arrays["exit_tokens"]) + 1024)
+        self.exit_begin = longer(arrays["exit_begin"], self.group_count + 256)
+        self.exit_tokens = longer(arrays["exit_tokens"], len(arrays["exit_tokens"]) + 1024)
         self.dense[: self.dense_count] = arrays["dense"]
-        self.ids = _padded(arrays["ids"], self.id_count + 4096)
+        self.ids = longer(arrays["ids"], self.id_count + 4096)
         self.node_count = len(self.trie.nodes) + len(arrays["rests"])
         self.nodes[len(self.trie.nodes) : self.node_count] = arrays["rests"]
         for begin, middle, end in arrays["part_nodes"].tolist():
@@ -266,9 +253,9 @@ class Partitions:
         if merged == 1 and not tokens:
             return 0, begin
         if self.group_count + merged >= len(self.exit_begin):
-            self.exit_begin = _padded(self.exit_begin, 2 * len(self.exit_begin) + merged)
+            self.exit_begin = longer(self.exit_begin, 2 * len(self.exit_begin) + merged)
         if used + tokens > len(self.exit_tokens):
-            self.exit_tokens = _padded(self.exit_tokens, 2 * len(self.exit_tokens) + tokens)
+            self.exit_tokens = longer(self.exit_tokens, 2 * len(self.exit_tokens) + tokens)
         groups = write_exits_kernel(
             exits.links, exits.tokens, exits.way, self.trie.size, self.nodes[begin:], self.group_count, self.exit_begin,
             self.exit_tokens,
@@ -277,111 +264,8 @@ class Partitions:
 
     def _make_room(self) -> None:
         if self.id_count + DENSE > len(self.ids):
-            self.ids = np.concatenate([self.ids, np.zeros(len(self.ids) + DENSE, dtype=np.int32)])
+            self.ids = longer(self.ids, 2 * len(self.ids) + DENSE)
         if self.count == len(self.part_dense):
             room = 2 * self.count
             columns = ("part_dense", "part_ids", "part_nodes", "part_groups")  # of one table
-            vars(self).update({name: _padded(getattr(self, name), room) for name in columns})
-
-
-def _padded(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
-    """`array` and zeros, `room` rows in all."""
-    return np.concatenate([array, np.zeros((room - len(array), *array.shape[1:]), dtype=array.dtype)])
-
-
-@kernel
-def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
-    """The number of a partition, or -1."""
-    return np.int64(look_up(np.int64(place) << KEY_SHIFT | np.int64(state), pool.part_keys, pool.part_slots))
-
-
-@kernel
-def _divide_kernel(  # type: ignore[no-untyped-def]
-    nodes, origin, begin, end, state, transitions, flags, spare, words, inside, rest, stack, ended, above, numbers,
-    counts, lacking, links, tokens, exit_counts, way,
-):  # fmt: skip
-    """How many states' rows are lacking. `counts`: how many tokens stay inside, and how many nodes the rest has.
-
-    The tokens inside are added to the mask `words`, and the first of them to `inside`, after those that `counts` says
-    there are. `origin`: where the trie begins in which the nodes from `begin` to `end` are.
-
-    Where a row is lacking its state is put into `lacking` (several times, perhaps), and the walk goes on elsewhere: so
-    few walks find all rows that are needed. If any is, what the walk has found is of no use.
-
-    `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. By depth:
-    `above`, the node on the way; `numbers`, its number in `rest`, for the first `written` of them; `ended`, whether the
-    text has been complete on the way. `links` to `way`: of `ExitScratch`; with EXITS, what follows the ends of texts
-    that cannot go on is merged there, and is not in `rest`.
-    """
-    low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
-    kept, staying = np.int64(0), np.int64(counts[0])
-    strict, alone, own, exits = state & STRICT != 0, state & ALONE != 0, state & OWN != 0, state & EXITS != 0
-    begin_exits(links, exit_counts)
-    stack[0], ended[0] = state & STATE_PART, False
-    counts[1] = 0
-    if begin >= end:
-        return np.int64(0)
-    missing = np.int64(0)
-    base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
-    written = np.int64(0)
-    here = np.int64(begin)
-    while here < end:
-        node = nodes[here]
-        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask) - base
-        while written > depth:
-            written -= 1
-            rest[numbers[written]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
-        before = np.int64(stack[depth])
-        target = np.int64(-1)
-        has_ended = ended[depth]
-        if before >= 0:
-            target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
-            if target == UNKNOWN:
-                if missing == 0 or lacking[missing - 1] != before:
-                    if missing == len(lacking):
-                        return missing
-                    lacking[missing] = before
-                    missing += 1
-                target = np.int64(-1)
-            if exits and target >= 0 and not has_ended and flags[target] & ACCEPTS != 0:
-                following = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-                if transitions[target * 256] == UNKNOWN:  # whether it can go on is not known yet
-                    if missing == len(lacking):
-                        return missing
-                    lacking[missing] = target
-                    missing += 1
-                    here = following
-                    continue
-                if flags[target] & ENDS:
-                    merge_exit(nodes, here, following, spare, links, tokens, exit_counts, way)
-                    here = following
-                    continue
-            has_ended = has_ended or (target >= 0 and flags[target] & ACCEPTS != 0)
-            if strict and has_ended:
-                target = np.int64(-1)
-        if target < 0 and ((own and depth == 0) or (alone and not has_ended)):
-            here = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-            continue
-        above[depth], stack[depth + 1], ended[depth + 1] = here, target, has_ended
-        here += 1
-        token = np.int64(node >> np.uint64(TOKEN_SHIFT))
-        if token == spare:
-            continue
-        if target >= 0:
-            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-            if staying < len(inside):
-                inside[staying] = token
-            staying += 1
-            continue
-        while written <= depth:
-            label = np.uint64(token) if written == depth else np.uint64(spare)
-            letter = nodes[above[written]] & low_byte
-            rest[kept] = letter | np.uint64(written) << np.uint64(DEPTH_SHIFT) | label << np.uint64(TOKEN_SHIFT)
-            numbers[written] = kept
-            written += 1
-            kept += 1
-    while written > 0:
-        written -= 1
-        rest[numbers[written]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
-    counts[0], counts[1] = staying, kept
-    return missing
+            vars(self).update({name: longer(getattr(self, name), room) for name in columns})

@@ -1,7 +1,7 @@
-"""A form bound to a pool: the arrays of the program that machines run.
+"""A form bound to a vocabulary's automata: the arrays of the program that machines run.
 
-In the form a TEXT names an automaton; here it has the state in which that begins in the pool. The names of NAMES are
-tries (`tokdfa.pushdown.name_trie`), with the twins of their nodes in the pool.
+In the form a TEXT names an automaton; here it has the state in which that begins in the table. The names of NAMES are
+tries (`tokdfa.pushdown.name_trie`), with the twins of their nodes in the table.
 
 *Growth.* Code that is written later (`FormBuilder.later`) is appended here, with its texts and names, and only that is
 bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
@@ -21,17 +21,17 @@ import numpy.typing as npt
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.jit import kernel
-from tokdfa.pushdown.arrays import PLACE_BITS
+from tokdfa.pushdown.arrays import PLACE_BITS, longer
 from tokdfa.pushdown.form import COUNTED, FIRST, OPERATION, TEXT
 from tokdfa.pushdown.name_trie import NAME_COLUMNS, T_NODES, T_ORDER, T_PAST, TABLE_COLUMNS, build_tries
-from tokdfa.pushdown.names import find_twins_kernel
+from tokdfa.pushdown.name_twins import find_twins_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.pushdown.automaton_table import AutomatonTable
     from tokdfa.pushdown.form import Form, NameTable, Text
-    from tokdfa.pushdown.pool import Pool
 
 Int32 = npt.NDArray[np.int32]
 
@@ -48,20 +48,21 @@ NO_NAMES: Int32 = np.zeros((0, NAME_COLUMNS), dtype=np.int32)
 
 
 class Program:
-    """See the module's docstring. `anew`: build all automata, as if no constraint had had them before.
+    """See the module's docstring. `anew`: build all automata, as if no constraint had had them before; that is to
+    measure what it takes.
 
     Raises what making an automaton raises, and LimitExceeded.
     """
 
-    def __init__(self, form: Form, pool: Pool, anew: bool = False) -> None:
-        self.pool, self._anew = pool, anew
+    def __init__(self, form: Form, automata: AutomatonTable, anew: bool = False) -> None:
+        self._automata, self._anew = automata, anew
         self._form = form = form.newest()
         self._starts: list[int] = []  # by text
         self._followed = form.written
         #: Whether it has counted strings.
         self.counts = False
         #: Whether every state of all texts can reach an end by bytes that are tokens by themselves.
-        self.is_spelled = (form.source is None and not len(form.arguments)) or pool.has_all_bytes
+        self.is_spelled = (form.source is None and not len(form.arguments)) or automata.has_all_bytes
         _check_size(len(form.code), len(form.entries))
         starts = self._new_starts(form.texts)
         tables, names, order = self._new_names(form.name_tables, 0, 0)
@@ -138,23 +139,18 @@ class Program:
         past = self._used[name] = used + len(part)
         replace = replace or past > len(array)
         if replace:
-            grown = np.zeros((SPARE_TIMES * past + SPARE, *array.shape[1:]), dtype=np.int32)
-            grown[:used] = array[:used]
-            setattr(self, name, grown)
-            array = grown
+            array = longer(array[:used], SPARE_TIMES * past + SPARE)
+            setattr(self, name, array)
         array[used:past] = part
         return replace
 
     def _new_starts(self, texts: Sequence[Text]) -> list[int]:
         """The states in which texts begin."""
-        pool = self.pool
-        if self._anew:
-            starts = [pool.start_of(text, True) for text in texts]
-        else:  # most are known
-            known = [pool.starts.get((text.key, text.lazy)) for text in texts]
-            starts = [pool.start_of(text) if found is None else found for text, found in zip(texts, known, strict=True)]
-        if not pool.has_all_bytes:
-            self.is_spelled = self.is_spelled and all(pool.spelled[start] for start in starts)
+        automata, anew = self._automata, self._anew
+        known = {} if anew else automata.starts  # as most are, which spares the call
+        starts = [known.get((text.key, text.lazy)) or automata.start_of(text, anew) for text in texts]
+        if not automata.has_all_bytes:
+            self.is_spelled = self.is_spelled and all(automata.spelled[start] for start in starts)
         return starts
 
     def _new_names(self, tables: Sequence[NameTable], names_used: int, order_used: int) -> tuple[Int32, Int32, Int32]:
@@ -177,8 +173,10 @@ class Program:
         for table, text in pairs:
             base, past = tables[table, : T_PAST + 1].tolist()
             twins = np.empty(past - base + 1, dtype=np.int32)
-            while (lacking := find_twins_kernel(starts[text], base, past, names, twins, self.pool.transitions)) >= 0:
-                self.pool.fill_row(lacking)
+            while (
+                missing := find_twins_kernel(starts[text], base, past, names, twins, self._automata.transitions)
+            ) >= 0:
+                self._automata.fill_rows([missing])
             begins.append(used)
             found.append(twins)
             used += len(twins)

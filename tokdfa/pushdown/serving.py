@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
@@ -19,9 +22,13 @@ from tokdfa.pushdown.arrays import (
 from tokdfa.pushdown.branches import count_ones
 from tokdfa.pushdown.form import NAMES, OPERATION, TEXT
 from tokdfa.pushdown.items import leaves_freely, left_item, text_state, wide_state
-from tokdfa.pushdown.partition import ALONE, EXITS, OWN, STATE_PART, STRICT, find_partition
+from tokdfa.pushdown.partition_key import ALONE, EXITS, OWN, STATE_PART, STRICT, find_partition
 from tokdfa.pushdown.rows import ACCEPTS, LOOPS, intern_row
 from tokdfa.vocabulary.mask_store import NARROW
+
+if TYPE_CHECKING:
+    from tokdfa.pushdown.partition import TrieParts
+    from tokdfa.vocabulary.trie import TokenTrie
 
 #: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
 #: has, or -1: they are not listed.
@@ -34,6 +41,28 @@ OF_EXITS, OF_NAMES = -2, -3
 SMALL_REST = 30_000
 #: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
 NEEDS_LATER = 100
+
+
+class WalkScratch:
+    """What walks over one vocabulary write to, one at a time: under the lock of the vocabulary's pool."""
+
+    def __init__(self, trie: TokenTrie | TrieParts, end_tokens: tuple[int, ...]) -> None:
+        depths = trie.depth_limit + 3
+        #: By depth: the row before the byte, and the byte.
+        self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
+        self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
+        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one, or with
+        #: OF_EXITS its exits.
+        self.walk_later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
+        #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
+        self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
+        self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
+        #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
+        self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
+        self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
+        self.walk_meta: npt.NDArray[np.int64] = np.array([len(trie.nodes), trie.depth_limit, trie.size, 0, -1])
+        #: `walk_meta`, as Python's own ints.
+        self.counts = self.walk_meta.data
 
 
 @kernel

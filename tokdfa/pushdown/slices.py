@@ -9,8 +9,8 @@ Whether a state can is decided by following the state and the slice's automaton 
 (`reads_slice_kernel`): one pair of states where the pattern is a loop, as many as characters are left where its length
 is bounded. So some slices are bounded, too.
 
-A slice is an automaton of the pool, and its tokens and the trie of the others are that automaton's partition, made when
-a state first may read it.
+A slice is an automaton of the vocabulary's table; its tokens and the trie of the others are the partition of that
+automaton, made when a state first may read it.
 
 Source: 000, which takes slices into masks where a lexeme contains them (`tokdfa.grammar.slices` does that). Here they
 serve partitions, which are exact, so a slice may be anything without being noticed but by the time it takes.
@@ -27,7 +27,7 @@ from tokdfa.constraint import Regex
 from tokdfa.jit import kernel
 from tokdfa.mask import mask_to_ids
 from tokdfa.pushdown.form import Text
-from tokdfa.pushdown.partition import EXITS, OWN, STATE_PART, STRICT
+from tokdfa.pushdown.partition_key import EXITS, OWN, STATE_PART, STRICT
 from tokdfa.pushdown.rows import ACCEPTS, ENDS
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
@@ -35,7 +35,8 @@ from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.pushdown.pool import Pool
+    from tokdfa.pushdown.automaton_table import AutomatonTable
+    from tokdfa.pushdown.partition import Partitions
 
 #: What may stand raw in a string; what of it ``.`` reads; what of that ``[^\s@]`` reads, as in addresses.
 _STRING = r'[^"\\\x00-\x1F]'
@@ -88,12 +89,13 @@ def slice_dfa(pattern: str) -> Dfa:
 
 
 class Slices:
-    """The slices of a pool, made when they are first of use, and again when all partitions were dropped.
+    """The slices of a vocabulary, made when they are first of use, and again when all partitions were dropped.
 
-    Not thread-safe: the pool's lock is held.
+    Not thread-safe: the lock of the vocabulary's pool is held.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, automata: AutomatonTable, partitions: Partitions) -> None:
+        self._automata, self._partitions = automata, partitions
         #: In the order in which they were made; only those with many tokens.
         self.made: list[Slice] = []
         self._found: dict[str, Slice | None] = {}
@@ -101,52 +103,49 @@ class Slices:
         #: uint16: the bytes of each token; empty until it is needed.
         self._lengths = np.zeros(0, dtype=np.uint16)
 
-    def within(self, pool: Pool, state: int) -> int:
+    def within(self, state: int) -> int:
         """The partition of the largest slice that is inside of the partition by a state, with its kind; or -1.
 
         Makes rows of a lazy automaton that this partition needs. Raises what making a row raises.
         """
-        parts = pool.partitions
+        parts = self._partitions
         if len(parts.trie.nodes) < LEAST_NODES or state & OWN:
             return -1
         if self._drops != parts.drops:
             self.made, self._found, self._drops = [], {}, parts.drops
         for pattern in reversed(PATTERNS):
             if pattern not in self._found:
-                start = self._start_of(pool, pattern)
-                if not self._reads(pool, state, start, 1):
+                start = self._automata.start_of(Text(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
+                if not self._reads(state, start, 1):
                     continue
-                self._found[pattern] = self._make(pool, start)
+                self._found[pattern] = self._make(start)
                 if parts.drops != self._drops:  # what was found before is gone; it is found anew next time
                     return -1
             found = self._found[pattern]
-            if found is not None and self._reads(pool, state, found.state, found.longest):
+            if found is not None and self._reads(state, found.state, found.longest):
                 return found.part
         return -1
 
-    @staticmethod
-    def _start_of(pool: Pool, pattern: str) -> int:
-        return pool.start_of(Text(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
-
-    @staticmethod
-    def _reads(pool: Pool, state: int, other: int, depth: int) -> bool:
+    def _reads(self, state: int, other: int, depth: int) -> bool:
         """What `reads_slice_kernel` says, once all rows that it asks for are made."""
+        automata = self._automata
         strict, exits = state & STRICT != 0, state & EXITS != 0
         pairs = np.empty((MAX_PAIRS, 2), dtype=np.int32)
         pairs[0] = state & STATE_PART, other
         progress = np.array([0, 0, 1, 1], dtype=np.int64)
         while True:
-            answer = reads_slice_kernel(pairs, progress, depth, strict, exits, pool.transitions, pool.flags)
+            answer = reads_slice_kernel(pairs, progress, depth, strict, exits, automata.transitions, automata.flags)
             if answer < 0:
                 return bool(answer == READS)
-            pool.fill_row(int(answer))
+            automata.fill_rows([answer])
 
-    def _make(self, pool: Pool, start: int) -> Slice | None:
+    def _make(self, start: int) -> Slice | None:
         """Make the partition of a slice, with the help of one that there is; None if it has few tokens."""
-        parts = pool.partitions
-        smaller = [made for made in self.made if self._reads(pool, start, made.state, made.longest)]
+        automata, parts = self._automata, self._partitions
         if not parts.has(0, start):
-            parts.divide(0, start, pool.transitions, pool.flags, max(smaller, key=_size).part if smaller else -1)
+            smaller = [made for made in self.made if self._reads(start, made.state, made.longest)]
+            largest = max(smaller, key=lambda made: made.size).part if smaller else -1
+            parts.divide(0, start, automata.transitions, automata.flags, largest)
         part, words = parts.dense_of(start) if parts.has(0, start) else (-1, None)
         if words is None:
             return None
@@ -159,11 +158,7 @@ class Slices:
         return self.made[-1]
 
 
-def _size(made: Slice) -> int:
-    return made.size
-
-
-def _warm_up() -> None:
+def warm_up() -> None:
     """Compile what only large vocabularies need."""
     transitions, flags = np.full(512, -1, dtype=np.int32), np.zeros(2, dtype=np.uint8)
     pairs, progress = np.ones((MAX_PAIRS, 2), dtype=np.int32), np.array([0, 0, 1, 1], dtype=np.int64)
