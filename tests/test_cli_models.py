@@ -7,42 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tokdfa import cli
+from tests.command_line import command
 from tokdfa.models import registry
 from tokdfa.models.ngram import train_ngram
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    #: Arguments -> (exit status, lines on stdout, stderr in one line of single spaces).
-    Command = Callable[..., tuple[int, list[str], str]]
+    from tests.command_line import Command
 
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run ``tokdfa models`` with arguments, on a terminal of usual width."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: str) -> tuple[int, list[str], str]:
-        monkeypatch.setattr("sys.argv", ["tokdfa", "models", *arguments])
-        monkeypatch.setattr(cli, "console", cli.Console(width=80))
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), printed.out.splitlines(), " ".join(printed.err.split())
-
-    return call
-
-
-def test_help(models: Command) -> None:
-    status, lines, _ = models("--help")
-    assert status == 0
-    for option in ("--tokenizer", "--prompt", "--top"):
-        assert any(option in line for line in lines)
+    return command("models", 80, monkeypatch, capsys)
 
 
 def test_the_list(models: Command, monkeypatch: pytest.MonkeyPatch) -> None:

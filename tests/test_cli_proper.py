@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.command_line import command
 from tests.vocabulary.tokenizer_files import byte_level
-from tokdfa import cli
 from tokdfa.bpe.figures import collect_figures, forbidden_by_rule
 from tokdfa.bpe.pair_test import first_merge
 from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity
@@ -20,38 +20,14 @@ from tokdfa.errors import VocabularyError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    #: Arguments -> (exit status, lines on stdout, stderr in one line of single spaces).
-    Command = Callable[..., tuple[int, list[str], str]]
+    from tests.command_line import Command
 
 
 @pytest.fixture
 def proper(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run ``tokdfa proper`` with arguments, on a narrow terminal."""
-    monkeypatch.setenv("COLUMNS", "60")
-
-    def call(*arguments: str) -> tuple[int, list[str], str]:
-        monkeypatch.setattr("sys.argv", ["tokdfa", "proper", *arguments])
-        monkeypatch.setattr(cli, "console", cli.Console(width=60))
-        monkeypatch.setattr(cli, "_ensure_warm", lambda: None)
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), printed.out.splitlines(), " ".join(printed.err.split())
-
-    return call
-
-
-def test_help(proper: Command) -> None:
-    status, lines, _ = proper("--help")
-    assert status == 0
-    for option in ("--tokens", "--cut", "--after", "--statistics", "--text", "--derivation", "--json"):
-        assert any(option in line for line in lines)
-    assert any("Exit status: 0 proper, 1 not proper, 2 error." in line for line in lines)
+    return command("proper", 60, monkeypatch, capsys)
 
 
 def test_a_text(proper: Command) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bpe.small_tokenizers import trained_byte_level
-from tokdfa import cli, cli_skew
+from tests.command_line import command
+from tokdfa import cli_skew
 from tokdfa.bench import skew_comparison
 from tokdfa.cli_skew import read_backend
 from tokdfa.models.registry import load_model
@@ -15,10 +16,7 @@ from tokdfa.skew.exact import ideal_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    #: Arguments -> (exit status, lines on stdout, stderr in one line of single spaces).
-    Command = Callable[..., tuple[int, list[str], str]]
+    from tests.command_line import Command
 
 CHOICES = ("-c", " sentence", "-c", " word", "-c", " end")
 
@@ -30,28 +28,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def skew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run ``tokdfa skew`` with arguments, on a wide terminal."""
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(cli, "_ensure_warm", lambda: None)  # it says so where kernels are yet to be compiled
-
-    def call(*arguments: str) -> tuple[int, list[str], str]:
-        monkeypatch.setattr("sys.argv", ["tokdfa", "skew", *arguments])
-        monkeypatch.setattr(cli, "console", cli.Console(width=120))
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), printed.out.splitlines(), " ".join(printed.err.split())
-
-    return call
-
-
-def test_help(skew: Command) -> None:
-    status, lines, _ = skew("--help")
-    assert status == 0
-    for option in ("--model", "--prompt", "--choice", "--backend", "--tokenizer", "--eos", "--tolerance", "--max-rows"):
-        assert any(option in line for line in lines)
+    return command("skew", 120, monkeypatch, capsys)
 
 
 def test_the_tables(skew: Command, tokenizer: str) -> None:

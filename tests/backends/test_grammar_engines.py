@@ -20,7 +20,14 @@ from tests.backends.grammar_walks import (
 from tests.grammar.lexed_cfgs import mask_of
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Grammar, Regex
-from tokdfa.errors import LimitExceeded, TokenRefused, UnsupportedConstraint, VocabularyCannotSpell, VocabularyError
+from tokdfa.errors import (
+    LimitExceeded,
+    TokdfaError,
+    TokenRefused,
+    UnsupportedConstraint,
+    VocabularyCannotSpell,
+    VocabularyError,
+)
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 EVERY = [("earley_trie", "longest"), ("pushdown_trie", "longest"), ("pushdown_trie", "any")]
@@ -166,3 +173,25 @@ def test_proper_sequences_need_a_tokenizer(backend, lexer):
     with pytest.raises(UnsupportedConstraint, match="tokenizer"):
         compile_with(Regex("a+"), vocab, backend, lexer=lexer, proper=True)
     assert create_backend(backend, vocab, proper=True).token_language == "proper"
+
+
+@pytest.mark.parametrize(("backend", "lexer"), EVERY)
+def test_refused_tokens_leave_no_trace(backend, lexer):
+    """In a text and after its end: nothing is allowed by them, and the way back is that of the tokens taken."""
+    matcher = bytes_start(Regex("ab?"), backend, lexer=lexer)
+    for token, following in ((97, [98, 256]), (256, [])):
+        matcher.advance(token)
+        for refused in (97, 255, 257, -1, 1 << 31, 1 << 40):
+            assert not matcher.allows(refused)
+            with pytest.raises(TokenRefused):
+                matcher.advance(refused)
+        assert mask_of(matcher) == following
+    assert not matcher.can_end()
+    matcher.rollback(1)
+    assert mask_of(matcher) == [98, 256]
+    matcher.rollback(1)
+    assert mask_of(matcher) == [97]
+    with pytest.raises(TokdfaError):
+        matcher.rollback(1)
+    with pytest.raises(TokdfaError):
+        matcher.rollback(-1)

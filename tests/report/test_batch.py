@@ -129,11 +129,3 @@ def test_loops_alone_have_a_report_too() -> None:
     data = RunData.read(made_up([("earley_trie loop", 1)]))
     assert [table.name for table in build_tables(data)] == ["batch_seen", "batch_first", "environment"]
     assert [plot.reason for plot in build_plots(data)] == ["", "no way has a result to show"]
-
-
-def test_no_results() -> None:
-    run = made_up()
-    run.frames["results"] = run.frames["results"].iloc[:0]
-    data = RunData.read(run)
-    assert build_headlines(data)[0] == "The run has no results yet."
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]

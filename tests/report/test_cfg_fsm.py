@@ -209,26 +209,6 @@ def test_an_aim_that_is_missed_is_said_to_be() -> None:
     assert "one seen before 4.00 µs (not below the 3.00 µs aimed at)" in sentence
 
 
-def test_plots_have_bars_and_curves_for_everything(data: RunData) -> None:
-    plots = {plot.name: plot for plot in build_plots(data)}
-    assert list(plots) == [
-        *("cold_mistral-v1", "cold_large", "again_mistral-v1", "again_large"),
-        *("concatenation_mistral-v1", "concatenation_large", "by_terminals", "by_token-bytes"),
-    ]
-    assert all(plot.figure is not None for plot in plots.values())
-    cold = plots["cold_large"].figure
-    assert [label.get_text() for label in cold.axes[0].get_yticklabels()] == ["json", "c_like"]
-    assert [bar.get_width() for bar in cold.axes[0].patches][:2] == pytest.approx([15e-6, 60e-6])
-    again = plots["again_large"].figure
-    assert len(again.axes[0].patches) == 2 * 4  # llguidance cannot be told to keep nothing
-    assert [line.get_xdata()[0] for line in plots["concatenation_large"].figure.axes[0].lines] == [44_191]
-    panels = plots["by_terminals"].figure.axes
-    assert [axes.get_title("left") for axes in panels] == ["family, mistral-v1", "family, large"]
-    assert [line.get_ydata().tolist() for line in panels[0].lines] == [
-        pytest.approx([1 / RATES[way], by / RATES[way]]) for way, by in ((TREE, 1), (NOTHING, 2), (WALK, 3))
-    ]
-
-
 def test_what_failed_is_listed_and_enters_nothing_else() -> None:
     run = made_up()
     frame = run.frames["results"]
@@ -275,11 +255,3 @@ def test_a_small_run_becomes_a_report() -> None:
     assert any(sentence.endswith("For json, where the lexers agree, 0 differ.") for sentence in sentences)
     assert "Lark refuses 1 grammar: clash." in sentences
     assert sentences[-1] == "All 5 engines of all grammars succeeded: both ways of cfg_fsm gave the same masks."
-
-
-def test_no_results() -> None:
-    run = made_up()
-    run.frames["results"] = run.frames["results"].iloc[:0]
-    data = RunData.read(run)
-    assert build_headlines(data)[0] == "The run has no results yet."
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]

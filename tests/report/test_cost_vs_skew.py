@@ -134,21 +134,6 @@ def test_headlines_are_computed(data):
     assert failures == "1 measurements failed or were left out: 1 nothing drawn."
 
 
-def test_the_plot_has_two_panels_with_every_strategy(data):
-    (plot,) = build_plots(data)
-    engine, total = plot.figure.axes
-    for axes in (engine, total):
-        assert axes.get_xscale() == "log"
-        assert len(axes.collections) == len(STRATEGIES)
-        assert sorted(text.get_text() for text in axes.texts) == ["16", "16", "2", "4"]
-    drawn = sorted(float(one.get_offsets()[0][0]) for one in engine.collections)
-    assert drawn == pytest.approx(sorted(us / 4 * 1e-6 for *_, us in STRATEGIES.values()))
-    names = [text.get_text() for text in plot.figure.legends[0].get_texts()]
-    assert names == ["plain", "peer", "proper", LOCAL, "rejection", "smc", "asap"]
-    hollow = [one for one in engine.collections if tuple(one.get_facecolors()[0][:3]) == (1, 1, 1)]
-    assert len(hollow) == 1  # rejection, which lacks an entry
-
-
 def test_nothing_is_said_of_nothing():
     failed = run_data([{"part": "model", "model": "m", "tokenizer": "", "status": "error", "message": "no torch"}])
     assert build_plots(failed)[0].figure is None

@@ -275,11 +275,3 @@ def test_few_variants_have_a_report_too() -> None:
     assert len(headlines(data)) == 1
     remembering = RunData.read(made_up(("all on",)))
     assert "of the lexemes" not in headlines(remembering)[0]
-
-
-def test_no_results() -> None:
-    run = made_up()
-    run.frames["results"] = run.frames["results"].iloc[:0]
-    data = RunData.read(run)
-    assert build_headlines(data)[0] == "The run has no results yet."
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]

@@ -9,6 +9,7 @@ from tests.report.synthetic import PROVENANCE, FakeRun, config, regex_states_run
 from tokdfa.report import regex_states, trie_walk
 from tokdfa.report.data import RunData
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables
+from tokdfa.runs.config import KINDS
 
 FOLDER = Path("made-up")
 
@@ -49,22 +50,6 @@ def test_walk_headlines_are_about_the_widest_mask(walks):
     )
 
 
-def test_walk_plots_show_time_per_node(walks):
-    density, vocabulary = build_plots(walks)
-    assert [axes.get_title(loc="left") for axes in density.figure.axes] == [
-        "small (32,000 tokens)",
-        "llama (128,256 tokens)",
-        "large (131,072 tokens)",
-    ]
-    ours, alone, peer = density.figure.axes[0].lines
-    assert list(ours.get_xdata()) == [0.001, 0.2, 0.6, 0.95]
-    assert list(peer.get_ydata()) == pytest.approx([4e-9] * 4)
-    assert ours.get_color() == alone.get_color() != peer.get_color()
-    line = vocabulary.figure.axes[0].lines[0]
-    assert list(line.get_xdata()) == [32_000, 128_256, 131_072]
-    assert vocabulary.figure.axes[0].get_ylim()[0] == 0
-
-
 def test_walks_of_one_vocabulary_have_no_plot_against_its_size():
     run = trie_walk_run(FOLDER)
     run.frames["results"] = run.frames["results"].query("tokenizer == 'small'")
@@ -96,21 +81,6 @@ def test_state_headlines_compare_with_the_minimal_dfa(states):
     ]
 
 
-def test_state_plots_show_factors_and_counts(states):
-    factors, counts = build_plots(states)
-    axes = factors.figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == [
-        "all laws",
-        "without union_merge",
-        "subset construction",
-    ]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([1, 3, 2])
-    assert [text.get_text() for text in axes.texts] == ["1.0x", "3.0x", "2.0x"]
-    widths = [bar.get_width() for bar in counts.figure.axes[0].patches]
-    assert sorted(widths) == sorted([10, 30, 20, 10, 20, 60, 40, 20, 30, 90, 60, 30])
-    assert "did not finish" in counts.caption
-
-
 def test_laws_that_do_not_matter_are_not_drawn():
     run = regex_states_run(FOLDER)
     results = run.frames["results"]
@@ -139,16 +109,6 @@ def test_states_without_a_minimal_dfa_have_no_factors():
     assert plots[1].figure is not None
 
 
-@pytest.mark.parametrize("kind", ["trie_walk", "regex_states"])
-def test_special_kinds_without_results_say_so(kind):
-    item = {"item_id": "1", "label": kind, "status": "timeout", "message": "too slow", "tokenizer": "small"}
-    run = FakeRun(FOLDER, config(kind=kind, reference=""), dict(PROVENANCE), {"items": pd.DataFrame([item])})
-    data = RunData.read(run)
-    assert [table.name for table in build_tables(data)] == ["failures", "environment"]
-    assert build_headlines(data) == ["The run has no results yet.", "0 of 1 items succeeded; the others: 1 timeout."]
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]
-
-
 def test_a_kind_without_a_page_of_its_own_shows_its_results():
     results = pd.DataFrame([{"what": "a<b", "value": 1.5, "count": 3}, {"what": None, "value": 2, "count": None}])
     results["count"] = results["count"].astype("Int64")
@@ -163,3 +123,15 @@ def test_an_interrupted_run_says_so():
     run = trie_walk_run(FOLDER)
     run.provenance["interrupted"] = True
     assert build_headlines(RunData.read(run))[0] == "The run was interrupted: this is what it had finished."
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"backends", "seen_masks"}))
+def test_a_run_without_results_says_so(kind):
+    """Before there are rows, and where every item failed. (`seen_masks` has no sentences of its own.)"""
+    item = {"item_id": "1", "label": kind, "status": "timeout", "message": "too slow", "tokenizer": "small"}
+    failed = "0 of 1 items succeeded; the others: 1 timeout."
+    for frames, more in (({}, []), ({"items": pd.DataFrame([item])}, [failed])):
+        data = RunData.read(FakeRun(FOLDER, config(kind=kind, reference=""), dict(PROVENANCE), frames))
+        assert build_headlines(data) == ["The run has no results yet.", *more]
+        assert all(plot.reason and plot.figure is None for plot in build_plots(data))
+        assert [table.name for table in build_tables(data)] == [*(["failures"] if more else []), "environment"]

@@ -195,24 +195,6 @@ def test_headlines_are_computed(data: RunData) -> None:
     ]
 
 
-def test_plots_show_ratios_growth_and_shares(data: RunData) -> None:
-    ratios, words, letters, forbidden = build_plots(data)
-    axes = ratios.figure.axes[0]  # type: ignore[union-attr]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["url", "date"]
-    assert [bar.get_x() + bar.get_width() for bar in axes.patches] == pytest.approx([4, 4, 0.5, 0.5])
-    assert "email" in ratios.caption
-    for plot, values in ((words, [1, 64]), (letters, [2, 32])):
-        panels = plot.figure.axes  # type: ignore[union-attr]
-        assert [one.get_title(loc="left") for one in panels] == ["object, small", "object, large"]
-        assert [list(line.get_xdata()) for line in panels[0].lines] == [values] * 2
-    first = words.figure.axes[0].lines  # type: ignore[union-attr]
-    assert list(first[0].get_ydata()) == pytest.approx([0.03, 1.92])
-    assert first[0].get_color() == first[1].get_color()
-    assert first[0].get_linestyle() != first[1].get_linestyle()
-    widths = [[bar.get_width() for bar in one.patches] for one in forbidden.figure.axes]  # type: ignore[union-attr]
-    assert widths == [pytest.approx([1 / 3] * 2), pytest.approx([1 / 11] * 2)]
-
-
 def test_the_page_can_be_written(data: RunData) -> None:
     text = Page.of(made_up_run()).markdown({})
     assert "Compile time, plain and muted" in text
@@ -258,17 +240,6 @@ def test_a_run_of_one_part_has_what_it_can(parts: list[str], reasons: list[str])
     for plot, reason in zip(build_plots(data), reasons, strict=True):
         assert plot.reason.startswith(reason)
         assert (plot.figure is None) == bool(reason)
-
-
-def test_without_results() -> None:
-    item = {"item_id": "1", "label": "literal_muting", "status": "timeout", "message": "slow", "tokenizer": "small"}
-    run = FakeRun(
-        FOLDER, config(kind="literal_muting", reference=""), dict(PROVENANCE), {"items": pd.DataFrame([item])}
-    )
-    data = RunData.read(run)
-    assert [one.name for one in build_tables(data)] == ["failures", "environment"]
-    assert build_headlines(data)[0] == "The run has no results yet."
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]
 
 
 def test_the_shipped_experiment_follows_the_shipped_texts() -> None:

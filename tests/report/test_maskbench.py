@@ -294,9 +294,3 @@ def test_one_engine_that_passes_nothing_has_a_report_too() -> None:
         "No engine accepts an invalid instance.",
     ]
     assert [plot.reason for plot in build_plots(data)] == ["", "no engine has a time", "no engine has a time"]
-
-
-def test_no_results() -> None:
-    data = data_of(made_up()[:0])
-    assert build_headlines(data) == ["The run has no results yet."]
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]

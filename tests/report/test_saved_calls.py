@@ -150,15 +150,6 @@ def test_headlines_are_computed(data):
     assert unmeasured == "Schemas and instances not measured: 2 not matched, 1 refused."
 
 
-def test_a_plot_for_each_tokenizer(data):
-    plots = build_plots(data)
-    assert [plot.name for plot in plots] == ["saved_calls_small", "saved_calls_large"]
-    axes = plots[0].figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["person", "order"]
-    drawn = [points.get_offsets()[:, 0].tolist() for points in axes.collections[1:]]
-    assert drawn == [[pytest.approx(0.1), 0], [0.5, 0.5]]
-
-
 def test_many_constraints_are_thinned_out_in_the_plot():
     rows = [
         row("small", f"c{place:03}", "x", engine, [1] * place + [2] * (99 - place))

@@ -238,10 +238,3 @@ def test_a_run_without_a_number_says_so() -> None:
     assert {plot.reason for plot in build_plots(data)} == {"no engine has finished a size"}
     assert build_headlines(data) == ["60 of 60 measurements have no number: 60 error."]
     assert {cell.text for row in build_tables(data)[1].rows for cell in row[3:]} == {"error"}
-
-
-def test_an_empty_run_says_so() -> None:
-    run = FakeRun(FOLDER, config(kind="scaling", reference=""), dict(PROVENANCE), {})
-    data = RunData.read(run)
-    assert build_headlines(data) == ["The run has no results yet."]
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]

@@ -178,17 +178,6 @@ def test_groups_have_their_medians(data):
     ]  # fmt: skip
 
 
-def test_plots_of_many_prompts(data):
-    ecdf, by_count, by_topic = build_plots(data)
-    (axes,) = ecdf.figure.axes
-    plain, proper = axes.lines
-    assert list(plain.get_xdata())[1:-1] == pytest.approx([number / 100 for number in range(12)])
-    assert list(plain.get_ydata())[1:-1] == pytest.approx([number / 12 for number in range(1, 13)])
-    assert max(proper.get_xdata()[:-1]) == pytest.approx(0.055)
-    assert len(by_count.figure.axes[0].get_yticks()) == 6
-    assert [label.get_text() for label in by_topic.figure.axes[0].get_yticklabels()] == ["even", "odd"]
-
-
 def test_few_prompts_are_shown_one_by_one():
     data = run_data(many(3))
     tables = tables_of(data)

@@ -149,18 +149,6 @@ def test_a_mass_above_that_of_all_spellings_is_told():
     assert not any("estimated above" in sentence for sentence in build_headlines(run_data(rows)))
 
 
-def test_the_plot_shows_an_interval_for_each_estimate(data):
-    (plot,) = build_plots(data)
-    (axes,) = plot.figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["url", "lost", "date", "price", "name"]
-    assert [text.get_text() for text in plot.figure.legends[0].get_texts()] == ["plain and 1 alike", "proper"]
-    lines, points = axes.collections[0], axes.collections[1]
-    assert len(lines.get_segments()) == len(points.get_offsets()) == 5
-    hollow = {tuple(face) for face in points.get_facecolors()}
-    assert len(hollow) == 2  # one estimate is weak
-    assert "plain, peer" in plot.caption
-
-
 def test_many_languages_are_spread_and_nothing_is_said_of_nothing():
     rows = [estimate(f"l{place:02d}", "plain", place / 100) for place in range(40)]
     (plot,) = build_plots(run_data(rows))

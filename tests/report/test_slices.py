@@ -114,18 +114,6 @@ def test_headlines_are_computed(data: RunData) -> None:
     assert same == "All 24 rows succeeded: every engine gave the same masks as its walk."
 
 
-def test_plots_have_a_group_for_each_constraint(data: RunData) -> None:
-    speed, wide, remaining = build_plots(data)
-    axes = speed.figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["json", "sql"]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([12.5, 1, 5, 4, 25, 8, 3, 3])
-    assert [line.get_xdata()[0] for line in axes.lines] == [1, 10]
-    assert [label.get_text() for label in wide.figure.axes[0].get_yticklabels()] == ["json"]
-    assert "Dashed: 10 times" in speed.caption
-    assert "Dashed" not in remaining.caption
-    assert [bar.get_width() for bar in remaining.figure.axes[0].patches][:2] == pytest.approx([0.03, 1])
-
-
 def test_what_failed_is_listed_and_enters_nothing_else() -> None:
     run = made_up()
     results = run.frames["results"]
@@ -141,11 +129,3 @@ def test_what_failed_is_listed_and_enters_nothing_else() -> None:
     assert sentences[0].startswith("llguidance slices against llguidance walk")
     assert sentences[-1] == "Of 24 rows these failed: 4 timeout."
     assert not any("Nodes left" in sentence for sentence in sentences)
-
-
-def test_no_results() -> None:
-    run = made_up()
-    run.frames["results"] = run.frames["results"].iloc[:0]
-    data = RunData.read(run)
-    assert build_headlines(data)[0] == "The run has no results yet."
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]

@@ -270,31 +270,6 @@ def test_speeds_are_sorted(data: RunData) -> None:
     assert [speed.factor for speed in found] == pytest.approx([5 / 6] * 2 + [7 / 6] * 6)
 
 
-def test_plots_show_phases_factors_and_classes(data: RunData) -> None:
-    phases, switches, narrowing = build_plots(data)
-    panels = phases.figure.axes
-    assert [axes.get_title(loc="left") for axes in panels] == [
-        "token_index", "as in 001", "as in 001, muted", "tokens_dfa", "tokens_dfa, muted",
-    ]  # fmt: skip
-    assert [label.get_text() for label in panels[0].get_yticklabels()] == list(REGEXES)
-    ends = {text.xy[1]: text for text in panels[3].texts}
-    assert ends[1].xy[0] == pytest.approx(6 / 5)  # date: what the default takes over what the token index takes
-    assert ends[1].get_text() == "49.2 ms"
-    assert sum(bar.get_width() for bar in panels[3].patches) == pytest.approx(6 / 5 + 3 * 6 / 7)
-    assert "outlines_core, 14 to 51 times token_index" in phases.caption
-    assert [axes.get_title(loc="left") for axes in switches.figure.axes] == [*SETTINGS.values(), CLASSES]
-    strings = switches.figure.axes[0]
-    places = [label.get_text() for label in strings.get_yticklabels()]
-    assert places == ["mute literals", "dead bytes", "byte classes", "prefix graphs", "threads"]
-    dots = [line for line in strings.lines if line.get_marker() != "None"]
-    assert len(dots) == 2 * len(places) - 1  # muting touches all phases
-    graphs = [line.get_xdata()[0] for line in dots if round(line.get_ydata()[0]) == places.index("prefix graphs")]
-    assert graphs == pytest.approx([factors(pairs(data, SWITCHES[4], "strings"), ("compile_s",)).median(), 8.0])
-    lines = narrowing.figure.axes[0].lines
-    assert [list(line.get_ydata()) for line in lines] == [[131_072, 65_536, 900, 40]] * 4
-    assert "large" in narrowing.caption
-
-
 def test_what_failed_is_listed_and_enters_nothing_else() -> None:
     run = made_up()
     results = run.frames["results"]
@@ -336,13 +311,6 @@ def test_a_run_in_which_all_failed_has_its_failures() -> None:
     assert [table.name for table in build_tables(data)] == ["broken", "environment"]
     assert all(plot.reason for plot in build_plots(data))
     assert build_headlines(data) == [f"Of {len(data.results)} rows these failed: {len(data.results)} memory."]
-
-
-def test_without_results_it_says_so() -> None:
-    settings = config(kind="tokens_dfa_ablation", reference="")
-    data = RunData.read(FakeRun(FOLDER, settings, dict(PROVENANCE), {}))
-    assert build_headlines(data) == ["The run has no results yet."]
-    assert [plot.reason for plot in build_plots(data)] == ["the run has no results yet"]
 
 
 def test_titles_of_switches() -> None:
