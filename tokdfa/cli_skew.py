@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tokdfa.bench.saved_calls import Engine
+    from tokdfa.bench.engines import Engine
     from tokdfa.bench.skew_comparison import Agreement, Entrant
 
 #: The backends that are compared if none is named: every spelling against the proper ones.
@@ -98,7 +98,7 @@ def read_backend(name: str) -> Engine:
     Raises UnknownNameError for a backend or an option, OptionError for a value.
     """
     from tokdfa.backends.registry import backend_class
-    from tokdfa.bench.saved_calls import Engine
+    from tokdfa.bench.engines import Engine
 
     backend, mark, written = name.partition("?")
     known = {option.name: option for option in backend_class(backend).options}

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tokdfa.bench.engines import Workshop, attempt, check_engines, spread
+from tokdfa.bench.engines import Engine, Workshop, attempt, check_engines, spread
 from tokdfa.bench.limits import Failure
-from tokdfa.bench.saved_calls import Engine
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
 from tokdfa.vocabulary.tokenizers import load_tokenizer

@@ -95,7 +95,7 @@ def test_a_mask_that_differs_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
 
     def wrong(self: CartesianMergeMatcher, out: Any) -> None:
         right(self, out)
-        if type(self._states).__name__ == "PairStates":
+        if type(self.states).__name__ == "PairStates":
             clear_token(out, int(mask_to_ids(out)[0]))
 
     monkeypatch.setattr(CartesianMergeMatcher, "fill_mask", wrong)

@@ -11,9 +11,8 @@ import pytest
 from tests.bpe.small_tokenizers import merge_list
 from tests.skew.enumeration import all_spellings, by_text, masked_masses, model_masses
 from tokdfa.backends.registry import create_backend
-from tokdfa.bench.engines import Workshop
+from tokdfa.bench.engines import Engine, Workshop
 from tokdfa.bench.limits import Failure
-from tokdfa.bench.saved_calls import Engine
 from tokdfa.bench.skew_comparison import AGREEMENT, Entrant, Limits, agreements, compare_engines, language_of
 from tokdfa.models.cache import CachedModel
 from tokdfa.models.table import random_table

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.bench.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.bench.clock import ONE_THREAD, collector_off, time_call
@@ -44,6 +44,7 @@ from tokdfa.bench.judge import Judge, TokenSequences
 from tokdfa.bench.judge_draws import judge_pieces, judge_texts
 from tokdfa.bench.limits import OK, failure_of
 from tokdfa.bench.memory import read_usage, release_free_memory, reset_peak
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.trained_tokenizers import TRAINED, train_tokenizer
 from tokdfa.bpe.byte_fallback import build_byte_fallback
 from tokdfa.bpe.canonical import NARROW, Canonicity
@@ -115,12 +116,7 @@ class Settings(BaseModel):
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    try:
-        typed = Settings.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    typed = typed_settings(Settings, settings)
     known = tokenizer_names()
     for name in filter(None, [*typed.replay, typed.trained]):
         if ":" not in name and name not in known:  # a name that no item has would do nothing, without a word

@@ -48,16 +48,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.bench.asked_model import AskedModel
 from tokdfa.bench.clock import collector_off
 from tokdfa.bench.drawn_skew import LEAST_RUNS, drawn_distance
-from tokdfa.bench.engines import Workshop, attempt, check_engines, spread
+from tokdfa.bench.engines import Engine, Workshop, attempt, check_engines, spread
 from tokdfa.bench.limits import OK, Failure
 from tokdfa.bench.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
 from tokdfa.bench.model_price import Price, calibrate
-from tokdfa.bench.saved_calls import NOT_ASKED, Engine
+from tokdfa.bench.saved_calls import NOT_ASKED
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.timed_matcher import Meter, TimedConstraint
 from tokdfa.bench.workloads import derive_seed
 from tokdfa.constraint import Choice
@@ -155,12 +156,7 @@ class Settings(BaseModel):
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    try:
-        typed = Settings.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    typed = typed_settings(Settings, settings)
     check_models(typed.models)
     check_engines(typed.engines)
     engines = [engine.name for engine in typed.engines]

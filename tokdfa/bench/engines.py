@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from tokdfa.backends.registry import backend_class, create_backend
 from tokdfa.bench.limits import Failure, failure_of
 from tokdfa.errors import OptionError, UnknownNameError
@@ -16,13 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint
-    from tokdfa.bench.saved_calls import Engine
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")
 P = ParamSpec("P")
 Item = TypeVar("Item")
+
+
+class Engine(BaseModel):
+    """A backend with its options. `label` is its name in tables, by default the backend's."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    backend: str
+    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.backend
 
 
 def check_engines(engines: Sequence[Engine]) -> None:

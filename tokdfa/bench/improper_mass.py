@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from tokdfa.bench.model_entries import Models, check_models, finish_row, guarded, load_models, typed_settings
+from tokdfa.bench.model_entries import Models, check_models, finish_row, guarded, load_models
+from tokdfa.bench.settings import typed_settings
 from tokdfa.errors import OptionError
 from tokdfa.mask import allocate_mask, mask_to_bool
 from tokdfa.skew.improper_mass import improper_mass, proper_texts

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tokdfa.bench.model_entries import Models, check_models, finish_row, guarded, load_models, typed_settings
+from tokdfa.bench.model_entries import Models, check_models, finish_row, guarded, load_models
+from tokdfa.bench.settings import typed_settings
 from tokdfa.errors import OptionError
 from tokdfa.models.cache import CachedModel
 from tokdfa.skew.intoxication import (

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.backends.tokens_dfa import CompiledTokensDfa
@@ -35,6 +35,7 @@ from tokdfa.bench.drawn_texts import draw_texts
 from tokdfa.bench.limits import failure_of
 from tokdfa.bench.measure import Contender, Outcome, check_support, measure_compiles, rotated
 from tokdfa.bench.muting_tokenizations import MutedSpellings, follow_text
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import derive_seed
 from tokdfa.constraint import Regex
@@ -128,12 +129,7 @@ class Variant:
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment; OptionError names the key that is wrong."""
-    try:
-        return Settings.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    return typed_settings(Settings, settings)
 
 
 def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:

@@ -30,17 +30,17 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.bench.clock import clock_overhead_ns
-from tokdfa.bench.engines import check_engines
+from tokdfa.bench.engines import Engine, check_engines
 from tokdfa.bench.limits import Failure, Limits
 from tokdfa.bench.maskbench_process import READY, Found, Unprepared, in_forks
 from tokdfa.bench.maskbench_replay import CRASH, MAX_MESSAGE, MEMORY, REFUSED, TIMEOUT, UNAVAILABLE, described, run_case
 from tokdfa.bench.maskbench_walks import Judge, Walker, Walks, hints_of, walk_case
-from tokdfa.bench.saved_calls import Engine
 from tokdfa.bench.schema_corpus import read_cases, read_suite
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import canonical_json, derive_seed
 from tokdfa.constraint import JsonSchema
@@ -106,12 +106,7 @@ def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong, and
     MissingDependency if there are to be walks and nobody to judge them.
     """
-    try:
-        typed = Settings.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    typed = typed_settings(Settings, settings)
     check_engines(typed.engines)
     for engine in typed.engines:
         try:

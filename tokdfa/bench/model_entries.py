@@ -14,9 +14,9 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.bench.limits import OK, failure_of
 from tokdfa.errors import ModelError, OptionError, TokdfaError, UnknownNameError
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tokdfa.models.base import LanguageModel
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-Typed = TypeVar("Typed", bound=BaseModel)
 
 #: The part of the rows about models.
 PART = "model"
@@ -78,16 +77,6 @@ def entries(models: Sequence[str | ModelEntry]) -> list[ModelEntry]:
         label = entry.label or " ".join(filter(None, (entry.name, entry.tokenizer and f"({entry.tokenizer})")))
         found.append(entry.model_copy(update={"label": label}))
     return found
-
-
-def typed_settings(kind: type[Typed], settings: dict[str, Any]) -> Typed:
-    """`settings` as a `kind`. Raises OptionError with the key that is wrong."""
-    try:
-        return kind.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
 
 
 def check_models(models: Sequence[str | ModelEntry]) -> None:

@@ -25,17 +25,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from tokdfa.backends.registry import backend_class, create_backend
+from tokdfa.backends.registry import create_backend
 from tokdfa.bench.clock import collector_off
+from tokdfa.bench.engines import Engine, check_engines
 from tokdfa.bench.limits import OK, Failure, failure_of
 from tokdfa.bench.measure import rotated
 from tokdfa.bench.proper_table2 import OTHER_STEPS
 from tokdfa.bench.scaling import NOT_ASKED, fill_template, is_template, random_words, state_count
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.constraint import Regex
-from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.errors import OptionError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -47,16 +49,6 @@ _MEMBERS = "<members>"
 #: What the members of an object may hold, in turn.
 _VALUES = ("(true|false)", '"(red|green|blue|yellow)"', "-?(0|[1-9][0-9]*)", r'"[^"\\\x00-\x1f]{1,20}"')
 _SIZES = ("states", "transitions", "bytes")
-
-
-class Engine(BaseModel):
-    """A backend with its options. `label` is its name in tables."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    label: str
-    backend: str
-    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
 
 
 class Settings(BaseModel):
@@ -84,24 +76,11 @@ class _Entrant:
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    try:
-        typed = Settings.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    typed = typed_settings(Settings, settings)
     for label, values in typed.sizes.items():
         if sorted(set(values)) != values:
             raise OptionError(f"settings.sizes.{label}: rising whole numbers are expected, not {values}")
-    for engine in typed.engines:
-        known = {option.name: option for option in backend_class(engine.backend).options}
-        for name, value in engine.options.items():
-            if name not in known:
-                raise UnknownNameError(f"option of backend {engine.backend}", name, known)
-            known[name].check(value)
-    labels = [engine.label for engine in typed.engines]
-    if len(set(labels)) < len(labels):
-        raise OptionError(f"two engines have the same label: {', '.join(labels)}")
+    check_engines(typed.engines)
     return typed
 
 
@@ -131,24 +110,24 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     tokenizer = load_tokenizer(settings["tokenizer"])
     backends: dict[str, Backend | Failure] = {}
     for engine in typed.engines:
-        backends[engine.label] = _create(engine, tokenizer.vocabulary)
+        backends[engine.name] = _create(engine, tokenizer.vocabulary)
     stopped: dict[str, str] = {}
     rows = []
     for size in typed.sizes[label]:
         constraint = Regex(fill_family(template, size, seed))
-        entrants = [_enter(engine, backends[engine.label]) for engine in typed.engines if engine.label not in stopped]
+        entrants = [_enter(engine, backends[engine.name]) for engine in typed.engines if engine.name not in stopped]
         _compile(entrants, constraint, typed)
         place = {"tokenizer": tokenizer.name, "family": label, "parameter": size, "states": state_count(constraint)}
-        found = {one.engine.label: one for one in entrants}
+        found = {one.engine.name: one for one in entrants}
         for engine in typed.engines:
-            named = {**place, "engine": engine.label, "backend": engine.backend}
-            if engine.label not in found:
-                rows.append({**named, "status": NOT_ASKED, "message": stopped[engine.label]})
+            named = {**place, "engine": engine.name, "backend": engine.backend}
+            if engine.name not in found:
+                rows.append({**named, "status": NOT_ASKED, "message": stopped[engine.name]})
                 continue
-            one = found[engine.label]
+            one = found[engine.name]
             rows.append({**named, **_measured(one)})
             if reason := _reason_to_stop(one, typed.seconds):
-                stopped[engine.label] = f"{reason} at {size}"
+                stopped[engine.name] = f"{reason} at {size}"
     return rows
 
 

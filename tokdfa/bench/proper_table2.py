@@ -34,20 +34,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa import mask as masks
-from tokdfa.backends.registry import backend_class, create_backend
+from tokdfa.backends.registry import create_backend
 from tokdfa.bench.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.bench.clock import clock_overhead_ns, collector_off, time_call
 from tokdfa.bench.constraint_entry import ConstraintEntry, fault_of_keys
+from tokdfa.bench.engines import Engine, check_engines
 from tokdfa.bench.limits import OK, Failure, failure_of
 from tokdfa.bench.measure import rotated
 from tokdfa.bench.scaling import SHARED_PHASES
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import derive_seed
 from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity, read_or_build
-from tokdfa.errors import OptionError, TokenRefused, UnknownNameError
+from tokdfa.errors import OptionError, TokenRefused
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -64,15 +66,10 @@ OTHER_STEPS = SHARED_PHASES | {"tokenizer"}
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
-class Engine(BaseModel):
+class StepEngine(Engine):
     """A backend with its options, in a step. `tokenizers`: those that it is measured on; empty: on all."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    label: str
-    backend: str
     step: Literal[2, 3]
-    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
     tokenizers: list[str] = Field(default_factory=list)
 
 
@@ -87,7 +84,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    engines: list[Engine] = Field(min_length=1)
+    engines: list[StepEngine] = Field(min_length=1)
     texts: dict[str, list[str]] | list[str] = Field(default_factory=dict)
     repeats: Count = 3
     seconds: Annotated[float, Field(gt=0)] = 5.0
@@ -101,7 +98,7 @@ class Settings(BaseModel):
 class _Entrant:
     """One engine on one constraint, and what was measured of it, in seconds."""
 
-    engine: Engine
+    engine: StepEngine
     backend: Backend | None = None
     failure: Failure | None = None
     compile_s: list[float] = field(default_factory=list)
@@ -118,21 +115,8 @@ class _Entrant:
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    try:
-        typed = Settings.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
-    for engine in typed.engines:
-        known = {option.name: option for option in backend_class(engine.backend).options}
-        for name, value in engine.options.items():
-            if name not in known:
-                raise UnknownNameError(f"option of backend {engine.backend}", name, known)
-            known[name].check(value)
-    labels = [engine.label for engine in typed.engines]
-    if len(set(labels)) < len(labels):
-        raise OptionError(f"two engines have the same label: {', '.join(labels)}")
+    typed = typed_settings(Settings, settings)
+    check_engines(typed.engines)
     return typed
 
 
@@ -198,7 +182,7 @@ def _tokenizer_rows(tokenizer: Tokenizer, settings: Settings) -> list[dict[str, 
     return rows
 
 
-def _enter(engine: Engine, tokenizer: Tokenizer, kind: str) -> _Entrant:
+def _enter(engine: StepEngine, tokenizer: Tokenizer, kind: str) -> _Entrant:
     try:
         backend = create_backend(engine.backend, tokenizer.vocabulary, **engine.options)
     except (KeyboardInterrupt, SystemExit):
@@ -233,7 +217,7 @@ def _compile(entrants: Sequence[_Entrant], constraint: Constraint, settings: Set
 
 
 def _row(one: _Entrant, step: int) -> dict[str, Any]:
-    row = {"step": step, "engine": one.engine.label, "backend": one.engine.backend, "status": OK, "message": ""}
+    row = {"step": step, "engine": one.engine.name, "backend": one.engine.backend, "status": OK, "message": ""}
     return row | ({"status": one.failure.kind, "message": one.failure.message} if one.failure else {})
 
 
@@ -317,7 +301,7 @@ def _compare(racing: Sequence[tuple[_Entrant, Matcher, masks.Mask]], tokens: Seq
             one.differing += 1
             text = first.vocab.spell(tokens[:position])[-60:]
             count = masks.count(mask ^ expected)
-            one.fail(Failure(MISMATCH, f"{count} tokens differ from {racing[0][0].engine.label} after {text!r}"))
+            one.fail(Failure(MISMATCH, f"{count} tokens differ from {racing[0][0].engine.name} after {text!r}"))
 
 
 def _advance(one: _Entrant, matcher: Matcher, tokens: Sequence[int], position: int) -> None:

@@ -35,13 +35,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa import mask as masks
-from tokdfa.backends.registry import backend_class, create_backend
+from tokdfa.backends.registry import create_backend
+from tokdfa.bench.engines import Engine, check_engines
 from tokdfa.bench.limits import OK, failure_of
+from tokdfa.bench.settings import typed_settings
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import MissingDependency, OptionError, TokdfaError, TokenizerError, UnknownNameError
+from tokdfa.errors import MissingDependency, OptionError, TokdfaError, TokenizerError
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import encode_exactly, load_tokenizer
 
@@ -69,20 +71,6 @@ MAX_MESSAGE = 300
 
 _CONSTRAINT_KEYS = ("tokenizer", "label", "regex", "search", "ascii_classes", "flags", "choice")
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class Engine(BaseModel):
-    """A backend with its options. `label` is its name in tables, by default the backend's."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    backend: str
-    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
-    label: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.label or self.backend
 
 
 class Settings(BaseModel):
@@ -119,21 +107,8 @@ class Case(NamedTuple):
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    try:
-        typed = Settings.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
-    for engine in typed.engines:
-        known = {option.name: option for option in backend_class(engine.backend).options}
-        for name, value in engine.options.items():
-            if name not in known:
-                raise UnknownNameError(f"option of backend {engine.backend}", name, known)
-            known[name].check(value)
-    names = [engine.name for engine in typed.engines]
-    if len(set(names)) < len(names):
-        raise OptionError(f"two engines have the same label: {', '.join(names)}")
+    typed = typed_settings(Settings, settings)
+    check_engines(typed.engines)
     if not typed.texts and typed.schemas is None:
         raise OptionError("saved_calls needs texts, with constraints, or schemas, without")
     return typed

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.bench.clock import time_call
-from tokdfa.bench.engines import Workshop, check_engines
+from tokdfa.bench.engines import Engine, Workshop, check_engines
 from tokdfa.bench.limits import OK, Failure
 from tokdfa.bench.model_entries import (
     MAX_MESSAGE,
@@ -41,9 +41,8 @@ from tokdfa.bench.model_entries import (
     finish_row,
     guarded,
     load_models,
-    typed_settings,
 )
-from tokdfa.bench.saved_calls import Engine  # noqa: TC001 (pydantic reads the annotations)
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import derive_seed
 from tokdfa.constraint import Choice, Regex

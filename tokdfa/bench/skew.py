@@ -31,10 +31,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from tokdfa.bench.engines import Workshop, check_engines, spread
+from tokdfa.bench.engines import Engine, Workshop, check_engines, spread
 from tokdfa.bench.limits import OK, Failure
-from tokdfa.bench.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models, typed_settings
-from tokdfa.bench.saved_calls import NOT_ASKED, Engine
+from tokdfa.bench.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
+from tokdfa.bench.saved_calls import NOT_ASKED
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.skew_comparison import AGREEMENT, IDEAL, Limits, agreements, compare_engines
 from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.errors import OptionError

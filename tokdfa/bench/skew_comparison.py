@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint
-    from tokdfa.bench.engines import Workshop
-    from tokdfa.bench.saved_calls import Engine
+    from tokdfa.bench.engines import Engine, Workshop
     from tokdfa.decoding.draws import Eos
     from tokdfa.models.cache import CachedModel
     from tokdfa.skew.distances import Distances

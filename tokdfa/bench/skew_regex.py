@@ -39,15 +39,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.bench.asked_model import AskedModel
 from tokdfa.bench.constraint_entry import ConstraintEntry, fault_of_keys
-from tokdfa.bench.engines import Workshop, attempt, check_engines, spread
+from tokdfa.bench.engines import Engine, Workshop, attempt, check_engines, spread
 from tokdfa.bench.limits import OK, Failure
 from tokdfa.bench.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
-from tokdfa.bench.saved_calls import NOT_ASKED, Engine
+from tokdfa.bench.saved_calls import NOT_ASKED
 from tokdfa.bench.schema_corpus import read_cases
+from tokdfa.bench.settings import typed_settings
 from tokdfa.constraint import Regex
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded, OptionError
@@ -122,12 +123,7 @@ class Settings(BaseModel):
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    try:
-        typed = Settings.model_validate(complete_settings(settings))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    typed = typed_settings(Settings, complete_settings(settings))
     check_models(typed.models)
     check_engines(typed.engines)
     labels = [one.label for one in typed.languages]

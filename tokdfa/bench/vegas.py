@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.base import Phases
@@ -37,6 +37,7 @@ from tokdfa.bench.clock import collector_off, time_call
 from tokdfa.bench.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.bench.limits import OK, failure_of
 from tokdfa.bench.schema_corpus import read_cases
+from tokdfa.bench.settings import typed_settings
 from tokdfa.bpe.piece_borders import load_marked_dfa
 from tokdfa.bpe.rules_cache import load_canonicity
 from tokdfa.constraint import Regex
@@ -96,12 +97,7 @@ class Settings(BaseModel):
 
 def check_settings(settings: dict[str, Any]) -> Settings:
     """The typed settings of an experiment. Raises OptionError, which names what is wrong."""
-    try:
-        typed = Settings.model_validate(complete_settings(settings))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise OptionError(f"settings.{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    typed = typed_settings(Settings, complete_settings(settings))
     labels = [str(entry.get("label")) for entry in typed.regexes]
     for name, given, known in (
         ("kinds", typed.kinds, TYPES),
@@ -143,16 +139,12 @@ def complete_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _entry(fields: dict[str, Any]) -> ConstraintEntry:
     """A case of ``regexes``, typed. Raises OptionError."""
+    place = f"settings.regexes: {fields.get('label')}: "
+    entry = typed_settings(ConstraintEntry, fields, place)
     try:
-        entry = ConstraintEntry.model_validate(fields)
         entry.build()
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        message = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
-        raise OptionError(f"settings.regexes: {fields.get('label')}: {message}") from None
     except OptionError as error:
-        raise OptionError(f"settings.regexes: {fields.get('label')}: {error}") from None
+        raise OptionError(f"{place}{error}") from None
     return entry
 
 
