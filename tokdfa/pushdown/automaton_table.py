@@ -22,8 +22,8 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.grammar.partition import ExpressionNames, name_states
 from tokdfa.pushdown.lazy_rows import LazyRows
-from tokdfa.pushdown.rows import SHORTEST, WIDE
-from tokdfa.pushdown.state_table import StateTable, pack_bytes, state_flags
+from tokdfa.pushdown.rows import WIDE
+from tokdfa.pushdown.state_table import StateTable, pack_bytes
 from tokdfa.vocabulary.walk import DEAD
 
 if TYPE_CHECKING:
@@ -93,16 +93,12 @@ class AutomatonTable(StateTable):
         table, accepting = automaton.transitions, automaton.accepting
         if shortest:
             table = np.where(accepting[:, None], DEAD, table).astype(np.int32)
-        columns = table[:, automaton.byte_class]
-        live = columns >= 0
-        self.transitions[first * 256 : (first + count) * 256] = np.where(live, columns + first, DEAD).ravel()
-        flags = state_flags(table, np.bincount(automaton.byte_class, minlength=table.shape[1]), accepting)
-        self.flags[first : first + count] = flags | (SHORTEST if shortest else 0)
-        self.reads[first : first + count] = pack_bytes(live)
-        self.state_count += count
+        self.enter(table, automaton.byte_class, accepting, shortest)
         self._explicit.append(_Explicit(first, table, automaton.byte_class, accepting, shortest))
-        self.spelled[first + automaton.start] = self.has_all_bytes or _spells(columns, accepting, self._available)
-        if (flags & WIDE).any():
+        self.spelled[first + automaton.start] = self.has_all_bytes or _spells(
+            table[:, automaton.byte_class], accepting, self._available
+        )
+        if (self.flags[first : first + count] & WIDE).any():
             self._name(first)  # now, as masks would have to wait for it
         return first + automaton.start
 

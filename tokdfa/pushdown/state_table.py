@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from tokdfa.budget import hold
 from tokdfa.errors import LimitExceeded
+from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import zeros_by_page
-from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS, WIDE
+from tokdfa.pushdown.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
 from tokdfa.vocabulary.walk import DEAD
 
 Int32 = npt.NDArray[np.int32]
@@ -82,6 +83,20 @@ class StateTable:
             vars(self).update(grown, transitions=transitions)  # all at once, whatever is raised before
             self.structs.clear()
 
+    def enter(
+        self, table: Int32, byte_class: npt.NDArray[np.uint8], accepting: npt.NDArray[np.bool_], is_shortest: bool
+    ) -> int:
+        """Enter the states of an explicit automaton; the number of the first. There is room for them.
+
+        `table`: int32, shape (states, classes), -1 where nothing goes on.
+        """
+        first = self.state_count
+        # copies, since numba compiles a kernel once more for frozen arrays
+        automaton = table.copy(), byte_class.copy(), accepting.copy(), is_shortest, first
+        _enter_states_kernel(*automaton, self.transitions, self.flags, self.reads, WIDE_BYTES)
+        self.state_count += len(table)
+        return first
+
 
 def _columns(states: int) -> dict[str, npt.NDArray[Any]]:
     """The arrays with one entry a state, for so many states that there are not yet."""
@@ -99,19 +114,40 @@ def pack_bytes(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(live, axis=1, bitorder="little")).view(np.uint64)
 
 
-def state_flags(
-    table: Int32, class_sizes: npt.NDArray[np.int64], accepting: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.uint8]:
-    """``flags`` of the states of an automaton but for SHORTEST: uint8, shape (states,).
+@kernel
+def _enter_states_kernel(  # type: ignore[no-untyped-def]
+    table, byte_class, accepting, is_shortest, first, transitions, flags, reads, wide_bytes
+):
+    """Write transitions, flags and reads of an automaton's states, which are to be `first` and those after it.
 
-    `table`: int32, shape (states, classes); `class_sizes`: bytes of each class. What a state's flags say depends on its
-    automaton alone, and no mask depends on LOOPS: it says where a partition pays, as it does for blanks and digits,
-    which are read over and over.
+    `table`: int32, shape (states, classes), -1 where nothing goes on. What a state's flags say depends on its automaton
+    alone, and no mask depends on LOOPS: it says where a partition pays, as it does for blanks and digits, which are
+    read over and over.
     """
-    live = table >= 0
-    counts = live @ class_sizes
-    few = counts < WIDE_BYTES
-    loops = (table == np.arange(len(table))[:, None]).any(axis=1) & few
-    into = (live & loops[np.maximum(table, 0)]) @ class_sizes >= LEAST_INTO_LOOPS
-    flags = np.where(accepting, ACCEPTS, 0) | np.where(counts == 0, ENDS, 0) | np.where(few, 0, WIDE)
-    return (flags | np.where((loops | into) & few, LOOPS, 0)).astype(np.uint8)
+    states, classes = table.shape
+    sizes = np.zeros(classes, dtype=np.int64)
+    for byte in range(256):
+        sizes[byte_class[byte]] += 1
+    loops = np.zeros(states, dtype=np.bool_)
+    for state in range(states):
+        live, again = np.int64(0), False
+        for column in range(classes):
+            if table[state, column] >= 0:
+                live += sizes[column]
+                again |= table[state, column] == state
+        loops[state] = again and live < wide_bytes
+        wide = ENDS if live == 0 else (WIDE if live >= wide_bytes else 0)
+        flags[first + state] = (ACCEPTS if accepting[state] else 0) | wide | (SHORTEST if is_shortest else 0)
+        begin = 256 * (first + state)
+        for byte in range(256):
+            target = table[state, byte_class[byte]]
+            transitions[begin + byte] = target + first if target >= 0 else DEAD
+            if target >= 0:
+                reads[first + state, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+    for state in range(states):
+        into = np.int64(0)
+        for column in range(classes):
+            if table[state, column] >= 0 and loops[table[state, column]]:
+                into += sizes[column]
+        if flags[first + state] & WIDE == 0 and (loops[state] or into >= LEAST_INTO_LOOPS):
+            flags[first + state] |= LOOPS
