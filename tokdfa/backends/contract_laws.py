@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.backends.contract_trial import Prefix
 
+    Check = Callable[[Trial], str | None]
+
 
 class NotApplicable(Exception):
     """Raised by a check that has nothing to say about a trial."""
@@ -34,7 +36,7 @@ class Law:
 
     name: str
     statement: str
-    check: Callable[[Trial], str | None]
+    check: Check
 
     def __call__(self, trial: Trial) -> None:
         found = self.check(trial)
@@ -45,27 +47,24 @@ class Law:
 _laws: list[Law] = []
 
 
-def _law(name: str, statement: str) -> Callable[[Callable[[Trial], str | None]], Callable[[Trial], str | None]]:
-    def register(check: Callable[[Trial], str | None]) -> Callable[[Trial], str | None]:
+def _law(name: str, statement: str) -> Callable[[Check], Check]:
+    def register(check: Check) -> Check:
         _laws.append(Law(name, statement, check))
         return check
 
     return register
 
 
-def _law_of_matchers(
-    name: str, statement: str
-) -> Callable[[Callable[[Trial], str | None]], Callable[[Trial], str | None]]:
+def _law_of_matchers(name: str, statement: str) -> Callable[[Check], Check]:
     """A law about a constraint that has been compiled."""
 
-    def register(check: Callable[[Trial], str | None]) -> Callable[[Trial], str | None]:
+    def register(check: Check) -> Check:
         def check_compiled(trial: Trial) -> str | None:
             if trial.compiled is None:
                 raise NotApplicable(f"it was not compiled: {trial.refusal}")
             return check(trial)
 
-        _laws.append(Law(name, statement, check_compiled))
-        return check
+        return _law(name, statement)(check_compiled)
 
     return register
 
