@@ -18,6 +18,7 @@ LAYERS = (
     "arguments",
     "budget",
     "stored_file",
+    "kernel_parts",
     "jit",
     "kernel_struct",
     "kernel_budget",
