@@ -15,7 +15,8 @@ Options and why:
 - ``fastmath`` stays off: kernels are integer code, and the few floats are measurements.
 - ``boundscheck`` is left to the environment (``NUMBA_BOUNDSCHECK=1``), which the tests use for one run.
 
-Kernels take many arrays at once as structs (`tokdfa.kernel_struct`).
+Kernels take many arrays at once as structs (`tokdfa.kernel_struct`). Those that kernels call are compiled as parts of
+their callers (`tokdfa.kernel_parts`).
 
 `warm_up` compiles all kernels by running a small job through each part that has some (`WARMUP_STEPS`).
 """
