@@ -20,6 +20,7 @@ LAYERS = (
     "arguments",
     "budget",
     "folders",
+    "kernel_parts",
     "jit",
     "kernel_struct",
     "kernel_budget",

@@ -15,7 +15,8 @@ Options and why:
 - ``fastmath`` stays off: kernels are integer code, and the few floats are measurements.
 - ``boundscheck`` is left to the environment (``NUMBA_BOUNDSCHECK=1``), which the tests use for one run.
 
-Kernels take many arrays at once as structs (`tokdfa.kernel_struct`).
+Kernels take many arrays at once as structs (`tokdfa.kernel_struct`). Those that kernels call are compiled as parts of
+their callers (`tokdfa.kernel_parts`).
 
 `warm_up` compiles all kernels by running a small job through each part that has some (`WARMUP_STEPS`).
 """
@@ -42,6 +43,7 @@ from numba.core.registry import CPUDispatcher
 from tokdfa import locks
 from tokdfa.errors import StoreError
 from tokdfa.folders import cache_folder, private_folder
+from tokdfa.kernel_parts import PART_OPTIONS, PartCode, attach_part, function_of_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -177,6 +179,16 @@ class _KernelCache(FunctionCache):  # type: ignore[misc, unused-ignore]
             self.disable()
 
 
+class _PlacedPart(PartCode):
+    _locator_classes: ClassVar[list[type]] = [_Place]
+
+
+class _PartCache(_KernelCache):
+    """The code of the part of a kernel on disk."""
+
+    _impl_class = _PlacedPart
+
+
 def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False, inline: bool = False) -> Any:
     """Mark a function as a kernel: compiled by numba at first call, without the GIL, kept on disk.
 
@@ -184,10 +196,17 @@ def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False
     """
     if function is None:
         return lambda given: kernel(given, parallel=parallel, inline=inline)
-    dispatcher = numba.njit(nogil=True, error_model="numpy", parallel=parallel, forceinline=inline)(function)
-    is_kept = Path(function.__code__.co_filename).exists() and not numba_config.DISABLE_JIT  # not from a prompt
+    options = {"nogil": True, "error_model": "numpy", "parallel": parallel, "forceinline": inline}
+    dispatcher = numba.njit(no_cfunc_wrapper=not parallel, **options)(function)
+    if numba_config.DISABLE_JIT:
+        return dispatcher
+    if not parallel:
+        attach_part(dispatcher, numba.njit(**PART_OPTIONS, **options)(function_of_part(function)))
+    is_kept = Path(function.__code__.co_filename).exists()  # not from a prompt
     if is_kept and _writable_folder(str(kernel_folder())) is not None:
         dispatcher._cache = _KernelCache(function)
+        if not parallel:
+            dispatcher.part._cache = _PartCache(dispatcher.part.py_func)
     return dispatcher
 
 
@@ -207,8 +226,8 @@ def warm_up() -> Iterator[tuple[str, int, int]]:
 
 
 _file_stamps: dict[str, str] = {}
-#: What a struct is in compiled code is said there, and that is no kernel.
-_STRUCTS = str(Path(__file__).with_name("kernel_struct.py"))
+#: What structs and parts are in compiled code is said there, and not by kernels.
+_BASES = {str(Path(__file__).with_name(name)) for name in ("kernel_struct.py", "kernel_parts.py")}
 
 
 def _file_stamp(path: str) -> str:
@@ -225,9 +244,9 @@ def _stamp(function: Callable[..., Any]) -> str:
     them built in and they may come from any file.
     """
     own = function.__code__.co_filename
-    files, built_in = {_STRUCTS}, set[str]()
+    files, built_in = set(_BASES), set[str]()
     _gather(function.__globals__, set(), files, built_in)
-    called = [(name, value.py_func) for name, value in function.__globals__.items() if type(value) is CPUDispatcher]
+    called = [(name, value.py_func) for name, value in function.__globals__.items() if isinstance(value, CPUDispatcher)]
     bound = sorted(f"{name}={callee.__module__}.{callee.__qualname__}" for name, callee in called)
     stamps = [_file_stamp(own), *sorted(map(_file_stamp, files - {own}))]
     parts = [function.__module__, numba.__version__, *stamps, *bound, *sorted(built_in), *_unusual_settings()]
@@ -253,7 +272,7 @@ def _gather(names: dict[str, Any], seen: set[int], files: set[str], built_in: se
     for name, value in list(names.items()):
         if isinstance(value, int):
             built_in.add(f"{name}={value}")
-        elif type(value) is CPUDispatcher:
+        elif isinstance(value, CPUDispatcher):
             files.add(value.py_func.__code__.co_filename)
             if id(value.py_func.__globals__) not in seen:
                 _gather(value.py_func.__globals__, seen, files, built_in)

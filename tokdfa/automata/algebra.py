@@ -114,7 +114,9 @@ def explore_pairs_kernel(
         if count + classes > len(keys):  # make room for all successors of a pair
             keys, slots = longer_keys(count + classes, count, keys)
             more_rows = np.empty((len(keys), classes), dtype=np.int32)
-            more_rows[:head] = table[:head]
+            for row in range(head):
+                for column in range(classes):
+                    more_rows[row, column] = table[row, column]
             table = more_rows
         p = keys[head] // width - 1
         q = keys[head] % width - 1

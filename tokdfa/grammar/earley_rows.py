@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from tokdfa.core.interning import TableArrays, append, find, has_room
+from tokdfa.core.sorting import sort_range
 from tokdfa.jit import kernel
 from tokdfa.kernel_struct import Struct, struct_at
 
@@ -130,7 +131,7 @@ def intern_row(items, end, flags_of_row, rows):  # type: ignore[no-untyped-def]
         return np.int64(ROW_FULL)
 
     # Segments in the order of symbols; `count` becomes where the next item of a symbol goes.
-    seen[:present].sort()
+    sort_range(seen, 0, present)
     segment = rows.meta[R_SEGMENTS]
     place = rows.meta[R_ITEMS]
     for k in range(present):

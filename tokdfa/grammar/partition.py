@@ -316,7 +316,8 @@ def _name_states_kernel(transitions, accepting, run_class, run_last, depth, firs
             b = (b ^ (b >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
             names[state, 0], names[state, 1] = a ^ (a >> np.uint64(31)), b ^ (b >> np.uint64(30))
             changed |= names[state, 0] != before[state, 0] or names[state, 1] != before[state, 1]
-        before[:] = names
+        for state in range(len(names)):
+            before[state, 0], before[state, 1] = names[state, 0], names[state, 1]
         if not changed:
             break
 

@@ -125,9 +125,11 @@ def _explore_states_kernel(plan: Ints, limit: int) -> tuple[Ints, npt.NDArray[np
     while head < count <= limit:
         if count + COLUMNS > size:
             more_rows = np.zeros((2 * size, FIELDS), dtype=np.int32)
-            more_rows[:size] = rows
             more_table = np.full((2 * size, COLUMNS), -1, dtype=np.int32)
-            more_table[:size] = table
+            for index in range(size):
+                copy_row_kernel(rows[index], more_rows[index])
+                for column in range(COLUMNS):
+                    more_table[index, column] = table[index, column]
             rows, table, size = more_rows, more_table, 2 * size
             slots = np.full(4 * size, -1, dtype=np.int32)
             for index in range(count):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokdfa.core.sorting import sort_range
 from tokdfa.jit import kernel
 from tokdfa.regex.nodes import (
     ANY_BYTES,
@@ -179,16 +180,7 @@ def flatten_and_sort(nodes, arguments, scratch, meta, base, kind):  # type: igno
             for j in range(start + 1, start + count):
                 push(scratch, meta, arguments[j])
     end = meta[M_SCRATCH]
-    if end - base > 16:
-        scratch[base:end].sort()
-    else:
-        for k in range(base + 1, end):
-            value = scratch[k]
-            j = k - 1
-            while j >= base and scratch[j] > value:
-                scratch[j + 1] = scratch[j]
-                j -= 1
-            scratch[j + 1] = value
+    sort_range(scratch, base, end)
     kept = base
     for k in range(base, end):
         if k == base or scratch[k] != scratch[kept - 1]:

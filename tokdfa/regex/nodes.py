@@ -195,7 +195,8 @@ def intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: i
         return np.int64(0)
     node = _new_node(nodes, table, meta, slot, word, start, count, 0)
     if node != 0:
-        arguments[start : start + count] = scratch[base : base + count]
+        for k in range(count):  # to copy slices numba compiles what it says if their lengths differ
+            arguments[start + k] = scratch[base + k]
         meta[M_ARGUMENTS] = start + count
     return np.int64(node)
 
