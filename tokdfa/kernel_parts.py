@@ -64,7 +64,7 @@ def _widening(fold: Callable[..., Any]) -> Callable[..., Any]:
 
 def _widened(kind: Any) -> Any:
     plain = kind.literal_type if isinstance(kind, types.Literal) else kind
-    return types.int64 if plain in types.signed_domain else kind
+    return types.int64 if plain in types.signed_domain else plain if plain == types.boolean else kind
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tokdfa.jit import kernel
 
 #: Up to so many values are sorted by insertion.
-FEW = 16
+FEW = 24
 
 
 @kernel
@@ -42,3 +42,15 @@ def sort_range(values, begin, end):  # type: ignore[no-untyped-def]
             values[begin + hole] = values[begin + child]
             hole, child = child, 2 * child + 1
         values[begin + hole] = value
+
+
+@kernel
+def sort_distinct(values, begin, end):  # type: ignore[no-untyped-def]
+    """Sort values[begin:end] and drop repetitions; the new end."""
+    sort_range(values, begin, end)
+    kept = begin
+    for k in range(begin, end):
+        if kept == begin or values[k] != values[kept - 1]:
+            values[kept] = values[k]
+            kept += 1
+    return kept

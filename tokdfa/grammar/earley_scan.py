@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.core.key_map import enter_key, look_up
-from tokdfa.core.sorting import sort_range
+from tokdfa.core.sorting import sort_distinct
 from tokdfa.grammar.earley_rows import (
     ACCEPTS,
     END,
@@ -94,12 +94,7 @@ def _finish_row(count, agenda, accepts, stamp, rows):  # type: ignore[no-untyped
             if count < 0:
                 return np.int64(ROW_FULL)
     rows.meta[R_WORK] += 20 + 4 * count + agenda
-    sort_range(rows.scratch, 1, count)
-    end = 1
-    for k in range(1, count):
-        if end == 1 or rows.scratch[k] != rows.scratch[end - 1]:
-            rows.scratch[end] = rows.scratch[k]
-            end += 1
+    end = sort_distinct(rows.scratch, np.int64(1), np.int64(count))
     return intern_row(rows.scratch, end, ACCEPTS if accepts else 0, rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.core.interning import second_of
+from tokdfa.core.sorting import sort_distinct
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
     M_SKIP,
@@ -35,7 +36,6 @@ from tokdfa.pushdown.rows import (
     add_found,
     intern_row,
     kernel_of,
-    sort_items,
 )
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -121,7 +121,7 @@ def _put_inside(row, byte, machine, pool):  # type: ignore[no-untyped-def]
 @kernel
 def _intern_middle(count, fallback, machine):  # type: ignore[no-untyped-def]
     """(status, the row in the middle of a lexeme). A fallback with the same items lives and dies with it: left out."""
-    count = sort_items(machine.found, count)
+    count = sort_distinct(machine.found, 0, count)
     link = fallback
     while link >= 0:
         begin, end = kernel_of(link, machine)

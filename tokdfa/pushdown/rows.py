@@ -36,6 +36,7 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.core.interning import first_of, intern, second_of
+from tokdfa.core.sorting import sort_distinct
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import (
     M_MAX_ITEMS,
@@ -113,31 +114,10 @@ def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-d
 
 
 @kernel
-def sort_items(found, count):  # type: ignore[no-untyped-def]
-    """Sort found[:count] and drop repetitions; the new count."""
-    if count > 24:
-        found[:count] = np.sort(found[:count])
-    else:
-        for k in range(1, count):
-            item = found[k]
-            place = k
-            while place > 0 and found[place - 1] > item:
-                found[place] = found[place - 1]
-                place -= 1
-            found[place] = item
-    kept = np.int64(0)
-    for k in range(count):
-        if kept == 0 or found[k] != found[kept - 1]:
-            found[kept] = found[k]
-            kept += 1
-    return kept
-
-
-@kernel
 def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def]
     """(status, the row with kernel found[:count], which need not be sorted)."""
     meta, found = machine.meta, machine.found
-    count = sort_items(found, count)
+    count = sort_distinct(found, 0, count)
     if count > meta[M_MAX_ITEMS]:
         return NEEDS_ITEMS, np.int64(-1)
     if count >= len(found):

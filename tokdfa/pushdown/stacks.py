@@ -27,6 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.core.interning import COUNT, append, find, first_of, has_room, intern, pack_pair, second_of
+from tokdfa.core.sorting import sort_distinct
 from tokdfa.jit import kernel
 from tokdfa.pushdown.arrays import NEEDS_SCRATCH, NEEDS_STACKS, OK
 from tokdfa.pushdown.form import OPERATION, RETURN
@@ -49,27 +50,6 @@ ROW_PLACE = -1
 
 #: An entry (place, rest) as one number; `rest` may be negative.
 pack_entry = pack_pair
-
-
-@kernel
-def _sort_distinct(values, begin, end):  # type: ignore[no-untyped-def]
-    """Sort values[begin:end] and drop repetitions; the new end."""
-    if end - begin > 24:
-        values[begin:end] = np.sort(values[begin:end])
-    else:
-        for k in range(begin + 1, end):
-            value = values[k]
-            place = k
-            while place > begin and values[place - 1] > value:
-                values[place] = values[place - 1]
-                place -= 1
-            values[place] = value
-    kept = begin
-    for k in range(begin, end):
-        if kept == begin or values[k] != values[kept - 1]:
-            values[kept] = values[k]
-            kept += 1
-    return kept
 
 
 @kernel
@@ -182,7 +162,7 @@ def _resolve_single(frame, machine):  # type: ignore[no-untyped-def]
     end = _put_callers(frame, np.int64(0), machine)
     if end < 0:
         return NEEDS_SCRATCH
-    status, stack = intern_stack(np.int64(0), _sort_distinct(machine.pairs, 0, end), machine)
+    status, stack = intern_stack(np.int64(0), sort_distinct(machine.pairs, 0, end), machine)
     if status == OK:
         frames[frame, F_STACK] = stack
     return status
@@ -235,7 +215,7 @@ def _resolve_group(first, past, free, machine):  # type: ignore[no-untyped-def]
                     todo[waiting, T_FRAME] = ~reference
                     waiting += 1
                 caller = np.int64(callers[caller, C_NEXT])
-        end = _sort_distinct(pairs, begin, end)
+        end = sort_distinct(pairs, begin, end)
     pairs[0] = size
     for k in range(size):
         pairs[1 + k] = todo[first + k, T_MET]
