@@ -10,7 +10,7 @@ import pkgutil
 import sys
 
 import tokdfa
-from tokdfa import jit
+from tokdfa.core import jit
 
 
 def kernels_without_code() -> list[str]:

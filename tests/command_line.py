@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tokdfa import cli
+from tokdfa.cli import app as cli
 
 #: Arguments -> (exit status, lines on stdout, stderr in one line of single spaces).
 Command = Callable[..., tuple[int, list[str], str]]

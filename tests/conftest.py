@@ -21,15 +21,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 HERE = Path(__file__).parent
 #: Folder -> the modules that ``pytest -m fast`` runs: the most telling of each layer among those of few seconds.
 FAST = {
-    ".": "layers mask budget",
-    "core": "interning key_map",
+    ".": "layers mask",
+    "core": "interning key_map budget",
     "vocabulary": "trie vocabulary",
     "automata": "minimize",
     "regex": "expression shortest",
-    "bpe": "replay",
+    "proper": "replay",
     "token_automata": "fewest_tokens",
     "grammar": "lexer earley",
-    "pushdown": "rows stacks",
+    "program": "form",
+    "pushdown_trie": "rows stacks",
     "json_schema": "document clauses object_states",
     "cfg_fsm": "stacks",
     "backends": "base brute_force text_situations",
@@ -41,6 +42,7 @@ FAST = {
     "bench": "workloads oracle engines",
     "runs": "tasks store",
     "report": "data metrics kinds",
+    "cli": "cost",
 }
 FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}
 

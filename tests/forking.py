@@ -1,4 +1,4 @@
-"""Forks again and again while threads compile; each child compiles and fills a mask. Run by `tests.test_locks`.
+"""Forks again and again while threads compile; each child compiles and fills a mask. Run by `tests.core.test_locks`.
 
 ``python -m tests.forking FORKS SECONDS``: prints how many children ended well, and exits with 1 if one did not within
 so many seconds.

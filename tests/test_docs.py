@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.test_plugins import PLUGIN
-from tokdfa import cli, jit
 from tokdfa.backends import registry
+from tokdfa.cli import app as cli
+from tokdfa.core import jit
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -1,4 +1,4 @@
-"""Imports go only towards the bottom: a module may import its own layer and those below it, and files form no circles.
+"""Imports go only towards the bottom: a file may import its own part and those below it, and files form no circles.
 
 Imports inside functions and those for types alone count as well: a file is read together with what it imports.
 """
@@ -6,57 +6,16 @@ Imports inside functions and those for types alone count as well: a file is read
 from __future__ import annotations
 
 import ast
-from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import networkx as nx
 
-import tokdfa
+from tests.architecture import PACKAGE, PAGE, PARTS, import_nodes, imported_parts, part_of, with_picture
 from tests.conftest import FAST, FAST_FILES, LONG_FILES
 
-LAYERS = (
-    "errors",
-    "locks",
-    "arguments",
-    "budget",
-    "folders",
-    "kernel_parts",
-    "jit",
-    "kernel_struct",
-    "kernel_budget",
-    "core",
-    "mask",
-    "constraint",
-    "vocabulary",
-    "automata",
-    "regex",
-    "bpe",
-    "token_automata",
-    "grammar",
-    "pushdown",
-    "json_schema",
-    "cfg_fsm",
-    "backends",
-    "display",
-    "models",
-    "decoding",
-    "skew",
-    "guide",
-    "bench",
-    "runs",
-    "report",
-    "cli_text",
-    "cli_arguments",
-    "cli_progress",
-    "cli_cost",
-    "cli_report",
-    "cli_show",
-    "cli_proper",
-    "cli_models",
-    "cli_skew",
-    "cli",
-)
-PACKAGE = Path(tokdfa.__file__).parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
 #: Circles that are still to be cut: a set of files leaves this list when it forms none, and none is ever added.
 CIRCLES_LEFT = {
     "runs.cluster runs.executor",
@@ -65,38 +24,21 @@ CIRCLES_LEFT = {
 }
 
 
-@cache
-def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """All imports of a file, wherever they stand."""
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
-
-
-def imported_layers(path: Path) -> set[str]:
-    found = set()
-    for node in import_nodes(path):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        found |= {parts[1] for name in names if (parts := name.split("."))[0] == "tokdfa" and len(parts) > 1}
-    return found & set(LAYERS)
-
-
-def test_every_file_has_a_layer() -> None:
+def test_every_file_has_a_place() -> None:
     for path in PACKAGE.rglob("*.py"):
-        layer = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        assert layer in LAYERS or layer == "__init__", f"{path} belongs to no layer"
+        assert part_of(path) in (*PARTS, "__init__"), f"{path} belongs to no storey"
 
 
 def test_imports_go_down() -> None:
     for path in PACKAGE.rglob("*.py"):
-        layer = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if layer == "__init__":
-            continue
-        above = [name for name in imported_layers(path) if LAYERS.index(name) > LAYERS.index(layer)]
-        assert not above, f"{path} imports {above}"
+        if (part := part_of(path)) != "__init__":
+            above = [name for name in imported_parts(path) if PARTS.index(name) > PARTS.index(part)]
+            assert not above, f"{path} imports {above}"
+
+
+def test_the_picture_shows_the_imports() -> None:
+    page = PAGE.read_text()
+    assert with_picture(page) == page, "python -m tests.architecture draws it again"
 
 
 def import_graph() -> nx.DiGraph:

@@ -37,7 +37,7 @@ def test_constraints_and_masks_need_numpy_only() -> None:
 
 def test_the_command_line_starts_without_heavy_packages() -> None:
     heavy = {"numba", "pandas", "pyarrow", "matplotlib", "networkx", "lark", "torch", "dask"}
-    assert not modules_after("import tokdfa.cli") & heavy
+    assert not modules_after("import tokdfa.cli.app") & heavy
 
 
 def test_what_a_type_checker_is_told_is_so() -> None:
@@ -67,7 +67,7 @@ def test_the_wheel_is_complete(tmp_path: Path) -> None:
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         said = Parser().parsestr(archive.read(metadata).decode())
         (commands,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
-        assert "tokdfa = tokdfa.cli:main" in archive.read(commands).decode()
+        assert "tokdfa = tokdfa.cli.app:main" in archive.read(commands).decode()
     expected = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
     expected = {name for name in expected if "__pycache__" not in name}
     assert {name for name in names if ".dist-info/" not in name} == expected

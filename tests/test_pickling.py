@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tokdfa
-from tests.bpe.small_tokenizers import merge_list
+from tests.proper.small_tokenizers import merge_list
 from tokdfa import mask as masks
-from tokdfa.backends.pushdown_trie import CompiledPushdown
+from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import backend_names
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary import tokenizers

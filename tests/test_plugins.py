@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tokdfa
-from tokdfa import cli
 from tokdfa.backends import registry
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.contract import LAWS, check_backend, toy_cases
-from tokdfa.backends.contract_cases import Case
+from tokdfa.backends.laws.cases import Case
+from tokdfa.backends.laws.contract import LAWS, check_backend, toy_cases
+from tokdfa.cli import app as cli
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import UnsupportedConstraint, VocabularyCannotSpell
 from tokdfa.mask import clear_token

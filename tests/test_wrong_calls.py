@@ -12,9 +12,9 @@ import tokdfa
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
 from tokdfa.backends.batch import fill_masks
-from tokdfa.backends.pushdown_trie import CompiledPushdown
+from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import backend_names, create_backend
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.decoding.loop import generate, generate_batch
 from tokdfa.decoding.rejection import draw_by_rejection
@@ -396,7 +396,7 @@ def test_token_ids_may_be_integers_of_any_kind(backend: str) -> None:
 
 
 def test_no_kernel_is_compiled_for_other_integers() -> None:
-    from tokdfa.backends import pushdown_matcher
+    from tokdfa.backends.pushdown_trie import matcher as pushdown_matcher
 
     kernels = [
         value for module in (pushdown_matcher, masks) for value in vars(module).values() if hasattr(value, "signatures")

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.arguments import as_bool, as_integer, as_sequence, as_text
+from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
 from tokdfa.errors import ArgumentError, EmptyLanguageError, OptionError, UnsupportedConstraint
 
 if TYPE_CHECKING:

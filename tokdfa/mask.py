@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.arguments import as_integer, as_sequence, as_token
+from tokdfa.core.arguments import as_integer, as_sequence, as_token
 from tokdfa.errors import ArgumentError
 
 Mask = npt.NDArray[np.int32]

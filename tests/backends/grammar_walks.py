@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.grammar.lexed_cfgs import mask_of
-from tokdfa.backends.contract_trial import advances
+from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer

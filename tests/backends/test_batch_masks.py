@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tokdfa import mask as masks
-from tokdfa.backends.earley_trie import EarleyTrie
-from tokdfa.backends.pushdown_trie import PushdownMatcher, PushdownTrie, fill_masks
+from tokdfa.backends.earley_trie.strategy import EarleyTrie
+from tokdfa.backends.pushdown_trie.strategy import PushdownMatcher, PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary.mask_store import NARROW, MaskStore

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tokdfa
-from tokdfa.budget import Budget, spending
 from tokdfa.constraint import Constraint, Grammar, Regex
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.proper_oracle import END, allowed, check_sequences, check_texts, merge_pairs, piece_texts, words
-from tests.bpe.small_tokenizers import merge_list, ranked_pieces, scored_pieces
 from tests.packages import needs_smollm2
-from tokdfa.backends.cartesian_merge import CartesianMerge
+from tests.proper.small_tokenizers import merge_list, ranked_pieces, scored_pieces
+from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import UnsupportedConstraint, VocabularyCannotSpell
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -98,7 +98,7 @@ def test_real_words_and_runs(name: str) -> None:
 def test_whole_pieces_of_llama3() -> None:
     """Improper tokens are proper as whole pieces, alone and between borders."""
     tokenizer = load_tokenizer("llama3")
-    from tokdfa.bpe.rules_cache import load_canonicity
+    from tokdfa.proper.rules_cache import load_canonicity
 
     whole = load_canonicity(tokenizer).whole_pieces
     texts = [tokenizer.vocabulary.token_bytes(token).decode(errors="replace") for token in whole.tokens.tolist()]

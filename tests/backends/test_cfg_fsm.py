@@ -10,7 +10,7 @@ import pytest
 
 from tests.cfg_fsm.oracles import FOLDER, completion, corpus, lark_accepts, letters_of
 from tokdfa import mask as masks
-from tokdfa.backends.contract import check_backend, toy_cases
+from tokdfa.backends.laws.contract import check_backend, toy_cases
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.errors import (

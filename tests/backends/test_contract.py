@@ -11,11 +11,11 @@ import pytest
 
 from tests.packages import backend
 from tokdfa import mask as masks
-from tokdfa.backends import contract
 from tokdfa.backends.brute_force import BruteForce, BruteForceConstraint, BruteForceMatcher
-from tokdfa.backends.contract import LAWS, Case, LawResult, check_backend, compare_backends, real_cases, toy_cases
-from tokdfa.backends.contract_cases import GAPS, SMALL, in_python
-from tokdfa.backends.contract_trial import Trial
+from tokdfa.backends.laws import contract
+from tokdfa.backends.laws.cases import GAPS, SMALL, in_python
+from tokdfa.backends.laws.contract import LAWS, Case, LawResult, check_backend, compare_backends, real_cases, toy_cases
+from tokdfa.backends.laws.trial import Trial
 from tokdfa.backends.registry import backend_class, backend_names, create_backend
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import LawBroken, LimitExceeded, UnsupportedConstraint, VocabularyCannotSpell

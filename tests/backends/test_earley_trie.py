@@ -23,7 +23,7 @@ from tests.backends.grammar_walks import (
 from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, mask_of
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.earley_trie import special_lexemes
+from tokdfa.backends.earley_trie.strategy import special_lexemes
 from tokdfa.constraint import Grammar
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
 from tokdfa.vocabulary.vocabulary import Vocabulary

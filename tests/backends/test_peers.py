@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa import mask as masks
-from tokdfa.backends.contract_trial import advances
+from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.peers.common import PRIMER
 from tokdfa.backends.peers.rust_regex import choice_pattern, escape_slashes, exact_pattern, own_pattern
 from tokdfa.backends.registry import create_backend

@@ -10,7 +10,7 @@ import pytest
 
 from tests.backends.test_peers import BYTES, accepts, allowed
 from tests.packages import backend, needs
-from tokdfa.backends.contract import check_backend
+from tokdfa.backends.laws.contract import check_backend
 from tokdfa.backends.peers.glrmask_peer import refuse_crashes
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema, Regex

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.backends.proper_oracle import allowed, check_texts
-from tokdfa.backends.cartesian_merge import CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.proper_filter import ProperFilter, all_texts
+from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.token_index import TokenIndex, _IndexMatcher
-from tokdfa.backends.tokens_dfa import TokensDfa
+from tokdfa.backends.tokens_dfa.strategy import TokensDfa
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import OptionError, UnsupportedConstraint
 from tokdfa.vocabulary.tokenizers import load_tokenizer

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.proper_oracle import piece_texts
-from tests.bpe.small_tokenizers import ranked_pieces, trained_byte_level
+from tests.proper.small_tokenizers import ranked_pieces, trained_byte_level
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie import CompiledEarley, EarleyTexts, EarleyTrie
+from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTexts, EarleyTrie
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.text_situations import MatcherTexts

@@ -25,8 +25,9 @@ from tests.backends.grammar_walks import (
 from tests.grammar.lexed_cfgs import lexed_cfgs, mask_of
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
-from tests.pushdown import compile_cfg
+from tests.pushdown_trie import compile_cfg
 from tests.vocabulary.vocabularies import vocabularies
+from tokdfa.backends.pushdown_trie import fill, machine, partition
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import (
     LimitExceeded,
@@ -36,7 +37,6 @@ from tokdfa.errors import (
     VocabularyCannotSpell,
 )
 from tokdfa.mask import allocate_mask
-from tokdfa.pushdown import fill, machine, partition
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 LEXERS = ("longest", "any")

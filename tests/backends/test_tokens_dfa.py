@@ -14,7 +14,9 @@ from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.token_index import ExplicitTokenIndex, TokenIndex
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa, TokensDfa
+from tokdfa.backends.tokens_dfa.contraction import contract
+from tokdfa.backends.tokens_dfa.muting import compile_muted
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa, TokensDfa
 from tokdfa.constraint import Choice, Constraint, Regex
 from tokdfa.errors import (
     EmptyLanguageError,
@@ -25,8 +27,6 @@ from tokdfa.errors import (
     VocabularyCannotSpell,
 )
 from tokdfa.regex.compile import explicit_dfa
-from tokdfa.token_automata.contraction import contract
-from tokdfa.token_automata.muting import compile_muted
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -12,8 +12,8 @@ import pytest
 from tests.vocabulary.tokenizer_files import byte_level, rank_file
 from tokdfa.bench import canonicity
 from tokdfa.bench.trained_tokenizers import TRAINED, train_tokenizer
-from tokdfa.bpe.rules_cache import load_canonicity
 from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tokdfa import mask as masks
-from tokdfa.backends.cfg_fsm import CfgFsm, CompiledCfgFsm
+from tokdfa.backends.cfg_fsm.strategy import CfgFsm, CompiledCfgFsm
 from tokdfa.bench.cfg_fsm_families import MOST, fill_template, is_template
 from tokdfa.bench.cfg_fsm_masks import WAYS, measure_ways, situations_of
 from tokdfa.bench.cfg_fsm_names import KEPT, NOTHING, PRODUCT, TREE, WALK

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import trained_byte_level
+from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.bench.improper_mass import BEFORE, check_settings, run_item
 from tokdfa.errors import OptionError
 from tokdfa.mask import allocate_mask, mask_to_bool

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import trained_byte_level
+from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.bench.intoxication import BORDER, check_settings, run_item
 from tokdfa.errors import OptionError
 from tokdfa.models.registry import load_model

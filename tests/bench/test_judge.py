@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import merge_list, ranked_pieces, real
 from tests.packages import needs_smollm2
+from tests.proper.small_tokenizers import merge_list, ranked_pieces, real
 from tests.vocabulary.tokenizer_files import byte_level
 from tokdfa.bench import judge as module
 from tokdfa.bench.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
@@ -26,11 +26,11 @@ from tokdfa.bench.judge import (
 )
 from tokdfa.bench.judge_draws import draw_pieces, draw_texts_of, judge_pieces, judge_texts
 from tokdfa.bench.trained_tokenizers import TRAINED, train_tokenizer
-from tokdfa.bpe.canonical import Canonicity
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
-from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity
 from tokdfa.errors import OptionError
+from tokdfa.proper.canonical import Canonicity
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.pretokenizer_dfa import MarkedDfa
+from tokdfa.proper.rules_cache import build_canonicity, load_canonicity
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:

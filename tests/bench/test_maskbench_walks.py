@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.bench.fake_schemas import FakeSchemas
-from tokdfa.backends.pushdown_trie import PushdownTrie
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.bench import maskbench, maskbench_walks
 from tokdfa.bench.maskbench_walks import (
     DEAD_END,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bpe.small_tokenizers import trained_byte_level
+from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.bench.model_entries import ModelEntry, check_models, entries, finish_row, guarded, load_models
 from tokdfa.errors import LimitExceeded, MissingDependency, ModelError, OptionError, UnknownNameError
 from tokdfa.models import registry

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa, TokensDfa
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa, TokensDfa
 from tokdfa.bench.muting_tokenizations import MutedSpellings, find_stop, follow_text
 from tokdfa.constraint import Regex
 from tokdfa.vocabulary.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tokdfa.backends.cartesian_merge import CartesianMergeMatcher
+from tokdfa.backends.proper_merge.cartesian_merge import CartesianMergeMatcher
 from tokdfa.bench import proper_table2
 from tokdfa.errors import OptionError, TokdfaError, UnknownNameError
 from tokdfa.mask import clear_token, mask_to_ids

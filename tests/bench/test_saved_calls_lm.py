@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bpe.small_tokenizers import trained_byte_level
+from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.backends.registry import create_backend
 from tokdfa.bench.saved_calls_lm import all_prompted, check_settings, run_item
 from tokdfa.bench.workloads import derive_seed

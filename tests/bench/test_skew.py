@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import trained_byte_level
+from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.bench import skew
 from tokdfa.errors import OptionError, TokdfaError, UnknownNameError
 from tokdfa.models import registry

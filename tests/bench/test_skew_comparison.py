@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import merge_list
+from tests.proper.small_tokenizers import merge_list
 from tests.skew.enumeration import all_spellings, by_text, masked_masses, model_masses
 from tokdfa.backends.registry import create_backend
 from tokdfa.bench.engines import Engine, Workshop

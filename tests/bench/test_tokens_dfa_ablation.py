@@ -12,7 +12,7 @@ import pytest
 
 from tests.runs.fake_backends import journal
 from tokdfa.backends import registry
-from tokdfa.backends.tokens_dfa import TokensDfa
+from tokdfa.backends.tokens_dfa.strategy import TokensDfa
 from tokdfa.bench import tokens_dfa_ablation as ablation
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError, UnknownNameError

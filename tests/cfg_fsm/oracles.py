@@ -11,7 +11,7 @@ import lark
 import numpy as np
 import yaml
 
-from tokdfa.cfg_fsm.machine import build_machine
+from tokdfa.backends.cfg_fsm.machine import build_machine
 from tokdfa.constraint import Grammar
 
 if TYPE_CHECKING:

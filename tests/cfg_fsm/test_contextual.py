@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.cfg_fsm.oracles import corpus, machine_of
-from tokdfa.cfg_fsm.contextual import NO_LABEL, Context, Contextual
-from tokdfa.cfg_fsm.match_automata import match_automaton
+from tokdfa.backends.cfg_fsm.contextual import NO_LABEL, Context, Contextual
+from tokdfa.backends.cfg_fsm.match_automata import match_automaton
 
 
 def lexer_of(*patterns: str, names: dict | None = None, ignored=(), following=None) -> Contextual:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cfg_fsm.oracles import COMMENTS, lark_accepts, machine_of, run
-from tokdfa.cfg_fsm.describe import IGNORED, leading_outcomes, may_become, readings, terminal_name
+from tokdfa.backends.cfg_fsm.describe import IGNORED, leading_outcomes, may_become, readings, terminal_name
 
 AAB = 'start: AABC | AA BD\nAABC: "AABC"\nAA: "AA"\nBD: "BD"\n'
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.cfg_fsm.oracles import NAMES, corpus, lark_of
-from tokdfa.cfg_fsm.lark_tables import one_terminal_tables, read_tables
-from tokdfa.cfg_fsm.stacks import REFUSED, Stacks
+from tokdfa.backends.cfg_fsm.lark_tables import one_terminal_tables, read_tables
+from tokdfa.backends.cfg_fsm.stacks import REFUSED, Stacks
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, UnknownNameError, UnsupportedConstraint
 
 

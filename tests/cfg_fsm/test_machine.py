@@ -25,7 +25,7 @@ from tests.cfg_fsm.oracles import (
     run,
 )
 from tests.cfg_fsm.random_grammars import random_grammars
-from tokdfa.cfg_fsm.machine import build_machine
+from tokdfa.backends.cfg_fsm.machine import build_machine
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, TokdfaError
 

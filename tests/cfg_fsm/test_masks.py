@@ -11,10 +11,10 @@ from hypothesis import given, reject, settings
 from tests.cfg_fsm.oracles import NAMES, corpus, machine_of, make_machine
 from tests.cfg_fsm.random_grammars import random_grammars
 from tokdfa import mask as masks
-from tokdfa.cfg_fsm import speculation
-from tokdfa.cfg_fsm.speculation import NS_PER_NODE, NS_PER_PAIR, Speculation
-from tokdfa.cfg_fsm.splits import SplitTable, split_table
-from tokdfa.cfg_fsm.walk import NS_PER_MOVE, Walker
+from tokdfa.backends.cfg_fsm import speculation
+from tokdfa.backends.cfg_fsm.speculation import NS_PER_NODE, NS_PER_PAIR, Speculation
+from tokdfa.backends.cfg_fsm.splits import SplitTable, split_table
+from tokdfa.backends.cfg_fsm.walk import NS_PER_MOVE, Walker
 from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

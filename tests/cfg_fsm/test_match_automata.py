@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokdfa.cfg_fsm.match_automata import match_automaton
-from tokdfa.cfg_fsm.match_program import EQUIVALENTS, MatchProgram
+from tokdfa.backends.cfg_fsm.match_automata import match_automaton
+from tokdfa.backends.cfg_fsm.match_program import EQUIVALENTS, MatchProgram
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.cfg_fsm.oracles import corpus
-from tokdfa.cfg_fsm.lark_tables import LalrTables, read_tables
-from tokdfa.cfg_fsm.stacks import REFUSED, Stacks
+from tokdfa.backends.cfg_fsm.lark_tables import LalrTables, read_tables
+from tokdfa.backends.cfg_fsm.stacks import REFUSED, Stacks
 from tokdfa.errors import LimitExceeded
 
 

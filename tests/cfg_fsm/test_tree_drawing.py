@@ -11,7 +11,7 @@ import pytest
 from tests.cfg_fsm.oracles import corpus, machine_of
 from tests.cfg_fsm.test_masks import pieces_of
 from tests.cfg_fsm.test_tree_graph import deep, tree_of
-from tokdfa.cfg_fsm.tree_drawing import draw_tree, edge_text, lay_out_tree
+from tokdfa.backends.cfg_fsm.tree_drawing import draw_tree, edge_text, lay_out_tree
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 mpl.use("Agg")

@@ -14,10 +14,10 @@ from hypothesis import given, reject, settings
 from tests.cfg_fsm.oracles import completion, corpus, letters_of, machine_of, make_machine, run
 from tests.cfg_fsm.random_grammars import random_grammars
 from tests.cfg_fsm.test_masks import PIECES, filled, pieces_of
-from tokdfa.cfg_fsm import tree_graph
-from tokdfa.cfg_fsm.describe import IGNORED
-from tokdfa.cfg_fsm.speculation import Speculation
-from tokdfa.cfg_fsm.tree_graph import tree_to_networkx
+from tokdfa.backends.cfg_fsm import tree_graph
+from tokdfa.backends.cfg_fsm.describe import IGNORED
+from tokdfa.backends.cfg_fsm.speculation import Speculation
+from tokdfa.backends.cfg_fsm.tree_graph import tree_to_networkx
 from tokdfa.errors import LimitExceeded, TokdfaError
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tokdfa.budget import Budget, spending
 from tokdfa.core import interning
+from tokdfa.core.budget import Budget, spending
 from tokdfa.core.interning import (
     ABSENT,
     NEEDS_ROOM,

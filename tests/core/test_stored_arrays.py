@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+from tokdfa.backends.proper_merge.vegas_library import read_parts
 from tokdfa.core.stored_file import Format, load_arrays, pack_arrays
 from tokdfa.errors import StoreError, TokenizerError
-from tokdfa.token_automata.vegas_library import read_parts
+from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 
 if TYPE_CHECKING:
     from pathlib import Path

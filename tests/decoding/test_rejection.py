@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import merge_list
 from tests.decoding.models import (
     APART,
     LETTERS,
@@ -24,6 +23,7 @@ from tests.decoding.models import (
     skewed_model,
     target_sequences,
 )
+from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.backends.token_index import TokenIndex
 from tokdfa.constraint import Choice

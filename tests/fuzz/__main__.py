@@ -40,7 +40,7 @@ def _tell(text: str) -> None:
 
 def _compile_kernels() -> None:
     """Otherwise the first case of a kernel would seem to hang."""
-    from tokdfa.jit import is_warm, warm_up
+    from tokdfa.core.jit import is_warm, warm_up
 
     if not is_warm():
         for _ in warm_up():

@@ -23,19 +23,19 @@ from tests.fuzz.case import Case
 from tests.fuzz.mutations import NUMBERS, odd_values
 from tests.fuzz.walk import WrongMask, vocabulary, walk
 from tests.vocabulary.tokenizer_files import byte_fallback
-from tokdfa.backends.earley_trie import EarleyTrie
-from tokdfa.backends.pushdown_trie import CompiledPushdown, PushdownTrie
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa
-from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
-from tokdfa.bpe.rules_cache import read_or_build
+from tokdfa.backends.earley_trie.shared_partitions import SharedPartitions, shared_partitions
+from tokdfa.backends.earley_trie.strategy import EarleyTrie
+from tokdfa.backends.proper_merge.vegas_library import read_parts, write_parts
+from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
+from tokdfa.backends.pushdown_trie.shared_pools import pool_of
+from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.core.stored_file import BLANK, seal
 from tokdfa.errors import StoreError, TokenRefused
-from tokdfa.grammar.shared_partitions import SharedPartitions, shared_partitions
-from tokdfa.pushdown.pool_file import read_pool, write_pool
-from tokdfa.pushdown.shared_pools import pool_of
+from tokdfa.proper.pretokenizer_dfa import MarkedDfa
+from tokdfa.proper.rules_cache import read_or_build
 from tokdfa.runs import store
 from tokdfa.token_automata.token_rows import TokenRows
-from tokdfa.token_automata.vegas_library import read_parts, write_parts
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tests.bpe.small_tokenizers import BYTE, USER_DEFINED, merge_list, scored_pieces
 from tests.fuzz.case import Case
 from tests.fuzz.mutations import mutated_bytes, mutated_json, mutated_texts
 from tests.fuzz.shrink import smaller_json
+from tests.proper.small_tokenizers import BYTE, USER_DEFINED, merge_list, scored_pieces
 from tests.vocabulary.test_gguf_loader import small_gguf
 from tests.vocabulary.tokenizer_files import byte_fallback, metaspace_unigram, rank_file, tekken_file
-from tokdfa.bpe.rules_cache import build_canonicity
 from tokdfa.errors import TokenizerError
+from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.huggingface_spelling import byte_alphabet
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Phases
-from tokdfa.backends.earley_trie import CompiledEarley, EarleyTrie
+from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
 from tokdfa.constraint import Choice, Regex
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.regex.compile import lower_constraint

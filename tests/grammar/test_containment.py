@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.grammar.small_regexes import small_regexes
+from tokdfa.backends.earley_trie.containment import GIVEN_UP, INSIDE, OUTSIDE, Containment
+from tokdfa.backends.earley_trie.lexer import Lexer
 from tokdfa.constraint import Regex
-from tokdfa.grammar.containment import GIVEN_UP, INSIDE, OUTSIDE, Containment
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
-from tokdfa.grammar.lexer import Lexer
 from tokdfa.grammar.regular import regular_cfg
 from tokdfa.regex.compile import compile_dfa
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 
 from tests.grammar.lexed_cfgs import accepts, byte_cfgs, make_cfg, run
 from tests.naive.lexed_earley import LexedEarley
+from tokdfa.backends.earley_trie.earley import Rows
+from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.earley import Rows
-from tokdfa.grammar.machine import Machine
 
 OPEN, CLOSE = r"\(", r"\)"
 

@@ -20,15 +20,15 @@ from tests.naive.lexed_earley import LexedEarley
 from tests.packages import needs_smollm2
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
+from tokdfa.backends.earley_trie.forced import begins_longer_token, encode_bytes, forced_bytes, forced_mask_tokens
+from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.backends.peers.rust_regex import with_start_rule
 from tokdfa.backends.registry import create_backend
-from tokdfa.bpe.toy_tokenizers import toy_with_pieces
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
 from tokdfa.grammar.cfg import Cfg, SpecialTokens
-from tokdfa.grammar.forced import begins_longer_token, encode_bytes, forced_bytes, forced_mask_tokens
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
-from tokdfa.grammar.machine import Machine
+from tokdfa.proper.toy_tokenizers import toy_with_pieces
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.grammar.lexed_cfgs import accepts, compile_cfg, mask_of, run
-from tokdfa.backends.contract_trial import advances
+from tokdfa.backends.earley_trie.machine import Machine
+from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Grammar
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.grammar.machine import Machine
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary

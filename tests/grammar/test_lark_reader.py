@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.grammar.grammars import LarkJudge, lark_grammars
 from tests.naive.cfg_recogniser import CfgRecogniser
-from tokdfa.budget import Budget, spending
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import (
     EmptyLanguageError,
     GrammarSyntaxError,

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from tests.grammar.lexed_cfgs import MORE_PATTERNS, PATTERNS, lexed_cfgs, make_cfg, short_texts
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.earley_trie.lexer import Lexer
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
-from tokdfa.grammar.lexer import Lexer
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 

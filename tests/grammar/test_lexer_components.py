@@ -11,11 +11,11 @@ from tests.grammar.lexed_cfgs import lexed_cfgs, make_cfg
 from tests.grammar.test_lexer import step_all
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.automata.minimize import minimize
+from tokdfa.backends.earley_trie.lexer import Lexer
+from tokdfa.backends.earley_trie.lexer_components import COMPONENT_FIELDS, Components
 from tokdfa.grammar import lexeme_automata
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
-from tokdfa.grammar.lexer import Lexer
-from tokdfa.grammar.lexer_components import COMPONENT_FIELDS, Components
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import PATTERNS, accepts, lexed_cfgs, make_cfg, run
 from tests.naive.lexed_earley import LexedEarley
+from tokdfa.backends.earley_trie.machine import MAX_CHAIN, Machine
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
-from tokdfa.grammar.machine import MAX_CHAIN, Machine
 from tokdfa.regex.expression import ExpressionStore
 
 RULES = [(longest, at_ends) for longest in (True, False) for at_ends in (True, False)]

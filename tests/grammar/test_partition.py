@@ -14,12 +14,13 @@ from tests.grammar.lexed_cfgs import cfgs_over, compile_cfg, lexed_cfgs, make_cf
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
-from tokdfa.backends.earley_trie import EarleyTrie
+from tokdfa.backends.earley_trie.machine import Machine
+from tokdfa.backends.earley_trie.partition import GROUP_SET, PAST, StateNames, divide
+from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.constraint import Grammar
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.grammar.machine import Machine
-from tokdfa.grammar.partition import GROUP_SET, MAX_PARTS, PAST, StateNames, divide
 from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.regex.state_names import MAX_PARTS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

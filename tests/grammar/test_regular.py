@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import mask_of
 from tests.strategies import regex_patterns
-from tokdfa.backends.contract import compare_backends, toy_cases
+from tokdfa.backends.laws.contract import compare_backends, toy_cases
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, VocabularyCannotSpell

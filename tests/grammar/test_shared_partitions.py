@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, mask_of, short_texts
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.earley_trie import EarleyTrie
+from tokdfa.backends.earley_trie import shared_partitions as module
+from tokdfa.backends.earley_trie.machine import Machine
+from tokdfa.backends.earley_trie.partition import BEGIN, DEPTH, FIRST, PAST, SET, StateNames, divide
+from tokdfa.backends.earley_trie.shared_partitions import SharedPartitions, partitions_folder, shared_partitions
+from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.constraint import Grammar
 from tokdfa.errors import OptionError, StoreError
-from tokdfa.grammar import shared_partitions as module
-from tokdfa.grammar.machine import Machine
-from tokdfa.grammar.partition import BEGIN, DEPTH, FIRST, PAST, SET, StateNames, divide
-from tokdfa.grammar.shared_partitions import SharedPartitions, partitions_folder, shared_partitions
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.grammar.small_regexes import small_regexes
 from tokdfa import mask as masks
-from tokdfa.backends.earley_trie import CompiledEarley, EarleyTrie
+from tokdfa.backends.earley_trie.slices import MAX_SLICES, NAMED_SETS, ROOT, SliceSet, slice_set
+from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, OptionError, RegexSyntaxError
-from tokdfa.grammar.slices import MAX_SLICES, NAMED_SETS, ROOT, SliceSet, slice_set
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -13,9 +13,9 @@ from tests.grammar.lexed_cfgs import PATTERNS, make_cfg, run
 from tests.grammar.test_partition import DENSE
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa import mask as masks
+from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine
+from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.machine import S_ENDS, S_NODES, S_SCANS, Machine
-from tokdfa.grammar.walk import Walker
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
 from tests.naive.schema_values import shape_holds
-from tokdfa.budget import Budget, spending
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import NAMES, documents, library_validator, small_values
 from tests.json_schema.spellings import spellings
 from tests.json_schema.test_lower import accepts, machine_of, random_text
+from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, SchemaUnsupported, TokdfaError
-from tokdfa.grammar import machine as recogniser
 from tokdfa.json_schema.form_grammar import schema_grammar
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.plans import MAX_REMEMBERED

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tests.json_schema.schemas import COMMON_VALUES, documents, library_validator, small_values
 from tests.json_schema.test_lower import CASES, NOT_SPELLED, REFUSED
+from tokdfa.backends.earley_trie import machine as recogniser
+from tokdfa.backends.pushdown_trie.explore import following_rows
+from tokdfa.backends.pushdown_trie.machine import Machine
+from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaUnsupported, TokdfaError, UnsupportedConstraint
-from tokdfa.grammar import machine as recogniser
 from tokdfa.json_schema.form_grammar import schema_grammar
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.pushdown.explore import following_rows
-from tokdfa.pushdown.machine import Machine
-from tokdfa.pushdown.pool import Pool
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.json_schema.schemas import COMMON_VALUES, documents, library_validator, values
+from tokdfa.backends.pushdown_trie.machine import Machine
+from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.pushdown.machine import Machine
-from tokdfa.pushdown.pool import Pool
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: Patterns of the drawn schemas -> what they become: no regular language, so each has to be left out.

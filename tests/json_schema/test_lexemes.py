@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pushdown.json_strings import LETTERS, meaning, spelled, words
+from tests.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
 from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.automata.minimize import minimize
 from tokdfa.constraint import Regex
 from tokdfa.json_schema import lexemes
 from tokdfa.json_schema.lexemes import StringExpressions, text_automaton
 from tokdfa.json_schema.string_set import StringSet, string_automaton
-from tokdfa.pushdown.form import Text
+from tokdfa.program.form import Text
 from tokdfa.regex.compile import compile_dfa, compile_lazy
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import MAX_REPEAT
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import random
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.pushdown.form import Escapes
+    from tokdfa.program.form import Escapes
 
 ESCAPES: tuple[Escapes, ...] = ("all", "needed")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tokdfa.budget import COMPILE, Budget, spending
 from tokdfa.constraint import JsonSchema
+from tokdfa.core.budget import COMPILE, Budget, spending
 from tokdfa.errors import LimitExceeded
 from tokdfa.json_schema.lower import lower_schema
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.json_schema.schemas import expand
-from tokdfa.backends.pushdown_trie import PushdownTrie
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
@@ -17,7 +17,7 @@ from tokdfa.json_schema import lower
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.survey import survey_states
 from tokdfa.mask import allocate_mask
-from tokdfa.pushdown.form import LATER
+from tokdfa.program.form import LATER
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 CASES = read_cases(Path(__file__).parents[2] / "experiments" / "inputs" / "schemas")

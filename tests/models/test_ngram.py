@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.bpe.small_tokenizers import trained_metaspace
 from tests.naive.kneser_ney import NaiveKneserNey
 from tests.packages import needs_smollm2
+from tests.proper.small_tokenizers import trained_metaspace
 from tokdfa.errors import LimitExceeded, ModelError, OptionError
 from tokdfa.models import ngram
 from tokdfa.models.ngram import MAX_ORDER, NgramModel, default_documents, read_text, train_ngram

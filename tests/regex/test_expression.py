@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.naive.languages import all_texts, language
 from tests.regex.terms import ALPHABET, build, terms
-from tokdfa.budget import Budget, spending
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
 from tokdfa.regex.expression import ANY_BYTE, ANY_BYTES, EMPTY, LAWS, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.naive.languages import language
 from tests.regex.terms import ALPHABET, build, terms
 from tokdfa.automata.algebra import minimize, trim
-from tokdfa.budget import Budget, spending
 from tokdfa.constraint import Regex
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex import lazy_dfa
 from tokdfa.regex.compile import compile_lazy

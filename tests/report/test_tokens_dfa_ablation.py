@@ -12,7 +12,7 @@ import pytest
 
 from tests.report.synthetic import PROVENANCE, FakeRun, config
 from tokdfa.backends.options import BUDGET_OPTIONS
-from tokdfa.backends.tokens_dfa import TokensDfa
+from tokdfa.backends.tokens_dfa.strategy import TokensDfa
 from tokdfa.bench.tokens_dfa_ablation import entries
 from tokdfa.report.data import RunData
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.runs.experiments import children, experiment, run_all, trick
-from tokdfa import jit
+from tokdfa.core import jit
 from tokdfa.errors import ClusterError, OptionError, StoreError
 from tokdfa.runs import config as config_module
 from tokdfa.runs import execute

@@ -4,7 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.runs.experiments import experiment
-from tokdfa import cli, cli_report
+from tokdfa.cli import app as cli
+from tokdfa.cli import report as cli_report
 from tokdfa.errors import OptionError
 from tokdfa.runs import execute
 from tokdfa.runs.execute import RunSummary

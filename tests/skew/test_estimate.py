@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import merge_list
+from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.registry import compile
-from tokdfa.bpe.explain_text import explain_tokens
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LawBroken, LimitExceeded, ModelError, OptionError
 from tokdfa.mask import allocate_mask, mask_to_ids
 from tokdfa.models.table import TableModel, random_table
+from tokdfa.proper.explain_text import explain_tokens
 from tokdfa.skew.estimate import Estimate, estimate_skew
 from tokdfa.skew.measured import Measured, differs
 from tokdfa.vocabulary.tokenizers import load_tokenizer

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.proper_oracle import merge_pairs, piece_texts
-from tests.bpe.small_tokenizers import merge_list, ranked_pieces, trained_byte_level
+from tests.proper.small_tokenizers import merge_list, ranked_pieces, trained_byte_level
 from tokdfa.errors import ModelError, OptionError, TokenizerError
 from tokdfa.models.ngram import train_ngram
 from tokdfa.models.table import TableModel, random_table

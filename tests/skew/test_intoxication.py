@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.proper_oracle import merge_pairs
-from tests.bpe.small_tokenizers import merge_list, trained_byte_level
-from tokdfa.bpe.explain_text import explain_tokens
+from tests.proper.small_tokenizers import merge_list, trained_byte_level
 from tokdfa.errors import ModelError, OptionError, UnknownNameError, UnsupportedConstraint
 from tokdfa.models.ngram import train_ngram
 from tokdfa.models.table import random_table
+from tokdfa.proper.explain_text import explain_tokens
 from tokdfa.skew.intoxication import (
     MAX_SPAN_BYTES,
     SHARKS,

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tests.naive.automata import PlainDfa
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.tokens_dfa import contraction
+from tokdfa.backends.tokens_dfa.contraction import contract
+from tokdfa.backends.tokens_dfa.muting import Muting
 from tokdfa.constraint import Choice
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata import contraction
-from tokdfa.token_automata.contraction import contract
-from tokdfa.token_automata.muting import Muting
 
 NONE = -1
 

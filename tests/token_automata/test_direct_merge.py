@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.bpe.small_tokenizers import (
+from tests.proper.small_tokenizers import (
     USER_DEFINED,
     merge_list,
     ranked_pieces,
@@ -20,22 +20,22 @@ from tests.bpe.small_tokenizers import (
 )
 from tests.token_automata.token_languages import TEXTS, finite_languages, regexes, sequences
 from tokdfa.automata.dfa import Dfa
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import build_canonicity
+from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
+from tokdfa.backends.proper_merge.marked_product import marked_product
+from tokdfa.backends.proper_merge.merging import merge_rows, proper_tokenizations
+from tokdfa.backends.proper_merge.merging_stages import MergeStages
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.direct_merge import merge_rows, proper_tokenizations
-from tokdfa.token_automata.direct_merge_stages import MergeStages
-from tokdfa.token_automata.letter_automaton import letter_automaton
-from tokdfa.token_automata.marked_product import marked_product
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokdfa.bpe.canonical import Canonicity
     from tokdfa.constraint import Constraint
+    from tokdfa.proper.canonical import Canonicity
     from tokdfa.token_automata.token_rows import TokenRows
 
 ABC = [("a", "b"), ("a", "a"), ("a", "c")]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.vocabulary.vocabularies import ODD, vocabularies
-from tokdfa.token_automata.fewest_tokens import spell_in_fewest_tokens
+from tokdfa.backends.tokens_dfa.fewest_tokens import spell_in_fewest_tokens
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 

@@ -4,20 +4,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bpe.small_tokenizers import merge_list, real, scored_pieces, trained_metaspace
+from tests.proper.small_tokenizers import merge_list, real, scored_pieces, trained_metaspace
 from tests.token_automata.token_languages import sequences
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import build_canonicity
+from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
+from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.constraint import Choice, Regex
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.letter_automaton import letter_automaton, marker_letter
-from tokdfa.token_automata.marked_product import marked_product
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.proper.canonical import Canonicity
 
 TEXTS = ["", "a", "é à", "日本 🎉", "x\u200dẟ", "\x00\x7f", "Ωω", "㐀𐍈a"]
 

@@ -14,13 +14,8 @@ import tokdfa
 from tests.strategies import short_texts
 from tests.token_automata.muting_oracle import MutedLanguage, spells_muted
 from tokdfa.automata.algebra import minimize
-from tokdfa.constraint import Choice, Constraint, JsonSchema, Regex
-from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
-from tokdfa.regex.compile import compile_dfa, explicit_dfa
-from tokdfa.regex.parse import parse
-from tokdfa.regex.syntax_tree import Alternation, Concat, Repeat, Symbol
-from tokdfa.token_automata.contraction import contract
-from tokdfa.token_automata.muting import (
+from tokdfa.backends.tokens_dfa.contraction import contract
+from tokdfa.backends.tokens_dfa.muting import (
     NOT_IN_UTF8,
     Muting,
     _make_codes,
@@ -28,6 +23,11 @@ from tokdfa.token_automata.muting import (
     mute_choice,
     mute_regex,
 )
+from tokdfa.constraint import Choice, Constraint, JsonSchema, Regex
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
+from tokdfa.regex.compile import compile_dfa, explicit_dfa
+from tokdfa.regex.parse import parse
+from tokdfa.regex.syntax_tree import Alternation, Concat, Repeat, Symbol
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

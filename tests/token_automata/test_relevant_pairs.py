@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.proper_oracle import check_sequences, check_texts, merge_pairs, piece_texts, words
-from tests.bpe.small_tokenizers import merge_list, ranked_pieces, scored_pieces
-from tokdfa.backends.cartesian_merge import CartesianMerge
+from tests.proper.small_tokenizers import merge_list, ranked_pieces, scored_pieces
+from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
+from tokdfa.backends.proper_merge.relevant_pairs import RelevantPairs
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.mask import allocate_mask, mask_to_ids
-from tokdfa.token_automata.relevant_pairs import RelevantPairs
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bpe.small_tokenizers import merge_list, scored_pieces
+from tests.proper.small_tokenizers import merge_list, scored_pieces
 from tokdfa.automata.algebra import is_empty, minimize
-from tokdfa.bpe.rules_cache import load_canonicity
+from tokdfa.backends.proper_merge.spellable import spellable_part, spellable_texts
 from tokdfa.constraint import Regex
+from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.spellable import spellable_part, spellable_texts
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.backends.test_tokens_dfa import LETTERS, WORDS, compiled, mask_of, tables_are_equal
 from tests.vocabulary.vocabularies import ODD
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
+from tokdfa.backends.tokens_dfa.table_file import write_table
 from tokdfa.constraint import Choice, Constraint, Regex
 from tokdfa.core.stored_file import pack_arrays
 from tokdfa.errors import SavedIndexError
-from tokdfa.token_automata.table_file import write_table
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.tokens_dfa.transformations import transformations
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.token_automata.columns import Columns, distinct_rows, join, transpose, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
-from tokdfa.token_automata.transformations import transformations
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 texts = st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=6).map(bytes), min_size=1)

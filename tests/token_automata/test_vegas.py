@@ -8,18 +8,18 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.bpe.small_tokenizers import merge_list, ranked_pieces, real
+from tests.proper.small_tokenizers import merge_list, ranked_pieces, real
 from tests.token_automata.test_direct_merge import merge_lists, pieces
 from tests.token_automata.token_languages import TEXTS, regexes
 from tokdfa.automata.algebra import minimize
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import build_canonicity
-from tokdfa.bpe.verify import encode_piece
+from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
+from tokdfa.backends.proper_merge.marked_product import marked_product
+from tokdfa.backends.proper_merge.vegas import divide, find_cuts, spelling_trie
 from tokdfa.constraint import Regex
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import build_canonicity
+from tokdfa.proper.verify import encode_piece
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.letter_automaton import letter_automaton
-from tokdfa.token_automata.marked_product import marked_product
-from tokdfa.token_automata.vegas import divide, find_cuts, spelling_trie
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.backends.proper_merge.vegas import Division
+    from tokdfa.proper.canonical import Canonicity
     from tokdfa.token_automata.token_rows import TokenRows
-    from tokdfa.token_automata.vegas import Division
 
 
 def letters_of(canonicity: Canonicity, pattern: str, tokenizer: str | None = None) -> TokenRows:

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import merge_list, ranked_pieces
+from tests.proper.small_tokenizers import merge_list, ranked_pieces
+from tokdfa.backends.proper_merge import vegas_library, vegas_usual
+from tokdfa.backends.proper_merge.vegas_library import (
+    PartLibrary,
+    library_folder,
+    load_library,
+    read_parts,
+    write_parts,
+)
+from tokdfa.backends.proper_merge.vegas_usual import build_library, object_pattern
 from tokdfa.constraint import Regex
 from tokdfa.core.stored_file import pack_arrays
 from tokdfa.errors import TokenizerError
-from tokdfa.token_automata import vegas_library, vegas_usual
 from tokdfa.token_automata.token_rows import TokenRows
-from tokdfa.token_automata.vegas_library import PartLibrary, library_folder, load_library, read_parts, write_parts
-from tokdfa.token_automata.vegas_usual import build_library, object_pattern
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -165,7 +171,7 @@ class TestUsualParts:
 
     def test_values_are_known_afterwards(self, tmp_path: Path) -> None:
         """In the library of the tokenizer, also for a tokenizer that is loaded anew."""
-        from tokdfa.backends.direct_merge import DirectMerge
+        from tokdfa.backends.proper_merge.direct_merge import DirectMerge
 
         texts = ["true", "false", "null", "12", "20", "19", '":', "fa", "nu", "tr"]
         name = ranked_pieces(tmp_path / "ranks", texts)

@@ -8,34 +8,34 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.bpe.small_tokenizers import merge_list, ranked_pieces, real, trained_byte_level, trained_metaspace
+from tests.proper.small_tokenizers import merge_list, ranked_pieces, real, trained_byte_level, trained_metaspace
 from tests.token_automata.test_direct_merge import merge_lists, pieces
 from tests.token_automata.token_languages import regexes
 from tokdfa.automata.algebra import minimize
-from tokdfa.backends.direct_merge import DirectMerge
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import build_canonicity
+from tokdfa.backends.proper_merge.direct_merge import DirectMerge
+from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
+from tokdfa.backends.proper_merge.marked_product import marked_product
+from tokdfa.backends.proper_merge.merging import merge_rows
+from tokdfa.backends.proper_merge.merging_pieces import join_pieces
+from tokdfa.backends.proper_merge.merging_stages import MergeStages
+from tokdfa.backends.proper_merge.vegas_library import PartLibrary
+from tokdfa.backends.proper_merge.vegas_splice import PartMerger
+from tokdfa.backends.proper_merge.vegas_usual import object_pattern
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.direct_merge import merge_rows
-from tokdfa.token_automata.direct_merge_pieces import join_pieces
-from tokdfa.token_automata.direct_merge_stages import MergeStages
-from tokdfa.token_automata.letter_automaton import letter_automaton
-from tokdfa.token_automata.marked_product import marked_product
-from tokdfa.token_automata.vegas_library import PartLibrary
-from tokdfa.token_automata.vegas_splice import PartMerger
-from tokdfa.token_automata.vegas_usual import object_pattern
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokdfa.bpe.canonical import Canonicity
-    from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
+    from tokdfa.backends.proper_merge.vegas_splice import MergedByParts
     from tokdfa.constraint import Constraint
+    from tokdfa.proper.canonical import Canonicity
+    from tokdfa.proper.pretokenizer_dfa import MarkedDfa
     from tokdfa.token_automata.token_rows import TokenRows
-    from tokdfa.token_automata.vegas_splice import MergedByParts
 
 LIMIT = 100_000
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.packages import needs_smollm2
 from tests.vocabulary.tokenizer_files import SMOLLM2_FILE, TEXTS
-from tokdfa.bpe.piece_borders import load_marked_dfa, pre_tokenizer_steps
-from tokdfa.bpe.rules_cache import load_canonicity
 from tokdfa.errors import TokenizerError, VocabularyCannotSpell, VocabularyError
+from tokdfa.proper.piece_borders import load_marked_dfa, pre_tokenizer_steps
+from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.gguf_loader import BYTE, CONTROL, NORMAL, PRE_TOKENIZERS, UNKNOWN, UNUSED, USER_DEFINED
 from tokdfa.vocabulary.huggingface_spelling import byte_alphabet
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.bpe.small_tokenizers import UNUSED, USER_DEFINED, merge_list, scored_pieces
+from tests.proper.small_tokenizers import UNUSED, USER_DEFINED, merge_list, scored_pieces
 from tests.vocabulary.tokenizer_files import (
     TEXTS,
     byte_fallback,

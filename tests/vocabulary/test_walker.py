@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tokdfa
 from tests.vocabulary.test_walk import ALPHABET
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.vocabulary import walk_forms
 from tokdfa.vocabulary.walker import DEAD, set_bit, specialise, write_pair
 
@@ -126,7 +126,7 @@ def test_every_walk_takes_what_the_recursive_walk_allows(
 STRATEGY = """
 import numpy as np
 from limits import LAST
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.walker import specialise
 
 @kernel
@@ -149,7 +149,7 @@ other_walk = specialise(f"{{__name__}}.other_walk", other_step, write_target)
 USER = """
 import numpy as np
 from strategy import other_walk, walk
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 @kernel

@@ -23,7 +23,7 @@ from tokdfa.automata.liveness import distance_to_accept, is_empty, live_states, 
 from tokdfa.automata.minimize import minimize
 from tokdfa.automata.words import count_words, shortest_word, words
 from tokdfa.core.interning import longer_keys, number_key
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.budget import spend
-from tokdfa.jit import kernel
+from tokdfa.core.budget import spend
+from tokdfa.core.jit import kernel
 
 Table = npt.NDArray[np.int32]
 States = npt.NDArray[np.int32]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.automata.liveness import build_dfa, list_incoming_kernel, live_part, select_moves
-from tokdfa.budget import hold, spend
-from tokdfa.jit import kernel
+from tokdfa.core.budget import hold, spend
+from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa

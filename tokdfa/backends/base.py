@@ -7,7 +7,8 @@ and *advances* by one token.
 What is inside the mask: token i's bit is set iff i's bytes can be appended and the text can still be completed with
 tokens of the vocabulary (no dead ends). The bits of the end tokens are set iff the text may end here. Tokens that spell
 nothing (special, control and padding tokens) are never set. After an end token the matcher is finished: its mask is
-empty, and `advance` raises. `tokdfa.backends.contract` states these laws as functions and runs them on every backend.
+empty, and `advance` raises. `tokdfa.backends.laws.contract` states these laws as functions and runs them on every
+backend.
 
 Options are in `tokdfa.backends.options`, matchers in `tokdfa.backends.matcher`; their names may be imported from here.
 """
@@ -20,11 +21,11 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from tokdfa import budget
-from tokdfa.arguments import as_tokens
 from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.backends.options import BUDGET_OPTIONS, NO_TOKENIZER, YES, Option, Support
 from tokdfa.constraint import check_constraint
+from tokdfa.core import budget
+from tokdfa.core.arguments import as_tokens
 from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
@@ -55,8 +56,8 @@ class Backend(ABC):
 
     Class attributes: `summary` (one line), `kinds` (constraint kinds it can take), `packages` (pip packages it needs
     beyond tokdfa's own), `known_differences` (names of laws that it is declared to break, each with the reason;
-    `tokdfa.backends.contract` tests them as such), `own_readings` (kinds of which it has a reading of its own, so that
-    its language, and with it its masks, may differ from ours).
+    `tokdfa.backends.laws.contract` tests them as such), `own_readings` (kinds of which it has a reading of its own, so
+    that its language, and with it its masks, may differ from ours).
     """
 
     name: ClassVar[str]

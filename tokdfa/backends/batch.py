@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa import mask as masks
-from tokdfa.arguments import as_integer, as_sequence
 from tokdfa.backends.matcher import Matcher, StateMatcher
+from tokdfa.core.arguments import as_integer, as_sequence
+from tokdfa.core.jit import kernel
 from tokdfa.errors import ArgumentError
-from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,8 +19,8 @@ def explicit_automaton(constraint: Constraint, max_states: int, phases: Phases) 
     LimitExceeded past `max_states`.
     """
     if isinstance(constraint, JsonSchema):
+        from tokdfa.backends.pushdown_trie.explore import form_dfa
         from tokdfa.json_schema.lower import lower_schema
-        from tokdfa.pushdown.explore import form_dfa
 
         with phases.measure("parse"):
             form, _ = lower_schema(constraint)

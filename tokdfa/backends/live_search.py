@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:

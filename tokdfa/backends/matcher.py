@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.arguments import as_integer, as_token
+from tokdfa.core.arguments import as_integer, as_token
 from tokdfa.errors import ArgumentError, TokdfaError, TokenRefused
 from tokdfa.mask import INT32
 from tokdfa.vocabulary.mask_store import write_tokens_kernel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tokdfa import budget
+from tokdfa.core import budget
 from tokdfa.errors import OptionError
 
 
@@ -72,7 +72,8 @@ class Support:
         return self.supported
 
 
-#: Options of every backend whose work is ours: what a compile, and one mask or advance, may take (`tokdfa.budget`).
+#: Options of every backend whose work is ours: what a compile, and one mask or advance, may take
+#: (`tokdfa.core.budget`).
 BUDGET_OPTIONS = (
     Option("compile_seconds", float, budget.COMPILE.seconds, "seconds of work that a compile may take", minimum=0),
     Option("compile_mb", float, budget.COMPILE.megabytes, "memory that a compile may keep", minimum=0),

@@ -2,7 +2,8 @@
 
 `WithProper` is a backend with the options ``proper`` and, where it takes constraints that are no regular languages,
 ``lookahead``. The strategy compiles the constraint as ever; beside it stands an automaton of proper sequences
-(`tokdfa.backends.cartesian_merge`), and matchers of both run side by side (`tokdfa.backends.proper_filter`):
+(`tokdfa.backends.proper_merge.cartesian_merge`), and matchers of both run side by side
+(`tokdfa.backends.proper_filter`):
 
 - for a regex, a choice, and a JSON schema with ``max_nesting``, the automaton is that of the constraint's own proper
   sequences, and the masks are exact;
@@ -18,9 +19,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
+from tokdfa.backends.proper_merge.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.constraint import Grammar, JsonSchema
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.backends.base import Matcher, Support
+    from tokdfa.backends.proper_merge.proper_states import ProperStates
     from tokdfa.backends.texts import Texts
     from tokdfa.constraint import Constraint
-    from tokdfa.token_automata.proper_states import ProperStates
 
 #: The options of `WithProper`; the second for strategies that take more than regular languages.
 PROPER_OPTIONS = (
@@ -111,7 +112,7 @@ class ProperConstraint(CompiledConstraint):
 def _warm_up() -> None:
     """Run every kernel of the filter once: a grammar whose pieces end nowhere but at its full stops."""
     from tokdfa.backends.registry import backend_class
-    from tokdfa.bpe.toy_tokenizers import toy_with_pieces
+    from tokdfa.proper.toy_tokenizers import toy_with_pieces
 
     vocab = toy_with_pieces().vocabulary
     mask = masks.allocate_mask(vocab.size)

@@ -29,7 +29,7 @@ from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from tokdfa.backends.cartesian_merge import CartesianMergeMatcher, CompiledCartesianMerge
+    from tokdfa.backends.proper_merge.cartesian_merge import CartesianMergeMatcher, CompiledCartesianMerge
     from tokdfa.constraint import Regex
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -91,8 +91,8 @@ def all_texts(tokenizer: Tokenizer) -> Regex:
 
     Raises UnsupportedConstraint for a tokenizer without pre-tokenizer (see the module's docstring).
     """
-    from tokdfa.bpe.piece_borders import load_marked_dfa
     from tokdfa.constraint import Regex
+    from tokdfa.proper.piece_borders import load_marked_dfa
 
     if load_marked_dfa(tokenizer) is None:
         raise UnsupportedConstraint(
@@ -109,7 +109,7 @@ def proper_texts(vocab: Vocabulary) -> CompiledCartesianMerge:
 
     The vocabulary must have its tokenizer. Raises as `all_texts` does.
     """
-    from tokdfa.backends.cartesian_merge import CartesianMerge, CompiledCartesianMerge
+    from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
 
     assert vocab.tokenizer is not None
     compiled = CartesianMerge(vocab).compile(all_texts(vocab.tokenizer))

@@ -1,9 +1,9 @@
 """Which tokens both the text and the proper sequences allow such that both go on allowing some: in bulk.
 
 Words. A *situation* is a state of the strategy that knows the text, as a number (`tokdfa.backends.texts`). A
-*key* is a state of the proper sequences without the last token (`tokdfa.token_automata.proper_rows`). A matcher of
-proper sequences holds the last token and a few keys; behind a border of pieces a key leads to another one, from which
-the last token has no say.
+*key* is a state of the proper sequences without the last token (`tokdfa.backends.proper_merge.proper_rows`). A matcher
+of proper sequences holds the last token and a few keys; behind a border of pieces a key leads to another one, from
+which the last token has no say.
 
 A token *goes on* for n tokens iff the text may end after it, or a token that both allow follows and goes on for n - 1.
 Whether v goes on depends on where it leads, (situation', key'), and on v being the last token, by nothing but the pairs
@@ -17,9 +17,9 @@ B[0] being what both allow; and the mask after the last token t is the union ove
 
     (B[n](s, k) AND NOT forbidden(t)) OR B[n](s, border(k)).
 
-The second line is `tokdfa.token_automata.proper_states` with situations added. It holds because all keys have the last
-token in common and to go on is a union over keys. So a bit set serves all last tokens: inside a JSON string there are
-few pairs (situation, key), and nearly every mask is made of two bit sets that are there already.
+The second line is `tokdfa.backends.proper_merge.proper_states` with situations added. It holds because all keys have
+the last token in common and to go on is a union over keys. So a bit set serves all last tokens: inside a JSON string
+there are few pairs (situation, key), and nearly every mask is made of two bit sets that are there already.
 
 How a bit set is made. The row of k and the walk of the text over the token trie (`Texts.targets`) say where every
 token leads; a kernel sorts the tokens by (s', k'), some hundreds of *groups* for 120,000 tokens. A group at which the
@@ -41,17 +41,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.bpe.pair_test import find_break_kernel, pair_arrays
-from tokdfa.jit import kernel
-from tokdfa.locks import new_lock
-from tokdfa.token_automata.proper_states import Choices, combine_masks_kernel, write_allowed_tokens_kernel
+from tokdfa.backends.proper_merge.proper_states import Choices, combine_masks_kernel, write_allowed_tokens_kernel
+from tokdfa.core.jit import kernel
+from tokdfa.core.locks import new_lock
+from tokdfa.proper.pair_test import find_break_kernel, pair_arrays
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tokdfa.backends.proper_merge.proper_states import ProperStates, State
     from tokdfa.backends.texts import Texts
     from tokdfa.mask import Mask
-    from tokdfa.token_automata.proper_states import ProperStates, State
 
     Int32 = npt.NDArray[np.int32]
 

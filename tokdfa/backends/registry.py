@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.arguments import as_text
+from tokdfa.core.arguments import as_text
 from tokdfa.core.packages import installed_version
 from tokdfa.errors import TokdfaError, UnknownNameError
 
@@ -26,12 +26,12 @@ BUILT_IN: dict[str, str] = {
     "brute_force": "tokdfa.backends.brute_force:BruteForce",
     "encoded_texts": "tokdfa.backends.encoded_texts:EncodedTexts",
     "token_index": "tokdfa.backends.token_index:TokenIndex",
-    "tokens_dfa": "tokdfa.backends.tokens_dfa:TokensDfa",
-    "direct_merge": "tokdfa.backends.direct_merge:DirectMerge",
-    "cartesian_merge": "tokdfa.backends.cartesian_merge:CartesianMerge",
-    "earley_trie": "tokdfa.backends.earley_trie:EarleyTrie",
-    "pushdown_trie": "tokdfa.backends.pushdown_trie:PushdownTrie",
-    "cfg_fsm": "tokdfa.backends.cfg_fsm:CfgFsm",
+    "tokens_dfa": "tokdfa.backends.tokens_dfa.strategy:TokensDfa",
+    "direct_merge": "tokdfa.backends.proper_merge.direct_merge:DirectMerge",
+    "cartesian_merge": "tokdfa.backends.proper_merge.cartesian_merge:CartesianMerge",
+    "earley_trie": "tokdfa.backends.earley_trie.strategy:EarleyTrie",
+    "pushdown_trie": "tokdfa.backends.pushdown_trie.strategy:PushdownTrie",
+    "cfg_fsm": "tokdfa.backends.cfg_fsm.strategy:CfgFsm",
     "llguidance": "tokdfa.backends.peers.llguidance_peer:LlguidancePeer",
     "outlines_core": "tokdfa.backends.peers.outlines_core_peer:OutlinesCorePeer",
     "glrmask": "tokdfa.backends.peers.glrmask_peer:GlrmaskPeer",

@@ -1,8 +1,8 @@
 """The situations of any matcher, and kernels that find where every token leads from one of them.
 
 What both are for: `tokdfa.backends.texts`. `MatcherTexts` answers for any matcher, a token at a time. The grammar
-engines find all targets by one walk over the token trie that is like `tokdfa.grammar.walk` and `tokdfa.pushdown.fill`,
-but writes down where it is at each token.
+engines find all targets by one walk over the token trie that is like `tokdfa.backends.earley_trie.walk` and
+`tokdfa.backends.pushdown_trie.fill`, but writes down where it is at each token.
 
 Cost of a grammar's targets: 5 ns a node visited, 0.4 us where a lexeme ends, and 20 ns for each change of the situation
 from one token to the next. From inside a JSON string that is 2 ms for Llama 3.
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.grammar.machine import DEAD, NEEDS_SITUATIONS, OK, S_LONGEST, intern_situation, step_kernel
-from tokdfa.jit import kernel
-from tokdfa.pushdown.steps import step_row
+from tokdfa.backends.earley_trie.machine import DEAD, NEEDS_SITUATIONS, OK, S_LONGEST, intern_situation, step_kernel
+from tokdfa.backends.pushdown_trie.steps import step_row
+from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def walk_targets_kernel(nodes, stack, targets, progress, lexer, rows, machine): 
     """Write the situation after each token, walking the trie from the situation in ``stack[0]``.
 
     `targets` has room for the spare id, too, whose entry means nothing. Returns a status of
-    `tokdfa.grammar.machine`; ``progress[0]`` says at which node to go on.
+    `tokdfa.backends.earley_trie.machine`; ``progress[0]`` says at which node to go on.
     """
     one, depth_mask = np.uint64(1), np.uint64((1 << DEPTH_BITS) - 1)
     class_count = np.int64(len(lexer.representatives))

@@ -29,7 +29,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.constraint import JsonSchema
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
 from tokdfa.token_automata.prefix_graphs import bytes_alive
 from tokdfa.token_automata.token_index import build_token_table

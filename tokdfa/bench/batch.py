@@ -5,7 +5,7 @@ model's next step. Here that many matchers of one compiled constraint are led to
 walks and of the item's texts (random walks alone stay long in strings, where all masks are one), and all their masks
 are filled into one array. A *way* to do so is an engine with a *call*: ``loop``, a Python loop over ``fill_mask``, or
 ``batch``, the engine's own call for many matchers, with a number of threads. Of ours that is
-`tokdfa.backends.pushdown_trie.fill_masks`, of llguidance its executor. Two *phases* are timed apart:
+`tokdfa.backends.pushdown_trie.strategy.fill_masks`, of llguidance its executor. Two *phases* are timed apart:
 
 - ``first``: the constraint was just compiled, and its matchers have read their tokens but filled no mask. What all
   constraints of a vocabulary share is there, from the comparison before.
@@ -270,7 +270,7 @@ def _row(one: _Contender, phase: str) -> dict[str, Any]:
 
 
 def _fill_pushdown(matchers: Sequence[Matcher], out: Masks, threads: int) -> None:
-    from tokdfa.backends.pushdown_trie import fill_masks
+    from tokdfa.backends.pushdown_trie.strategy import fill_masks
 
     fill_masks(matchers, out, threads=threads)
 

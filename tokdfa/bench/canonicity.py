@@ -4,16 +4,16 @@ One item is a tokenizer. Its rows are figures: ``group``, ``name``, ``value`` wi
 count), the number of ``samples`` a median is of, a ``note``; a part that could not be measured is a row with a
 ``status`` and a ``message`` in place of a value. The groups:
 
-- ``build``: the parts of `tokdfa.bpe.rules_cache.build_canonicity` one by one, and its whole (``total``); medians;
+- ``build``: the parts of `tokdfa.proper.rules_cache.build_canonicity` one by one, and its whole (``total``); medians;
 - ``disk``: writing the file, and reading it with all checks and the comparison with the reference (``load``), of which
   that comparison alone is ``verify``; the size of the ``file``;
 - ``new process``: the same as a program meets it, with an empty folder (``... from scratch``) and then with a full one
   (``... from the disk``): loading the tokenizer, the canonicity, and the marked language of the pre-tokenizer. Kernels
   are compiled already, but loaded by that process; its start is not counted;
-- ``count``, ``memory``: of `tokdfa.bpe.figures`; ``peak`` is how far the process's memory rises while building;
+- ``count``, ``memory``: of `tokdfa.proper.figures`; ``peak`` is how far the process's memory rises while building;
 - ``forbidden``: the ``quantile`` ``at`` 0, 0.01, .. 1 of how many tokens a token forbids next, over all proper tokens;
-- ``mask``: forbidden masks of narrow and wide lists (`tokdfa.bpe.canonical.NARROW`), the ``first`` of a state and later
-  ones (``again``; wide ones are kept); the test of one ``pair`` from Python, and a sequence of two tokens in the
+- ``mask``: forbidden masks of narrow and wide lists (`tokdfa.proper.canonical.NARROW`), the ``first`` of a state and
+  later ones (``again``; wide ones are kept); the test of one ``pair`` from Python, and a sequence of two tokens in the
   compiled judge (``pair judged``), which does it in two ways and reads the bytes as well;
 - ``pieces``, ``texts``: sequences judged by us and by the reference library (`tokdfa.bench.judge_draws`), with the
   number of ``mismatches``, and the first of them as rows ``example``;
@@ -46,25 +46,25 @@ from tokdfa.bench.limits import OK, failure_of
 from tokdfa.bench.memory import read_usage, release_free_memory, reset_peak
 from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.trained_tokenizers import TRAINED, train_tokenizer
-from tokdfa.bpe.byte_fallback import build_byte_fallback
-from tokdfa.bpe.canonical import NARROW, Canonicity
-from tokdfa.bpe.derivations import derive_tokens
-from tokdfa.bpe.figures import collect_figures
-from tokdfa.bpe.forest import build_forest
-from tokdfa.bpe.intervals import build_lists
-from tokdfa.bpe.merge_rules import extract_rules, letter_tokens
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity, read_or_build, write_canonicity
-from tokdfa.bpe.verify import check_against_reference
+from tokdfa.core.jit import kernel_folder
 from tokdfa.errors import LimitExceeded, OptionError, TokdfaError, TokenizerError, UnknownNameError
-from tokdfa.jit import kernel_folder
 from tokdfa.mask import allocate_mask
+from tokdfa.proper.byte_fallback import build_byte_fallback
+from tokdfa.proper.canonical import NARROW, Canonicity
+from tokdfa.proper.derivations import derive_tokens
+from tokdfa.proper.figures import collect_figures
+from tokdfa.proper.forest import build_forest
+from tokdfa.proper.intervals import build_lists
+from tokdfa.proper.merge_rules import extract_rules, letter_tokens
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build, write_canonicity
+from tokdfa.proper.verify import check_against_reference
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tokdfa.bpe.byte_fallback import ByteFallback
+    from tokdfa.proper.byte_fallback import ByteFallback
     from tokdfa.vocabulary.merge_source import MergeSource
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -80,8 +80,8 @@ TRAINING_TEXTS = 60_000
 _STEPS = ("tokenizer", "canonicity", "marked language")
 _NEW_PROCESS = """
 import json, sys, time
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import load_canonicity
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 clock = [time.perf_counter()]
 tokenizer = load_tokenizer(sys.argv[1])

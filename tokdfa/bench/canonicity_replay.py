@@ -1,4 +1,4 @@
-"""The replay of 002 (`tokdfa.bpe.replay`) as the baseline: how long it takes, and whether its table is ours.
+"""The replay of 002 (`tokdfa.proper.replay`) as the baseline: how long it takes, and whether its table is ours.
 
 The replay applies each rule once, in order of rank. That is the tokenizer only where no two results share a rank, and
 where ranks rise along every derivation. So it is run, and compared, on the rules that satisfy the first condition
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.bpe.canonical import Canonicity
-from tokdfa.bpe.derivations import derive_tokens
-from tokdfa.bpe.forest import build_forest
-from tokdfa.bpe.intervals import build_lists
-from tokdfa.bpe.merge_rules import MergeRules
-from tokdfa.bpe.replay import replay_bigrams
 from tokdfa.mask import allocate_mask, mask_from_bool
+from tokdfa.proper.canonical import Canonicity
+from tokdfa.proper.derivations import derive_tokens
+from tokdfa.proper.forest import build_forest
+from tokdfa.proper.intervals import build_lists
+from tokdfa.proper.merge_rules import MergeRules
+from tokdfa.proper.replay import replay_bigrams
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.backends.cfg_fsm.splits import SplitTable
 from tokdfa.bench.cfg_fsm_families import MOST, fill_template, is_template
 from tokdfa.bench.cfg_fsm_masks import WAYS, measure_ways
 from tokdfa.bench.cfg_fsm_names import CONCATENATION, MASKS, NOTHING, TERMINALS, TOKEN_BYTES, TREE, WALK
@@ -27,7 +28,6 @@ from tokdfa.bench.cfg_fsm_replay import ENGINES, replay_texts
 from tokdfa.bench.clock import time_call
 from tokdfa.bench.grammar_replay import chosen, constraint_of
 from tokdfa.bench.scaling import check_keys, sample_by_length
-from tokdfa.cfg_fsm.splits import SplitTable
 from tokdfa.constraint import Grammar
 from tokdfa.errors import OptionError
 from tokdfa.vocabulary.tokenizers import load_tokenizer

@@ -4,7 +4,8 @@ The situations are those after each byte of some texts, each once. In a turn eac
 them; ways take turns, A B C, B C A, ... What is kept between masks:
 
 - ``tree``: no mask. The vocabulary's split table, the vectors of lexer states and the tree of terminals with its groups
-  of tokens; a mask is a descent of the tree that ORs groups (`tokdfa.cfg_fsm.speculation`). Option ``memo: false``;
+  of tokens; a mask is a descent of the tree that ORs groups (`tokdfa.backends.cfg_fsm.speculation`). Option ``memo:
+  false``;
 - ``nothing``: the split table. Vectors and tree are forgotten before each mask, which is not timed, and made again;
 - ``product``: the split table and, for each situation, the vectors that 003 precomputes. Their product is done for each
   mask (`tokdfa.bench.cfg_fsm_product`);
@@ -24,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.cfg_fsm import CfgFsm, CfgFsmMatcher, CompiledCfgFsm
+from tokdfa.backends.cfg_fsm.speculation import Speculation
+from tokdfa.backends.cfg_fsm.strategy import CfgFsm, CfgFsmMatcher, CompiledCfgFsm
 from tokdfa.bench.cfg_fsm_names import KEPT, NOTHING, PRODUCT, TREE, WALK
 from tokdfa.bench.cfg_fsm_product import Product
 from tokdfa.bench.clock import collector_off
 from tokdfa.bench.engines import spread
 from tokdfa.bench.measure import rotated
-from tokdfa.cfg_fsm.speculation import Speculation
 from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ allowed across this boundary ("RegexFSM() + RegexFSM()", the base case of two). 
 one more vector.
 
 The vectors are made once for a situation, as 003 precomputes them for the states of a terminal; the product, the tokens
-of the cuts that it marks and the packing are done for each mask. `tokdfa.cfg_fsm.speculation` does such a product once
-for each pair of lexer states and keeps what came out. Tokens that run through three terminals or more are not found
-here.
+of the cuts that it marks and the packing are done for each mask. `tokdfa.backends.cfg_fsm.speculation` does such a
+product once for each pair of lexer states and keeps what came out. Tokens that run through three terminals or more are
+not found here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.cfg_fsm.splits import split_table
-from tokdfa.cfg_fsm.stacks import REFUSED
+from tokdfa.backends.cfg_fsm.splits import split_table
+from tokdfa.backends.cfg_fsm.stacks import REFUSED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.cfg_fsm import CompiledCfgFsm
-    from tokdfa.cfg_fsm.splits import RestVectors
+    from tokdfa.backends.cfg_fsm.splits import RestVectors
+    from tokdfa.backends.cfg_fsm.strategy import CompiledCfgFsm
     from tokdfa.mask import Mask
 
     Bools = npt.NDArray[np.bool_]

@@ -25,16 +25,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.cfg_fsm import CfgFsmMatcher, CompiledCfgFsm
-from tokdfa.backends.earley_trie import CompiledEarley
-from tokdfa.backends.pushdown_trie import CompiledPushdown
+from tokdfa.backends.cfg_fsm.speculation import Speculation
+from tokdfa.backends.cfg_fsm.strategy import CfgFsmMatcher, CompiledCfgFsm
+from tokdfa.backends.earley_trie.strategy import CompiledEarley
+from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import create_backend
 from tokdfa.bench.clock import collector_off, time_call
 from tokdfa.bench.engines import attempt
 from tokdfa.bench.grammar_replay import MASKS_DIFFER, Engine, quantiles
 from tokdfa.bench.limits import OK, Failure, failure_of
 from tokdfa.bench.measure import rotated
-from tokdfa.cfg_fsm.speculation import Speculation
 from tokdfa.errors import TokdfaError, TokenRefused
 
 if TYPE_CHECKING:

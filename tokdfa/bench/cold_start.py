@@ -35,8 +35,8 @@ from tokdfa.bench.constraint_entry import ConstraintEntry
 from tokdfa.bench.grammar_replay import chosen
 from tokdfa.bench.limits import OK, Failure
 from tokdfa.bench.measure import rotated
+from tokdfa.core.jit import kernel_folder
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.jit import kernel_folder
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

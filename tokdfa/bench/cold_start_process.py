@@ -72,7 +72,7 @@ def _make_mask(backend: Backend, constraint: Constraint) -> None:
 def _save(backend: str, vocab: Vocabulary) -> None:
     """Have a backend write what it keeps between processes; earley_trie does so by itself."""
     if backend == "pushdown_trie":
-        from tokdfa.pushdown.shared_pools import save_pool
+        from tokdfa.backends.pushdown_trie.shared_pools import save_pool
 
         save_pool(vocab)
 

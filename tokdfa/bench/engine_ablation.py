@@ -15,8 +15,8 @@ out, told apart by the column ``row``:
 A family's `decider` makes the random walks; its language is within those of all variants, so that none refuses a token.
 Rounds are cold. What constraints of a vocabulary share (partitions, automata) is there before the timed rounds begin,
 from the first: as if another grammar had met the same lexemes. With ``earley_trie`` a node at which a fallback is
-stepped along (`tokdfa.grammar.machine`) is not counted as one where a lexeme ends, so the shares to compare with 000's
-"under 0.5 %" are those of one_byte, which has none.
+stepped along (`tokdfa.backends.earley_trie.machine`) is not counted as one where a lexeme ends, so the shares to
+compare with 000's "under 0.5 %" are those of one_byte, which has none.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie import CompiledEarley
-from tokdfa.backends.pushdown_trie import CompiledPushdown
+from tokdfa.backends.earley_trie.machine import S_SCANS
+from tokdfa.backends.earley_trie.strategy import CompiledEarley
+from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import create_backend
 from tokdfa.bench.clock import collector_off, time_call
 from tokdfa.bench.limits import OK, Failure, failure_of
@@ -33,7 +34,6 @@ from tokdfa.bench.measure import rotated
 from tokdfa.bench.workloads import RandomWalk, plan_walks
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import OptionError, TokenRefused, UnknownNameError
-from tokdfa.grammar.machine import S_SCANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

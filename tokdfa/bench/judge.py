@@ -6,9 +6,9 @@ token goes on inside the piece if it is proper, may follow the last one and can 
 piece, if a border may stand there. The sequence is proper iff some hypothesis is left at the end that may end a text.
 Without a marked language the sequence is one piece.
 
-Whether a token may follow is asked twice, by the interval lists (`tokdfa.bpe.intervals`) and by the test of one pair
-(`tokdfa.bpe.pair_test`); if they differ, the verdict is DISPUTED. Nothing here merges anything: the tables are judged,
-not an encoder of ours.
+Whether a token may follow is asked twice, by the interval lists (`tokdfa.proper.intervals`) and by the test of one pair
+(`tokdfa.proper.pair_test`); if they differ, the verdict is DISPUTED. Nothing here merges anything: the tables are
+judged, not an encoder of ours.
 
 Cost: 0.3 us a pair, 3 us for a text of 12 tokens. `tokdfa.bench.judge_draws` draws sequences worth judging.
 """
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tokdfa.bpe.merge_rules import find_rule_kernel
-from tokdfa.bpe.pair_test import find_break_kernel, pair_arrays
-from tokdfa.bpe.pretokenizer_dfa import MarkedDfa
-from tokdfa.bpe.rules_cache import build_canonicity
-from tokdfa.bpe.whole_pieces import PLAIN, WHOLE
+from tokdfa.core.jit import kernel
 from tokdfa.errors import OptionError
-from tokdfa.jit import kernel
+from tokdfa.proper.merge_rules import find_rule_kernel
+from tokdfa.proper.pair_test import find_break_kernel, pair_arrays
+from tokdfa.proper.pretokenizer_dfa import MarkedDfa
+from tokdfa.proper.rules_cache import build_canonicity
+from tokdfa.proper.whole_pieces import PLAIN, WHOLE
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.proper.canonical import Canonicity
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 

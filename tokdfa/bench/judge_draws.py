@@ -28,9 +28,9 @@ import numpy as np
 
 from tokdfa.bench.judge import Judge, Tally, TokenSequences, reference_on_pieces, reference_on_texts
 from tokdfa.bench.text_mixture import draw_texts
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import load_canonicity
 from tokdfa.errors import OptionError
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.bpe.canonical import Canonicity
+    from tokdfa.proper.canonical import Canonicity
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
     Rows = npt.NDArray[Any]

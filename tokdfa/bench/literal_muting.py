@@ -30,7 +30,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.backends.registry import create_backend
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.bench.drawn_texts import draw_texts
 from tokdfa.bench.limits import failure_of
 from tokdfa.bench.measure import Contender, Outcome, check_support, measure_compiles, rotated

@@ -14,14 +14,14 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.token_automata.fewest_tokens import spell_in_fewest_tokens
+from tokdfa.backends.tokens_dfa.fewest_tokens import spell_in_fewest_tokens
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.backends.tokens_dfa import CompiledTokensDfa
+    from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 

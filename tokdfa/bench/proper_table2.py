@@ -48,8 +48,8 @@ from tokdfa.bench.scaling import SHARED_PHASES
 from tokdfa.bench.settings import typed_settings
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import derive_seed
-from tokdfa.bpe.rules_cache import build_canonicity, load_canonicity, read_or_build
 from tokdfa.errors import OptionError, TokenRefused
+from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ tokens need no walk; this makes masks "about 10x faster for JSON schemas". So th
   of the vocabulary), for which slices are meant;
 - to how many masks a slice applies, and how many nodes are left to be walked;
 - how many proofs of containment that took, and how many were given up;
-- the same of partitions (`tokdfa.grammar.partition`), which need no slices to be chosen;
+- the same of partitions (`tokdfa.backends.earley_trie.partition`), which need no slices to be chosen;
 - and of llguidance, whose walk and slices are compared with each other.
 
 Nothing but the way of making a mask differs: our engines remember no masks and no steps, and read lexemes by the peer's

@@ -1,8 +1,8 @@
 """The experiment ``kind: tokens_dfa_ablation``: what does each part of the tokens DFA buy?
 
-The strategy of 001 is a list of optimisations, and `tokdfa.backends.tokens_dfa` has a switch for each of them. One item
-is a tokenizer and a regex. It is compiled under every *variant* (one value for each switch) and by *baselines* (other
-backends), and each of them gets a row:
+The strategy of 001 is a list of optimisations, and `tokdfa.backends.tokens_dfa.strategy` has a switch for each of them.
+One item is a tokenizer and a regex. It is compiled under every *variant* (one value for each switch) and by *baselines*
+(other backends), and each of them gets a row:
 
 - ``compile_s``, ``phase_*``: seconds of a whole compile and of its phases, medians of the timed compiles. All compile
   the regex once untimed, then in rounds. Each round has an order of its own, by chance, since a compile of less than a
@@ -33,7 +33,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.registry import backend_class, create_backend
-from tokdfa.backends.tokens_dfa import TokensDfa
+from tokdfa.backends.tokens_dfa.strategy import TokensDfa
 from tokdfa.bench.clock import collector_off
 from tokdfa.bench.limits import Failure, failure_of
 from tokdfa.bench.measure import Contender, Outcome, Sample, check_support, rotated

@@ -33,32 +33,32 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.base import Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
+from tokdfa.backends.proper_merge.marked_product import marked_product
+from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, merge_rows
+from tokdfa.backends.proper_merge.merging_pieces import join_pieces
+from tokdfa.backends.proper_merge.merging_stages import MergeStages
+from tokdfa.backends.proper_merge.vegas_library import PartLibrary
+from tokdfa.backends.proper_merge.vegas_splice import MergedByParts, PartMerger
+from tokdfa.backends.proper_merge.vegas_usual import FORMS, TYPES, build_library, object_pattern
 from tokdfa.bench.clock import collector_off, time_call
 from tokdfa.bench.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.bench.limits import OK, failure_of
 from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.bench.settings import typed_settings
-from tokdfa.bpe.piece_borders import load_marked_dfa
-from tokdfa.bpe.rules_cache import load_canonicity
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError, TokdfaError
+from tokdfa.proper.piece_borders import load_marked_dfa
+from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.regex.compile import MAX_STATES as MAX_TEXT_STATES
-from tokdfa.token_automata.direct_merge import MAX_STATES, MAX_TRANSITIONS, merge_rows
-from tokdfa.token_automata.direct_merge_pieces import join_pieces
-from tokdfa.token_automata.direct_merge_stages import MergeStages
-from tokdfa.token_automata.letter_automaton import letter_automaton
-from tokdfa.token_automata.marked_product import marked_product
-from tokdfa.token_automata.vegas_library import PartLibrary
-from tokdfa.token_automata.vegas_splice import MergedByParts, PartMerger
-from tokdfa.token_automata.vegas_usual import FORMS, TYPES, build_library, object_pattern
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tokdfa.automata.dfa import Dfa
+    from tokdfa.backends.proper_merge.merging import Merged
     from tokdfa.constraint import Constraint
-    from tokdfa.token_automata.direct_merge import Merged
     from tokdfa.token_automata.token_rows import TokenRows
     from tokdfa.vocabulary.tokenizers import Tokenizer
 

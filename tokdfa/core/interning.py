@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import hold
+from tokdfa.core.budget import hold
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_struct import Struct
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
-from tokdfa.kernel_struct import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

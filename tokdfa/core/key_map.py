@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 
 Keys = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -24,7 +24,9 @@ def new_map(room: int, absent: int) -> tuple[Keys, Numbers]:
 
 
 def longer_map(keys: Keys, numbers: Numbers, absent: int) -> tuple[Keys, Numbers]:
-    """A map in arrays twice as long. Linear in them. What it takes is the caller's to count (`tokdfa.budget.hold`)."""
+    """A map in arrays twice as long. Linear in them. What it takes is the caller's to count
+    (`tokdfa.core.budget.hold`).
+    """
     grown = new_map(len(keys), absent)
     _copy_map_kernel(keys, numbers, *grown)
     return grown

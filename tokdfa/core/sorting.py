@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 
 #: Up to so many values are sorted by insertion.
 FEW = 24

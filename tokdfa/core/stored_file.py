@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tokdfa.arguments import as_path
+from tokdfa.core.arguments import as_path
 from tokdfa.errors import LimitExceeded, StoreError, TokdfaError
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 def code_stamp(*sources: str) -> str:
     """16 hexadecimal digits that change with the content of these modules: paths below the package, or patterns."""
     package = Path(__file__).parents[1]
-    files = [path for source in sources for path in sorted(package.glob(source))]
+    found = [sorted(package.glob(source)) for source in sources]
+    assert all(found), f"a source is not there: {sources}"
+    files = [path for paths in found for path in paths]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 

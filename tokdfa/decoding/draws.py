@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa import mask as masks
-from tokdfa.arguments import as_tokens
 from tokdfa.backends.base import CompiledConstraint
+from tokdfa.core.arguments import as_tokens
 from tokdfa.decoding.sampling import allowed_tokens, log_total
 from tokdfa.errors import ArgumentError, ModelError, NothingDrawn, OptionError
 from tokdfa.models.base import LanguageModel

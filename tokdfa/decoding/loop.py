@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.arguments import as_sequence
+from tokdfa.core.arguments import as_sequence
 from tokdfa.decoding.draws import Costs, Target, check_count
 from tokdfa.decoding.sampling import Sampler, log_total
 from tokdfa.errors import ArgumentError, EmptyMask

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa import mask as masks
-from tokdfa.arguments import as_bool, as_number
+from tokdfa.core.arguments import as_bool, as_number
 from tokdfa.errors import EmptyMask, ModelError, OptionError
 
 if TYPE_CHECKING:

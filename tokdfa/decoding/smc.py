@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.arguments import as_number
+from tokdfa.core.arguments import as_number
 from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
 from tokdfa.decoding.sampling import Floats, draw_index, log_total, random_generator
 from tokdfa.errors import OptionError

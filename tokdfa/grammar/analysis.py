@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

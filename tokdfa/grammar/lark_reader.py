@@ -19,7 +19,7 @@ from collections import deque
 from textwrap import shorten
 from typing import TYPE_CHECKING, NoReturn
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded, UnknownNameError, nearest
 from tokdfa.grammar.builder import CfgBuilder
 from tokdfa.grammar.cfg import Lexeme

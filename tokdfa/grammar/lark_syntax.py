@@ -24,7 +24,7 @@ import re
 from functools import cache
 from typing import Any, NoReturn
 
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 from tokdfa.grammar.lark_tree import (
     Attribute,

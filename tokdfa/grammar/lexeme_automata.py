@@ -15,10 +15,10 @@ import numpy.typing as npt
 from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
+from tokdfa.core.jit import kernel
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import SpecialTokens
-from tokdfa.jit import kernel
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import K_BYTES, K_CONCAT
 from tokdfa.vocabulary.walk import DEAD

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.registry import create_backend
-from tokdfa.backends.tokens_dfa import CompiledTokensDfa, TokensDfa
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa, TokensDfa
 from tokdfa.constraint import Constraint, Regex
 from tokdfa.guide.arguments import GuideError, GuideTypeError, as_guide_errors, as_integer
 from tokdfa.guide.vocabulary import Vocabulary

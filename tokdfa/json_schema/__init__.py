@@ -1,4 +1,4 @@
-"""JSON Schema: from a schema to the intermediate form of `tokdfa.pushdown`.
+"""JSON Schema: from a schema to the intermediate form of `tokdfa.backends.pushdown_trie`.
 
 Theory. A schema denotes a set of JSON values, and a constraint the texts that spell them. Keywords of one schema all
 hold at once, so sets are intersected, united and complemented all over the place; the form only knows alternatives and

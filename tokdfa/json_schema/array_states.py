@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, both
 from tokdfa.json_schema.complement import negations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_STATES, MAX_VALUES = 100_000, 64
 
 
-#: Work (`tokdfa.budget`) of a move, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of a move, in nanoseconds.
 MOVE_WORK = 2_000
 
 

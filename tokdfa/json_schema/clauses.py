@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.string_set import StringSet
@@ -29,7 +29,7 @@ EVERYTHING: State = frozenset()
 NEVER = -1
 NOTHING: State = frozenset([NEVER])
 
-#: Work (`tokdfa.budget`) of making one clause and of looking up one name, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of making one clause and of looking up one name, in nanoseconds.
 CLAUSE_WORK, LOOKUP_WORK = 3_000, 100
 #: So many lookups are not worth counting.
 FEW = 16

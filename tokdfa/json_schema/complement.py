@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
     ANY_NUMBER,

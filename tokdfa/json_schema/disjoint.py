@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.json_schema.clauses import LOOKUP_WORK, NEVER
 from tokdfa.json_schema.document import DRAFT_6, DRAFT_7
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Values = frozenset[Any] | None
 #: Pairs of clauses of two branches whose tags are compared at most.
 MOST_PAIRS = 64
-#: Work and memory (`tokdfa.budget`) of a pair that is found, mostly more than once.
+#: Work and memory (`tokdfa.core.budget`) of a pair that is found, mostly more than once.
 PAIR_WORK, PAIR_BYTES = 800, 100
 
 

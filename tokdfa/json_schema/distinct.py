@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, both
 from tokdfa.json_schema.complement import negations
@@ -45,7 +45,7 @@ REMEDIES = {
 ANY_VALUE = "nothing says what items may be, so objects of any names are among them; "
 
 
-#: Work (`tokdfa.budget`) of looking at a state beside making its plans, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of looking at a state beside making its plans, in nanoseconds.
 PLACE_WORK = 5_000
 
 

@@ -23,7 +23,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaError, SchemaUnsupported
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ Scope = tuple[str, ...]
 #: A part of a JSON pointer; or a keyword and a key there (None: the keyword alone), of which it is made when needed.
 Key = str | tuple[str, str | int | None]
 
-#: Work and memory (`tokdfa.budget`) of reading a character, and of the same where the library looks for ids.
+#: Work and memory (`tokdfa.core.budget`) of reading a character, and of the same where the library looks for ids.
 NS_PER_CHARACTER, BYTES_PER_CHARACTER, NS_PER_CHARACTER_WITH_IDS = 40, 8, 800
 #: The same of a node, and the work of a part of a reference, and of a reference that the library follows.
 NS_PER_NODE, BYTES_PER_NODE, NS_PER_PART, NS_PER_REFERENCE = 1_500, 200, 500, 100_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-#: Work and memory (`tokdfa.budget`) of a state that is looked at.
+#: Work and memory (`tokdfa.core.budget`) of a state that is looked at.
 STATE_WORK, STATE_BYTES = 2_000, 500
 
 StateT = TypeVar("StateT", bound="Hashable")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANYTHING,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from tokdfa.json_schema.document import Document
 
-#: Work (`tokdfa.budget`) of asking whether two shapes overlap, beside joining their clauses.
+#: Work (`tokdfa.core.budget`) of asking whether two shapes overlap, beside joining their clauses.
 PAIR_WORK = 30_000
 #: So many branches of a oneOf are compared each with each.
 FEW_BRANCHES = 4

@@ -1,10 +1,10 @@
 """A schema as a context-free grammar over lexemes, for an engine with a lexer and a parser.
 
-The form of a schema (`tokdfa.pushdown.form`) is read as rules, so the grammar has the form's very language, and nothing
+The form of a schema (`tokdfa.program.form`) is read as rules, so the grammar has the form's very language, and nothing
 of a schema is interpreted twice. A frame is a nonterminal, and so is a place where a text may go on in several ways, or
 that several places lead to; what lies between is one right side. So "read t, call f, go on at r" is ``q -> t f r``, and
 a chain of members or items, which ends where its frame does, is right recursion, which the parser runs in one row
-(`tokdfa.grammar.earley_rows`).
+(`tokdfa.backends.earley_trie.earley_rows`).
 
 *Lexemes.* A text is a lexeme with the automaton that its key names; names and counted strings become lexemes as
 `tokdfa.json_schema.lexemes` says. The names that one NAMES may read begin a list, ``w -> name value | w'``, where w' is
@@ -34,7 +34,7 @@ from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.json_schema.lexemes import StringExpressions, text_automaton
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.pushdown.form import (
+from tokdfa.program.form import (
     ANY,
     CALL,
     COUNTED,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.document import Dropped
-    from tokdfa.pushdown.form import Escapes, Form
+    from tokdfa.program.form import Escapes, Form
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: A symbol while rules are written: a lexeme is a negative number, a nonterminal one from 0 on.

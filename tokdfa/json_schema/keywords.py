@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import is_spent, spend
+from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 #: The largest lower bound of a length or a number of parts: it is an int32. No upper bound from there on is one.
 MAX_COUNT = (1 << 31) - 1
-#: Work and memory (`tokdfa.budget`) of reading one member or item of a schema.
+#: Work and memory (`tokdfa.core.budget`) of reading one member or item of a schema.
 MEMBER_WORK, MEMBER_BYTES = 2_000, 200
 
 

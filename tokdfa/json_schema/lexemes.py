@@ -2,10 +2,11 @@
 
 *Texts* of a form come with their automata. Explicit ones are kept for later schemas (`text_automaton`).
 
-*Strings.* For names and lengths the pushdown engine has instructions (`tokdfa.pushdown.names`, `counted`), because
-automata of all spellings of all names are large. A lexer wants automata. So they are expressions over JSON text
-(`tokdfa.json_schema.string_body`), and all of them are states of *one* lazy automaton: what is read of a name costs a
-few states, what is not costs nothing, and ends that are alike (any characters up to the closing quote) are one state.
+*Strings.* For names and lengths the pushdown engine has instructions (`tokdfa.backends.pushdown_trie.names`,
+`counted`), because automata of all spellings of all names are large. A lexer wants automata. So they are expressions
+over JSON text (`tokdfa.json_schema.string_body`), and all of them are states of *one* lazy automaton: what is read of a
+name costs a few states, what is not costs nothing, and ends that are alike (any characters up to the closing quote) are
+one state.
 
 *Other names* need no complement. Along the tree of the listed names, another string is one that
 
@@ -23,8 +24,8 @@ from collections import OrderedDict
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from tokdfa.core.locks import new_lock
 from tokdfa.json_schema.string_body import BODY
-from tokdfa.locks import new_lock
 from tokdfa.regex.char_sets import ALL, Ranges, complement
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.pushdown.form import Escapes, Text
+    from tokdfa.program.form import Escapes, Text
 
 #: States of explicit automata that are kept for later schemas.
 KEPT_STATES = 50_000

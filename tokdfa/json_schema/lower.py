@@ -1,4 +1,4 @@
-"""Lowering: from a JSON schema to the intermediate form of `tokdfa.pushdown`.
+"""Lowering: from a JSON schema to the intermediate form of `tokdfa.backends.pushdown_trie`.
 
 Each state (`tokdfa.json_schema`) that has arrays or objects is a frame; scalars are read where they stand. Texts are
 known by keys that say their language, so all schemas of a vocabulary share the automata of numbers, strings, formats
@@ -16,8 +16,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.budget import spend
 from tokdfa.constraint import JsonSchema
+from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, both
 from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
@@ -27,12 +27,12 @@ from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.lower_value import ValueWriter
 from tokdfa.json_schema.survey import survey_states
-from tokdfa.pushdown.form import RETURN_PLACE
+from tokdfa.program.form import RETURN_PLACE
 
 if TYPE_CHECKING:
-    from tokdfa.pushdown.form import Form
+    from tokdfa.program.form import Form
 
-#: Work and memory (`tokdfa.budget`) of writing a frame beside its members.
+#: Work and memory (`tokdfa.core.budget`) of writing a frame beside its members.
 FRAME_WORK, FRAME_BYTES = 10_000, 1_000
 #: Characters from which on a schema is large; instructions of a large one that are written at once.
 LARGE, AT_ONCE = 4_000, 1_500

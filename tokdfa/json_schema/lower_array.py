@@ -9,16 +9,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.json_schema.array_states import ArrayStates, Items
 from tokdfa.json_schema.clauses import LOOKUP_WORK
-from tokdfa.pushdown.form import RETURN_PLACE
+from tokdfa.program.form import RETURN_PLACE
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.clauses import ArrayClause
     from tokdfa.json_schema.lower_value import ValueWriter
 
-#: Work and memory (`tokdfa.budget`) of writing an item.
+#: Work and memory (`tokdfa.core.budget`) of writing an item.
 ITEM_WORK, ITEM_BYTES = 5_000, 500
 #: Places of a chain that are written at once.
 AT_ONCE = 16

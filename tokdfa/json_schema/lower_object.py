@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.lower_value import NAME_BYTES, NAME_WORK
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
 from tokdfa.json_schema.plans import plan_object
-from tokdfa.pushdown.form import RETURN_PLACE
-from tokdfa.pushdown.form_builder import MemberChain
+from tokdfa.program.form import RETURN_PLACE
+from tokdfa.program.form_builder import MemberChain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,13 +11,13 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import is_spent, spend
+from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
-from tokdfa.pushdown.form import RETURN_PLACE, TEXT, Text
-from tokdfa.pushdown.form_builder import FormBuilder
+from tokdfa.program.form import RETURN_PLACE, TEXT, Text
+from tokdfa.program.form_builder import FormBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.oracle import Oracle
     from tokdfa.json_schema.string_set import StringSet
-    from tokdfa.pushdown.form import Escapes
+    from tokdfa.program.form import Escapes
 
 #: More sets of numbers than this in one place are spelled without exponents.
 MANY_NUMBERS = 8
-#: Work and memory (`tokdfa.budget`) of writing a name in a table, or a member of an object.
+#: Work and memory (`tokdfa.core.budget`) of writing a name in a table, or a member of an object.
 NAME_WORK, NAME_BYTES = 5_000, 300
 
 

@@ -36,13 +36,13 @@ import numpy as np
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, InterningTable, Limit, intern
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_budget import pay
 from tokdfa.json_schema.number_plan import STATE_LIMIT
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.number_states import COLUMNS, explore_states
-from tokdfa.kernel_budget import pay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 #: engineering notation has it. Each digit costs about 15 states, and 8 us.
 SHIFT = 3
 
-#: Work (`tokdfa.budget`) of a set of numbers, of an automaton of one, and of a state of it in a union, by class.
+#: Work (`tokdfa.core.budget`) of a set of numbers, of an automaton of one, and of a state of it in a union, by class.
 NS_PER_SET, NS_PER_AUTOMATON, NS_PER_MEMBER = 30_000, 60_000, 4
 #: Members of a union that are paid for together.
 PAID_AT_ONCE = 1 << 16

@@ -8,7 +8,7 @@ digits, if they are equal in the same things as the numbers they are made of.
 
 from __future__ import annotations
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.json_schema.number_plan import FREE
 
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
 from tokdfa.json_schema.number_set import Number, NumberSet, split_number
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.json_schema.number_plan import (
     BEYOND,
     FREE,

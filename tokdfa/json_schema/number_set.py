@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import LimitExceeded, OptionError
-from tokdfa.locks import cached_property
 
 Number: TypeAlias = int | Decimal
 
@@ -32,7 +32,7 @@ Number: TypeAlias = int | Decimal
 #: Automata of bounds have at least as many states as the bounds have digits; a double has up to 309 and 1074.
 DIGITS = 2000
 
-#: Work (`tokdfa.budget`) of taking a divisor apart, and of a division.
+#: Work (`tokdfa.core.budget`) of taking a divisor apart, and of a division.
 NS_PER_DIVISOR, NS_PER_DIVISION = 3_000, 100
 
 _BITS = int(DIGITS * math.log2(10))  # the bits of an integer of so many digits

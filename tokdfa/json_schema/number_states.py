@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.budget import spend
-from tokdfa.jit import kernel
+from tokdfa.core.budget import spend
+from tokdfa.core.jit import kernel
 from tokdfa.json_schema.number_exponents import read_exponent_digit_kernel, read_exponent_sign_kernel
 from tokdfa.json_schema.number_plan import (
     ASKED,
@@ -94,7 +94,7 @@ COLUMNS = 15
 _PLUS, _MINUS, _DOT, _DIGIT_0, _E = 1, 2, 3, 4, 14
 
 
-#: Work (`tokdfa.budget`) of a state, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of a state, in nanoseconds.
 NS_PER_NUMBER_STATE = 600
 
 

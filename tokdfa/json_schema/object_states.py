@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import State, both
 from tokdfa.json_schema.ends import Ends, TooManyStates
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: States looked at to see whether one comes to an end, at most.
 MAX_STATES = 50_000
-#: Work (`tokdfa.budget`) of a move, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of a move, in nanoseconds.
 MOVE_WORK = 3_000
 
 

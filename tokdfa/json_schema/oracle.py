@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import is_spent, spend
+from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import CLAUSE_BYTES, LOOKUP_WORK
 from tokdfa.json_schema.string_set import StringSet
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.clauses import Shape, State
     from tokdfa.json_schema.schema_states import SchemaStates
 
-#: Work (`tokdfa.budget`) of asking whether a name matches a pattern whose automaton there is, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of asking whether a name matches a pattern whose automaton there is, in nanoseconds.
 MATCH_WORK = 10_000
 
 

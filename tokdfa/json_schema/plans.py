@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK, NEVER, State, both
 from tokdfa.json_schema.string_set import StringSet
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Kinds of names of one object at most.
 MAX_KINDS = 64
-#: Work (`tokdfa.budget`) of a declared name, and of dividing a kind, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of a declared name, and of dividing a kind, in nanoseconds.
 PLAN_WORK, KIND_WORK = 1_000, 20_000
 #: Undeclared names of one object that are remembered at most; codes of countries and currencies are fewer.
 MAX_REMEMBERED = 256

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING
 
 from tokdfa.automata.minimize import minimize
 from tokdfa.automata.words import words
-from tokdfa.budget import is_spent, spend
+from tokdfa.core.budget import is_spent, spend
+from tokdfa.core.locks import new_lock
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
 from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow
-from tokdfa.locks import new_lock
 from tokdfa.regex.char_sets import ALL
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.pushdown.form import Escapes
+    from tokdfa.program.form import Escapes
 
 #: An automaton of more states stays lazy; the states made in vain cost about 0.5 ms.
 EXPLICIT_STATES = 400
@@ -55,7 +55,7 @@ SHARED_STATES = 10_000
 PROOF_STATES = 20_000
 #: The same for a list of the texts of a set, and the bytes that these may have together.
 LISTED_STATES, LISTED_BYTES = 5_000, 100_000
-#: Work (`tokdfa.budget`) of asking whether a text is in a set, of a character, and of reading a demand.
+#: Work (`tokdfa.core.budget`) of asking whether a text is in a set, of a character, and of reading a demand.
 MATCH_WORK, NS_PER_CHARACTER, NS_PER_DEMAND = 2_000, 100, 15_000
 #: How many scalar values there are.
 SCALAR_VALUES = 0x110000 - 0x800

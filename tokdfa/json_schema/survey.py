@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, both
 from tokdfa.json_schema.plans import declared_names, value_state
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.oracle import Oracle
 
 
-#: Work (`tokdfa.budget`) of looking at a state, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of looking at a state, in nanoseconds.
 SURVEY_WORK = 3_000
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import (
     ANYTHING,
@@ -94,7 +94,7 @@ class Alternative(NamedTuple):
         return self.state <= other.state and self.present <= other.present and self.seen.holds(other.seen)
 
 
-#: Work (`tokdfa.budget`) of joining two alternatives, or comparing them, in nanoseconds.
+#: Work (`tokdfa.core.budget`) of joining two alternatives, or comparing them, in nanoseconds.
 JOIN_WORK = 3_000
 #: What is always so.
 PLAIN = Alternative()

@@ -22,8 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tokdfa.core.folders import cache_folder
 from tokdfa.errors import MissingDependency, ModelError
-from tokdfa.folders import cache_folder
 
 #: What the optional packages are needed for, as the message for a missing one says it.
 PURPOSE = "a language model of transformers"

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.regex.derivative_classes import NEWLINE, P_ENTRY, P_PARTITION, WORD_BYTES, classify_kernel
 from tokdfa.regex.laws import (
     make_complement_kernel,

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import hold
-from tokdfa.jit import kernel
+from tokdfa.core.budget import hold
+from tokdfa.core.jit import kernel
 from tokdfa.regex.nodes import (
     F_ASSERTS,
     F_BOOLEAN,

@@ -16,7 +16,7 @@ non-emptiness, exact where there is no intersection, complement or assertion), *
 is zero-width, or an intersection or complement).
 
 Growth. Kernels never write past an array: they set a status, and the Python side grows the arrays and calls again
-(interning twice is harmless). Work and memory count towards the budget (`tokdfa.budget`).
+(interning twice is harmless). Work and memory count towards the budget (`tokdfa.core.budget`).
 
 Source: Owens, Reppy, Turon, "Regular-expression derivatives re-examined" (2009); 000 for the use of derivatives in
 token masks. The merge laws for byte sets and repeats are ours.
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded, UnknownNameError
 from tokdfa.regex.laws import (
     make_bytes_kernel,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokdfa.core.jit import kernel
 from tokdfa.core.sorting import sort_range
-from tokdfa.jit import kernel
 from tokdfa.regex.nodes import (
     ANY_BYTES,
     EMPTY,

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import live_states
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.derivative import AT_START, AssertionDeriver, context_after
 from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes, refill_kernel

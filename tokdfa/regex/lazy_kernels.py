@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.regex.derivative import derive_kernel
 from tokdfa.regex.derivative_classes import classify_kernel
 from tokdfa.regex.nodes import F_ASSERTS, F_INHABITED, F_NULLABLE, M_STATUS, NOTHING, OK, count_work

@@ -43,7 +43,7 @@ from itertools import groupby
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, complement, intersection, union, word_characters
 from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokdfa.jit import kernel
-from tokdfa.kernel_budget import pay
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_budget import pay
 
 #: Numbers of the expressions that every store begins with.
 NOTHING, EMPTY, ANY_BYTE, ANY_BYTES = 0, 1, 2, 3

@@ -29,7 +29,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.regex.atoms import Flags
 from tokdfa.regex.dialects import DIALECTS

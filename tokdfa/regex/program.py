@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded, OptionError
-from tokdfa.jit import kernel
 from tokdfa.regex.laws import (
     flatten_and_sort,
     join,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.regex.nodes import K_BYTES, K_CONCAT, K_INTERSECTION, K_NOTHING, K_REPEAT, K_UNION
 
 if TYPE_CHECKING:

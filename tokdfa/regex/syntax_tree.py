@@ -8,14 +8,15 @@ pairs (start, end) of positions it may match.
 - `Concat`, `Alternation`, `Repeat`: composition, union and bounded iteration of relations.
 - `Assertion`: those (i, i) where something holds of the text around i.
 - `LookAhead`: those (i, i) from which the body matches to some end (`negative`: to none).
-- `Symbol`: a letter that is no code point, inserted by whoever rewrites a tree; `tokdfa.token_automata.muting` does.
+- `Symbol`: a letter that is no code point, inserted by whoever rewrites a tree; `tokdfa.backends.tokens_dfa.muting`
+  does.
 
 The language of a regex is the set of texts whose whole span (0, length) is in the relation. Texts are sequences of code
 points here; `tokdfa.regex.lower` goes down to bytes.
 
-Where a library searches a text with a pattern and takes the match that it prefers (`tokdfa.bpe.pretokenizer`), more is
-asked than the relation. Trees of such dialects also have `Repeat.lazy` and `Atomic`, the order of options counts, and
-their sets are `SourceSet`: which characters belong to one is the library's business.
+Where a library searches a text with a pattern and takes the match that it prefers (`tokdfa.proper.pretokenizer`), more
+is asked than the relation. Trees of such dialects also have `Repeat.lazy` and `Atomic`, the order of options counts,
+and their sets are `SourceSet`: which characters belong to one is the library's business.
 
 Three facts are kept in each node when it is made, so that nobody walks the tree for them: `nullable` (without
 assertions: accepts the empty text; an assertion counts as empty), `assertions` (the kinds that occur inside) and `text`

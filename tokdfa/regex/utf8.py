@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tokdfa.budget import spend
+from tokdfa.core.budget import spend
 from tokdfa.regex.char_sets import SURROGATES, Ranges, difference, intersection
 from tokdfa.regex.nodes import EMPTY
 from tokdfa.regex.program import Program, known

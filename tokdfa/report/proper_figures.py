@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.automata.algebra import union
 from tokdfa.automata.graph import draw, to_networkx, token_automaton_to_networkx
+from tokdfa.backends.proper_merge.marked_product import marked_product
+from tokdfa.backends.proper_merge.merging import proper_tokenizations
 from tokdfa.backends.registry import compile as compile_constraint
-from tokdfa.bpe.rules_cache import load_canonicity
 from tokdfa.constraint import Regex
+from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.direct_merge import proper_tokenizations
-from tokdfa.token_automata.marked_product import marked_product
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokdfa
-from tokdfa import jit
 from tokdfa.bench.machine import machine_facts
+from tokdfa.core import jit
 from tokdfa.errors import ClusterError, TokdfaError
 from tokdfa.runs import provenance
 from tokdfa.runs.config import KINDS, hook
@@ -46,7 +46,7 @@ TOPIC = "tokdfa"
 #: How often a worker says what it measures, and looks whether the run is still on.
 TELL_SECONDS, LOOK_SECONDS = 0.5, 1.0
 
-_COMPILE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tokdfa import jit; list(jit.warm_up())"
+_COMPILE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tokdfa.core import jit; list(jit.warm_up())"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tokdfa.folders import open_private, private_folder
+from tokdfa.core.folders import open_private, private_folder
 from tokdfa.runs.config import KINDS, hook
 
 if TYPE_CHECKING:

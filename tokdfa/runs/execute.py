@@ -17,8 +17,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from tokdfa import jit
 from tokdfa.bench.limits import OK
+from tokdfa.core import jit
 from tokdfa.errors import OptionError
 from tokdfa.runs import provenance
 from tokdfa.runs.executor import measures_here, open_executor

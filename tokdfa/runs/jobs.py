@@ -14,12 +14,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tokdfa import jit
 from tokdfa.bench.limits import OK, Failure, failure_of
 from tokdfa.bench.measure import Contender, Outcome, check_support, measure_compiles, replay
 from tokdfa.bench.memory import measure_memory
 from tokdfa.bench.warm_up import warm_up
 from tokdfa.bench.workloads import Strings, Texts, plan_walks
+from tokdfa.core import jit
 from tokdfa.runs.config import hook
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def proper_texts(tokenizer: Tokenizer) -> CompiledConstraint:
     Compiled once a tokenizer, 0.1 to 1 s. Raises TokenizerError for a tokenizer that does not merge, and
     UnsupportedConstraint for one with isolated tokens, whose texts are cut out before anything merges.
     """
-    from tokdfa.backends.cartesian_merge import CartesianMerge
+    from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
     from tokdfa.constraint import Regex
 
     def make() -> CompiledConstraint:
@@ -64,7 +64,7 @@ def proper_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
 
     Raises TokenizerError for a text that the tokenizer changes or has no tokens for, OptionError if it has no UTF-8.
     """
-    from tokdfa.bpe.explain_text import encode_text, join_pieces
+    from tokdfa.proper.explain_text import encode_text, join_pieces
 
     tokens = join_pieces(encode_text(tokenizer, text))
     if tokens is None:

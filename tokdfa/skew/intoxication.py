@@ -7,8 +7,8 @@ tokenized twice, properly and with one word respelled, and the rows after both a
 Words. The *proper* tokens of the text are those of the tokenizer. The *span* of a word is the stretch of proper tokens
 that it touches; where a token also holds neighbours of the word (the space before it, say), they belong to the span.
 A *respelling* is another sequence of tokens with the bytes of the span; all other tokens stay. A text has one proper
-sequence, so every respelling is improper, which `tokdfa.bpe.explain_text` confirms. Respellings use the tokens that may
-stand in some proper sequence, and no byte tokens beside characters that are tokens themselves. The number of *extra
+sequence, so every respelling is improper, which `tokdfa.proper.explain_text` confirms. Respellings use the tokens that
+may stand in some proper sequence, and no byte tokens beside characters that are tokens themselves. The number of *extra
 tokens* is how much longer the respelling is than the span; it may be negative, as merging is greedy.
 
 How a respelling is chosen: ``fewest``: one of those with the fewest tokens; ``random``: one of all; ``letters``: one of
@@ -273,7 +273,7 @@ def _find_span(tokenizer: Tokenizer, text: str, span: tuple[int, int]) -> tuple[
 def _verified(
     tokenizer: Tokenizer, text: str, proper: tuple[int, ...], respelling: tuple[int, ...], span: tuple[int, int]
 ) -> Respelled:
-    from tokdfa.bpe.explain_text import explain_tokens
+    from tokdfa.proper.explain_text import explain_tokens
 
     improper = (*proper[: span[0]], *respelling, *proper[span[1] :])
     verdict = explain_tokens(tokenizer, improper)
@@ -379,7 +379,7 @@ def _below(bound: int, generator: np.random.Generator) -> int:
 
 def _tokens_by_text(tokenizer: Tokenizer) -> dict[bytes, tuple[int, ...]]:
     """Token bytes -> the tokens with these bytes that may stand in a proper sequence and are no byte tokens."""
-    from tokdfa.bpe.rules_cache import load_canonicity
+    from tokdfa.proper.rules_cache import load_canonicity
 
     def make() -> dict[bytes, tuple[int, ...]]:
         canonicity = load_canonicity(tokenizer)

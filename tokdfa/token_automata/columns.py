@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import hold
-from tokdfa.jit import kernel
+from tokdfa.core.budget import hold
+from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from tokdfa.core.jit import kernel
 from tokdfa.errors import VocabularyCannotSpell
-from tokdfa.jit import kernel
 
 if TYPE_CHECKING:
     import numpy as np

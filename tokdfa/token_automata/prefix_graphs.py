@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import hold
+from tokdfa.core.budget import hold
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_budget import pay
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
-from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.columns import Columns, enlarge, transpose
 from tokdfa.token_automata.parallel import TriePart
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import hold
+from tokdfa.core.budget import hold
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_budget import pay
 from tokdfa.errors import LimitExceeded
-from tokdfa.jit import kernel
-from tokdfa.kernel_budget import pay
 from tokdfa.token_automata.columns import enlarge
 from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
 

@@ -1,8 +1,8 @@
 """`TokenRows`: a deterministic automaton over tokens as one dictionary a state, while it is being built.
 
 State s goes by token t to ``rows[s][t]``. The dictionaries are handed over, not copied: a pipeline of constructions
-(`tokdfa.token_automata.direct_merge`) passes one automaton on. Besides the tokens 0..V-1 a row may hold other ids, such
-as the marker of `tokdfa.token_automata.letter_automaton`.
+(`tokdfa.backends.proper_merge.merging`) passes one automaton on. Besides the tokens 0..V-1 a row may hold other ids,
+such as the marker of `tokdfa.backends.proper_merge.letter_automaton`.
 
 `trimmed` keeps the states on some way from the start to acceptance and numbers them breadth-first, tokens ascending.
 `minimal` merges states with equal languages: Moore's refinement of a partition, in which only the predecessors of
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.budget import hold, spend
+from tokdfa.core.budget import hold, spend
 from tokdfa.token_automata.token_index import TokenTable
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.jit import kernel
-from tokdfa.locks import new_lock
+from tokdfa.core.jit import kernel
+from tokdfa.core.locks import new_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

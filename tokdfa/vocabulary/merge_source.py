@@ -1,4 +1,4 @@
-"""What a tokenizer's file says about merging, as data. `tokdfa.bpe` turns it into rules.
+"""What a tokenizer's file says about merging, as data. `tokdfa.proper` turns it into rules.
 
 Byte-pair encoding starts from the *letters* of a text (its bytes, or its characters) and merges adjacent tokens. Which
 pairs merge, and in which order, files say in two ways:

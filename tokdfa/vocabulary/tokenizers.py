@@ -30,7 +30,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tokdfa.arguments import as_integer, as_text, as_tokens
+from tokdfa.core.arguments import as_integer, as_text, as_tokens
+from tokdfa.core.locks import cached_property, new_lock
 from tokdfa.core.packages import is_importable
 from tokdfa.errors import (
     ArgumentError,
@@ -40,7 +41,6 @@ from tokdfa.errors import (
     VocabularyCannotSpell,
     VocabularyError,
 )
-from tokdfa.locks import cached_property, new_lock
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -127,7 +127,7 @@ class Tokenizer:
 
     @cached_property
     def merges(self) -> MergeSource:
-        """How the tokenizer merges, as its file says it (`tokdfa.bpe` makes rules of it). Made at first use.
+        """How the tokenizer merges, as its file says it (`tokdfa.proper` makes rules of it). Made at first use.
 
         Raises TokenizerError for a tokenizer that does not merge (Unigram) or merges in a way that has no such form.
         """

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.core.jit import kernel
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import VocabularyError
-from tokdfa.jit import kernel
-from tokdfa.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

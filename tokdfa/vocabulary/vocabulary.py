@@ -21,9 +21,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.arguments import as_integer, as_sequence, as_text, as_token
+from tokdfa.core.arguments import as_integer, as_sequence, as_text, as_token
+from tokdfa.core.locks import cached_property, new_lock
 from tokdfa.errors import ArgumentError, VocabularyError
-from tokdfa.locks import cached_property, new_lock
 from tokdfa.vocabulary.trie import TokenBytes, build_trie
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.budget import spend
-from tokdfa.jit import kernel
+from tokdfa.core.budget import spend
+from tokdfa.core.jit import kernel
 from tokdfa.vocabulary import walker
 from tokdfa.vocabulary.walker import set_bit, specialise, write_pair
 

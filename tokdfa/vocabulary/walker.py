@@ -13,7 +13,7 @@ walk. The walk is written once, as `_walk`; its two *holes* are functions, `step
   the spare id (`tokdfa.vocabulary.trie`), so that it can do without a branch. `token`, `count`: uint64.
 
 `specialise` makes a kernel of the walk and two such kernels. What they work on comes as the arguments `strategy`,
-`stack` and `out`: an array, a struct (`tokdfa.kernel_struct`), or a tuple of a few of them.
+`stack` and `out`: an array, a struct (`tokdfa.core.kernel_struct`), or a tuple of a few of them.
 
 **Arrays or structs.** A step that is one expression, like that of `tokdfa.vocabulary.walk`, may take arrays, in tuples,
 too. As soon as it has branches and calls, numba does not see any more that it can leave out counting the references to
@@ -25,13 +25,13 @@ Why like this. The step has to be compiled into the loop: an indirect call takes
 closure over the step, or the step as an argument, would be compiled anew by each process, as numba's cache does not
 know it again. A function with the walk's code and *globals of its own*, in which the holes are bound to the strategy's
 kernels, is to numba like one that was written by hand: it is kept on disk, and made again when the step changes
-(`tokdfa.jit` looks at the files of all kernels that a function's globals name, and at what each is called).
+(`tokdfa.core.jit` looks at the files of all kernels that a function's globals name, and at what each is called).
 
 Cost: none. With the table of `tokdfa.vocabulary.walk` as its step a node takes 1.8 ns, as with the loop written out
-(Llama 3, ``[^"\\\x00-\x1f]*``, 267,296 nodes); with the lexer and the rows of `tokdfa.grammar.walk` 4.2 ns, where the
-loop written out over arrays took 5.6. Two things do cost: a number more that is kept through the loop (why the walk
-stopped) 3 %; so a step that has several reasons to stop writes the reason down, in what it works on. And a named tuple
-as an argument 1 us a call; so short tuples have no names.
+(Llama 3, ``[^"\\\x00-\x1f]*``, 267,296 nodes); with the lexer and the rows of `tokdfa.backends.earley_trie.walk` 4.2
+ns, where the loop written out over arrays took 5.6. Two things do cost: a number more that is kept through the loop
+(why the walk stopped) 3 %; so a step that has several reasons to stop writes the reason down, in what it works on. And
+a named tuple as an argument 1 us a call; so short tuples have no names.
 
 Source: 004 (toktrie), whose recognisers are a trait with ``try_push_byte`` and ``pop_bytes``. Here a step is a function
 of a state, and the stack is the walk's.
@@ -44,7 +44,7 @@ from typing import Any
 
 import numpy as np
 
-from tokdfa.jit import kernel
+from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 #: What a step returns where no text goes on.

@@ -15,6 +15,7 @@ import numpy as np
 from tokdfa.backends.base import YES, Backend, Matcher, Option, Support
 from tokdfa.backends.peers.rust_regex import choice_pattern, exact_pattern, own_pattern
 from tokdfa.constraint import Choice, JsonSchema, Regex
+from tokdfa.core.locks import new_lock
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
@@ -26,7 +27,6 @@ from tokdfa.errors import (
     UnsupportedConstraint,
     VocabularyError,
 )
-from tokdfa.locks import new_lock
 from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:

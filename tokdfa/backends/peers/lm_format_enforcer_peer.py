@@ -40,8 +40,8 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import Peer, PeerMatcher, PerVocabulary, first_lines, own_errors, require
+from tokdfa.core.locks import new_lock
 from tokdfa.errors import UnsupportedConstraint
-from tokdfa.locks import new_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

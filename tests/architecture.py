@@ -1,0 +1,73 @@
+"""The picture of the house in docs/architecture.md, made from the imports: ``python -m tests.architecture``.
+
+Storeys and their parts stand here, lowest first; tests/test_layers.py holds the package to them. The picture is a
+Mermaid chart, as code-hosting sites draw it: an arrow leads from a part to each part that it imports, without those
+arrows that follow from others.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+
+import tokdfa
+
+#: Storey -> its parts, modules or folders of the package. A part may import those before it.
+STOREYS = {
+    "ground": ("errors", "core", "mask", "constraint", "vocabulary", "automata"),
+    "languages": ("regex", "proper", "token_automata", "grammar", "program", "json_schema"),
+    "strategies": ("backends",),
+    "uses": ("display", "models", "decoding", "skew", "guide", "bench", "runs", "report", "cli"),
+}
+PARTS = tuple(part for parts in STOREYS.values() for part in parts)
+PACKAGE = Path(tokdfa.__file__).parent
+PAGE = PACKAGE.parent / "docs" / "architecture.md"
+
+
+def part_of(path: Path) -> str:
+    """The part that a file of the package belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@cache
+def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """All imports of a file, wherever they stand."""
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The parts that a file imports anywhere in it, for types alone too."""
+    found = set()
+    for node in import_nodes(path):
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        names = [prefix + alias.name for alias in node.names]
+        found |= {parts[1] for name in names if (parts := name.split("."))[0] == "tokdfa" and len(parts) > 1}
+    return found & set(PARTS)
+
+
+def draw() -> str:
+    """The chart, in Mermaid's notation."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(PARTS)
+    for path in PACKAGE.rglob("*.py"):
+        here = part_of(path)
+        graph.add_edges_from((here, other) for other in imported_parts(path) if here in PARTS and other != here)
+    lines = ["flowchart TD"]
+    for storey, parts in reversed(STOREYS.items()):
+        lines += [f"  subgraph {storey}", *(f"    {part}" for part in parts), "  end"]
+    arrows = nx.transitive_reduction(graph).edges
+    lines += [f"  {here} --> {other}" for here, other in sorted(arrows)]
+    return "\n".join(lines)
+
+
+def with_picture(page: str) -> str:
+    """The page with the picture as it is now."""
+    return re.sub(r"(```mermaid\n).*?(\n```)", lambda found: found[1] + draw() + found[2], page, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_picture(PAGE.read_text()))

@@ -1,0 +1,260 @@
+"""The command line, run as a user runs it: arguments in, text and exit status out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.proper.small_tokenizers import merge_list
+from tokdfa.backends.registry import backend_names
+from tokdfa.cli import app as cli
+from tokdfa.runs.store import open_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXPERIMENT = """
+name: tiny
+question: Does the whole path work?
+tokenizers: [bytes]
+constraints:
+  - {label: date, regex: '[0-9]{4}-[0-9]{2}'}
+backends: [token_index, brute_force]
+reference: brute_force
+workloads:
+  - {kind: random_walk, walks: 1, steps: 5}
+measures: [compile, first_mask, mask, advance]
+repeats: 1
+seed: 0
+"""
+
+
+@pytest.fixture
+def tokdfa(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """Run the command with arguments; returns (exit status, what it printed, in one line of single spaces)."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["tokdfa", *arguments])
+        monkeypatch.setattr(cli, "console", cli.Console(width=200))
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        printed = capsys.readouterr()
+        code = ended.value.code
+        return (code if isinstance(code, int) else 0), " ".join((printed.out + printed.err).split())
+
+    return call
+
+
+def test_help_names_every_command(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("--help")
+    assert status == 0
+    for command in ("run", "report", "mask", "show", "backends", "tokenizers", "check", "warmup"):
+        assert command in text
+
+
+def test_mask_prints_count_samples_and_end(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("mask", "--regex", "[0-9]{4}-(0[1-9]|1[0-2])?", "--tokenizer", "bytes", "--prefix", "2024-")
+    assert status == 0
+    assert "5 tokens: b'2' b'0' b'2' b'4' b'-'" in text
+    assert "allowed 2 of 257 tokens" in text
+    assert "may end yes" in text
+    assert "48 '0' 49 '1'" in text
+
+
+def test_mask_of_choices_shows_what_is_forced(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    arguments = ("mask", "-c", "yes", "-c", "yesterday", "-t", "bytes", "-p", "ye", "-b", "brute_force")
+    status, text = tokdfa(*arguments)
+    assert status == 0
+    assert "forced b's' (1 tokens)" in text
+
+
+def test_mask_names_a_prefix_that_no_tokens_spell(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """A byte-level BPE whose alphabet lacks some bytes: the reference library drops them in silence."""
+    name = merge_list(tmp_path / "tokenizer.json", "abc", [("a", "b")])
+    status, text = tokdfa("mask", "--regex", "[abcxyz]*", "--tokenizer", name, "--prefix", "abxc")
+    assert status == 1
+    assert "0x78" in text
+    assert "position 2" in text
+    assert tokdfa("mask", "--regex", "[abcxyz]*", "--tokenizer", name, "--prefix", "abc")[0] == 0
+
+
+GRAMMAR = """start: "[" [NUMBER ("," NUMBER)*] "]"
+NUMBER: /[0-9]+/
+%ignore " "
+"""
+
+
+def test_mask_of_a_grammar(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "numbers.lark"
+    file.write_text(GRAMMAR)
+    status, text = tokdfa("mask", "--grammar", str(file), "--tokenizer", "bytes", "--prefix", "[12 ")
+    assert status == 0
+    assert "4 tokens: b'[' b'1' b'2' b' '" in text
+    assert "allowed 3 of 257 tokens" in text
+    assert "may end no" in text
+    assert "all of them: token bytes token bytes token bytes 32 ' ' 44 ',' 93 ']'" in text
+
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-p", "[12] ", "-o", "mask=walk")
+    assert status == 0
+    assert "may end yes" in text
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-p", "[12] ", "-o", "ignore=between")
+    assert status == 1
+    assert "after b'[12]', token 32 (b' ') is not allowed" in text
+
+
+def test_a_schema_is_shown_and_followed(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    schema = '{"type": "object", "properties": {"a": {"enum": [1]}, "b": true}, "additionalProperties": false}'
+    (tmp_path / "plain.json").write_text(schema)
+    (tmp_path / "case.json").write_text(f'{{"schema": {schema}, "tests": []}}')
+    for name in ("plain", "case"):
+        status, printed = tokdfa("show", "--schema", str(tmp_path / f"{name}.json"))
+        assert status == 0
+        assert "call #" in printed
+    file = str(tmp_path / "plain.json")
+    given = ("mask", "--schema", file, "-t", "bytes", "--prefix", '{"b":2,"')
+    status, printed = tokdfa(*given)
+    assert status == 1
+    assert "is not allowed" in printed
+    status, printed = tokdfa(*given, "--schema-option", "order=any")
+    assert status == 0
+    assert "'a'" in printed
+    status, printed = tokdfa(*given, "--schema-option", "duplicates=refused")
+    assert status == 1
+    assert "additionalProperties at #/properties/b" in printed
+    status, printed = tokdfa(*given, "--schema-option", "colour=blue")
+    assert status == 1
+    assert "options of JsonSchema" in printed
+
+
+def test_show_prints_the_program(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "pairs.lark"
+    path.write_text('start: "a" start "b" | "c"\n%ignore " "\n')
+    printed = {}
+    for lexer in ("longest", "any"):
+        status, printed[lexer] = tokdfa("show", "--grammar", str(path), "--lexer", lexer)
+        assert status == 0
+        assert "call start" in printed[lexer]
+        assert 'text "a"' in printed[lexer]
+    assert "longest match" in printed["longest"]
+    assert "between lexemes:" in printed["longest"]
+    assert "every way to cut the text" in printed["any"]
+    assert "text (%ignore)*" in printed["any"]
+    assert "text a+" in tokdfa("show", "--regex", "a+")[1]
+    status, text = tokdfa("show", "--regex", "a", "--lexer", "short")
+    assert status == 1
+    assert "longest or any" in text
+
+
+def test_a_backend_that_takes_no_grammars_says_so(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "numbers.lark"
+    file.write_text(GRAMMAR)
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-b", "token_index")
+    assert status == 1
+    assert "not grammar" in text
+
+
+def test_a_fault_in_a_grammar_is_shown_in_its_place(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "faulty.lark"
+    file.write_text('start: "[" NUMBER "]"\n')
+    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes")
+    assert status == 1
+    assert "at line 1, column 12 of the grammar" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("mask", "-r", "a(", "-t", "bytes"), "at position 1 of the pattern"),
+        (("mask", "-r", "a", "-t", "byte"), "did you mean 'bytes'"),
+        (("mask", "-r", "a", "-t", "bytes", "-b", "tokenindex"), "did you mean 'token_index'"),
+        (("mask", "-r", "a", "-t", "bytes", "-o", "lazi=1"), "did you mean 'lazy'"),
+        (("mask", "-r", "a", "-t", "bytes", "-o", "lazy=maybe"), "true or false"),
+        (("mask", "-r", "a", "-t", "bytes", "-o", "lazy"), "NAME=VALUE"),
+        (("mask", "-r", "(?=b)a", "-t", "bytes"), "no text matches"),
+        (("mask", "-r", "abc", "-t", "bytes", "-p", "ax"), "after b'a', token 120 (b'x') is not allowed"),
+        (("mask", "-t", "bytes"), "--regex PATTERN, --choice TEXT once or more, --grammar FILE, or --schema FILE"),
+        (("mask", "-r", "a", "-c", "a", "-t", "bytes"), "give one constraint"),
+        (("mask", "-r", "a", "-g", "no/such.lark", "-t", "bytes"), "give one constraint"),
+        (("mask", "-g", "no/such.lark", "-t", "bytes"), "no/such.lark: there is no such file"),
+        (("run", "no/such/file.yaml"), "no/such/file.yaml"),
+        (("report", "no/such/folder"), "no run in this folder"),
+        (("check", "tokenindex"), "did you mean 'token_index'"),
+    ],
+)
+def test_errors_are_one_message_and_status_one(tokdfa, arguments: tuple[str, ...], message: str) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa(*arguments)
+    assert status == 1
+    assert text.startswith("error:") or "error:" in text
+    assert message in text
+    assert "Traceback" not in text
+
+
+def test_lists(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("backends")
+    assert status == 0
+    assert all(name in text for name in backend_names())
+    status, text = tokdfa("backends", "token_index")
+    assert status == 0
+    assert "trie | per_token" in text
+    status, text = tokdfa("tokenizers")
+    assert status == 0
+    assert all(name in text for name in ("mistral-v1", "tekken", "llama3", "hf:PATH"))
+
+
+def test_check_runs_the_laws(tokdfa) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("check", "token_index", "-o", "lazy=true")
+    assert status == 0
+    assert "no_dead_end" in text
+    assert "fork_independent" in text
+
+
+def test_an_experiment_from_yaml_to_report(tokdfa, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "tiny.yaml"
+    file.write_text(EXPERIMENT)
+    status, text = tokdfa("run", str(file), "--dry-run")
+    assert status == 0
+    assert "2 items" in text
+    assert not (tmp_path / "results").exists()
+
+    status, text = tokdfa("run", str(file), "--no-report")
+    assert status == 0
+    assert "2 ok" in text
+    (folder,) = (tmp_path / "results").iterdir()
+    assert set(open_run(folder).items().status) == {"ok"}
+
+    status, text = tokdfa("run", str(file), "--no-report")
+    assert status == 0
+    assert "2 were there already" in text
+
+    status, _ = tokdfa("report", str(tmp_path / "results"))
+    assert status == 0
+    assert (folder / "report" / "report.html").exists()
+
+
+BENCH = """
+name: bench
+kind: maskbench
+tokenizers: [bytes]
+settings: {chunk: 1, engines: [{backend: pushdown_trie}]}
+"""
+
+
+def test_settings_may_be_given_beside_the_file(tokdfa, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "e.yaml").write_text(BENCH)
+    (tmp_path / "data").mkdir()
+    for number in range(5):
+        (tmp_path / "data" / f"{number}.json").write_text('{"schema": true, "tests": []}')
+    command = ("run", str(tmp_path / "e.yaml"), "--dry-run", "--set", f"data={tmp_path}/data")
+    assert "5 items in 5 groups" in tokdfa(*command)[1]
+    assert "2 items in 2 groups" in tokdfa(*command, "--set", "names=['1', '4']")[1]
+    assert "3 items in 3 groups" in tokdfa(*command, "--set", "max_cases=5", "--set", "chunk=2")[1]
+    for given, said in (
+        (("--set", "data"), "a setting is given as NAME=VALUE"),
+        (("--set", "names=[1"), "the value is not YAML"),
+        (("--set", "max_cases=some"), "settings.max_cases: input should be a valid integer"),
+    ):
+        status, text = tokdfa(*command, *given)
+        assert status == 1
+        assert said in text

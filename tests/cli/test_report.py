@@ -1,0 +1,150 @@
+"""``tokdfa report`` and ``tokdfa compare``, run as a user runs them, on a real run and a doctored copy of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tokdfa.cli import app as cli
+from tokdfa.cli.report import place_of_page, run_folders
+from tokdfa.errors import ConfigError
+from tokdfa.runs.config import load_config
+from tokdfa.runs.execute import run
+
+EXPERIMENT = """
+name: tiny
+question: What does the command line make of two runs?
+tokenizers: [bytes]
+constraints:
+  - {label: date, regex: '[0-9]{4}-[0-9]{2}'}
+backends: [token_index, brute_force]
+reference: brute_force
+workloads:
+  - {kind: random_walk, walks: 4, steps: 6}
+measures: [compile, mask]
+repeats: 2
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run, and the same in which token_index takes three times as long for a mask, with another version of numba."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "tiny.yaml").write_text(EXPERIMENT)
+    first = run(load_config(folder / "tiny.yaml")).folder
+    second = folder / "later" / first.name
+    shutil.copytree(first, second)
+    slow = {
+        row["item_id"]
+        for path in second.glob("items/*.parquet")
+        for row in pq.read_table(path).to_pylist()
+        if row["label"] == "token_index"
+    }
+    for path in second.glob("samples/*.parquet"):
+        table = pq.read_table(path).replace_schema_metadata()  # without the digest of what it was
+        times = [row["ns"] * (3 if row["item_id"] in slow else 1) for row in table.to_pylist()]
+        place = table.column_names.index("ns")
+        pq.write_table(table.set_column(place, "ns", pa.array(times, pa.int64())), path, write_page_checksum=True)
+    provenance = json.loads((second / "provenance.json").read_text())
+    del provenance["seal"]
+    provenance["packages"]["numba"] = "9.9"
+    (second / "provenance.json").write_text(json.dumps(provenance))
+    return first, second
+
+
+@pytest.fixture
+def tokdfa(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """Run the command with arguments; returns (exit status, what it printed, in one line of single spaces)."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["tokdfa", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        printed = capsys.readouterr()
+        code = ended.value.code
+        return (code if isinstance(code, int) else 0), " ".join((printed.out + printed.err).split())
+
+    return call
+
+
+def test_compare_prints_and_writes_what_is_slower(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    web, data = tmp_path / "deep" / "page.html", tmp_path / "all.json"
+    status, text = tokdfa("compare", *folders, "--control", "brute_force", "--html", web, "--json", data)
+    assert status == 0
+    assert "What has changed from" in text
+    assert re.search(r"token_index │ bytes · date · random_walk 4x6 │ median mask time │ .* │ slower", text)
+    assert "Case by case, 1 comparisons: 1 slower; 1 more have too few samples." in text
+    assert "packages · numba" in text
+    assert "All outcomes are the same." in text
+    content = json.loads(data.read_text())
+    (told,) = [entry for entry in content["cases"] if entry["told"]]
+    assert (told["engine"], told["measure"], told["unit"]) == ("token_index", "mask_p50", "s")
+    assert told["against_controls"]["ratio"] == pytest.approx(3, rel=0.01)
+    assert content["controls"] == ["brute_force"]
+    assert web.read_text().startswith("<!doctype html>")
+    assert f"tokdfa compare {folders[0]} {folders[1]} --control brute_force" in web.read_text()
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("2", 1), ("5", 0)])
+def test_slower_than_a_limit_is_a_failure(tokdfa, folders: tuple[Path, Path], limit: str, expected: int) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("compare", *folders, "--no-controls", "--fail-on-slower", limit)
+    assert status == expected
+    assert ("1 comparisons are slower by 2.0 times or more" in text) == bool(expected)
+    assert "No engine is known to be the same in both runs" in text
+
+
+def test_what_got_faster_is_no_failure(tokdfa, folders: tuple[Path, Path]) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("compare", *reversed(folders), "--no-controls", "--fail-on-slower", "1.1")
+    assert status == 0
+    assert "1 faster" in text
+
+
+def test_wrong_arguments_are_told(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    for arguments, message in (
+        ((*folders, "--control", "brute_farce"), "did you mean 'brute_force'"),
+        ((*folders, "--control", "brute_force", "--no-controls"), "not both"),
+        ((*folders, "--fail-on-slower", "0.5"), "a ratio from 1"),
+        ((folders[0], tmp_path), "is not a run folder"),
+    ):
+        status, text = tokdfa("compare", *arguments)
+        assert status == 1
+        assert message in text
+
+
+def test_several_runs_get_a_page_of_all(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    target = tmp_path / "all.html"
+    status, text = tokdfa("report", *folders, "--page", target)
+    assert status == 0
+    assert f"all 2 runs: {target}" in text
+    web = target.read_text()
+    for part in ("tiny 1", "tiny 2", "packages · numba", 'id="run-2-mask_ecdf"', 'href="#run-1-overview"', "9.9"):
+        assert part in web
+    ids = re.findall(r' id="([^"]+)"', web)
+    assert len(ids) == len(set(ids))
+    assert all((folder / "report" / "report.html").exists() for folder in folders)
+    assert (folders[0] / "report" / "report.md").read_text().startswith("# What does the command line")
+
+
+def test_the_page_of_one_run_has_its_place(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    status, text = tokdfa("report", folders[0], "--page", tmp_path / "page.html")
+    assert status == 1
+    assert "--page is for several runs" in text
+
+
+def test_run_folders_are_found_by_name_or_inside(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    assert run_folders(folders[1]) == [folders[1]]
+    assert run_folders(folders[1].parent) == [folders[1]]
+    with pytest.raises(ConfigError, match="no run in this folder"):
+        run_folders(tmp_path)
+
+
+def test_the_page_of_several_runs_stands_beside_them_or_here(tmp_path: Path) -> None:
+    assert place_of_page([tmp_path / "a", tmp_path / "b"]) == tmp_path / "report.html"
+    assert place_of_page([tmp_path / "a", tmp_path / "deep" / "b"]) == Path("report.html")

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tokdfa.core import jit
+
+CALLEE = "from tokdfa.core.jit import kernel\n@kernel\ndef inner(x):\n    return x + {added}\n"
+CALLER = (
+    "from tokdfa.core.jit import kernel\nfrom callee import inner\n@kernel\ndef outer(x):\n    return inner(x) * 2\n"
+)
+
+
+def test_a_changed_callee_in_another_file_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """numba alone would answer from the caller's cache."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "caller.py").write_text(CALLER)
+    answers = []
+    for added in (1, 10, 10):
+        (tmp_path / "callee.py").write_text(CALLEE.format(added=added))
+        code = "from caller import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        answers.append(done.stdout.split())
+    assert [answer for answer, _ in answers] == ["4", "22", "22"]
+    assert [hits for _, hits in answers] == ["0", "0", "1"]
+
+
+OVERRUN = """
+import numpy as np
+from tokdfa.core.jit import kernel
+@kernel
+def plant(table, place):
+    table[place] = 7
+table = np.zeros(8, dtype=np.int64)[:4]
+plant(table, 5)
+print(sum(plant.stats.cache_hits.values()))
+"""
+
+
+def run_planted(folder: Path, cache: Path | str, **settings: str) -> subprocess.CompletedProcess[str]:
+    (folder / "overrun.py").write_text(OVERRUN)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "TMPDIR": str(folder), **settings}
+    environment["PYTHONPATH"] = f"{folder}:{Path(jit.__file__).parents[2]}"
+    return subprocess.run(
+        [sys.executable, "-c", "import overrun"], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_checked_run_finds_an_overrun_over_the_cache_of_a_plain_run(tmp_path: Path) -> None:
+    for hits in "01":
+        plain = run_planted(tmp_path, tmp_path / "cache")
+        assert (plain.returncode, plain.stdout.strip(), plain.stderr) == (0, hits, "")
+    for _ in range(2):  # from scratch and from its own cache
+        assert "IndexError" in run_planted(tmp_path, tmp_path / "cache", NUMBA_BOUNDSCHECK="1").stderr
+
+
+def test_the_same_sources_elsewhere_share_code(tmp_path: Path) -> None:
+    for hits, place in enumerate(("here", "there")):
+        (tmp_path / place).mkdir()
+        assert run_planted(tmp_path / place, tmp_path / "cache").stdout.strip() == str(hits)
+
+
+def test_other_optimization_is_other_code(tmp_path: Path) -> None:
+    for value, hits in (("3", "0"), ("0", "0"), ("max", "0"), ("3", "1")):
+        assert run_planted(tmp_path, tmp_path / "cache", NUMBA_OPT=value).stdout.strip() == hits
+
+
+@pytest.mark.parametrize(("name", "value"), [("BOUNDSCHECK", 1), ("OPT", 1), ("DEBUG", 1)])
+def test_a_warm_cache_is_warm_under_its_own_settings_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(jit, "WARMUP_STEPS", ())
+    assert list(jit.warm_up()) == []
+    assert jit.is_warm()
+    monkeypatch.setattr(jit.numba_config, name, value)
+    assert not jit.is_warm()
+
+
+def files_below(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*.nb?") if "__pycache__" not in path.parts or folder.name == "tokdfa"}
+
+
+def test_a_cache_that_cannot_be_written_is_replaced_by_a_folder_of_our_own(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    package = Path(jit.__file__).parents[1]
+    before = files_below(package)
+    own = tmp_path / f"tokdfa-{os.getuid()}"
+    for hits in "01":
+        done = run_planted(tmp_path, blocked / "below")
+        assert (done.returncode, done.stdout.strip()) == (0, hits)
+        assert done.stderr.count("RuntimeWarning") == 1
+        assert "NUMBA_CACHE_DIR" in done.stderr
+    assert list(own.rglob("*.nbi"))
+    assert own.stat().st_mode & 0o077 == 0
+    assert files_below(package) == before
+    assert not list(tmp_path.rglob("__pycache__/*.nb?"))
+
+
+def test_without_any_folder_kernels_are_compiled_each_time(tmp_path: Path) -> None:
+    """Also where what has the name of our own folder could be anybody's."""
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / f"tokdfa-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    for _ in range(2):
+        done = run_planted(tmp_path, blocked / "below")
+        assert (done.returncode, done.stdout.strip()) == (0, "0")
+        assert done.stderr.count("RuntimeWarning") == 1
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+@pytest.mark.parametrize("fault", ["full disk", "damaged index", "damaged code"])
+def test_trouble_with_the_disk_costs_the_time_of_compiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    jit._warn.cache_clear()
+
+    def double(x: int) -> int:
+        return x * 2
+
+    assert jit.kernel(double)(4) == 8
+    (index,), (code,) = tmp_path.rglob("*.nbi"), tmp_path.rglob("*.nbc")
+    if fault == "full disk":
+        index.unlink()
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", full)
+    else:
+        damaged = index if fault == "damaged index" else code
+        damaged.write_bytes(damaged.read_bytes()[:-9])
+    again = jit.kernel(double)
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as said:
+        assert [again(5), again(np.int32(5))] == [10, 10]
+    assert len(said) == 1
+    if fault == "full disk":
+        assert not index.exists()  # it would name code that is not there, or that an earlier source has left
+    else:
+        assert jit.kernel(double)(6) == 12
+
+
+def test_an_empty_cache_is_not_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert not jit.is_warm()
+
+
+def test_every_kernel_is_warmed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a cold start, which takes minutes; .ci/run does it when it compiles the kernels that all tests use."""
+    if jit.is_warm():
+        pytest.skip("the kernels are as they were when all were compiled; python -m tests.cold_kernels checks them")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    done = subprocess.run([sys.executable, "-m", "tests.cold_kernels"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert jit.is_warm()

@@ -1,0 +1,89 @@
+"""The automaton of JSON strings, against Python's reader."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
+from tokdfa.automata.minimize import minimize
+from tokdfa.program.json_text import BODY, END, STATE_COUNTS, string_dfa, string_text
+
+
+@pytest.mark.parametrize("escapes", STATE_COUNTS)
+def test_it_is_minimal_and_known_by_its_key(escapes):
+    automaton = string_dfa(escapes)
+    assert automaton.state_count == minimize(automaton).state_count == STATE_COUNTS[escapes]
+    assert string_text(escapes).make() is automaton
+    assert string_text("all").key != string_text("needed").key
+
+
+@pytest.mark.parametrize("escapes", STATE_COUNTS)
+def test_every_character_in_every_spelling(escapes):
+    """Characters begin in BODY; a sample of all planes, and all that are special."""
+    automaton = string_dfa(escapes)
+    for code in {*range(0x100), *range(0x100, 0x110000, 97), 0xD7FF, 0xE000, 0xFFFF, *map(ord, LETTERS)}:
+        if 0xD800 <= code < 0xE000:
+            continue
+        for spelling in spellings(chr(code)):
+            end = automaton.run(b'"' + spelling.encode())
+            allowed = escapes == "all" or spelling in spellings(chr(code), needed=True)
+            assert (end == BODY) == allowed, (code, spelling)
+            assert end < 0 or automaton.run(b'"' + spelling.encode() + b'"') == END
+
+
+def test_what_is_no_string():
+    broken = [
+        '"\\ud800"',
+        '"\\udc00"',
+        '"\\ud800\\u0041"',
+        '"\\x"',
+        '"\n"',
+        '"a',
+        'a"',
+        '""x',
+        "",
+        '"\\u12g4"',
+        '"\\ud800\\',
+    ]
+    for data in [
+        *(text.encode() for text in broken),
+        b'"\xc0\xaf"',
+        b'"\xed\xa0\x80"',
+        b'"\xf4\x90\x80\x80"',
+        b'"\xff"',
+    ]:
+        assert not string_dfa("all").accepts(data), data
+        assert not string_dfa("needed").accepts(data), data
+    assert string_dfa("all").accepts(b'"\\u0061\\/"')
+    assert not string_dfa("needed").accepts(b'"\\u0061"')
+    assert not string_dfa("needed").accepts(b'"\\/"')
+
+
+@settings(max_examples=300)
+@given(st.text('\\u"daD8c09/n\x01é', max_size=9))
+def test_noise_is_judged_as_by_json(text):
+    data = f'"{text}"'.encode()
+    assert string_dfa("all").accepts(data) == (meaning(data) is not None)
+
+
+@settings(max_examples=100)
+@given(words(6), st.randoms(use_true_random=False))
+def test_what_is_written_is_read(text, rng):
+    data = spelled(text, rng.choice)
+    assert meaning(data) == text
+    assert string_dfa("all").accepts(data)
+    assert string_dfa("needed").accepts(spelled(text, rng.choice, needed=True))
+    assert string_dfa("needed").accepts(json.dumps(text, ensure_ascii=False).encode())
+
+
+def test_all_texts_of_few_bytes():
+    """Every text of up to three bytes between quotes, of bytes that matter."""
+    for count in range(4):
+        for inner in itertools.product(b'"\\nu0aD\x00\x1f\x7f\x80\xc3\xa9\xe0\xf0', repeat=count):
+            data = b'"' + bytes(inner) + b'"'
+            assert string_dfa("all").accepts(data) == (meaning(data) is not None), data

@@ -1,0 +1,55 @@
+"""Verdicts of the interval algorithm against the reference libraries, in the small numbers that tests can afford.
+
+`tokdfa.bench.judge_draws` draws the sequences, and judges millions of them in benchmarks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.bench.canonicity_replay import compare_with_replay
+from tokdfa.bench.judge import DISPUTED, Judge, TokenSequences, reference_on_pieces
+from tokdfa.bench.judge_draws import draw_pieces
+from tokdfa.proper.explain import is_proper_piece
+
+if TYPE_CHECKING:
+    from tokdfa.proper.canonical import Canonicity
+
+
+def reference_says(canonicity: Canonicity, tokens: list[int]) -> bool:
+    """Whether the reference library encodes the text of `tokens` (one piece) as `tokens`."""
+    return bool(reference_on_pieces(canonicity, TokenSequences.of([tokens]))[0])
+
+
+def judge(canonicity: Canonicity, count: int, seed: int = 0) -> tuple[int, int]:
+    """(proper, improper) among `count` sequences, all of which the reference judges alike; AssertionError if not.
+
+    Asked are `is_proper_piece`, `Canonicity.pair_is_canonical` where it applies, and the compiled judge.
+    """
+    sequences = draw_pieces(canonicity, count, np.random.default_rng(seed))
+    expected = reference_on_pieces(canonicity, sequences).tolist()
+    compiled = Judge(canonicity).verdicts(sequences).tolist()
+    assert DISPUTED not in compiled
+    for tokens, theirs, quick in zip(sequences.lists(), expected, compiled, strict=True):
+        ours = is_proper_piece(canonicity, tokens)
+        spelled = [canonicity.vocabulary.token_bytes(token) for token in tokens]
+        assert ours == quick == theirs, f"{tokens} {spelled}: {ours}, {quick}, but the reference says {theirs}"
+        if len(tokens) == 2 and tuple(tokens) not in canonicity.whole_piece_of and _is_text(canonicity, tokens):
+            assert canonicity.pair_is_canonical(*tokens) == theirs, (tokens, spelled)
+    return sum(expected), count - sum(expected)
+
+
+def _is_text(canonicity: Canonicity, tokens: list[int]) -> bool:
+    """Whether byte fallback has no say: it looks at more than pairs."""
+    return canonicity.fallback is None or all(canonicity.fallback.byte_of[token] < 0 for token in tokens)
+
+
+def assert_replay_agrees(canonicity: Canonicity) -> None:
+    """AssertionError unless the table that 002 replays equals the interval lists, for all pairs of tokens.
+
+    Only where ranks rise along every derivation and no two results share a rank.
+    """
+    result = compare_with_replay(canonicity)
+    assert (result.rows, result.differing) == (canonicity.size, 0)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.proper.pretokenizers import LLAMA3, check_all_segmentations, library_split, pieces_by_tokenizers
+from tokdfa.errors import TokenizerError
+from tokdfa.proper.pretokenizer import build_marked_dfa
+from tokdfa.proper.pretokenizer_json import read_pre_tokenizer, read_tokenizer_json
+
+
+def written_by_the_library(pre_tokenizer: Any, normalizer: Any = None) -> dict[str, Any]:
+    from tokenizers import Tokenizer, models
+
+    tokenizer = Tokenizer(models.BPE())
+    if pre_tokenizer is not None:
+        tokenizer.pre_tokenizer = pre_tokenizer
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    content: dict[str, Any] = json.loads(tokenizer.to_str())
+    return content
+
+
+def library_pre_tokenizers() -> dict[str, Any]:
+    from tokenizers import Regex, pre_tokenizers
+
+    plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    behaviors = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
+    return {
+        "llama3": pre_tokenizers.Sequence([library_split(LLAMA3), plain]),
+        "smollm2": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), gpt2]),
+        "metaspace": pre_tokenizers.Metaspace(prepend_scheme="never"),
+        "metaspace whole": pre_tokenizers.Metaspace(prepend_scheme="never", split=False),
+        "nested": pre_tokenizers.Sequence([pre_tokenizers.Sequence([library_split("a+"), gpt2])]),
+        "digits": pre_tokenizers.Digits(individual_digits=False),
+        **{f"split {name}": pre_tokenizers.Split("l'", name) for name in behaviors[1:]},
+        **{f"inverted {name}": pre_tokenizers.Split(Regex("[a ]"), name, invert=True) for name in behaviors[1:]},
+        **{f"punctuation {name}": pre_tokenizers.Punctuation(name) for name in behaviors[1:]},
+    }
+
+
+@pytest.mark.parametrize("name", sorted(library_pre_tokenizers()))
+def test_what_the_library_writes_is_read(name: str) -> None:
+    library = library_pre_tokenizers()[name]
+    dfa = build_marked_dfa(read_tokenizer_json(written_by_the_library(library)), cache=False)
+    check_all_segmentations(dfa, pieces_by_tokenizers(library), 3)
+
+
+def test_steps_that_lose_text() -> None:
+    from tokenizers import pre_tokenizers
+
+    for library in (pre_tokenizers.WhitespaceSplit(), pre_tokenizers.CharDelimiterSplit(" ")):
+        dfa = build_marked_dfa(read_tokenizer_json(written_by_the_library(library)), cache=False)
+        assert dfa.pieces("ab'") == [b"ab'"]
+        with pytest.raises(TokenizerError, match="loses a part"):
+            dfa.pieces("a b")
+
+
+def test_no_pre_tokenizer() -> None:
+    assert read_tokenizer_json({}) == read_pre_tokenizer(None) == []
+    assert read_tokenizer_json({"normalizer": {"type": "Sequence", "normalizers": []}, "pre_tokenizer": None}) == []
+
+
+def test_normalizer_that_writes_spaces_as_another_character() -> None:
+    from tokenizers import normalizers
+
+    replace = normalizers.Replace(" ", "\u2581")
+    for normalizer in (replace, normalizers.Sequence([replace])):
+        dfa = build_marked_dfa(read_tokenizer_json(written_by_the_library(None, normalizer)), cache=False)
+        assert dfa.pieces("a b") == [b"a b"]
+        assert not dfa.accepts(["\u2581".encode()])
+
+
+@pytest.mark.parametrize("kind", ["NFC", "NFKC", "Lowercase", "StripAccents", "BertNormalizer", "Strip"])
+def test_other_normalizers_are_refused_by_name(kind: str) -> None:
+    from tokenizers import normalizers
+
+    content = written_by_the_library(None, getattr(normalizers, kind)())
+    with pytest.raises(TokenizerError, match=f"^normalizer: '{kind}' changes the text"):
+        read_tokenizer_json(content)
+    two = written_by_the_library(None, normalizers.Sequence([normalizers.Replace(" ", "_"), normalizers.NFC()]))
+    with pytest.raises(TokenizerError, match=r"^normalizer.normalizers\[1\]: 'NFC' changes the text"):
+        read_tokenizer_json(two)
+
+
+def test_a_replacing_normalizer_with_a_pre_tokenizer_is_refused() -> None:
+    from tokenizers import normalizers, pre_tokenizers
+
+    content = written_by_the_library(pre_tokenizers.Digits(), normalizers.Replace(" ", "_"))
+    with pytest.raises(TokenizerError, match="together with a pre_tokenizer"):
+        read_tokenizer_json(content)
+    twice = normalizers.Sequence([normalizers.Replace(" ", "_"), normalizers.Replace(" ", "-")])
+    with pytest.raises(TokenizerError, match="more than one normaliser"):
+        read_tokenizer_json(written_by_the_library(None, twice))
+
+
+@pytest.mark.parametrize("kind", ["Whitespace", "BertPreTokenizer", "UnicodeScripts", "FixedLength"])
+def test_other_pre_tokenizers_are_refused_by_name(kind: str) -> None:
+    from tokenizers import pre_tokenizers
+
+    content = written_by_the_library(pre_tokenizers.Sequence([getattr(pre_tokenizers, kind)()]))
+    with pytest.raises(TokenizerError, match=rf"^pre_tokenizer.pretokenizers\[0\]: the pre-tokenizer '{kind}' is not"):
+        read_tokenizer_json(content)
+
+
+def test_dummy_prefixes_are_refused_when_built() -> None:
+    from tokenizers import pre_tokenizers
+
+    old = {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True}
+    for section in (
+        written_by_the_library(pre_tokenizers.ByteLevel(add_prefix_space=True))["pre_tokenizer"],
+        written_by_the_library(pre_tokenizers.Metaspace(prepend_scheme="first"))["pre_tokenizer"],
+        old,
+    ):
+        with pytest.raises(TokenizerError, match="puts a space before the text"):
+            build_marked_dfa(read_pre_tokenizer(section), cache=False)
+    assert read_pre_tokenizer({**old, "add_prefix_space": False})[0]["prepend_scheme"] == "never"
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ([], r"pre_tokenizer: the pre-tokenizer \[\] is not covered"),
+        ({"type": "Sequence"}, "pre_tokenizer.pretokenizers must be a list"),
+        ({"type": "Split", "pattern": "a", "behavior": "Isolated"}, "pre_tokenizer.pattern must be a dict"),
+        ({"type": "Split", "pattern": {"Glob": "a"}, "behavior": "Isolated"}, "holds Regex or String, not 'Glob'"),
+        ({"type": "Split", "pattern": {"Regex": 1}, "behavior": "Isolated"}, "pattern.Regex must be a str"),
+        ({"type": "Split", "pattern": {"String": "a"}}, "behavior must be a str"),
+        ({"type": "Split", "pattern": {"String": "a"}, "behavior": "Kept"}, "behavior is 'Kept', not one of"),
+        ({"type": "Digits"}, "individual_digits must be a bool"),
+        ({"type": "ByteLevel", "use_regex": "yes"}, "use_regex must be a bool"),
+        ({"type": "Metaspace"}, "replacement must be a str"),
+    ],
+)
+def test_broken_sections(section: Any, message: str) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        read_pre_tokenizer(section)

@@ -1,0 +1,46 @@
+"""Machines and compiled constraints made of grammars that no reader has read, for the tests of this package."""
+
+from __future__ import annotations
+
+from tokdfa.backends.base import Phases
+from tokdfa.backends.pushdown_trie import fill, partition, state_table
+from tokdfa.backends.pushdown_trie.machine import Machine
+from tokdfa.backends.pushdown_trie.pool import Pool
+from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
+from tokdfa.constraint import Choice
+from tokdfa.grammar.lark_reader import read_lark
+from tokdfa.program.lower import lower_grammar
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+LEXERS = ("any", "longest")
+#: Every byte is a token, and 256 ends the text.
+BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
+
+
+def machine_of(grammar, lexer="any", vocab=BYTES, **limits) -> Machine:
+    """The machine of a grammar, a Cfg or Lark text, in a pool of its own."""
+    cfg = read_lark(grammar) if isinstance(grammar, str) else grammar
+    return Machine(lower_grammar(cfg, longest=lexer == "longest"), Pool(vocab), **limits)
+
+
+def accepts(machine: Machine, text: bytes, row: int = 0) -> bool:
+    """Whether the machine takes `text` and may end there."""
+    row = machine.run_text(text, row)
+    return row >= 0 and machine.can_end(row)
+
+
+def compile_cfg(cfg, vocab, **options) -> CompiledPushdown:
+    """What the backend makes of a grammar that no reader has read."""
+    settings = dict(PushdownTrie(vocab, **options).settings)
+    form = lower_grammar(cfg, longest=settings["lexer"] == "longest")
+    return CompiledPushdown(Choice(["rules"]), vocab, form, settings, Phases())
+
+
+def make_everything_wide(monkeypatch) -> None:
+    """Let partitions be used where they would not pay, so that small vocabularies meet all that large ones do.
+
+    Every state is wide, every node with three descendants has a partition, and three tokens are kept as words.
+    """
+    monkeypatch.setattr(state_table, "WIDE_BYTES", 1)
+    monkeypatch.setattr(fill, "SUBTREE", 2)
+    monkeypatch.setattr(partition, "DENSE", 2)

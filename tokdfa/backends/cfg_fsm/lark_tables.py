@@ -1,0 +1,274 @@
+"""Lark's LALR(1) tables and terminals, as arrays.
+
+Lark reads the grammar, simplifies its rules and builds the tables; where a shift and a reduction are both possible, it
+shifts. Rows are states, columns terminals, the last one being the end of the text. Terminals are numbered in the order
+in which Lark's lexer tries them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa.backends.cfg_fsm.lark_errors import not_lalr, place_of, refusal
+from tokdfa.core.budget import hold, spend
+from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+#: What it takes Lark to read a character and a terminal of a grammar, to look at a rule and at an item of a state; and
+#: what an item holds.
+NS_PER_CHARACTER, NS_PER_TERMINAL, NS_PER_RULE, NS_PER_ITEM, BYTES_PER_ITEM = 10_000, 20_000, 2_500, 2_000, 100
+#: What Lark calls the end of the text.
+END_NAME = "$END"
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A terminal. `regexp`: as Lark gives it to `re`; `is_string`: written as a string; `flags`: of the pattern."""
+
+    name: str
+    shown: str
+    regexp: str
+    is_string: bool
+    value: str
+    flags: frozenset[str]
+    priority: int
+
+
+@dataclass(frozen=True, eq=False)
+class LalrTables:
+    """LALR(1) tables. S states, T terminals, N nonterminals, R rules.
+
+    `terminals`: in the order of the lexer; `ignored`: numbers of those that mean nothing. `actions`: int32, shape
+    (S, T + 1), 0 for an error, s + 1 for a shift to s, -r - 1 for a reduction by rule r; the last column is the end of
+    the text. `gotos`: int32, shape (S, N), -1 if there is none. `rule_lengths`, `rule_lefts`: int32, shape (R,).
+    `start`, `end`: states. `conflicts`: what had to be resolved, in Lark's words. `is_productive`: every nonterminal
+    derives some sequence of terminals.
+    """
+
+    terminals: tuple[Terminal, ...]
+    ignored: frozenset[int]
+    actions: npt.NDArray[np.int32]
+    gotos: npt.NDArray[np.int32]
+    rule_lengths: npt.NDArray[np.int32]
+    rule_lefts: npt.NDArray[np.int32]
+    start: int
+    end: int
+    conflicts: tuple[str, ...] = ()
+    is_productive: bool = True
+
+
+def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> LalrTables:
+    """The tables of a grammar in Lark's notation.
+
+    `conflicts`: ``shift`` resolves a shift/reduce conflict as Lark does, ``refuse`` raises UnsupportedConstraint as
+    Lark's strict mode does. A reduce/reduce conflict is always refused. Raises GrammarSyntaxError and UnknownNameError,
+    and GrammarUnsupported for a terminal that may be empty.
+    """
+    import lark
+
+    spend(NS_PER_CHARACTER * len(text))
+    try:
+        loaded = lark.Lark(text, parser="lalr", lexer=_no_lexer(), start=start, _plugins={"LALR_Parser": _Analysis})
+    except lark.exceptions.LarkError as error:
+        raise refusal(str(error), text, start) from None
+    except RecursionError:
+        raise LimitExceeded("the grammar is nested too deeply for Lark", limit="recursion", value=0) from None
+    for terminal in loaded.terminals:
+        spend(NS_PER_TERMINAL)
+        _check_terminal(terminal, text)
+    used = {symbol.name for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
+    for name in sorted(used - {terminal.name for terminal in loaded.terminals}):
+        reason = f"the terminal {name} is declared without a pattern, so no text can be it; define it"
+        raise GrammarUnsupported(reason, text, *(place_of(name, text) or (1, 1)))
+    terminals = sorted(loaded.terminals, key=_place_in_order)
+    analysis = loaded.parser.parser.analysis
+    found = _resolved_conflicts(analysis)
+    if found and conflicts == "refuse":
+        raise not_lalr("\n".join(found))
+    return _make_tables(loaded, analysis, terminals, start, found)
+
+
+def _check_terminal(terminal: Any, text: str) -> None:
+    """Raise what Lark's lexer would: for a broken regex, and for a terminal that may be empty."""
+    try:
+        re.compile(terminal.pattern.to_regexp())
+    except re.error as error:
+        place = place_of(terminal.name, text) or (1, 1)
+        raise GrammarSyntaxError(f"the terminal {terminal.user_repr()} is no regex: {error}", text, *place) from None
+    if terminal.pattern.min_width == 0:
+        reason = f"the terminal {terminal.user_repr()} may be empty, which Lark's lexer does not allow"
+        raise GrammarUnsupported(reason, text, *(place_of(terminal.name, text) or (1, 1)))
+
+
+class _Analysis:
+    """Stands in for Lark's parser: keeps the analysis, which has the lookaheads that the finished table lacks."""
+
+    def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:
+        parser_conf.rules = _PaidRules(parser_conf.rules)
+        self.analysis = _paying_analyzer()(parser_conf)
+        self.analysis.compute_lalr()
+
+
+class _PaidRules(list[Any]):
+    """The rules of a grammar. Lark passes over all of them until nothing changes; each pass is paid for."""
+
+    def __add__(self, more: Any) -> _PaidRules:
+        return _PaidRules([*list.__iter__(self), *more])
+
+    def __iter__(self) -> Iterator[Any]:
+        spend(NS_PER_RULE * len(self))
+        return super().__iter__()
+
+
+@cache
+def _paying_analyzer() -> Any:
+    """Lark's construction of LALR tables, with each of its stages paid for before it is begun."""
+    from lark.parsers.lalr_analysis import LALR_Analyzer
+
+    class PayingAnalyzer(LALR_Analyzer):
+        def expand_rule(self, source_rule: Any, rules_by_origin: Any = None) -> Any:
+            found = super().expand_rule(source_rule, rules_by_origin)
+            spend(2 * NS_PER_ITEM * (2 + len(found)))
+            hold(BYTES_PER_ITEM * (2 + len(found)))
+            return found
+
+        def compute_reads_relations(self) -> None:
+            spend(NS_PER_ITEM * sum(len(state.closure) for state in self.lr0_itemsets))
+            super().compute_reads_relations()
+
+        def compute_includes_lookback(self) -> None:
+            spend(NS_PER_ITEM // 4 * sum(len(state.closure) for state, _ in self.nonterminal_transitions))
+            super().compute_includes_lookback()
+
+        def compute_lookaheads(self) -> None:
+            edges = sum(map(len, self.includes.values())) + sum(map(len, self.reads.values()))
+            terminals = len({symbol for symbols in self.directly_reads.values() for symbol in symbols})
+            spend(NS_PER_ITEM * edges + NS_PER_ITEM // 20 * terminals * (edges + sum(map(len, self.lookback.values()))))
+            super().compute_lookaheads()
+
+        def compute_lalr1_states(self) -> None:
+            spend(NS_PER_ITEM * sum(len(state.transitions) + len(state.lookaheads) for state in self.lr0_itemsets))
+            super().compute_lalr1_states()
+
+    return PayingAnalyzer
+
+
+def _no_lexer() -> Any:
+    """A lexer for Lark that is never used: contexts and their order are ours (`tokdfa.backends.cfg_fsm.contextual`)."""
+    from lark.lexer import Lexer
+
+    class NoLexer(Lexer):
+        __future_interface__ = 2
+
+        def __init__(self, conf: Any) -> None:
+            pass
+
+        def lex(self, lexer_state: Any, parser_state: Any) -> Any:
+            raise NotImplementedError
+
+    return NoLexer
+
+
+def _place_in_order(terminal: Any) -> tuple[int, int, int, str]:
+    """The key by which Lark sorts the terminals of a lexer."""
+    pattern = terminal.pattern
+    return -terminal.priority, -pattern.max_width, -len(pattern.value), terminal.name
+
+
+def _resolved_conflicts(analysis: Any) -> tuple[str, ...]:
+    """The shift/reduce conflicts, and the reduce/reduce conflicts that priorities of rules decide, in words."""
+    found = []
+    for itemset in analysis.lr0_itemsets:
+        for lookahead, rules in itemset.lookaheads.items():
+            if lookahead not in itemset.transitions and len(rules) <= 1:
+                continue
+            listed = "".join(f"\n * {rule}" for rule in rules)
+            if lookahead in itemset.transitions:
+                found.append(f"Shift/Reduce conflict for terminal {lookahead.name}:{listed}")
+            else:
+                found.append(f"Reduce/Reduce conflict for terminal {lookahead.name}, decided by priority:{listed}")
+    return tuple(sorted(found))
+
+
+def _make_tables(
+    loaded: Any, analysis: Any, terminals: list[Any], start: str, conflicts: tuple[str, ...]
+) -> LalrTables:
+    from lark.parsers.lalr_analysis import Shift
+
+    table = analysis.parse_table
+    columns = {terminal.name: column for column, terminal in enumerate(terminals)}
+    columns[END_NAME] = len(terminals)
+    rules = list(dict.fromkeys(arg for row in table.states.values() for kind, arg in row.values() if kind is not Shift))
+    rule_numbers = {rule: number for number, rule in enumerate(rules)}
+    lefts: dict[str, int] = {}
+    for rule in rules:
+        lefts.setdefault(rule.origin.name, len(lefts))
+    spend(NS_PER_ITEM // 2 * sum(map(len, table.states.values())))
+    hold(4 * len(table.states) * (len(columns) + len(lefts) + 1))
+    actions = np.zeros((len(table.states), len(columns)), dtype=np.int32)
+    gotos = np.full((len(table.states), max(len(lefts), 1)), -1, dtype=np.int32)
+    for state, row in table.states.items():
+        for name, (kind, arg) in row.items():
+            if name in columns:
+                actions[state, columns[name]] = arg + 1 if kind is Shift else -rule_numbers[arg] - 1
+            elif name in lefts:
+                gotos[state, lefts[name]] = arg
+    return LalrTables(
+        tuple(map(_read_terminal, terminals)),
+        frozenset(columns[name] for name in loaded.ignore_tokens),
+        actions,
+        gotos,
+        np.array([len(rule.expansion) for rule in rules], dtype=np.int32),
+        np.array([lefts[rule.origin.name] for rule in rules], dtype=np.int32),
+        table.start_states[start],
+        table.end_states[start],
+        conflicts,
+        _is_productive(loaded.rules),
+    )
+
+
+def _read_terminal(terminal: Any) -> Terminal:
+    pattern = terminal.pattern
+    return Terminal(
+        terminal.name,
+        terminal.user_repr(),
+        pattern.to_regexp(),
+        pattern.type == "str",
+        pattern.value,
+        frozenset(pattern.flags),
+        terminal.priority,
+    )
+
+
+def _is_productive(rules: list[Any]) -> bool:
+    """Whether every nonterminal derives some sequence of terminals."""
+    productive: set[str] = set()
+    waiting = [(rule.origin.name, {symbol.name for symbol in rule.expansion if not symbol.is_term}) for rule in rules]
+    changed = True
+    while changed:
+        before = len(productive)
+        spend(NS_PER_RULE // 10 * len(waiting))
+        productive |= {left for left, needed in waiting if needed <= productive}
+        changed = len(productive) > before
+    return all(left in productive for left, _ in waiting)
+
+
+def one_terminal_tables(may_be_empty: bool) -> LalrTables:
+    """The tables of a grammar whose texts are the lexemes of one terminal, and perhaps the empty text.
+
+    State 0 shifts the terminal to 1; rule 0 makes the start of it, rule 1 of nothing; state 2 is the end.
+    """
+    actions = np.array([[2, -2 if may_be_empty else 0], [0, -1], [0, 0]], dtype=np.int32)
+    gotos = np.array([[2], [-1], [-1]], dtype=np.int32)
+    lengths, lefts = np.array([1, 0], dtype=np.int32), np.zeros(2, dtype=np.int32)
+    terminal = Terminal("TEXT", "TEXT", "", False, "", frozenset(), 0)
+    return LalrTables((terminal,), frozenset(), actions, gotos, lengths, lefts, 0, 2)

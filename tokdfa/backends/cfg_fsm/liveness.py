@@ -1,0 +1,164 @@
+"""Whether some text leads from a hypothesis to an end, where that is not seen at once.
+
+Two things can make a stack or a lexer state a dead end: a conflict that Lark has resolved (or a rule without end), and
+lexing: a terminal that cannot be written because the one before it would go on, or another one comes first. Then there
+is nothing but to look: a search over hypotheses at the beginning of lexemes, one step for each lexeme that can be
+written, shallow stacks first, for a text is completed by reducing. What is found is kept.
+
+So it is known of each stack which outcomes of the next lexeme lead to an end, and a hypothesis is live iff its lexer
+state can reach one of them: again one AND of two sets.
+
+Deep stacks could go on for ever without an end, as in a rule that uses itself and nothing else. So a hypothesis is only
+followed if there is an end in *outline*: for a parser that has forgotten its stack but for the top, and after a
+reduction may be in any state that the terminal is shifted to. What has no end in outline has none.
+
+A search meets at most `limit` hypotheses; past it LimitExceeded is raised. A live hypothesis is mostly found at once; a
+dead one only if its outline is dead, too, or finitely many follow from it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.backends.cfg_fsm.stacks import REFUSED
+from tokdfa.core.budget import hold, spend
+from tokdfa.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tokdfa.backends.cfg_fsm.contextual import Contextual
+    from tokdfa.backends.cfg_fsm.stacks import Stacks
+
+#: A lexer state in which a lexeme begins, and a stack.
+Beginning = tuple[int, int]
+
+#: What it takes to look at an outcome of a hypothesis, and to keep a hypothesis.
+NS_PER_OUTCOME, BYTES_PER_HYPOTHESIS = 10_000, 500
+
+
+class Liveness:
+    """Answers, and remembers, what can be completed. Not thread-safe."""
+
+    def __init__(self, lexer: Contextual, stacks: Stacks, limit: int) -> None:
+        self.lexer, self.stacks, self.limit = lexer, stacks, limit
+        self._known: dict[Beginning, bool] = {}
+        self._outcomes = [(label, residue) for label, residue in lexer.outcomes.tolist()]
+        self._outline: dict[Beginning, bool] = {}
+        actions = stacks.actions
+        #: Terminal -> the states that it is shifted to.
+        self._shifted = [np.unique(column[column > 0] - 1).tolist() for column in actions.T]
+
+    def leading_on(self, stack: int) -> int:
+        """The outcomes of the next lexeme after which the text can be completed, as bits; and the end as the last bit.
+
+        Raises LimitExceeded.
+        """
+        bits = 0
+        for outcome in range(len(self._outcomes)):
+            spend(NS_PER_OUTCOME)
+            following = self._following(stack, outcome)
+            if following is not None and self.is_live(following):
+                bits |= 1 << outcome
+        return bits | self.stacks.takes(stack, self.stacks.terminal_count) << len(self._outcomes)
+
+    def is_live(self, begin: Beginning) -> bool:
+        """Whether some text leads from the beginning of a lexeme to an end. Raises LimitExceeded."""
+        if begin in self._known:
+            return self._known[begin]
+        if not self._has_outline(begin):
+            return False
+        if self._is_end(begin):
+            self._known[begin] = True
+            return True
+        came_from = {begin: begin}
+        agenda = [(0, 0, begin)]
+        while agenda:
+            _, _, here = heapq.heappop(agenda)
+            hold(BYTES_PER_HYPOTHESIS)
+            for target in self._successors(here):
+                if target in came_from or self._known.get(target) is False or not self._has_outline(target):
+                    continue
+                came_from[target] = here
+                if self._known.get(target) or self._is_end(target):
+                    while target != begin:
+                        self._known[target] = True
+                        target = came_from[target]
+                    self._known[begin] = True
+                    return True
+                heapq.heappush(agenda, (int(self.stacks.depths[target[1]]), len(came_from), target))
+            if len(came_from) > self.limit:
+                raise LimitExceeded(
+                    f"no way to an end of the text was found among {self.limit} ways to go on; the grammar has "
+                    "conflicts, or its terminals are in each other's way; raise max_search, or use earley_trie",
+                    limit="max_search",
+                    value=self.limit,
+                )
+        self._known.update(dict.fromkeys(came_from, False))
+        return False
+
+    def _is_end(self, begin: Beginning) -> bool:
+        return self.stacks.takes(begin[1], self.stacks.terminal_count)
+
+    def _successors(self, here: Beginning) -> Iterator[Beginning]:
+        """The beginnings of the next lexeme, after each outcome of this one."""
+        state, stack = here
+        for outcome in self.lexer.reachable(state):
+            spend(NS_PER_OUTCOME)
+            following = self._following(stack, outcome)
+            if following is not None:
+                yield following
+
+    def _following(self, stack: int, outcome: int) -> Beginning | None:
+        """Where the next lexeme begins after an outcome; None if the parser refuses its label."""
+        label, residue = self._outcomes[outcome]
+        if label != self.lexer.ignored_label and not self.stacks.actions[self.stacks.tops[stack], label]:
+            return None
+        after = self.stacks.shift(stack, label)
+        if after == REFUSED:
+            return None
+        state = int(self.lexer.starts[residue, self.stacks.context(after)])
+        return None if state < 0 else (state, after)
+
+    def _has_outline(self, begin: Beginning) -> bool:
+        """Whether there is an end in outline. Found out for all places that can be reached, at once."""
+        place = begin[0], int(self.stacks.tops[begin[1]])
+        if place not in self._outline:
+            sources: dict[Beginning, list[Beginning]] = {place: []}
+            agenda = [place]
+            for here in agenda:  # grows on the way
+                spend(NS_PER_OUTCOME)
+                hold(BYTES_PER_HYPOTHESIS)
+                for target in self._outline_successors(*here):
+                    if target not in sources:
+                        sources[target] = []
+                        agenda.append(target)
+                    sources[target].append(here)
+            end = self.stacks.terminal_count
+            agenda = [here for here in sources if self._outline.get(here) or self.stacks.actions[here[1], end]]
+            self._outline.update(dict.fromkeys(sources, False))
+            self._outline.update(dict.fromkeys(agenda, True))
+            for here in agenda:
+                for source in sources[here]:
+                    if not self._outline[source]:
+                        self._outline[source] = True
+                        agenda.append(source)
+        return self._outline[place]
+
+    def _outline_successors(self, state: int, top: int) -> Iterator[Beginning]:
+        """Where the next lexeme may begin after this one, as lexer state and top of the stack."""
+        starts, contexts = self.lexer.starts, self.stacks.contexts
+        for outcome in self.lexer.reachable(state):
+            label, residue = self._outcomes[outcome]
+            if label == self.lexer.ignored_label:
+                targets = [top]
+            else:
+                action = int(self.stacks.actions[top, label])
+                targets = [] if action == 0 else [action - 1] if action > 0 else self._shifted[label]
+            spend(NS_PER_OUTCOME // 4 * len(targets))
+            for target in targets:
+                if (begin := int(starts[residue, contexts[target]])) >= 0:
+                    yield begin, target

@@ -1,0 +1,17 @@
+"""Grammars at work: a lazy lexer and an Earley parser along the token trie, llguidance's way.
+
+A `tokdfa.grammar.cfg.Cfg` does not decide where a lexeme ends: it denotes all texts that can be cut into lexemes in an
+order that the rules allow. A `Machine` does, by its lexing rule. In reading order:
+
+- `strategy`: the options, and what is kept of masks and steps.
+- `lexer_components`, `lexer_states`, `lexer`: bytes -> which lexemes these may be, or become.
+- `earley_rows`, `earley_scan`, `earley`: lexemes -> rows, which are found again by content.
+- `machine`: both as one recogniser of bytes, where a lexeme ends, and what happens if a longer match fails.
+- `partition`: what a lexer state alone says of each token; `partition_masks`: masks out of that; `shared_partitions`:
+  equal lexer states of different grammars.
+- `walk`: lexer and rows along the token trie, or along the parts of it that a partition leaves open.
+- `containment`, `slices`: 000's alternative to partitions, parts of the vocabulary that are proved to be allowed.
+- `forced`: bytes that must come next.
+
+Source: 000 (llguidance) for the contextual lexer, rows along the walk, and slices.
+"""

@@ -1,0 +1,386 @@
+"""Lexer and Earley rows as one recogniser of bytes.
+
+Words. A *situation* is all that the recogniser knows: the row before the current lexeme, the lexer state after the
+bytes of the lexeme read so far, and a *fallback*, mostly -1. Situations are interned, so a matcher's state is one
+number.
+
+A byte that the lexer can continue with changes the lexer state alone; that is what happens at nearly every node of a
+walk (000: over 99.5 %). Otherwise the lexeme ends, the parser reads it (`earley_scan.scan_kernel`, remembered by row
+and accepting set), and the byte begins a lexeme of the next row. What ends a lexeme is the *lexing rule*:
+
+- `one_byte` (llguidance's): the lexer goes on while it can. If it cannot, it must be accepting right there. So with
+  ``list|listen`` before ``ed``, the text "listed" is lost at its "d".
+- `longest` (maximal munch, as Lark means it): the lexeme is the longest that matches. Where an accepting state is left
+  for one that does not accept, the fallback remembers the situation that ending there would have led to, and it is
+  stepped along; once a longer match is found it is dropped, and if the lexer dies it takes over. A fallback may have a
+  fallback of its own, and so on: a *chain*. Two links with the same row and lexer state live, match and die together,
+  so the inner one never takes over and is left out: a chain is as long as its rows differ. Most grammars have no
+  fallback that lives for more than a byte.
+
+The *skip* lexeme may begin wherever a lexeme may (Lark), or only between two lexemes (`skip_at_ends` false; 000).
+
+Each kernel returns a status; what it lacks (room, a row of a large automaton) is supplied by Python code, and it is
+called again from where it stopped. Nothing is ever half done: rows and situations are made whole or not at all.
+Cost: about 1 us a call of a kernel, which takes some forty arrays; then 0.2 us a byte, and about 1 us a new row.
+`tokdfa.backends.earley_trie.walk` does without these calls where it can.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.earley_trie.earley import Rows
+from tokdfa.backends.earley_trie.earley_rows import R_SKIP, R_WORK, ROW_FULL, ROW_LIMIT, rows_at
+from tokdfa.backends.earley_trie.earley_scan import find_row, scan_kernel
+from tokdfa.backends.earley_trie.lexer import Lexer
+from tokdfa.backends.earley_trie.lexer_states import (
+    LEXER_COMPONENT,
+    LEXER_FULL,
+    LEXER_OK,
+    START_MARK,
+    fill_transition_kernel,
+    intern_state_kernel,
+    lexer_at,
+)
+from tokdfa.core.budget import spend
+from tokdfa.core.interning import InterningTable, Limit, TableArrays, intern
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_struct import Struct, struct_at
+from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.walk import UNKNOWN
+
+if TYPE_CHECKING:
+    from tokdfa.grammar.cfg import Cfg
+
+Int32 = npt.NDArray[np.int32]
+
+#: What a kernel returns besides: fine; no text goes on here; and what it needs.
+OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATIONS, NEEDS_CHAIN = range(8)
+#: Indices into `meta`: the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and counters of
+#: walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
+S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(5)
+#: What a byte takes, without new rows.
+NS_PER_BYTE = 200
+#: Links of a chain at most; grammars in use have one or two.
+MAX_CHAIN = 256
+
+
+_FIELDS: dict[str, tuple[str, int] | type[Struct]] = {
+    "situations": TableArrays,
+    "content": ("int64", 1),
+    "chain": ("int32", 2),
+    "meta": ("int64", 1),
+}
+
+
+class SituationArrays(Struct, fields=tuple(_FIELDS), declared=_FIELDS):
+    """What kernels take: the table of situations, of row, lexer state and fallback; room for one; scratch; meta."""
+
+
+_machine_at = struct_at(SituationArrays)
+
+
+class Machine:
+    """The recogniser of a grammar. Not thread-safe: see `tokdfa.backends.earley_trie.strategy`, which holds a lock."""
+
+    def __init__(
+        self,
+        cfg: Cfg,
+        *,
+        longest: bool = True,
+        skip_at_ends: bool = True,
+        max_rows: int = 1_000_000,
+        max_row_items: int = 200_000,
+        max_lexer_states: int = 250_000,
+    ) -> None:
+        self.cfg = cfg
+        self.lexer = Lexer(cfg, max_lexer_states)
+        self.rows = Rows(cfg, max_rows, max_row_items, skip_wins=not longest)
+        most = 8 * max_rows
+        message = f"the recogniser has met more than {most} situations; raise max_rows"
+        self.situations = InterningTable(entries=64, words=192, limit=Limit(most, "max_rows", message))
+        self._content: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
+        self.meta: npt.NDArray[np.int64] = np.zeros(5, dtype=np.int64)
+        self.meta[S_LONGEST], self.meta[S_SKIP_AT_ENDS] = longest, skip_at_ends
+        self.chain: Int32 = np.zeros((16, 4), dtype=np.int32)
+        #: What kernels take; replaced by `supply`.
+        self.arrays = self._gather()
+        self.start = self.intern(0, self.start_state(0), -1)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all tables in bytes."""
+        return self.lexer.nbytes + self.rows.nbytes + self.situations.nbytes + self.chain.nbytes
+
+    def counter(self, which: int) -> int:
+        """One of the counters S_NODES, S_ENDS and S_SCANS."""
+        return int(self.meta[which])
+
+    def start_state(self, row: int) -> int:
+        """The lexer state in which the lexemes that `row` allows may begin."""
+        while True:
+            state = _find_start(row, self.lexer.arrays, self.rows.arrays, self.meta)
+            if state >= 0:
+                return int(state)
+            self.supply(NEEDS_LEXER)
+
+    def next_row(self, row: int, accepting_set: int) -> int:
+        """The row after one of the lexemes of the set, -1 if none may stand there."""
+        while True:
+            following = _find_next(row, accepting_set, self.lexer.arrays, self.rows.arrays, self.meta)
+            if following >= -1:
+                return int(following)
+            self.supply(NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS)
+
+    def intern(self, row: int, state: int, fallback: int) -> int:
+        """The number of a situation."""
+        while True:
+            number = intern_situation(row, state, fallback, self.arrays)
+            if number >= 0:
+                return int(number)
+            self.supply(NEEDS_SITUATIONS)
+
+    def view(self, situation: int) -> tuple[int, int, int]:
+        """(row, lexer state, fallback) of a situation."""
+        row, state, fallback = self.situations.content(situation).tolist()
+        return row, state, fallback
+
+    def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
+        """The situation after the bytes ``data[begin:end]``, or -1. O(bytes)."""
+        while True:
+            spend(NS_PER_BYTE * (end - begin))
+            lexer, rows = self.lexer.arrays.address, self.rows.arrays.address
+            found: int = _run_kernel(situation, data, begin, end, lexer, rows, self.arrays.address)
+            if found >= -1:
+                return found
+            self.supply(-found)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text so far is complete."""
+        row = self.row_at_border(situation)
+        return row >= 0 and self.rows.accepts(row)
+
+    def row_at_border(self, situation: int) -> int:
+        """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
+        while True:
+            row, state, fallback = self.view(situation)
+            lexer = self.lexer
+            if lexer.is_start(state):
+                return row
+            if lexer.accepting[state] >= 0:
+                return self.next_row(row, int(lexer.accepting[state]))
+            if fallback < 0:
+                return -1
+            situation = fallback
+
+    def supply(self, status: int) -> None:
+        """Do what a kernel asked for. Raises LimitExceeded."""
+        if status == NEEDS_LEXER:
+            self.lexer.supply(LEXER_FULL)
+        elif status == NEEDS_COMPONENT:
+            self.lexer.supply(LEXER_COMPONENT)
+        elif status == NEEDS_ROWS:
+            self.rows.supply(ROW_FULL)
+        elif status == NEEDS_ITEMS:
+            self.rows.supply(ROW_LIMIT)
+        elif status == NEEDS_SITUATIONS:
+            self.situations.grow()
+            self.arrays = self._gather()
+        elif status == NEEDS_CHAIN:
+            self._grow_chain()
+
+    def _grow_chain(self) -> None:
+        if len(self.chain) >= MAX_CHAIN:
+            raise LimitExceeded(
+                f"the text may be cut into lexemes in more than {MAX_CHAIN} ways at once, because terminals that have"
+                " matched may yet match more; make them end sooner, or use lexer=one_byte",
+                limit="max_chain",
+                value=MAX_CHAIN,
+            )
+        self.chain = np.zeros((2 * len(self.chain), 4), dtype=np.int32)
+        self.arrays = self._gather()
+
+    def _gather(self) -> Any:
+        return SituationArrays(self.situations.struct, self._content, self.chain, self.meta)
+
+
+@kernel
+def intern_situation(row, state, fallback, machine):  # type: ignore[no-untyped-def]
+    """The number of a situation, negative if there is no room."""
+    content = machine.content
+    content[0], content[1], content[2] = row, state, fallback
+    return intern(content, 0, 3, machine.situations)
+
+
+@kernel
+def view_situation(situation, machine):  # type: ignore[no-untyped-def]
+    """(row, lexer state, fallback) of a situation."""
+    words, first = machine.situations.words, 3 * situation
+    return words[first], words[first + 1], words[first + 2]
+
+
+@kernel
+def _find_next(row, accepting_set, lexer, rows, meta):  # type: ignore[no-untyped-def]
+    """The row after an accepting set, made if need be; -1 if there is none, else ROW_FULL or ROW_LIMIT."""
+    following = np.int64(find_row(row, accepting_set, rows.memo_keys, rows.memo_rows))
+    if following == UNKNOWN:
+        meta[S_SCANS] += 1
+        following = scan_kernel(row, accepting_set, lexer.sets, rows)
+    return following
+
+
+@kernel
+def _find_start(row, lexer, rows, meta):  # type: ignore[no-untyped-def]
+    """The lexer state in which the lexemes of `row` may begin, or -1: the lexer needs room."""
+    state = np.int64(rows.start_state[row])
+    if state >= 0:
+        return state
+    lexemes = len(lexer.start_component)
+    first, past = rows.segment_begin[row], rows.segment_begin[row + 1]
+    content = np.empty(past - first + 2, dtype=np.int64)
+    content[0] = START_MARK
+    size = 1
+    skip = rows.meta[R_SKIP]
+    placed = skip < 0 or not (
+        meta[S_SKIP_AT_ENDS] or (row > 0 and past > first and rows.segment_symbol[first] < lexemes)
+    )
+    for segment in range(first, past):
+        symbol = rows.segment_symbol[segment]
+        if symbol >= lexemes:
+            break
+        if not placed and skip < symbol:
+            placed = True
+            content[size] = lexer.start_component[skip]
+            size += 1
+        component = lexer.start_component[symbol]
+        if component >= 0:
+            content[size] = component
+            size += 1
+    if not placed:
+        content[size] = lexer.start_component[skip]
+        size += 1
+    state = intern_state_kernel(content, size, lexer)
+    if state >= 0:
+        rows.start_state[row] = state
+    return state
+
+
+@kernel
+def _status_of(following):  # type: ignore[no-untyped-def]
+    """The status for what `_find_next` returned in place of a row."""
+    return DEAD if following == -1 else (NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS)
+
+
+@kernel
+def find_target(state, column, lexer):  # type: ignore[no-untyped-def]
+    """(status, the lexer state after a byte of class `column` or DEAD's -1)."""
+    place = state * len(lexer.representatives) + column
+    if lexer.transitions[place] == UNKNOWN:
+        status = fill_transition_kernel(state, column, lexer)
+        if status != LEXER_OK:
+            return (NEEDS_LEXER if status == LEXER_FULL else NEEDS_COMPONENT), np.int64(-1)
+    return OK, np.int64(lexer.transitions[place])
+
+
+@kernel
+def end_lexeme(row, accepting_set, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, row, lexer state) after a lexeme of the set has ended, before the next byte."""
+    following = _find_next(row, accepting_set, lexer, rows, machine.meta)
+    if following < 0:
+        return _status_of(following), np.int64(-1), np.int64(-1)
+    state = _find_start(following, lexer, rows, machine.meta)
+    if state < 0:
+        return NEEDS_LEXER, np.int64(-1), np.int64(-1)
+    return OK, following, state
+
+
+@kernel
+def _end_before(row, accepting_set, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, row, lexer state) after a lexeme of the set has ended and a byte has begun the next one."""
+    status, row, state = end_lexeme(row, accepting_set, lexer, rows, machine)
+    if status != OK:
+        return status, row, state
+    status, target = find_target(state, column, lexer)
+    if status != OK or target < 0:
+        return (status if status != OK else DEAD), row, target
+    if lexer.completes[target] >= 0:
+        return end_lexeme(row, np.int64(lexer.completes[target]), lexer, rows, machine)
+    return OK, row, target
+
+
+@kernel
+def _add_link(count, row, state, chain):  # type: ignore[no-untyped-def]
+    """Put (row, state) in front of the new chain's `count` links, and drop a link that is the same. The new count."""
+    kept = 0
+    for k in range(count):
+        if chain[k, 2] != row or chain[k, 3] != state:
+            chain[kept, 2], chain[kept, 3] = chain[k, 2], chain[k, 3]
+            kept += 1
+    chain[kept, 2], chain[kept, 3] = row, state
+    return kept + 1
+
+
+@kernel
+def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, row, lexer state, fallback) after a byte of class `column`. The inmost fallback is stepped first.
+
+    `machine.chain` holds the links before the byte, outmost first, and beside them those after it, inmost first.
+    """
+    chain, none = machine.chain, np.int64(-1)
+    chain[0, 0], chain[0, 1] = row, state
+    depth = 0
+    while fallback >= 0:
+        depth += 1
+        if depth + 1 >= len(chain):
+            return NEEDS_CHAIN, none, none, none
+        chain[depth, 0], chain[depth, 1], fallback = view_situation(fallback, machine)
+    count = 0
+    rows.meta[R_WORK] += depth * (depth + 8)
+    for level in range(depth, -1, -1):
+        here, before = np.int64(chain[level, 0]), np.int64(chain[level, 1])
+        status, target = find_target(before, column, lexer)
+        if status != OK:
+            return status, none, none, none
+        accepted = np.int64(lexer.accepting[before])
+        goes_on = target >= 0 and lexer.completes[target] < 0
+        matches = goes_on and (not machine.meta[S_LONGEST] or lexer.accepting[target] >= 0)
+        if target >= 0 and not goes_on:
+            status, after, begun = end_lexeme(here, np.int64(lexer.completes[target]), lexer, rows, machine)
+        elif accepted >= 0 and not matches:
+            status, after, begun = _end_before(here, accepted, column, lexer, rows, machine)
+        else:
+            status, after, begun = DEAD, none, none
+        if status > DEAD:
+            return status, none, none, none
+        if accepted >= 0 or matches or (target >= 0 and not goes_on):
+            count = 0  # what the links further in would have led to is decided
+        if status == OK:
+            count = _add_link(count, after, begun, chain)
+        if goes_on:
+            count = _add_link(count, here, target, chain)
+    if count == 0:
+        return DEAD, none, none, none
+    fallback = none
+    for link in range(count - 1):
+        fallback = intern_situation(chain[link, 2], chain[link, 3], fallback, machine)
+        if fallback < 0:
+            return NEEDS_SITUATIONS, none, none, none
+    return OK, np.int64(chain[count - 1, 2]), np.int64(chain[count - 1, 3]), fallback
+
+
+@kernel
+def _run_kernel(situation, data, begin, end, lexer_address, rows_address, machine_address):  # type: ignore[no-untyped-def]
+    """The situation after the bytes, -1 if they are not allowed, or a status that needs something, negated."""
+    lexer, rows, machine = lexer_at(lexer_address), rows_at(rows_address), _machine_at(machine_address)
+    row, state, fallback = view_situation(np.int64(situation), machine)
+    for position in range(begin, end):
+        status, row, state, fallback = step_kernel(
+            row, state, fallback, np.int64(lexer.byte_class[data[position]]), lexer, rows, machine
+        )
+        if status != OK:
+            return -np.int64(status)
+    number = intern_situation(row, state, fallback, machine)
+    return number if number >= 0 else -np.int64(NEEDS_SITUATIONS)

@@ -1,0 +1,263 @@
+r"""Slices: parts of the vocabulary that are often allowed as a whole, and the proof that one is allowed now.
+
+Words. A *slice* is a regular language that under-approximates text with few rules, such as the inside of a JSON string,
+and the tokens that match it. If one lexeme that is possible now can read every text of the slice to its end, all its
+tokens are allowed, whatever else is possible: that one lexeme stays alive, so no parser is asked. Then the slice is
+*applied*: its mask is ORed into the mask being made, and its tokens need no walk. What is left is walked.
+
+Containment (`tokdfa.backends.earley_trie.containment`) is about texts, not tokens, so an answer holds for every
+vocabulary; a bound as in ``{1,10}`` makes a slice that is contained where a length is limited. A lazy lexeme could end
+within a token and end the others with it, so no slice is applied where one is possible.
+
+The tree. Slices are ordered by inclusion: the parent of a slice is the smallest that includes it, and the *root* is the
+whole vocabulary, which is never applied. From the root down, a slice that is contained is applied, and its children
+need no look. Of one that is not contained, the children are tried:
+
+- if none of them could be dealt with, it could not either, and its tokens are left to its parent;
+- if just one could, the trie of its tokens without that child's is walked;
+- if several could, the trie of its tokens without those of all children, and the tries of the other children.
+
+So each slice has one trie of its own, one without its children and one without each child, made when first needed.
+
+000 describes slices as claims: each token belongs to the first slice that matches it, the rest to an implicit last one
+(`SliceSet.claims`). Bounds {1,10}, {1,30}, + and bounds {1,10}, {11,30}, {31,} claim alike, and they apply alike: a
+lexeme that reads all texts of 11 to 30 characters reads their beginnings.
+
+`tokdfa.backends.earley_trie.partition` is the alternative: one walk of the lexer for each of its states, and no regexes
+to choose.
+
+Source: 000 (the slices, the claims; the JSON set is its example); the tree as in its implementation. There a lexeme is
+tried only if it is a repetition, here every lexeme is; and what is applied in a lexer state is remembered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.automata.algebra import difference, is_empty, minimize
+from tokdfa.backends.earley_trie.containment import INSIDE, Containment
+from tokdfa.constraint import Regex
+from tokdfa.errors import LimitExceeded, OptionError
+from tokdfa.regex.compile import compile_lazy
+from tokdfa.vocabulary.walk import walk_collect
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.backends.earley_trie.machine import Machine
+    from tokdfa.backends.earley_trie.walk import Walker
+    from tokdfa.vocabulary.trie import TokenTrie
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: The whole vocabulary, as the root of the tree of slices.
+ROOT = -1
+#: At most so many slices, each of at most so many automaton states.
+MAX_SLICES, MAX_SLICE_STATES = 64, 10_000
+#: Sets of slices that are kept for reuse; one takes about 10 MB for Llama 3.
+KEPT_SETS = 8
+
+_JSON_TEXT = r'[^"\\\x00-\x1F\x7F]'
+_WORD = "[A-Za-z0-9_]"
+#: No control characters and, but for "_", no punctuation of ASCII, so that most strings and comments can read it.
+_PLAIN_TEXT = r"[^\x00-\x1F\x7F!-/:-@\[-\^`{-~]"
+#: Sets of slices by name: "json" is the example of 000, "general" adds white space, words, plain text and lines.
+NAMED_SETS: dict[str, tuple[str, ...]] = {
+    "json": (_JSON_TEXT + "{1,10}", _JSON_TEXT + "{1,30}", _JSON_TEXT + "+"),
+    "general": (
+        r"[ \t\r\n]+",
+        _WORD + "{1,10}",
+        _WORD + "+",
+        _PLAIN_TEXT + "+",
+        _JSON_TEXT + "{1,10}",
+        _JSON_TEXT + "{1,30}",
+        _JSON_TEXT + "+",
+        r"[^\r\n]+",
+    ),
+}
+
+
+class SliceSet:
+    """The slices of a vocabulary: their automata, tokens, tree and tries. Safe to share between threads.
+
+    `patterns`: the regexes, in order of definition; `automata`: minimal; `tokens`: bool, shape (slices, V), which
+    tokens match; `words`: uint32, shape (slices, V // 32 + 1), the same, packed; `parents`: the parent of each slice,
+    or ROOT; `children`: the slices below each slice and below ROOT, without those that no token matches.
+
+    Raises OptionError for too many slices, RegexSyntaxError, EmptyLanguageError, or LimitExceeded for a slice of more
+    than MAX_SLICE_STATES states. Cost: a walk over the trie for each slice, 1 to 2 ms for Llama 3.
+    """
+
+    def __init__(self, vocab: Vocabulary, patterns: tuple[str, ...]) -> None:
+        if not 0 < len(patterns) <= MAX_SLICES:
+            raise OptionError(f"a set has 1 to {MAX_SLICES} slices, one regex a line, not {len(patterns)}")
+        self.vocab, self.patterns = vocab, patterns
+        matched = [_match(vocab.trie, pattern) for pattern in patterns]
+        self.automata = tuple(automaton for automaton, _ in matched)
+        self.tokens: npt.NDArray[np.bool_] = np.stack([tokens for _, tokens in matched])
+        padded = np.zeros((len(patterns), 32 * (vocab.size // 32 + 1)), dtype=np.bool_)
+        padded[:, : vocab.size] = self.tokens
+        self.words: npt.NDArray[np.uint32] = np.packbits(padded, axis=1, bitorder="little").view(np.uint32)
+        self.parents = _arrange(self.automata, self.tokens)
+        filled: npt.NDArray[np.bool_] = np.any(self.tokens, axis=1)
+        self.children = {
+            node: tuple(child for child, parent in enumerate(self.parents) if parent == node and filled[child])
+            for node in range(ROOT, len(patterns))
+        }
+        self._tries: dict[tuple[int, tuple[int, ...]], TokenTrie] = {}
+
+    @property
+    def claims(self) -> npt.NDArray[np.int8]:
+        """int8, shape (V,): the first slice that matches each token, ``len(patterns)`` where none does."""
+        claimed = np.argmax(np.append(self.tokens, np.ones((1, self.vocab.size), dtype=np.bool_), axis=0), axis=0)
+        return claimed.astype(np.int8)
+
+    def trie(self, node: int, without: tuple[int, ...] = ()) -> TokenTrie:
+        """The trie of the tokens of `node` that match none of the slices `without`. Made once, some ms."""
+        if node == ROOT and not without:
+            return self.vocab.trie
+        found = self._tries.get((node, without))
+        if found is None:
+            keep = np.ones(self.vocab.size, dtype=np.bool_) if node == ROOT else self.tokens[node].copy()
+            for other in without:
+                keep &= ~self.tokens[other]
+            found = self._tries[node, without] = self.vocab.trie.filter(keep)
+        return found
+
+
+@lru_cache(maxsize=KEPT_SETS)
+def slice_set(vocab: Vocabulary, text: str) -> SliceSet:
+    """The slices that `text` names: a key of NAMED_SETS, or own regexes, one a line. The same object for equal calls.
+
+    Raises what SliceSet raises, and OptionError if none of one's own regexes matches a token, as a misspelt name does.
+    """
+    if text in NAMED_SETS:
+        return SliceSet(vocab, NAMED_SETS[text])
+    made = SliceSet(vocab, tuple(line for line in text.split("\n") if line))
+    if not made.tokens.any():
+        known = ", ".join(NAMED_SETS)
+        raise OptionError(f"no token matches the slices {text!r}; give one of {known}, or regexes, one a line")
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a mask is made: slices applied, tries walked, and how many tokens the slices have. Shared by lexer states."""
+
+    applied: tuple[int, ...]
+    tries: tuple[TokenTrie, ...]
+    token_count: int
+
+
+class Slicer:
+    """Makes the masks of one machine with slices. Not thread-safe, as the machine is not.
+
+    `budget`: see `tokdfa.backends.earley_trie.containment`. `counters` are totals: slices applied, tokens that they
+    allowed, masks for which the trie was not walked whole, containment proofs, and those given up.
+    """
+
+    def __init__(self, machine: Machine, slices: SliceSet, budget: int) -> None:
+        self.machine, self.slices = machine, slices
+        self._proofs = [Containment(automaton, machine.lexer, budget) for automaton in slices.automata]
+        self._plans: dict[int, Plan] = {}
+        self._same: dict[tuple[int, ...], Plan] = {}
+        self._applied = self._tokens = self._avoided = 0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Totals of the work done, by name."""
+        return {
+            "slices_applied": self._applied,
+            "slice_tokens": self._tokens,
+            "walks_avoided": self._avoided,
+            "slice_proofs": sum(proof.searches for proof in self._proofs),
+            "slice_proofs_given_up": sum(proof.given_up for proof in self._proofs),
+        }
+
+    def fill(self, situation: int, walker: Walker) -> None:
+        """OR the tokens allowed in `situation` into ``walker.words``: masks of slices, and walks over what is left."""
+        plan = self.plan(self.machine.view(situation)[1])
+        for node in plan.applied:
+            np.bitwise_or(walker.words, self.slices.words[node], out=walker.words)
+        for trie in plan.tries:
+            walker.walk_all(situation, trie)
+        self._applied += len(plan.applied)
+        self._tokens += plan.token_count
+        self._avoided += bool(plan.applied)
+
+    def plan(self, state: int) -> Plan:
+        """What to apply and what to walk in a lexer state. The first time, a proof for each slice and component."""
+        found = self._plans.get(state)
+        if found is None:
+            lexer = self.machine.lexer
+            components = lexer.components_of(state)
+            applied: list[int] = []
+            tries: list[TokenTrie] = []
+            lazy = bool(lexer.components.is_lazy[lexer.lexemes_in(state)].any())
+            if lazy or not self._apply(ROOT, components, applied, tries):
+                tries.append(self.slices.trie(ROOT))
+            key = tuple(applied)
+            if key not in self._same:  # what is applied decides what is walked
+                count = int(self.slices.tokens[applied].any(axis=0).sum())
+                self._same[key] = Plan(key, tuple(trie for trie in tries if trie.node_count), count)
+            found = self._plans[state] = self._same[key]
+        return found
+
+    def _apply(self, node: int, components: list[int], applied: list[int], tries: list[TokenTrie]) -> bool:
+        """Deal with the tokens of `node`, adding to `applied` and `tries`; False if that is left to the caller."""
+        slices = self.slices
+        if node != ROOT and any(self._proofs[node].answer(component) == INSIDE for component in components):
+            applied.append(node)
+            return True
+        children = slices.children[node]
+        done = tuple(child for child in children if self._apply(child, components, applied, tries))
+        if len(done) > 1:
+            tries.extend(slices.trie(child) for child in children if child not in done)
+            done = children
+        if done:
+            tries.append(slices.trie(node, done))
+        return bool(done)
+
+
+def _match(trie: TokenTrie, pattern: str) -> tuple[Dfa, npt.NDArray[np.bool_]]:
+    """The minimal automaton of a slice, and which tokens match it: bool, shape (V,)."""
+    lazy = compile_lazy(Regex(pattern))
+    try:
+        automaton = minimize(lazy.to_dfa(MAX_SLICE_STATES))
+    except LimitExceeded as error:
+        if error.limit != "max_states":
+            raise
+        raise LimitExceeded(
+            f"the slice {pattern!r} needs more than {MAX_SLICE_STATES} states; lower its repeat bounds",
+            limit="max_states",
+            value=MAX_SLICE_STATES,
+        ) from None
+    found = np.empty(trie.size + 1, dtype=np.int32)
+    targets = np.empty(trie.size + 1, dtype=np.int32)
+    count, _ = walk_collect(trie, lazy, 0, found, targets)
+    tokens = np.zeros(trie.size, dtype=np.bool_)
+    tokens[found[:count]] = lazy.accepting[targets[:count] // lazy.class_count]
+    return automaton, tokens
+
+
+def _arrange(automata: tuple[Dfa, ...], tokens: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """The parent of each slice: of those that include it the one with the fewest tokens, or ROOT.
+
+    Of equal languages the first includes the others. A difference of automata for each pair whose tokens include each
+    other. Raises LimitExceeded.
+    """
+    numbers = range(len(automata))
+    sizes = tokens.sum(axis=1).tolist()
+
+    def includes(a: int, b: int) -> bool:
+        return not (tokens[b] & ~tokens[a]).any() and is_empty(difference(automata[b], automata[a]))
+
+    parents = []
+    for lower in numbers:
+        above = [a for a in numbers if a != lower and includes(a, lower) and (a < lower or not includes(lower, a))]
+        parents.append(min(above, key=lambda a: (sizes[a], a), default=ROOT))
+    return tuple(parents)

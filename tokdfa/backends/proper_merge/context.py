@@ -1,0 +1,137 @@
+"""What the tokens before the constrained text leave open, and what no text of it may hold.
+
+Tokens before the constrained text matter in three ways. The last of them may merge with the first token to
+come, unless a border stands between them. The pre-tokenizer has read them, and is in one of several states, as borders
+near the end may depend on what follows. And the piece that they have begun may become a whole piece. A *hypothesis*
+is a state of the pre-tokenizer with the piece so far. `read_context` follows all hypotheses in which the context is
+proper; where there is none (the context is improper whatever follows), its pairs are not held against it.
+
+*Isolated* tokens (`tokdfa.vocabulary.merge_source`) are cut out of a text before anything else happens, so a constraint
+whose texts may hold the text of one is refused by every strategy that knows proper sequences only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tokdfa.errors import UnsupportedConstraint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tokdfa.proper.canonical import Canonicity
+    from tokdfa.proper.pretokenizer_dfa import MarkedDfa
+
+#: The tokens of a piece so far, as long as they begin the encoding of a whole piece; else None.
+Piece = tuple[int, ...] | None
+#: Where a pre-tokenizer may be after the tokens so far (state 0 if there is none), and with which piece.
+Hypotheses = frozenset[tuple[int, Piece]]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the tokens before the constrained text leave open.
+
+    `last`: the token that the next one may merge with, -1 if the text begins here. `inside`: the state of the byte
+    fallback.
+    """
+
+    last: int
+    inside: int
+    hypotheses: Hypotheses
+
+
+def encoding_prefixes(canonicity: Canonicity) -> frozenset[tuple[int, ...]]:
+    """Every beginning of an encoding that a whole piece replaces, the empty one included."""
+    encodings = canonicity.whole_piece_of
+    return frozenset({(), *(tokens[:size] for tokens in encodings for size in range(len(tokens) + 1))})
+
+
+def since_last_cut(canonicity: Canonicity, context: Sequence[int]) -> Sequence[int]:
+    """The tokens after the last special or isolated one: there the text begins. VocabularyError for a bad id."""
+    isolated = canonicity.source.isolated
+    cuts = [
+        place
+        for place, token in enumerate(context)
+        if token in isolated or not canonicity.vocabulary.token_bytes(token)
+    ]
+    return context[cuts[-1] + 1 :] if cuts else context
+
+
+def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequence[int]) -> Context:
+    """Follow `context` (token ids). O(bytes of the context x hypotheses), a few us a token.
+
+    The text begins anew after what is no text to the pre-tokenizer. Raises VocabularyError for an id outside the
+    vocabulary.
+    """
+    prefixes = encoding_prefixes(canonicity)
+    begin = 0 if marked is None else marked.start
+    beginning = Context(-1, 0, frozenset({(begin, ())}))
+    here = beginning
+    for token in since_last_cut(canonicity, context):
+        spelled = canonicity.vocabulary.token_bytes(token)
+        proper: set[tuple[int, Piece]] = set()
+        improper: set[tuple[int, Piece]] = set()
+        joins = here.last < 0 or canonicity.pair_is_canonical(here.last, token)
+        for state, piece in here.hypotheses:
+            for before, so_far, fits in _ways_on(marked, state, piece, here.last, joins):
+                after = 0 if marked is None else marked.run(spelled, before)
+                if after >= 0:
+                    (proper if fits else improper).add((after, longer_piece(so_far, token, prefixes)))
+        alive = proper or improper
+        here = Context(token, _inside(canonicity, here.inside, token), frozenset(alive)) if alive else beginning
+    return here
+
+
+def _ways_on(
+    marked: MarkedDfa | None, state: int, piece: Piece, last: int, joins: bool
+) -> list[tuple[int, Piece, bool]]:
+    """(state, piece so far, whether it is proper) for going on with the piece and, at a border, with a new one."""
+    ways = [(state, piece, joins)]
+    if marked is not None and last >= 0 and marked.after_marker(state) >= 0:
+        ways.append((marked.after_marker(state), (), True))
+    return ways
+
+
+def longer_piece(piece: Piece, token: int, prefixes: frozenset[tuple[int, ...]]) -> Piece:
+    """The piece with one token more, None if that begins no encoding of `prefixes`."""
+    """`piece` and `token`, as long as they begin an encoding; without any encodings, pieces need not be told apart."""
+    if len(prefixes) == 1:
+        return piece
+    longer = None if piece is None else (*piece, token)
+    return longer if longer in prefixes else None
+
+
+def _inside(canonicity: Canonicity, inside: int, token: int) -> int:
+    """The state of the byte fallback after `token`; between two characters if the bytes make no sense."""
+    fallback = canonicity.fallback
+    byte = -1 if fallback is None else int(fallback.byte_of[token])
+    return 0 if fallback is None or byte < 0 else max(0, int(fallback.table[inside, byte]))
+
+
+def refuse_isolated(marked: MarkedDfa, canonicity: Canonicity, before: bytes = b"") -> None:
+    """UnsupportedConstraint if a text of `marked`, with `before` in front of it, holds the text of an isolated token.
+
+    O(states x bytes of isolated tokens).
+    """
+    for token in canonicity.source.isolated:
+        text = canonicity.vocabulary.token_bytes(token)
+        begun = [size for size in range(1, len(text)) if before.endswith(text[:size])]
+        found = _spells(marked, text, range(marked.state_count)) or any(
+            _spells(marked, text[size:], [marked.start]) for size in begun
+        )
+        if found:
+            raise UnsupportedConstraint(
+                f"a text of the constraint may hold {text!r}, the text of the isolated token {token}, which is cut out "
+                "before anything merges; exclude it from the constraint"
+            )
+
+
+def _spells(marked: MarkedDfa, text: bytes, states: Iterable[int]) -> bool:
+    """Whether `text` can be read from one of `states`, with markers anywhere."""
+    alive = {state for state in states if state >= 0}
+    for byte in text:
+        alive |= {marked.after_marker(state) for state in alive}
+        alive = {marked.step(state, byte) for state in alive} - {-1}
+    return bool(alive)

@@ -1,0 +1,314 @@
+"""DirectMerge: an explicit automaton over tokens that accepts exactly the proper tokenizations of the texts.
+
+Strategy (002; the theory is in `tokdfa.backends.proper_merge.merging`). The constraint becomes an automaton over bytes;
+together with the tokenizer's pre-tokenizer, one that also marks the borders of pieces; over letters, all its texts are
+merged at once, rule by rule. The mask in a state is its row. There are far fewer ways through such an automaton than
+through a token index, so many states have one way on, and a model need not be asked.
+
+The tokens before the text count (`start(context)`): the first token must not merge with the last one, and a piece that
+they have begun goes on. A context without effect on the text shares the table of the empty context. Others get a table
+each, and the last few are kept.
+
+With the option `vegas` the parts of the constraint that no token leaves are merged by themselves, each once, or come
+from a library (`tokdfa.backends.proper_merge.vegas`); the automaton is the same.
+
+Its limit is size: a text that may stand anywhere makes nearly every token a state. `cartesian_merge` simulates the same
+automaton without building it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.automata.graph import token_automaton_to_networkx
+from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.backends.proper_merge.context import read_context, refuse_isolated, since_last_cut
+from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
+from tokdfa.backends.proper_merge.marked_product import marked_product
+from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
+from tokdfa.backends.proper_merge.merging_pieces import join_pieces
+from tokdfa.backends.proper_merge.merging_stages import MergeStages
+from tokdfa.backends.proper_merge.vegas_library import load_library
+from tokdfa.backends.proper_merge.vegas_splice import MergedByParts, PartMerger
+from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+from tokdfa.token_automata.liveness import cannot_spell
+from tokdfa.token_automata.token_rows import TokenRows
+from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.backends.proper_merge.context import Hypotheses, Piece
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.proper.canonical import Canonicity
+    from tokdfa.proper.pretokenizer_dfa import MarkedDfa
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: How many tables for contexts, and merged automata that they come from, are kept beside the table of no context.
+CONTEXT_TABLES = 8
+
+if TYPE_CHECKING:
+    #: Carries out all merges on a letter automaton, within `max_states` and `max_transitions`.
+    Merge = Callable[..., Merged]
+
+
+class DirectMerge(Backend):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "direct_merge"
+    summary: ClassVar[str] = "explicit DFA of the proper tokenizations, by merging all texts at once (DirectMerge)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("minimal", bool, True, "minimise the DFA over bytes before merging and the one over tokens after it"),
+        Option("max_states", int, MAX_STATES, "limit on states, at every step", minimum=1),
+        Option(
+            "max_transitions", int, MAX_TRANSITIONS, "limit on transitions while merging, 250 bytes each", minimum=1
+        ),
+        Option("vegas", bool, False, "merge the parts of a constraint that no token leaves by themselves, each once"),
+        Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
+    )
+
+    @property
+    def token_language(self) -> Literal["all", "proper"]:
+        return "proper"
+
+    def supports(self, constraint: Constraint) -> Support:
+        if self.vocab.tokenizer is None:
+            return NO_TOKENIZER
+        return super().supports(constraint)
+
+    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        from tokdfa.automata.algebra import minimize, trim
+        from tokdfa.proper.piece_borders import load_marked_dfa
+        from tokdfa.proper.rules_cache import load_canonicity
+
+        phases = Phases()
+        tokenizer = self.vocab.tokenizer
+        assert tokenizer is not None  # `supports` has asked
+        with phases.measure("tokenizer"):
+            canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
+            if self.settings["vegas"]:
+                merger = tokenizer.keep("part_merger", lambda: PartMerger(canonicity))
+                merge: Merge = partial(merger.merge, library=load_library(tokenizer))
+            else:
+                merge = partial(merge_rows, stages=tokenizer.keep("merge_stages", lambda: MergeStages(canonicity)))
+        dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
+        with phases.measure("automaton"):
+            dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
+        return ProperIndex(self, constraint, dfa, canonicity, marked, merge, phases)
+
+
+class ProperIndex(CompiledConstraint):
+    """The automaton for a text that begins here, and, when they are asked for, those for texts that go on."""
+
+    def __init__(
+        self,
+        backend: DirectMerge,
+        constraint: Constraint,
+        dfa: Dfa,
+        canonicity: Canonicity,
+        marked: MarkedDfa | None,
+        merge: Merge,
+        phases: Phases,
+    ) -> None:
+        super().__init__(constraint, backend.vocab, backend.name)
+        self.dfa, self.phases = dfa, phases
+        self.canonicity, self._marked, self._carry_out, self._settings = canonicity, marked, merge, backend.settings
+        beginning = read_context(canonicity, marked, ())
+        merged = self._merge(beginning.inside, beginning.hypotheses, phases, self.sizes)
+        with phases.measure("determinize"):
+            rows = self._join(merged)
+            if not rows.state_count:
+                if self.vocab.single_byte_tokens.all():
+                    raise EmptyLanguageError(f"no text of {constraint.name!r} is text to the tokenizer: none is UTF-8")
+                raise cannot_spell(dfa, self.vocab, constraint.name)
+            self.table = self._make_table(rows)
+        self.sizes |= {
+            "states": rows.state_count,
+            "transitions": rows.transition_count,
+            "bytes": self.table.nbytes,
+        }
+        self._merge_after = lru_cache(CONTEXT_TABLES)(self._merge)
+        self._table_after = lru_cache(CONTEXT_TABLES)(self._find_table)
+        self._beginning = (beginning.inside, beginning.hypotheses)
+
+    def _merge(
+        self,
+        inside: int,
+        hypotheses: Hypotheses,
+        phases: Phases | None = None,
+        sizes: dict[str, int] | None = None,
+    ) -> list[tuple[TokenRows, Piece]]:
+        """All merges in the texts that go on where the pre-tokenizer and the byte fallback are in these states.
+
+        One automaton for each piece that a hypothesis has begun; nearly always that is one.
+        """
+        phases, sizes = Phases() if phases is None else phases, {} if sizes is None else sizes
+        max_states, max_transitions = self._settings["max_states"], self._settings["max_transitions"]
+        by_piece: dict[Piece, list[int]] = {}
+        for state, piece in sorted(hypotheses, key=repr):
+            by_piece.setdefault(piece, []).append(state)
+        merged: list[tuple[TokenRows, Piece]] = []
+        nothing: EmptyLanguageError | None = None
+        for piece, states in by_piece.items():
+            with phases.measure("pieces"):
+                try:
+                    product = marked_product(self.dfa, self._marked, states, max_states)
+                except EmptyLanguageError as error:  # no text goes on from here, but perhaps from elsewhere
+                    nothing = error
+                    continue
+                refuse_isolated(product, self.canonicity)
+            with phases.measure("letters"):
+                letters = letter_automaton(product, self.canonicity, inside)
+                sizes["letters_states"] = sizes.get("letters_states", 0) + letters.state_count
+            with phases.measure("merges"):
+                done = self._carry_out(letters, max_states=max_states, max_transitions=max_transitions)
+            figures = {"rules_applied": done.rules_applied}
+            if isinstance(done, MergedByParts):
+                figures |= {"parts": done.parts, "parts_distinct": done.distinct, "parts_known": done.from_library}
+            for name, count in figures.items():
+                sizes[name] = sizes.get(name, 0) + count
+            merged.append((done.rows, piece))
+        if nothing is not None and not merged:
+            raise nothing
+        return merged
+
+    def _join(self, merged: list[tuple[TokenRows, Piece]], refused: frozenset[int] = frozenset()) -> TokenRows:
+        rows = join_pieces(merged, self.canonicity, self._settings["max_states"], refused)
+        return rows.minimal() if self._settings["minimal"] else rows
+
+    def _make_table(self, rows: TokenRows) -> RowTable:
+        return RowTable(rows, self.vocab, self._settings["mask_cache_mb"] << 20)
+
+    def _find_table(self, inside: int, hypotheses: Hypotheses, refused: frozenset[int]) -> RowTable:
+        """The table for texts that go on; `refused`: what would merge with the last token."""
+        if (inside, hypotheses) == self._beginning and not refused:
+            return self.table
+        rows = self._join(self._merge_after(inside, hypotheses), refused)
+        if not rows.state_count:
+            raise self._no_way_on()
+        return self._make_table(rows)
+
+    @property
+    def context_tables(self) -> int:
+        """How many tables for contexts are kept now."""
+        return self._table_after.cache_info().currsize
+
+    def _no_way_on(self) -> UnsupportedConstraint:
+        return UnsupportedConstraint(
+            f"after the given context no text of {self.constraint.name!r} goes on with proper tokens: end the context "
+            "earlier, at a border of pieces"
+        )
+
+    def _start(self, context: tuple[int, ...]) -> _RowMatcher:
+        """A matcher after the tokens `context`, which the first token must not merge with.
+
+        Reading the context costs a few us a token; one that leaves something new open costs as much as compiling.
+        Raises UnsupportedConstraint if no proper sequence goes on from there, VocabularyError for an unknown id,
+        LimitExceeded.
+        """
+        canonicity = self.canonicity
+        tokens = since_last_cut(canonicity, context)
+        if not tokens:
+            return _RowMatcher(self.table)
+        if canonicity.source.isolated:
+            refuse_isolated(marked_product(self.dfa, None), canonicity, self.vocab.spell(tokens))
+        found = read_context(canonicity, self._marked, tokens)
+        if found.last < 0:
+            return _RowMatcher(self.table)
+        try:
+            merged = self._merge_after(found.inside, found.hypotheses)
+        except EmptyLanguageError:
+            raise self._no_way_on() from None
+        first = {token for rows, _ in merged if rows.start >= 0 for token in rows.rows[rows.start]}
+        first.discard(marker_letter(canonicity))
+        refused = {token for token in first if not canonicity.pair_is_canonical(found.last, token)}
+        return _RowMatcher(self._table_after(found.inside, found.hypotheses, frozenset(refused)))
+
+    def transitions(self, state: int) -> dict[int, int]:
+        """The row of a state (0 is the start): token -> state."""
+        return self.table.row(state)
+
+    def to_rows(self) -> TokenRows:
+        """The automaton as dictionaries, made anew at each call."""
+        accepting = self.table.accepting.tolist()
+        return TokenRows([self.table.row(state) for state in range(len(accepting))], accepting, 0)
+
+    def to_networkx(self) -> Any:
+        """The automaton as `tokdfa.automata.graph.token_automaton_to_networkx` makes it, with the bytes of tokens."""
+        rows = self.to_rows()
+        edges = [
+            (state, self.vocab.token_bytes(token), target)
+            for state, row in enumerate(rows.rows)
+            for token, target in row.items()
+        ]
+        return token_automaton_to_networkx(edges, 0, np.flatnonzero(rows.accepting).tolist())
+
+
+class RowTable:
+    """The rows of an automaton in compressed form, with the masks asked for so far. State 0 is the start."""
+
+    def __init__(self, rows: TokenRows, vocab: Vocabulary, cache_bytes: int) -> None:
+        self.vocab = vocab
+        self.table = rows.table(vocab)
+        self.accepting = np.array(rows.accepting, dtype=np.bool_)
+        self.masks = MaskStore(cache_bytes, masks.mask_words(vocab.size))
+        self._order, self._rank_of = vocab.trie.order, vocab.trie.rank_of
+        self._ends = np.array(vocab.end_tokens, dtype=np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes + self.accepting.nbytes + self.masks.nbytes
+
+    def step(self, state: int, token: int) -> int:
+        """The state after `token`, or -1: binary search in the row."""
+        return self.table.look_up(state, int(self._rank_of[token]))
+
+    def row(self, state: int) -> dict[int, int]:
+        """Token -> state, in the byte order of tokens."""
+        begin, end = self.table.offsets[state : state + 2].tolist()
+        tokens = self._order[self.table.ranks[begin:end]].tolist()
+        return dict(zip(tokens, self.table.targets[begin:end].tolist(), strict=True))
+
+    def make_mask(self, state: int, out: Mask) -> None:
+        """Write the mask of `state` from its row, and keep it."""
+        begin, end = self.table.offsets[state : state + 2].tolist()
+        tokens = self._order[self.table.ranks[begin:end]]
+        if self.accepting[state]:
+            tokens = np.concatenate([tokens, self._ends])
+        write_tokens_kernel(tokens, out)
+        if len(tokens) <= NARROW:
+            self.masks.keep_tokens(state, tokens)
+        else:
+            self.masks.keep(state, out)
+
+
+class _RowMatcher(StateMatcher[int]):
+    """A matcher over one table."""
+
+    def __init__(self, table: RowTable) -> None:
+        super().__init__(table.vocab, 0)
+        self.table = table
+        self._serve_from(table.masks)
+
+    def _step(self, state: int, token: int) -> int | None:
+        target = self.table.step(state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        return bool(self.table.accepting[state])
+
+    def _fill(self, state: int, out: Mask) -> None:
+        if not self.table.masks.fill(state, out):
+            self.table.make_mask(state, out)
+            self._count(masks_made=1)
+
+    def _fork_empty(self) -> _RowMatcher:
+        return _RowMatcher(self.table)

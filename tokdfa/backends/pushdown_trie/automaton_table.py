@@ -1,0 +1,168 @@
+"""The automata that all constraints of a vocabulary share, as one table of states.
+
+Automata are found by their key, so a fresh grammar with strings and numbers like those of the last one builds no
+automaton, and finds the partitions of their states (`tokdfa.backends.pushdown_trie.partition`), too. Small automata are
+explicit and minimal. Large ones (counters up to 100,000) are lazy: their states get numbers when they are met and rows
+when they are read (`tokdfa.backends.pushdown_trie.lazy_rows`).
+
+States are *alike* if they agree on the strings that are no longer than the longest token: then no token tells them
+apart. The inside of a string is alike in all automata that have strings; so are the states of a counter that leave room
+for more than a token. Names for that are hashes (`tokdfa.backends.earley_trie.partition.name_states`), made with the
+automaton where it has wide states, else when a partition of it is first needed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.pushdown_trie.lazy_rows import LazyRows
+from tokdfa.backends.pushdown_trie.rows import WIDE
+from tokdfa.backends.pushdown_trie.state_table import StateTable, pack_bytes
+from tokdfa.regex.state_names import ExpressionNames, name_states
+from tokdfa.vocabulary.walk import DEAD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.program.form import Text
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+Int32 = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+#: Bytes of the name of what states are alike: a hash, and whether texts are the shortest.
+NAME_BYTES = 17
+
+
+class _Explicit(NamedTuple):
+    """An explicit automaton: its first state here, its own table (int32, shape (states, classes)), and whether its
+    texts are the shortest."""
+
+    first: int
+    table: Int32
+    byte_class: npt.NDArray[np.uint8]
+    accepting: Bools
+    shortest: bool
+
+
+class AutomatonTable(StateTable):
+    """See the module's docstring. Not thread-safe: the lock of the vocabulary's pool is held."""
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        super().__init__()
+        #: (key, whether its texts are the shortest) -> the state in which an automaton starts.
+        self.starts: dict[tuple[bytes, bool], int] = {}
+        #: Start -> whether every state from there can reach an end by bytes that are tokens by themselves.
+        self.spelled: dict[int, bool] = {}
+        self.lazy_rows = LazyRows()
+        self._explicit: list[_Explicit] = []
+        self._named: dict[bytes, int] = {}  # name -> the first state that has it
+        self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
+        self._depth = vocab.trie.depth_limit + 1  # what is complete after the longest token counts, too
+        #: bool, shape (256,): the bytes that are tokens by themselves.
+        self._available = vocab.single_byte_tokens
+        #: Whether every byte is a token by itself.
+        self.has_all_bytes = bool(self._available.all())
+
+    def start_of(self, text: Text, anew: bool = False) -> int:
+        """The state in which a text begins; its automaton is made if no equal text was asked for before, or `anew`.
+
+        Raises what making an automaton raises, and LimitExceeded.
+        """
+        key = text.key, text.lazy
+        found = None if anew else self.starts.get(key)
+        if found is None:
+            automaton = text.make()
+            if isinstance(automaton, Dfa):
+                found = self._add(automaton, text.lazy)
+            else:
+                found = self.lazy_rows.add(self, automaton, text.lazy)
+                self.spelled[found] = not (automaton.bytes_read & ~self._available).any()
+            self.starts[key] = found
+        return found
+
+    def _add(self, automaton: Dfa, shortest: bool) -> int:
+        """Enter an explicit automaton without dead states; its start."""
+        first, count = self.state_count, automaton.state_count
+        self.make_room(first + count)
+        table, accepting = automaton.transitions, automaton.accepting
+        if shortest:
+            table = np.where(accepting[:, None], DEAD, table).astype(np.int32)
+        self.enter(table, automaton.byte_class, accepting, shortest)
+        self._explicit.append(_Explicit(first, table, automaton.byte_class, accepting, shortest))
+        self.spelled[first + automaton.start] = self.has_all_bytes or _spells(
+            table[:, automaton.byte_class], accepting, self._available
+        )
+        if (self.flags[first : first + count] & WIDE).any():
+            self._name(first)  # now, as masks would have to wait for it
+        return first + automaton.start
+
+    def fill_rows(self, states: Sequence[int] | Int32) -> None:
+        """Make the transitions of states of lazy automata, all at once. Raises LimitExceeded; what was not made is
+        UNKNOWN still.
+        """
+        self.lazy_rows.fill(self, np.array(states, dtype=np.int32))
+
+    def alike_to(self, state: int) -> int:
+        """The state that stands for all that are alike to this one."""
+        if self.alike[state] < 0:
+            self._name(state)
+        return int(self.alike[state])
+
+    def name_all(self) -> tuple[npt.NDArray[np.uint8], Int32]:
+        """Find out which states of all explicit automata are alike; (names, the first state of each)."""
+        for automaton in self._explicit:
+            self.alike_to(automaton.first)
+        kept = {name: state for name, state in self._named.items() if self.owner[state] < 0}
+        names = np.frombuffer(b"".join(kept), dtype=np.uint8).reshape(-1, NAME_BYTES)
+        return names, np.fromiter(kept.values(), dtype=np.int32)
+
+    def _name(self, state: int) -> None:
+        """Find out which states are alike to this one: all of its automaton at once, if that is explicit.
+
+        States of a lazy automaton are named by their expressions, and are alike to others of lazy automata only.
+        """
+        if self.owner[state] >= 0:
+            lazy, shortest = self.lazy_rows.automata[self.owner[state]]
+            namer = self._lazy_names.setdefault(id(lazy), ExpressionNames(lazy.store, self._depth))
+            described = namer.describe(lazy.expression(int(self.place[state]))) if self._depth else ""
+            key = bytes.fromhex(described) + bytes([2 + shortest])
+            self.alike[state] = self._named.setdefault(key, state) if described else state
+            return
+        first, table, byte_class, accepting, shortest = self._explicit[
+            bisect_right(self._explicit, state, key=lambda automaton: automaton.first) - 1
+        ]
+        numbered = np.where(table >= 0, table + first, DEAD).astype(np.int32)
+        for number, name in enumerate(name_states(numbered, accepting, byte_class, self._depth, first)):
+            key = name.tobytes() + bytes([shortest])
+            self.alike[first + number] = self._named.setdefault(key, first + number)
+
+    def adopt(
+        self, arrays: dict[str, npt.NDArray[Any]], starts: dict[tuple[bytes, bool], int], spelled: dict[int, bool]
+    ) -> None:
+        """Take over the checked arrays of a file (`tokdfa.backends.pushdown_trie.pool_file`); the table must be new."""
+        count = len(arrays["flags"])
+        self.make_room(count)
+        self.state_count = count
+        self.transitions[: count * 256] = arrays["transitions"]
+        self.flags[:count], self.alike[:count] = arrays["flags"], arrays["alike"]
+        self.reads[:count] = pack_bytes(arrays["transitions"].reshape(-1, 256) >= 0)
+        names, size = arrays["names"].tobytes(), NAME_BYTES
+        self._named = {names[size * k : size * k + size]: state for k, state in enumerate(arrays["named"].tolist())}
+        self.starts, self.spelled = starts, spelled
+
+
+def _spells(columns: Int32, accepting: Bools, available: Bools) -> bool:
+    """Whether every state can reach an end by `available` bytes. `columns`: int32, shape (states, 256)."""
+    usable = columns[:, available]
+    ends = accepting.copy()
+    while True:
+        reached = ends | (ends[usable] & (usable >= 0)).any(axis=1)
+        if (reached == ends).all():
+            return bool(ends.all())
+        ends = reached

@@ -1,0 +1,160 @@
+"""COUNTED: JSON strings with bounds on the number of their characters.
+
+The state of an item is a count and a state of the automaton of JSON strings (`tokdfa.program.json_text`), whose states
+lie in a row in the pool: 1 + count x STATES + local number. A character is counted where it begins, with the byte that
+leaves BODY. So at the greatest count BODY reads only the closing quote, and below the least one it does not read that.
+
+Once the least count is reached and there is no greatest, the item is one of the plain TEXT of strings. A count that
+does not fit an item's 21 bits goes on in another COUNTED (`FormBuilder.counted`).
+
+*Masks.* All counts share the partition of the automaton's state: tokens after which the string is open (`strict`), less
+those with more characters than may still be read. *Representatives*: most counts leave the same tokens as others do:
+far from both bounds all, near to a bound those between which no token's number of characters lies. `clip_row` gives the
+row with one count for all that are alike, so a long string has few masks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.backends.pushdown_trie.arrays import (
+    NEEDS_SCRATCH,
+    OK,
+    PLACE_SHIFT,
+    STACK_BITS,
+    STACK_MASK,
+    STATE_MASK,
+    pack_item,
+)
+from tokdfa.backends.pushdown_trie.rows import intern_row, kernel_of
+from tokdfa.core.jit import kernel
+from tokdfa.program.form import (
+    ANY,
+    COUNTED,
+    COUNTED_BEYOND,
+    COUNTED_CAP,
+    COUNTED_MINIMUM,
+    COUNTED_NEXT,
+    COUNTED_TEXT,
+    FIRST,
+    LATER,
+    OPERATION,
+    UNBOUNDED,
+)
+from tokdfa.program.json_text import BODY, END
+
+#: States of the larger automaton of JSON strings.
+STATES = 22
+QUOTE = 0x22
+#: Kinds of items that `step_count` makes: none; what follows the string; the same place, the next COUNTED or the plain
+#: TEXT, with a state.
+REFUSED, ENDED, READING = range(3)
+
+
+@kernel
+def step_count(place, state, byte, machine, pool):  # type: ignore[no-untyped-def]
+    """(kind of the item after a byte, its place, its state). A place whose code is not written yet has state 0."""
+    code, arguments = machine.code, machine.arguments
+    at = code[place, FIRST]
+    start = np.int64(code[arguments[at + COUNTED_TEXT], FIRST])
+    count, local = (state - 1) // STATES, (state - 1) % STATES
+    target = np.int64(pool.transitions[(start + local) * 256 + byte])
+    if target < 0:
+        return np.int64(REFUSED), place, state
+    if local == BODY:
+        if target - start == END:
+            return np.int64(REFUSED if count < arguments[at + COUNTED_MINIMUM] else ENDED), place, state
+        if count == arguments[at + COUNTED_CAP]:
+            place, count = np.int64(arguments[at + COUNTED_NEXT]), np.int64(0)
+            if place < 0:
+                return np.int64(REFUSED), place, state
+            while code[place, OPERATION] == ANY:
+                place = np.int64(machine.alternatives[code[place, FIRST]])
+            if code[place, OPERATION] == LATER:
+                return np.int64(READING), place, np.int64(0)
+            at = code[place, FIRST]
+        count += 1
+        if arguments[at + COUNTED_BEYOND] == UNBOUNDED and count >= arguments[at + COUNTED_MINIMUM]:
+            return np.int64(READING), np.int64(arguments[at + COUNTED_TEXT]), target
+    return np.int64(READING), place, 1 + count * STATES + target - start
+
+
+@kernel
+def count_reads(place, state, reads, machine):  # type: ignore[no-untyped-def]
+    """Of a set of bytes, which is what the automaton's state reads, those that the count allows."""
+    at = machine.code[place, FIRST]
+    count, local = (state - 1) // STATES, (state - 1) % STATES
+    if local != BODY:
+        return reads
+    first, second, third, fourth = reads
+    none, quote = np.uint64(0), np.uint64(1) << np.uint64(QUOTE)
+    if count == machine.arguments[at + COUNTED_CAP] and machine.arguments[at + COUNTED_NEXT] < 0:
+        first, second, third, fourth = first & quote, none, none, none
+    if count < machine.arguments[at + COUNTED_MINIMUM]:
+        first &= ~quote
+    return first, second, third, fourth
+
+
+@kernel
+def count_left(place, state, machine):  # type: ignore[no-untyped-def]
+    """How many more characters may begin."""
+    at = machine.code[place, FIRST]
+    return (
+        np.int64(machine.arguments[at + COUNTED_CAP])
+        - (state - 1) // STATES
+        + np.int64(machine.arguments[at + COUNTED_BEYOND])
+    )
+
+
+@kernel
+def count_is_met(place, state, machine):  # type: ignore[no-untyped-def]
+    """Whether the string has as many characters as it must have."""
+    return (state - 1) // STATES >= machine.arguments[machine.code[place, FIRST] + COUNTED_MINIMUM]
+
+
+@kernel
+def _clip_count(count, minimum, cap, beyond, least, most):  # type: ignore[no-untyped-def]
+    """A count that leaves the same tokens as `count` does, the same for as many others as can be."""
+    left, need = cap - count + beyond, minimum - count
+    if left >= len(least):  # no token is too long
+        if need >= len(most):  # and none closes the string
+            return np.int64(0)
+        return minimum - min(np.int64(most[need]), minimum) if need > 0 else minimum
+    more = left - np.int64(least[left])
+    if count + more <= cap and (need <= 0 or need - more >= len(most)):
+        return count + more
+    return count
+
+
+@kernel
+def clip_row(row, least, most, machine):  # type: ignore[no-untyped-def]
+    """(status, a row with the mask of `row`, in which counts are those of `_clip_count`).
+
+    `least` and `most`: `tokdfa.backends.pushdown_trie.lengths.TokenLengths.levels`.
+    """
+    begin, end = kernel_of(row, machine)
+    changed = False
+    if end - begin > len(machine.found):
+        return NEEDS_SCRATCH, row
+    for k in range(begin, end):
+        item = machine.rows.words[k]
+        place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+        if machine.code[place, OPERATION] == COUNTED:
+            at, count = machine.code[place, FIRST], (state - 1) // STATES
+            minimum, cap = machine.arguments[at + COUNTED_MINIMUM], machine.arguments[at + COUNTED_CAP]
+            beyond = np.int64(machine.arguments[at + COUNTED_BEYOND])
+            clipped = _clip_count(count, np.int64(minimum), np.int64(cap), beyond, least, most)
+            if clipped != count:
+                changed = True
+                item = pack_item(place, state + (clipped - count) * STATES, item & STACK_MASK)
+        machine.found[k - begin] = item
+    if not changed:
+        return OK, row
+    return intern_row(np.int64(end - begin), False, np.int64(-1), machine)
+
+
+@kernel
+def clip_kernel(row, least, most, machine):  # type: ignore[no-untyped-def]
+    """`clip_row` for Python code: the row, or -10 - status."""
+    status, found = clip_row(np.int64(row), least, most, machine)
+    return found if status == OK else -10 - np.int64(status)

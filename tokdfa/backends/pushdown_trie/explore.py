@@ -1,0 +1,97 @@
+"""Exploring: the explicit automaton of a form whose texts are a regular language.
+
+The rows of a machine are the states of a deterministic automaton over bytes. If calls nest only so deep, there are
+finitely many, and stepping each by every byte finds them all. This gives strategies without a stack the very language
+that the machine reads, JSON schemas with `max_nesting` among them.
+
+Cost: about 10 µs a row, 256 steps most of which lead nowhere; then minimisation.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.automata.algebra import trim
+from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.pushdown_trie.arrays import OK, ROW_BYTES
+from tokdfa.backends.pushdown_trie.machine import Machine
+from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
+from tokdfa.backends.pushdown_trie.rows import BIAS
+from tokdfa.backends.pushdown_trie.shared_pools import pool_of
+from tokdfa.backends.pushdown_trie.steps import step_row
+from tokdfa.core.jit import kernel
+from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokdfa.program.form import Form
+
+
+def form_dfa(form: Form, name: str, max_states: int) -> Dfa:
+    """The automaton of a form's texts, without dead states, not minimal. `name` is for messages.
+
+    Raises LimitExceeded past `max_states` rows, which a form that nests without bound always reaches.
+    """
+    pool = pool_of(_bytes_vocabulary())
+    with pool.lock:
+        machine = Machine(form, pool, max_bytes=(max_states + 64) * ROW_BYTES)
+        row = 0
+        while row < machine.row_count:
+            if row >= max_states:
+                raise _too_many(name, max_states)
+            try:
+                following_rows(machine, row)
+            except MachineFull:
+                raise _too_many(name, max_states) from None
+            row += 1
+        count = machine.row_count
+        table = machine.transitions[: count * 256].reshape(count, 256) - BIAS
+        accepting = np.array([machine.can_end(row) for row in range(count)], dtype=np.bool_)
+    return trim(Dfa.from_table(np.where(table < 0, -1, table).astype(np.int32), accepting, 0))
+
+
+def _too_many(name: str, max_states: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"the automaton of {name!r} has more than {max_states} states: bound the nesting of its values"
+        " (max_nesting of a JsonSchema), lower counts, or raise max_states",
+        limit="max_states",
+        value=max_states,
+    )
+
+
+def following_rows(machine: Machine, row: int) -> npt.NDArray[np.int32]:
+    """The rows after each byte, -1 where it is refused: int32, shape (256,). Raises LimitExceeded."""
+    while True:
+        status = int(_step_all_kernel(row, machine.arrays, machine.pool.arrays))
+        if status == OK:
+            return machine.transitions[row * 256 : row * 256 + 256] - np.int32(BIAS)
+        machine.supply(status)
+
+
+@cache
+def _bytes_vocabulary() -> Vocabulary:
+    """Every byte a token, and an end token."""
+    return Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
+
+
+@kernel
+def _step_all_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Find the rows after every byte. A status."""
+    for byte in range(256):
+        status, _ = step_row(row, np.int64(byte), machine, pool)
+        if status != OK:
+            return np.int64(status)
+    return np.int64(OK)
+
+
+def warm_up() -> None:
+    """Compile the kernel of this module."""
+    from tokdfa.program.form import RETURN_PLACE
+    from tokdfa.program.form_builder import FormBuilder
+
+    builder = FormBuilder()
+    form_dfa(builder.build(builder.read(builder.string_text, RETURN_PLACE)), "a string", 100)

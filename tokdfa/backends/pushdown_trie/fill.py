@@ -1,0 +1,334 @@
+"""The mask of a row: what its wide states allow inside, and a walk over the rest of the trie.
+
+The walk keeps the row at each depth of the trie in a stack, so going back costs nothing; a byte is one look-up where it
+was read before. Where a node has many children, those that the row can read are looked up
+(`tokdfa.backends.pushdown_trie.branches`). A node with more than `SUBTREE` descendants whose row has a wide state is
+put off: its partition is taken, and the rest of what is below it is walked on its own. Where several items are wide,
+the smallest rest is walked: a token outside of it is inside one of them. Nodes of a rest at which the item that the
+rest is of goes on are not put off for its sake: no token below them stays inside it, or it would not be in the rest.
+
+Where a row has one text, or several in one state, what comes after it is put off, too: the row after the text is walked
+over the trie of suffixes (`tokdfa.backends.pushdown_trie.exits`).
+
+At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
+walk of the vocabulary's trie leaves those bytes out.
+
+A partition that serves a string of bounded length counts no characters. So where such a string is all that a row reads,
+and its bound is near, tokens that stay inside it but are too long are taken out at the end.
+
+With each mask comes a *signature*, a hash of the partitions taken and the tokens met. Equal signatures of one machine
+mean equal masks, but for chance and for partitions that were dropped in between.
+
+With `use_partitions` false the whole trie is walked: the plain version, for comparison.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie.arrays import (
+    M_NODES,
+    NEEDS_CODE,
+    OK,
+    PLACE_SHIFT,
+    STACK_BITS,
+    STATE_MASK,
+    machine_at,
+    pool_at,
+)
+from tokdfa.backends.pushdown_trie.branches import LEAST_BELOW, find_branch, take_child
+from tokdfa.backends.pushdown_trie.closure import close_row
+from tokdfa.backends.pushdown_trie.counted import STATES
+from tokdfa.backends.pushdown_trie.exits import take_group
+from tokdfa.backends.pushdown_trie.items import item_left, wide_state
+from tokdfa.backends.pushdown_trie.name_exits import decide_names
+from tokdfa.backends.pushdown_trie.partition_key import STATE_PART
+from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
+from tokdfa.backends.pushdown_trie.serving import (
+    NEEDS_LATER,
+    NOT_LISTED,
+    OF_EXITS,
+    OF_NAMES,
+    W_DEPTH,
+    W_LISTED,
+    W_NODES,
+    W_SIGNATURE,
+    W_SIZE,
+    begin_place,
+    has_other_wide,
+    mix,
+    put_off_exits,
+    take_loops,
+)
+from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_budget import pay
+from tokdfa.program.form import COUNTED, OPERATION
+from tokdfa.program.json_text import BODY
+from tokdfa.vocabulary.mask_store import NARROW
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.walk import UNKNOWN
+
+if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.machine import Machine
+    from tokdfa.mask import Mask
+
+#: What a node of a walk counts as, in ns.
+NODE_WORK = 10
+#: A node with more descendants than this is worth a partition of its own.
+SUBTREE = 400
+#: Bits of what `_fill_kernel` is told, below those for the size of subtrees: partitions are used; end tokens are set;
+#: exits are merged.
+HOW_PARTITIONS, HOW_ENDS, HOW_EXITS, HOW_SHIFT = 1, 2, 4, 3
+#: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
+FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
+
+
+class Filler:
+    """Fills masks for machines in one way. Not thread-safe: the lock of the machine's pool is held."""
+
+    def __init__(self, use_partitions: bool = True, use_subtrees: bool = True, use_exits: bool = True) -> None:
+        subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
+        #: What `_fill_kernel` is told, but for HOW_ENDS.
+        self._how = subtree << HOW_SHIFT | HOW_PARTITIONS * use_partitions | HOW_EXITS * use_exits
+
+    def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
+        """The tokens that may be read from a row, int32 words; no end or special tokens."""
+        out = np.zeros((machine.pool.partitions.trie.size + 31) // 32, dtype=np.int32)
+        self.write(machine, row, out, with_ends=False)
+        return out
+
+    def write(self, machine: Machine, row: int, out: Mask, with_ends: bool) -> int:
+        """Write the tokens that may be read from a row into `out`, which fits; the mask's signature.
+
+        `with_ends`: end tokens, too, if the row accepts; with the longest match, ask the machine about that instead.
+        """
+        pool, how = machine.pool, self._how | HOW_ENDS * with_ends
+        status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+        if status != OK:
+            how = self._write_anew(machine, row, out, how, status)
+        signature = pool.walk.counts[W_SIGNATURE]
+        if how & HOW_PARTITIONS and machine.program.counts:
+            signature ^= self._take_out_long(machine, row, out)
+        return signature
+
+    def write_at_once(self, machine: Machine, row: int, out: Mask) -> bool:
+        """Write the mask of a row, end tokens included, if nothing is lacking; as `write` with less around it.
+
+        Not for constraints with counted strings.
+        """
+        return bool(
+            _fill_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, machine.pool.arrays.address) == OK
+        )
+
+    def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> int:
+        """Supply what was lacking, and write the mask again until nothing is; how it was written in the end."""
+        pool = machine.pool
+        drops, more = pool.partitions.drops, 0
+        while status != OK:
+            if status == NEEDS_LATER:
+                pool.more_room_to_put_off()
+            else:
+                machine.supply(status, more)
+                # the mask begins anew for each piece of code that it finds to be written: twice as many each time
+                more = 2 * more + 1 if status == NEEDS_CODE else more
+            # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
+            if pool.partitions.drops >= drops + 2:
+                how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
+            status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+        return how
+
+    @staticmethod
+    def listed(machine: Machine) -> npt.NDArray[np.int32] | None:
+        """The tokens of the mask that was written last, int32, in any order, valid until the next one; or None.
+
+        They are known if the mask is narrow and no partition was taken that could hold more.
+        """
+        walk = machine.pool.walk
+        count = walk.counts[W_LISTED]
+        return walk.listed[:count] if count >= 0 else None
+
+    def _take_out_long(self, machine: Machine, row: int, out: Mask) -> int:
+        """Take out tokens that stay inside a string, but have more characters than it may still have.
+
+        The result: what tells those from others that are taken out of the same mask.
+        """
+        pool, automata = machine.pool, machine.pool.automata
+        left, state, body = _find_bound_kernel(row, pool.partitions.trie.depth_limit, machine.arrays, pool.arrays)
+        if left < 0:
+            return 0
+        short = pool.lengths.short_tokens(state, body, left, automata.transitions, automata.flags).view(np.int32)
+        np.bitwise_and(out, short[: len(out)], out=out)
+        pool.walk.walk_meta[W_LISTED] = -1
+        return 1 + int(left)
+
+
+@kernel
+def _find_bound_kernel(row, depth, machine, pool):  # type: ignore[no-untyped-def]
+    """(characters left, state, BODY) of a bounded COUNTED that a strict partition served though it is short; or -1s."""
+    begin, nothing = machine.live_begin[row], np.int64(-1)
+    if machine.live_end[row] - begin != 1:
+        return nothing, nothing, nothing
+    item = machine.live_items[begin]
+    if machine.code[item >> PLACE_SHIFT, OPERATION] != COUNTED:
+        return nothing, nothing, nothing
+    left = item_left(item, machine)
+    wide = wide_state(item, np.int64(0), True, depth, machine, pool)
+    if wide < 0 or left >= depth:
+        return nothing, nothing, nothing
+    state = wide & STATE_PART
+    local = (((item >> STACK_BITS) & STATE_MASK) - 1) % STATES
+    return left, state, state - local + BODY
+
+
+@kernel
+def _enter_branch(key, row, end, frame, machine, pool):  # type: ignore[no-untyped-def]
+    """The number of the frame in which the children with this key are walked, `frame` if they have no branch.
+
+    `end`: where they end. The row is closed; a new frame begins before its first child.
+    """
+    branch = find_branch(key, pool)
+    if branch < 0:
+        return frame
+    frame += 1
+    for k in range(4):
+        pool.frame_left[frame, k] = machine.row_reads[4 * row + k] & pool.branch_bytes[branch, k]
+    pool.frame_place[frame, FRAME_BRANCH] = branch
+    pool.frame_place[frame, FRAME_STOP], pool.frame_place[frame, FRAME_END] = key, end
+    return frame
+
+
+@kernel
+def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignore[no-untyped-def]
+    """Write the mask of row `start` into `out`. A status; whatever it is, calling again begins anew."""
+    machine, pool = machine_at(machine_address), pool_at(pool_address)
+    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
+    nodes, words, rows, path = pool.nodes, out.view(np.uint32), pool.walk_rows, pool.walk_path
+    later, places, depth_limit = pool.walk_later, pool.frame_place, pool.walk_meta[W_DEPTH]
+    subtree = how >> HOW_SHIFT
+    later[0, 0], later[0, 1], later[0, 2] = 0, start, -1
+    waiting, first, spare = 1, True, pool.walk_meta[W_SIZE]
+    visited, listed, signature = np.int64(0), np.int64(0), np.uint64(0)
+    paid = np.int64(0)
+    while waiting > 0:
+        waiting -= 1
+        if visited - paid > 0xFFFF:  # between walks: one look at each node would cost 3 % of a mask
+            pay((visited - paid) * NODE_WORK)
+            paid = visited
+        place, row = np.int64(later[waiting, 0]), np.int64(later[waiting, 1])
+        status = close_row(row, machine, pool)
+        if status != OK:
+            return status
+        here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
+        of_state, part = np.int64(-1), np.int64(-1)
+        if place < 0 and later[waiting, 2] == OF_NAMES:
+            status, nodes_visited, signature = decide_names(row, ~place, signature, words, machine, pool)
+            if status != OK:
+                return status
+            visited += nodes_visited
+            continue
+        if place < 0:
+            part = ~place
+        elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
+            passed = np.int64(later[waiting, 2])
+            status, part, of_state, first, signature = begin_place(
+                place, row, passed, first, signature, how & HOW_EXITS != 0, words, machine, pool
+            )
+            if status != OK:
+                return status
+            if part >= 0:
+                listed = np.int64(NOT_LISTED)
+                if pool.part_groups[part, 0] < pool.part_groups[part, 1]:
+                    status, waiting = put_off_exits(row, place, part, later, waiting, machine, pool)
+                    if status != OK:
+                        return status
+        group = np.int64(-1)
+        if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
+            here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
+            if place < 0 and later[waiting, 2] == OF_EXITS:
+                here, stop = stop, np.int64(pool.part_nodes[part, 2])
+                group = np.int64(pool.part_groups[part, 0])
+                take_group(group, words, pool)
+                signature = mix(signature, ~group)
+            base = here
+        if first:
+            words[:] = 0
+            first = False
+        rows[0] = row
+        places[0, FRAME_STOP] = places[0, FRAME_END] = stop
+        frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
+        if frame and how & HOW_PARTITIONS and part < 0:
+            status, waiting, listed, signature = take_loops(row, later, listed, signature, words, machine, pool)
+            if status != OK:
+                return status
+        while True:
+            while here >= places[frame, FRAME_STOP] and frame > 0:
+                begin, end = take_child(places[frame, FRAME_BRANCH], pool.frame_left[frame], pool)
+                if begin >= 0:
+                    here, places[frame, FRAME_STOP] = begin, end
+                else:
+                    here = places[frame, FRAME_END]
+                    frame -= 1
+            if here >= stop:
+                break
+            node = nodes[here]
+            depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
+            before = np.int64(rows[depth])
+            byte = np.int64(node & np.uint64(0xFF))
+            visited += 1
+            following = base + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+            if not reads_byte(before, byte, machine):
+                here = following
+                continue
+            target = np.int64(machine.transitions[before * 256 + byte]) - BIAS
+            path[depth] = byte
+            if target == UNKNOWN:
+                status, target = step_row(before, byte, machine, pool)
+                if status != OK:
+                    return status
+            if target < 0:
+                here = following
+                continue
+            token = np.int64(node >> np.uint64(TOKEN_SHIFT))
+            if token != spare and group >= 0:
+                take_group(group + token, words, pool)
+                signature = mix(signature, ~(group + token))
+            elif token != spare:
+                words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                signature = mix(signature, token)
+                if 0 <= listed < NARROW:
+                    pool.listed[listed] = token
+                listed += 1
+            here += 1
+            rows[depth + 1] = target
+            if following - here < LEAST_BELOW:
+                continue
+            status = close_row(target, machine, pool)
+            if status != OK:
+                return status
+            if following - here >= subtree and group < 0:
+                passed = of_state
+                for k in range(depth + 1):
+                    if passed >= 0:
+                        passed = np.int64(pool.transitions[passed * 256 + path[k]])
+                if machine.row_flags[target] & ROW_WIDE and has_other_wide(target, passed, depth_limit, machine, pool):
+                    if waiting >= len(later):
+                        return NEEDS_LATER
+                    later[waiting, 0], later[waiting, 1], later[waiting, 2] = here, target, passed
+                    waiting += 1
+                    here = following
+                    continue
+            frame = _enter_branch(here, target, following, frame, machine, pool)
+    machine.meta[M_NODES] += visited
+    if how & HOW_ENDS and machine.row_flags[start] & ROW_ACCEPTS:
+        for token in pool.end_tokens:
+            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            if 0 <= listed < NARROW:
+                pool.listed[listed] = token
+            listed += 1
+    pool.walk_meta[W_LISTED] = listed if 0 <= listed <= NARROW else -1
+    pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ (machine.row_flags[start] & ROW_ACCEPTS)
+    return OK

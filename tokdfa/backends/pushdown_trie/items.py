@@ -1,0 +1,186 @@
+"""What items of NAMES and COUNTED do where others follow the automaton of their TEXT: one function for each question.
+
+Each takes an item of the row's live ones whose instruction is neither TEXT nor TOKEN, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.backends.pushdown_trie.arrays import (
+    M_PLACE,
+    M_STATE,
+    NEEDS_CODE,
+    NEEDS_POOL,
+    NEEDS_SCRATCH,
+    OK,
+    PLACE_SHIFT,
+    STACK_BITS,
+    STACK_MASK,
+    STATE_MASK,
+)
+from tokdfa.backends.pushdown_trie.counted import ENDED as STRING_ENDED
+from tokdfa.backends.pushdown_trie.counted import REFUSED, STATES, count_is_met, count_left, count_reads, step_count
+from tokdfa.backends.pushdown_trie.name_twins import twin_of
+from tokdfa.backends.pushdown_trie.names import ENDED, LEFT, name_reads, step_name
+from tokdfa.backends.pushdown_trie.partition_key import ALONE, STRICT
+from tokdfa.backends.pushdown_trie.rows import ENDS, WIDE, add_found
+from tokdfa.core.jit import kernel
+from tokdfa.program.form import (
+    COUNTED,
+    COUNTED_TEXT,
+    FIRST,
+    NAMES,
+    NAMES_HIGH,
+    NAMES_LOW,
+    NAMES_OTHER,
+    NAMES_TARGETS,
+    OPERATION,
+    SECOND,
+    TEXT,
+    TOKEN,
+)
+from tokdfa.vocabulary.walk import UNKNOWN
+
+#: `left` of an item whose tokens may have any number of characters.
+ANY_LENGTH = 1 << 40
+
+
+@kernel
+def text_state(item, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the state of the automaton of strings that an item is in, or DEAD: it is in none)."""
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+    at = machine.code[place, FIRST]
+    if machine.code[place, OPERATION] == COUNTED:
+        start = np.int64(machine.code[machine.arguments[at + COUNTED_TEXT], FIRST])
+        return OK, start + (state - 1) % STATES
+    twin, lacking = twin_of(state, at, machine, pool)
+    if twin == UNKNOWN or (twin >= 0 and pool.transitions[twin * 256] == UNKNOWN):
+        machine.meta[M_STATE] = lacking if twin == UNKNOWN else twin
+        return NEEDS_POOL, twin
+    return OK, twin
+
+
+@kernel
+def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
+    """The set of bytes that an item reads, four words; what `text_state` needs must be there."""
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+    _, text = text_state(item, machine, pool)
+    none = np.uint64(0)
+    reads = (none, none, none, none)
+    if text >= 0:
+        reads = (pool.reads[text, 0], pool.reads[text, 1], pool.reads[text, 2], pool.reads[text, 3])
+    if machine.code[place, OPERATION] == NAMES:
+        return name_reads(state, np.int64(machine.code[place, FIRST]), reads, False, machine)
+    return count_reads(place, state, reads, machine)
+
+
+@kernel
+def item_left(item, machine):  # type: ignore[no-untyped-def]
+    """How many characters may begin in the string that an item is in."""
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+    if machine.code[place, OPERATION] == COUNTED:
+        return count_left(place, state, machine)
+    return np.int64(ANY_LENGTH)
+
+
+@kernel
+def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-untyped-def]
+    """The state whose partition of a place of the trie serves a live item, of TEXT or other, with its kind; or -1.
+
+    `alone`: the row has no other item. Then a strict partition serves a COUNTED, too, that may not read as many
+    characters as a token of `depth` bytes may have, if tokens with too many are taken out afterwards.
+    """
+    if machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT:
+        state = (item >> STACK_BITS) & STATE_MASK
+        if not pool.flags[state] & WIDE:
+            return np.int64(-1)
+        return state | ALONE if alone else state
+    if machine.code[item >> PLACE_SHIFT, OPERATION] == TOKEN:
+        return np.int64(-1)
+    _, state = text_state(item, machine, pool)
+    if state < 0 or not pool.flags[state] & WIDE:
+        return np.int64(-1)
+    if item_left(item, machine) < depth and not (alone and place == 0):
+        return np.int64(-1)
+    return state | STRICT | ALONE if alone else state | STRICT
+
+
+@kernel
+def leaves_freely(item, depth, machine):  # type: ignore[no-untyped-def]
+    """Whether an item that is alone in its row may leave its text at any end that a token of `depth` bytes comes to.
+
+    Of NAMES that is said of other strings than names.
+    """
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+    operation = machine.code[place, OPERATION]
+    if operation == COUNTED:
+        return count_is_met(place, state, machine) and count_left(place, state, machine) >= depth
+    return operation == TEXT or (
+        operation == NAMES and machine.arguments[machine.code[place, FIRST] + NAMES_OTHER] >= 0
+    )
+
+
+@kernel
+def left_item(item, count, machine):  # type: ignore[no-untyped-def]
+    """Append what follows the text of an item, of NAMES that of other strings, to `found`; the new count, or -1."""
+    place = item >> PLACE_SHIFT
+    if machine.code[place, OPERATION] == NAMES:
+        place = np.int64(machine.arguments[machine.code[place, FIRST] + NAMES_OTHER])
+    return add_found(np.int64(machine.code[place, SECOND]), np.int64(0), item & STACK_MASK, count, machine)
+
+
+@kernel
+def step_item(item, byte, count, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the new count): append what an item is after a byte to `found`."""
+    place, state, stack = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK, item & STACK_MASK
+    if machine.code[place, OPERATION] == NAMES:
+        return _step_names(place, state, stack, byte, count, machine, pool)
+    kind, target, following = step_count(place, state, byte, machine, pool)
+    if kind == REFUSED:
+        return OK, count
+    if kind == STRING_ENDED:
+        target, following = np.int64(machine.code[place, SECOND]), np.int64(0)
+    elif following == 0:
+        machine.meta[M_PLACE] = target
+        return NEEDS_CODE, count
+    count = add_found(target, following, stack, count, machine)
+    return (OK, count) if count >= 0 else (NEEDS_SCRATCH, count)
+
+
+@kernel
+def _step_names(place, state, stack, byte, count, machine, pool):  # type: ignore[no-untyped-def]
+    """`step_item` of NAMES."""
+    code, arguments = machine.code, machine.arguments
+    at = np.int64(code[place, FIRST])
+    other = np.int64(arguments[at + NAMES_OTHER])
+    following, what = step_name(state, byte, at, machine)
+    if following == ENDED:
+        if not arguments[at + NAMES_LOW] <= what <= arguments[at + NAMES_HIGH]:
+            return OK, count
+        place = np.int64(arguments[arguments[at + NAMES_TARGETS] + what - arguments[at + NAMES_LOW]])
+        following = np.int64(0)
+    elif following == LEFT:
+        if other < 0:
+            return OK, count
+        twin, lacking = twin_of(state, at, machine, pool)
+        if twin >= 0:
+            lacking = twin
+            twin = np.int64(pool.transitions[twin * 256 + byte])
+        if twin == UNKNOWN:
+            machine.meta[M_STATE] = lacking
+            return NEEDS_POOL, count
+        if twin < 0:
+            return OK, count
+        place, following = other, twin
+        if pool.flags[twin] & ENDS:
+            place, following = np.int64(code[other, SECOND]), np.int64(0)
+    elif what == 0:
+        twin, lacking = twin_of(following, at, machine, pool)
+        if twin == UNKNOWN:
+            machine.meta[M_STATE] = lacking
+            return NEEDS_POOL, count
+        if twin < 0:
+            return OK, count
+    count = add_found(place, following, stack, count, machine)
+    return (OK, count) if count >= 0 else (NEEDS_SCRATCH, count)

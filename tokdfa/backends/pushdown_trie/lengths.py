@@ -1,0 +1,152 @@
+"""How many characters tokens have inside a JSON string: which of them fit where only so many may still be read.
+
+A partition says which tokens stay inside a string. Where a `COUNTED` may read few more characters, those with more do
+not; how many a token has depends on the state in which it begins (it may end a character that others began), and is
+found once for a vocabulary and a state. Then the mask of short tokens is a comparison, kept for each number.
+
+Most numbers make no difference: few tokens have more than 20 characters, fewer have characters before a quote. `levels`
+says which do, from whatever state a token begins; strings that differ in other numbers have one mask
+(`tokdfa.backends.pushdown_trie.counted.clip_row`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS
+from tokdfa.core.jit import kernel
+from tokdfa.program.json_text import BODY, END, string_dfa
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+
+if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.partition import TrieParts
+    from tokdfa.vocabulary.trie import TokenTrie
+
+
+class TokenLengths:
+    """Not thread-safe: the pool's lock is held."""
+
+    def __init__(self, trie: TokenTrie | TrieParts) -> None:
+        self.trie = trie
+        self._counts: dict[tuple[int, int], npt.NDArray[np.int16]] = {}
+        self._short: dict[tuple[int, int, int], npt.NDArray[np.uint32]] = {}
+        #: Memory of what is kept in bytes.
+        self.nbytes = 0
+        self._levels: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None = None
+
+    def levels(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """(least, most): which numbers of characters tokens tell apart, as arrays of int32.
+
+        ``least[left]``: the least number that admits the same tokens as `left` characters do that may still be read;
+        more than there are entries admit all. ``most[need]``: the greatest number that lets the same tokens close the
+        string as `need` characters do that are still to be read; with more than there are entries none can.
+        O(trie x states of the string automaton) at worst, once.
+        """
+        if self._levels is None:
+            automaton = string_dfa("all")  # what it refuses is refused with fewer escapes, too
+            room = self.trie.depth_limit + 2
+            begun, closing = np.zeros(room, dtype=np.bool_), np.zeros(room, dtype=np.bool_)
+            begun[0] = True
+            _mark_counts_kernel(
+                self.trie.nodes, self.trie.size, automaton.byte_table(), BODY, END, begun, closing,
+                np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32),
+            )  # fmt: skip
+            counts, closings = np.flatnonzero(begun), np.flatnonzero(closing)
+            lefts, needs = np.arange(counts[-1]), np.arange(closings.max(initial=0) + 1)
+            least = counts[np.searchsorted(counts, lefts, side="right") - 1]
+            most = closings[np.searchsorted(closings, needs)] if len(closings) else needs
+            self._levels = least.astype(np.int32), most.astype(np.int32)
+        return self._levels
+
+    def short_tokens(
+        self, state: int, body: int, left: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.uint32]:
+        """Mask of the tokens that do not begin more than `left` characters inside the string from a state on.
+
+        uint32, as many words as masks have with a spare token; tokens that leave the string are in it. `body`: the
+        state in which characters begin; the automaton's rows must all be there. O(trie) once a state, then
+        O(vocabulary) once for each `left`.
+        """
+        counts = self._counts.get((state, body))
+        if counts is None:
+            counts = np.zeros(self.trie.size + 1, dtype=np.int16)
+            room = self.trie.depth_limit + 2
+            _count_characters_kernel(
+                self.trie.nodes, state, body, transitions, flags, counts,
+                np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int16),
+            )  # fmt: skip
+            self._counts[state, body] = counts
+            self.nbytes += counts.nbytes
+        key = state, body, left
+        words = self._short.get(key)
+        if words is None:
+            bits = np.zeros((self.trie.size // 32 + 1) * 32, dtype=np.bool_)
+            bits[: len(counts)] = counts <= left
+            words = self._short[key] = np.packbits(bits, bitorder="little").view(np.uint32)
+            self.nbytes += words.nbytes
+        return words
+
+    def make_all(self, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]) -> None:
+        """Make the masks of `short_tokens` for every `left` that tokens tell apart, by the states asked for before.
+
+        O(vocabulary x its longest token).
+        """
+        for state, body in list(self._counts):
+            for left in np.unique(self.levels()[0]).tolist():
+                self.short_tokens(state, body, left, transitions, flags)
+
+
+@kernel
+def _count_characters_kernel(nodes, start, body, transitions, flags, counts, states, begun):  # type: ignore[no-untyped-def]
+    """Write how many characters each token begins, 0 for one after which the string is not open any more."""
+    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
+    states[0], begun[0] = start, 0
+    for here in range(len(nodes)):
+        node = nodes[here]
+        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
+        state = np.int64(states[depth])
+        target = np.int64(-1)
+        if state >= 0:
+            target = np.int64(transitions[state * 256 + np.int64(node & np.uint64(0xFF))])
+        if target >= 0 and flags[target] & ACCEPTS:
+            target = np.int64(-1)
+        states[depth + 1] = target
+        begun[depth + 1] = begun[depth] + (1 if state == body else 0)
+        if target >= 0:
+            counts[np.int64(node >> np.uint64(TOKEN_SHIFT))] = begun[depth + 1]
+
+
+@kernel
+def _mark_counts_kernel(nodes, spare, table, body, end, begun, closing, states, counts):  # type: ignore[no-untyped-def]
+    """Mark how many characters tokens begin from any state of the automaton, and how many before a closing quote."""
+    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
+    for start in range(len(table)):
+        states[0], counts[0] = start, 0
+        here = np.uint64(0)
+        while here < np.uint64(len(nodes)):
+            node = nodes[here]
+            depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
+            state = np.int64(states[depth])
+            target = np.int64(table[state, np.int64(node & np.uint64(0xFF))])
+            if target < 0 or target == end:
+                if target == end:
+                    begun[counts[depth]] = closing[counts[depth]] = True
+                here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+                continue
+            states[depth + 1] = target
+            counts[depth + 1] = counts[depth] + (1 if state == body else 0)
+            if np.int64(node >> np.uint64(TOKEN_SHIFT)) != spare:
+                begun[counts[depth + 1]] = True
+            here += np.uint64(1)
+
+
+def warm_up() -> None:
+    """Compile what small vocabularies rarely need."""
+    from tokdfa.backends.pushdown_trie.partition import TrieParts
+
+    trie = TrieParts(np.zeros(1, dtype=np.uint64), 1, 1)
+    transitions, flags = np.full(512, -1, dtype=np.int32), np.zeros(2, dtype=np.uint8)
+    TokenLengths(trie).short_tokens(1, 1, 0, transitions, flags)

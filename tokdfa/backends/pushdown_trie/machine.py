@@ -1,0 +1,202 @@
+"""The machine of one compiled constraint: its program, and the stacks and rows made so far.
+
+Row 0 is the one before the first byte. Rows are named by numbers, and nothing is ever dropped while a machine lives: a
+constraint whose machine has become too large (`max_bytes`) starts a new one, see
+`tokdfa.backends.pushdown_trie.strategy`.
+
+Not thread-safe: every method that may make something holds the lock of the pool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie import arrays as a
+from tokdfa.backends.pushdown_trie.closure import close_kernel
+from tokdfa.backends.pushdown_trie.counted import clip_kernel
+from tokdfa.backends.pushdown_trie.longest import end_kernel
+from tokdfa.backends.pushdown_trie.machine_tables import MachineTables
+from tokdfa.backends.pushdown_trie.program import Program
+from tokdfa.backends.pushdown_trie.rows import (
+    OPEN,
+    ROW_ACCEPTS,
+    ROW_MIDDLE,
+    ROW_TOKENS,
+    add_found_kernel,
+    intern_kernel,
+)
+from tokdfa.backends.pushdown_trie.stacks import ROOT, pack_entry
+from tokdfa.backends.pushdown_trie.steps import only_byte_kernel, run_kernel
+from tokdfa.core.budget import spend
+from tokdfa.program.form import FIRST, OPERATION, RETURN_PLACE, SECOND, TOKEN
+
+if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.pool import Pool
+    from tokdfa.program.form import Form
+
+#: What `Machine.supply` counts as, besides what it does, in ns: the kernel is called again from its start.
+SUPPLY_WORK = 20_000
+
+
+class Machine(MachineTables):
+    """See the module's docstring, and for the limits and `first_bytes` `MachineTables`.
+
+    `linked`: the form bound to the pool's automata, if that was asked already. `slices`: partitions that are missing
+    are made with their help.
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        pool: Pool,
+        max_items: int = 200_000,
+        max_bytes: int = 64 << 20,
+        linked: Program | None = None,
+        first_bytes: bool = True,
+        slices: bool = True,
+    ) -> None:
+        self.pool, self._slices, self.longest = pool, slices, form.longest
+        with pool.lock:
+            program = linked or Program(form, pool.automata)
+            super().__init__(program, pool.spare_tables, max_items, max_bytes, first_bytes)
+            self.stacks.intern([pack_entry(RETURN_PLACE, ROOT)])
+            if add_found_kernel(form.start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
+                raise AssertionError("a machine without rows has no room for its first one")
+
+    @property
+    def form(self) -> Form:
+        """The form as it stands now."""
+        return self.program.form
+
+    def run(self, row: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
+        """The row after the bytes ``data[begin:end]``, or -1. O(bytes) where they were read before."""
+        while True:
+            found = int(run_kernel(row, data, begin, end, self.arrays.address, self.pool.arrays.address))
+            if found > -10:
+                return found
+            self.supply(-10 - found)
+
+    def step(self, row: int, byte: int) -> int:
+        """The row after a byte, or -1."""
+        return self.run(row, np.array([byte], dtype=np.uint8), 0, 1)
+
+    def run_text(self, text: bytes, row: int = 0) -> int:
+        """The row after a text, or -1."""
+        return self.run(row, np.frombuffer(text, dtype=np.uint8), 0, len(text))
+
+    def forced_bytes(self, row: int, limit: int) -> bytes:
+        """The bytes with which every completion goes on, up to `limit`: none where the text may end. O(256 x bytes)."""
+        forced = bytearray()
+        while len(forced) < limit and not self.can_end(row):
+            byte = int(only_byte_kernel(row, self.arrays, self.pool.arrays))
+            if byte <= -10:
+                self.supply(-10 - byte)
+                continue
+            if byte < 0 or self.token_sets(row):
+                break
+            forced.append(byte)
+            row = self.step(row, byte)
+        return bytes(forced)
+
+    def border(self, row: int) -> int:
+        """The row in which the next lexeme may begin: `row` itself, or with longest match what follows it; or -1."""
+        while row >= 0 and self.row_flags[row] & ROW_MIDDLE:
+            found = int(end_kernel(row, self.arrays, self.pool.arrays))
+            if found <= -10:
+                self.supply(-10 - found)
+                continue
+            if found >= 0:
+                return found
+            row = int(self.row_fallback[row])
+        return row
+
+    def can_end(self, row: int) -> bool:
+        """Whether the text so far is complete."""
+        border = self.border(row) if self.longest else row
+        if border < 0:
+            return False
+        if self.live_end[border] == OPEN:
+            self.close(border)
+        return bool(self.row_flags[border] & ROW_ACCEPTS)
+
+    def close(self, row: int) -> None:
+        """Make sure that a row's live items are known."""
+        while self.live_end[row] == OPEN:
+            status = int(close_kernel(row, self.arrays, self.pool.arrays))
+            if status != a.OK:
+                self.supply(status)
+
+    def items(self, row: int) -> list[tuple[int, int, int]]:
+        """(place, state, stack) of each live item of a row."""
+        self.close(row)
+        packed = self.live_items[self.live_begin[row] : self.live_end[row]].tolist()
+        return [(item >> a.PLACE_SHIFT, item >> a.STACK_BITS & a.STATE_MASK, item & a.STACK_MASK) for item in packed]
+
+    def stack(self, number: int) -> list[tuple[int, int]]:
+        """(place to return to, rest) of each entry of a stack."""
+        return [(entry >> 32, entry & 0xFFFFFFFF) for entry in self.stacks.content(number).tolist()]
+
+    def token_sets(self, row: int) -> set[int]:
+        """The sets of special tokens that may be taken in a row."""
+        border = self.border(row)
+        if border < 0:
+            return set()
+        self.close(border)
+        if not self.row_flags[border] & ROW_TOKENS:
+            return set()
+        places = [place for place, _, _ in self.items(border)]
+        return {int(self.code[place, FIRST]) for place in places if self.code[place, OPERATION] == TOKEN}
+
+    def representative(self, row: int) -> int:
+        """A row with the same mask as `row`: the one in which counts of characters say no more than a mask depends on.
+
+        O(items). Rows without counted strings represent themselves.
+        """
+        if not self.program.counts:
+            return row
+        while True:
+            found = int(clip_kernel(row, *self.pool.lengths.levels(), self.arrays))
+            if found >= 0:
+                return found
+            self.supply(-10 - found)
+
+    def take(self, row: int, token_sets: set[int]) -> int:
+        """The row after a special token that is in these sets, or -1."""
+        border = self.border(row)
+        if border < 0:
+            return -1
+        following = [
+            (int(self.code[place, SECOND]), stack)
+            for place, _, stack in self.items(border)
+            if self.code[place, OPERATION] == TOKEN and int(self.code[place, FIRST]) in token_sets
+        ]
+        if not following:
+            return -1
+        while len(following) > len(self.found):
+            self.supply(a.NEEDS_SCRATCH)
+        while True:
+            for count, (place, stack) in enumerate(following):
+                add_found_kernel(place, stack, count, self.arrays)
+            found = int(intern_kernel(len(following), self.arrays))
+            if found > -10:
+                return found
+            self.supply(-10 - found)
+
+    def supply(self, status: int, more: int = 0) -> None:
+        """Do what a kernel asked for. Raises LimitExceeded or MachineFull.
+
+        `more`: of code that is written when it is needed, write so many pieces beside the one that was asked for.
+        """
+        spend(SUPPLY_WORK)
+        if status == a.NEEDS_POOL:
+            self.pool.automata.fill_rows([int(self.meta[a.M_STATE])])
+        elif status == a.NEEDS_PARTITION:
+            self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self._slices)
+        elif status == a.NEEDS_CODE:  # another machine may have had it written
+            self.program.write(int(self.meta[a.M_PLACE]), more)
+            self.follow_program()
+        else:
+            self.grow(status)

@@ -1,0 +1,275 @@
+"""Partitions of the vocabulary by a state of an automaton: what stays inside its text, and a trie of the rest.
+
+Whatever else may be read in a row: if one of its texts reads a token to its end and stays alive, the token is allowed.
+These tokens depend on the text's state alone, so they are found once for all rows and constraints of a vocabulary. The
+mask of a row is what its wide states allow inside, and a walk over the trie of the remaining tokens from that row.
+In a JSON string 123,000 of Llama 3's 128,000 tokens are inside, and the trie of the rest has a few thousand nodes.
+
+The same is done for subtrees: where the walk comes to a node with many descendants in a row that has a wide state
+(after the quote that opens a string, after a blank), it takes the partition of what is below that node. A partition is
+therefore known by a *place* of the trie (0: all of it; else a node's number and one) and a state.
+
+A *strict* partition counts a token as inside only if the text is not complete after it: for items that do not end
+where the text does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends.pushdown_trie.counted`). It is known by the
+state with the bit STRICT.
+
+If the state is that of all items of a row, then a token that dies before the text has been complete is refused. The
+rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
+the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote
+(`tokdfa.backends.pushdown_trie.exits`).
+
+A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
+that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
+
+A partition is shared by all states that are alike, so nothing may count for it but the strings that the state reads, up
+to the length of the longest token: no flag that says more of a state, and nothing that other states bring about.
+
+Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
+its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
+``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
+``part_nodes`` where its rest begins in ``nodes``, where that ends and its exits begin, and where those end;
+``part_groups`` its first group of exits and the one after its last. The tries' branches are in
+`tokdfa.backends.pushdown_trie.branches`.
+
+Source: 000's slices with what is contained in a lexeme; XGrammar's split of the vocabulary by context-independence.
+Here it is exact, and no split is chosen in advance. Cost: one walk of the automaton over the place;
+with ALONE and OWN only of what the state reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie.arrays import longer, zeros_by_page
+from tokdfa.backends.pushdown_trie.branches import Branches
+from tokdfa.backends.pushdown_trie.divide import divide_kernel
+from tokdfa.backends.pushdown_trie.exits import E_NODES, E_TOKENS, ExitScratch, write_exits_kernel
+from tokdfa.backends.pushdown_trie.partition_key import EXITS, KEY_SHIFT
+from tokdfa.core.budget import hold, spend
+from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
+from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
+
+if TYPE_CHECKING:
+    from tokdfa.vocabulary.trie import TokenTrie
+
+#: Partitions of more tokens inside than this are kept as words, others as a list.
+DENSE = 1_024
+#: The rests may take so many nodes beside the vocabulary's, as many again for each USUAL_NODES of these, and so many
+#: partitions may be kept as words; then all are dropped and made anew.
+MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
+USUAL_NODES = 500_000
+#: What a node counts as that a partition is made over, in ns.
+NODE_WORK = 4
+
+
+class TrieParts(NamedTuple):
+    """What is needed of a token trie, without its vocabulary, which would keep itself alive through its pool."""
+
+    nodes: npt.NDArray[np.uint64]
+    size: int
+    depth_limit: int
+
+
+def most_rest_nodes(trie_nodes: int) -> int:
+    """How many nodes the rests may take beside those of a vocabulary's trie."""
+    return MAX_REST_NODES * (1 + trie_nodes // USUAL_NODES)
+
+
+class Partitions:
+    """The partitions made so far, in arrays that kernels read. Not thread-safe: the pool's lock is held."""
+
+    def __init__(self, trie: TokenTrie | TrieParts) -> None:
+        self.trie = trie
+        self.mask_words = trie.size // 32 + 1
+        self._trie_branches = Branches()
+        self._trie_branches.add(trie.nodes, 0, len(trie.nodes))
+        self._exits = ExitScratch(len(trie.nodes), trie.depth_limit)
+        self._clear()
+        #: Partitions made, those dropped included; how often all were dropped.
+        self.made = self.drops = 0
+
+    def _clear(self) -> None:
+        self.count = self.key_count = self.dense_count = self.id_count = self.group_count = 0
+        self.node_count = len(self.trie.nodes)
+        self.part_keys, self.part_slots = new_map(128, -1)
+        self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
+        self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
+        self.part_groups: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self.exit_begin: npt.NDArray[np.int32] = np.zeros(256, dtype=np.int32)
+        self.exit_tokens: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
+        self.dense: npt.NDArray[np.uint32] = zeros_by_page((MAX_DENSE + 1) * self.mask_words, np.uint32).reshape(
+            -1, self.mask_words
+        )
+        self.ids: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
+        # reserved at once, here and for `dense`: pages are taken when they are used, and nothing is copied
+        self.nodes: npt.NDArray[np.uint64] = zeros_by_page(
+            2 * self.node_count + most_rest_nodes(self.node_count), np.uint64
+        )
+        self.nodes[: self.node_count] = self.trie.nodes
+        self.branches = self._trie_branches.copy()
+
+    def rest_size(self, part: int) -> int:
+        """How many nodes the rest of a partition has."""
+        return int(self.part_nodes[part, 1] - self.part_nodes[part, 0])
+
+    def share(self, state: int, part: int) -> None:
+        """Have a partition of the whole trie serve another state, too."""
+        self._enter(state, part)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays in bytes."""
+        kept = (
+            self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes, self.part_groups,
+            self.ids, self.exit_begin, self.exit_tokens,
+        )  # fmt: skip
+        reserved = 4 * self.mask_words * self.dense_count + 8 * self.node_count + self.branches.nbytes
+        return sum(array.nbytes for array in kept) + reserved
+
+    def extent(self, place: int) -> tuple[int, int]:
+        """The nodes below a place of the trie, as a range of ``nodes``."""
+        if place == 0:
+            return 0, len(self.trie.nodes)
+        node = place - 1
+        base = self.base_of(node)
+        return node + 1, base + (int(self.nodes[node]) >> NEXT_SHIFT & MAX_NODES)
+
+    def base_of(self, node: int) -> int:
+        """Where the trie that a node belongs to begins."""
+        if node < len(self.trie.nodes):
+            return 0
+        begins = self.part_nodes[: self.count, 0]
+        return int(begins[np.searchsorted(begins, node, side="right") - 1])
+
+    def divide(
+        self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8], within: int = -1
+    ) -> int:
+        """Make the partition of a place by a state; -1, or a state whose row in `transitions` is missing.
+
+        `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked.
+        """
+        begin, end = self.extent(place) if within < 0 else self.part_nodes[within, :2].tolist()
+        size = end - begin
+        spend(NODE_WORK * size)
+        trie_nodes = len(self.trie.nodes)
+        if self.node_count + size > trie_nodes + most_rest_nodes(trie_nodes) or self.dense_count >= MAX_DENSE:
+            self._clear()
+            self.drops += 1
+            if within >= 0 or place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
+                return -1
+        inside, depth = np.empty(DENSE, dtype=np.int32), self.trie.depth_limit + 2
+        stack, above, numbers = np.zeros((3, depth), dtype=np.int32)
+        ended = np.zeros(depth, dtype=np.bool_)
+        counts = np.zeros(2, dtype=np.int64)
+        words, rest = self.dense[self.dense_count], self.nodes[self.node_count :]
+        origin, exits = self.base_of(place - 1) if place else 0, self._exits
+        words[:] = 0
+        if within >= 0:
+            origin, counts[0] = begin, DENSE + 1
+            words[:] = self.dense[self.part_dense[within]]
+        missing = divide_kernel(
+            self.nodes, origin, begin, end, state, transitions, flags, self.trie.size, words, inside, rest, stack,
+            ended, above, numbers, counts, exits.links, exits.tokens, exits.counts, exits.way,
+        )  # fmt: skip
+        if missing < 0:
+            self._keep(place, state, inside[: counts[0]], int(counts[0]), int(counts[1]))
+        return int(missing)
+
+    def has(self, place: int, state: int) -> bool:
+        """Whether the partition of a place by a state is made."""
+        return bool(look_up(place << KEY_SHIFT | state, self.part_keys, self.part_slots) >= 0)
+
+    def dense_of(self, state: int) -> tuple[int, npt.NDArray[np.uint32] | None]:
+        """(number, words of what is inside) of the partition of the whole trie by a state; None if they are a list."""
+        part = int(look_up(state, self.part_keys, self.part_slots))
+        dense = int(self.part_dense[part])
+        return part, self.dense[dense] if dense >= 0 else None
+
+    def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over the checked arrays of a file (`tokdfa.backends.pushdown_trie.pool_file`); no partition may have
+        been made.
+        """
+        self.count, self.dense_count, self.id_count = (
+            len(arrays["part_dense"]),
+            len(arrays["dense"]),
+            len(arrays["ids"]),
+        )
+        room = 1 << max(6, self.count.bit_length())
+        self.part_keys, self.part_slots = new_map(2 * room, -1)
+        for key, number in zip(arrays["keys"].tolist(), arrays["numbers"].tolist(), strict=True):
+            self._enter(key, number)
+        self.part_dense = longer(arrays["part_dense"], room)
+        self.part_ids, self.part_nodes = longer(arrays["part_ids"], room), longer(arrays["part_nodes"], room)
+        self.part_groups = longer(arrays["part_groups"], room)
+        self.group_count = len(arrays["exit_begin"]) - 1
+        self.exit_begin = longer(arrays["exit_begin"], self.group_count + 256)
+        self.exit_tokens = longer(arrays["exit_tokens"], len(arrays["exit_tokens"]) + 1024)
+        self.dense[: self.dense_count] = arrays["dense"]
+        self.ids = longer(arrays["ids"], self.id_count + 4096)
+        self.node_count = len(self.trie.nodes) + len(arrays["rests"])
+        self.nodes[len(self.trie.nodes) : self.node_count] = arrays["rests"]
+        for begin, middle, end in arrays["part_nodes"].tolist():
+            self.branches.add(self.nodes, begin, middle)
+            self.branches.add(self.nodes, middle, end)
+
+    def _keep(self, place: int, state: int, tokens: npt.NDArray[np.int32], inside: int, rest: int) -> None:
+        """Enter the partition whose mask and rest stand where the next ones begin; `inside`, `rest`: their sizes.
+
+        `tokens`: those inside, int32, all of them if they are not more than DENSE.
+        """
+        self._make_room()
+        hold(8 * rest + (4 * self.mask_words if inside > DENSE else 4 * inside))
+        number = self.count
+        if inside > DENSE:
+            self.part_dense[number] = self.dense_count
+            self.part_ids[number] = 0
+            self.dense_count += 1
+        else:
+            self.part_dense[number] = -1
+            self.part_ids[number] = self.id_count, self.id_count + inside
+            self.ids[self.id_count : self.id_count + inside] = tokens
+            self.id_count += inside
+        begin, middle = self.node_count, self.node_count + rest
+        groups, end = self._keep_exits(middle) if state & EXITS else (0, middle)
+        self.part_nodes[number] = begin, middle, end
+        self.part_groups[number] = self.group_count, self.group_count + groups
+        self.branches.add(self.nodes, begin, middle)
+        self.branches.add(self.nodes, middle, end)
+        self.node_count, self.group_count = end, self.group_count + groups
+        self.count += 1
+        self.made += 1
+        self._enter(place << KEY_SHIFT | state, number)
+
+    def _enter(self, key: int, number: int) -> None:
+        if is_crowded(self.key_count, self.part_keys):
+            self.part_keys, self.part_slots = longer_map(self.part_keys, self.part_slots, -1)
+        enter_key(key, number, self.part_keys, self.part_slots)
+        self.key_count += 1
+
+    def _keep_exits(self, begin: int) -> tuple[int, int]:
+        """(groups, where its nodes end): write the trie of exits that was merged last, from node `begin` on."""
+        exits, used = self._exits, int(self.exit_begin[self.group_count])
+        merged, tokens = (int(exits.counts[which]) for which in (E_NODES, E_TOKENS))
+        if merged == 1 and not tokens:
+            return 0, begin
+        if self.group_count + merged >= len(self.exit_begin):
+            self.exit_begin = longer(self.exit_begin, 2 * len(self.exit_begin) + merged)
+        if used + tokens > len(self.exit_tokens):
+            self.exit_tokens = longer(self.exit_tokens, 2 * len(self.exit_tokens) + tokens)
+        groups = write_exits_kernel(
+            exits.links, exits.tokens, exits.way, self.trie.size, self.nodes[begin:], self.group_count, self.exit_begin,
+            self.exit_tokens,
+        )  # fmt: skip
+        return int(groups), begin + merged - 1
+
+    def _make_room(self) -> None:
+        if self.id_count + DENSE > len(self.ids):
+            self.ids = longer(self.ids, 2 * len(self.ids) + DENSE)
+        if self.count == len(self.part_dense):
+            room = 2 * self.count
+            columns = ("part_dense", "part_ids", "part_nodes", "part_groups")  # of one table
+            vars(self).update({name: longer(getattr(self, name), room) for name in columns})

@@ -1,0 +1,105 @@
+"""The pool: what all constraints of a vocabulary share.
+
+That is the table of automata (`tokdfa.backends.pushdown_trie.automaton_table`), the partitions of the vocabulary by
+their states (`tokdfa.backends.pushdown_trie.partition`), what serves to make these, and memory that walks and machines
+use in turn. Here it is put together. `tokdfa.backends.pushdown_trie.shared_pools` finds the pool of a vocabulary,
+`tokdfa.backends.pushdown_trie.pool_file` keeps one on disk.
+
+Threads: `lock` is held by whoever makes something new, in the pool or in a machine that reads from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie.arrays import POOL_FIELDS, PoolArrays
+from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
+from tokdfa.backends.pushdown_trie.lengths import TokenLengths
+from tokdfa.backends.pushdown_trie.missing_rows import make_missing_rows
+from tokdfa.backends.pushdown_trie.partition import Partitions, TrieParts
+from tokdfa.backends.pushdown_trie.partition_key import ALONE, STATE_PART
+from tokdfa.backends.pushdown_trie.serving import SMALL_REST, WalkScratch
+from tokdfa.backends.pushdown_trie.slices import Slices
+from tokdfa.backends.pushdown_trie.spare_tables import SpareTables
+from tokdfa.core.locks import new_lock
+
+if TYPE_CHECKING:
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+class Pool:
+    """See the module's docstring."""
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        self.lock = new_lock()
+        trie = TrieParts(vocab.trie.nodes, vocab.trie.size, vocab.trie.depth_limit)
+        #: The bytes of all tokens, one after another, and where each begins: `Vocabulary.byte_data`, `offsets`.
+        self.byte_data, self.offsets = vocab.byte_data, vocab.offsets
+        self.automata = AutomatonTable(vocab)
+        self.partitions = Partitions(trie)
+        self.slices = Slices(self.automata, self.partitions)
+        self.lengths = TokenLengths(trie)
+        self.walk = WalkScratch(trie, vocab.end_tokens)
+        self.spare_tables = SpareTables()
+        #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).
+        self.spare_masks: list[npt.NDArray[np.int32]] = []
+        #: Ways of spelling JSON for which the tables that most schemas need are there; kept on disk, too.
+        self.prepared: set[tuple[str, ...]] = set()
+        self._structs = self.automata.structs  # the one in `arrays`, while it is what it was made of
+
+    @property
+    def arrays(self) -> Any:
+        """What kernels take: `PoolArrays` of the arrays as they are now."""
+        try:
+            return self._structs[0]
+        except IndexError:
+            # not by `vars`: attributes are read faster as long as nobody has asked for the dictionary
+            owners = self, self.automata, self.partitions, self.partitions.branches, self.walk
+            fields = (next(getattr(owner, name) for owner in owners if hasattr(owner, name)) for name in POOL_FIELDS)
+            self._structs.append(PoolArrays(*fields))
+            return self._structs[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the tables in bytes."""
+        return self.automata.nbytes + self.partitions.nbytes + self.lengths.nbytes
+
+    def divide(self, place: int, state: int, use_slices: bool = True) -> None:
+        """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.
+
+        `state` with the bits STRICT, ALONE, OWN and EXITS: that of this kind. `use_slices`: begin with a slice.
+        """
+        automata, parts = self.automata, self.partitions
+        kind, state = state & ~STATE_PART, automata.alike_to(state & STATE_PART)
+        if parts.has(place, state | kind):
+            return
+        self._structs.clear()
+        within = self.slices.within(state | kind) if place == 0 and use_slices else -1
+        if within >= 0 and not kind & ALONE and parts.rest_size(within) <= SMALL_REST:
+            parts.share(state | kind, within)  # the state's own rest would not be much smaller
+            return
+        if automata.owner[state] >= 0:
+            make_missing_rows(automata, parts, place, state, kind, within)
+        while (missing := parts.divide(place, state | kind, automata.transitions, automata.flags, within)) >= 0:
+            automata.fill_rows([missing])
+
+    def more_room_to_put_off(self) -> None:
+        """Twice as many subtrees may be put off by a walk."""
+        self.walk.walk_later = np.zeros((2 * len(self.walk.walk_later), 3), dtype=np.int32)
+        self._structs.clear()
+
+    def adopt(
+        self,
+        arrays: dict[str, npt.NDArray[Any]],
+        starts: dict[tuple[bytes, bool], int],
+        spelled: dict[int, bool],
+        prepared: set[tuple[str, ...]],
+    ) -> None:
+        """Take over the checked content of a file (`tokdfa.backends.pushdown_trie.pool_file`); the pool must be new."""
+        self.automata.adopt(arrays, starts, spelled)
+        self.partitions.adopt(arrays)
+        self.prepared = prepared
+        self._structs.clear()

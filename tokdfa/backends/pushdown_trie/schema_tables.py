@@ -1,0 +1,124 @@
+"""Tables of a vocabulary that most JSON schemas need, made once, before the first schema is compiled.
+
+What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
+partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
+them, and are then there for every schema (`tokdfa.backends.pushdown_trie.shared_pools.save_pool` keeps them for every
+process). On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so that no mask waits for one.
+
+Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS
+from tokdfa.constraint import JsonSchema
+from tokdfa.vocabulary.mask_store import MaskStore
+
+if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.fill import Filler
+    from tokdfa.backends.pushdown_trie.machine import Machine
+    from tokdfa.backends.pushdown_trie.pool import Pool
+
+#: Name -> (schema, a value of it): types and bounds that schemas often have.
+COMMON: dict[str, tuple[dict[str, Any], Any]] = {
+    "text": ({"type": "string"}, 'One "two" \u00e9'),
+    "some": ({"type": "string", "minLength": 1}, "word"),
+    "short": ({"type": "string", "minLength": 1, "maxLength": 100}, "a few words"),
+    "long": ({"type": "string", "maxLength": 255}, "a few more words"),
+    "whole": ({"type": "integer"}, 120),
+    "count": ({"type": "integer", "minimum": 0}, 7),
+    "positive": ({"type": "integer", "minimum": 1}, 12),
+    "amount": ({"type": "number"}, -1.25e10),
+    "price": ({"type": "number", "minimum": 0}, 12.5),
+    "flag": ({"type": "boolean"}, True),
+    "none": ({"type": ["string", "null"]}, None),
+    # an identifier inside has the library loaded that resolves references
+    "named": ({"$id": "urn:example:named", "type": "string", "pattern": "^\\w+\\s\\S"}, "two words"),
+    "list": ({"type": "array"}, [1, "two", [], {"three": None}]),
+    # kernels that few schemas need: of complements, of counted texts, and of several sets of numbers at once
+    "other": ({"type": "string", "not": {"pattern": "^x"}}, "y"),
+    "tight": ({"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4}, "abc"),
+    "sets": ({"anyOf": [{"type": "integer", "minimum": 3}, {"type": "number", "maximum": -0.5}]}, 5),
+}
+#: Asserted format -> a text of it.
+FORMATS = {
+    "date-time": "2024-02-29T12:30:00.5+01:00",
+    "date": "2024-02-29",
+    "time": "12:30:00Z",
+    "duration": "P1DT2H",
+    "email": "some.one@mail.example",
+    "hostname": "www.example",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uuid": "123e4567-e89b-12d3-a456-426614174000",
+    "uri": "https://www.example/a/b?c=d#e",
+    "uri-reference": "/a/b?c",
+}
+
+
+@cache
+def _stamp() -> str:
+    """A hash of what is made, for pools that were written to disk by another version."""
+    return hashlib.sha256(json.dumps([COMMON, FORMATS]).encode()).hexdigest()[:16]
+
+
+def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
+    """Make what schemas spelled as `constraint` need in a pool, once. The pool's lock must be held."""
+    spelling = {
+        name: getattr(constraint, name)
+        for name in ("whitespace", "whitespace_pattern", "item_separator", "key_separator", "escapes")
+    }
+    key = (_stamp(), *spelling.values())
+    if key not in pool.prepared:
+        pool.prepared.add(key)
+        _make_tables(pool, filler, spelling)
+
+
+def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
+    """Read a document that has everything under a schema that has everything, and fill all masks on the way."""
+    from tokdfa.backends.pushdown_trie.machine import Machine
+    from tokdfa.json_schema.lower import lower_schema
+    from tokdfa.json_schema.patterns import parse_pattern
+    from tokdfa.json_schema.string_body import spelling_program
+    from tokdfa.regex.syntax_tree import CharSet
+    from tokdfa.regex.utf8 import utf8_program
+
+    properties = {name: schema for name, (schema, _) in COMMON.items()}
+    properties |= {name: {"type": "string", "format": name} for name in FORMATS}
+    value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
+    form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
+    machine = Machine(form, pool)
+    text = json.dumps(
+        value, ensure_ascii=False, separators=(spelling["item_separator"], spelling["key_separator"])
+    ).encode()
+    row = 0
+    for place in range(len(text)):
+        filler.fill(machine, row)
+        row = machine.run_text(text[place : place + 1], row)
+        if row < 0:
+            break  # a pattern for blanks may ask for some everywhere
+        machine.representative(row)
+    pool.lengths.make_all(pool.automata.transitions, pool.automata.flags)
+    words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
+    assert isinstance(words, CharSet)
+    spelling_program(words.ranges, "needed" if spelling["escapes"] == "needed" else "all")
+    utf8_program(words.ranges)
+    _load_kernels(machine)
+
+
+def _load_kernels(machine: Machine) -> None:
+    """Run what is else run when tables grow and when masks are kept; the machine, which nobody needs, grows."""
+    machine.supply(NEEDS_STACKS)
+    machine.supply(NEEDS_ROWS)
+    mask = np.zeros(1, dtype=np.int32)
+    kept = MaskStore(1 << 20, len(mask))
+    for row in range(3):
+        kept.keep(row, mask, *(() if row == 0 else (1,)))
+        kept.fill(row, mask)

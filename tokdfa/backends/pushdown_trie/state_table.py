@@ -1,0 +1,153 @@
+"""The states of all automata of a vocabulary, in arrays that kernels read; they grow together, and only here.
+
+A state is a number; state 0 stands for "before the first byte" and is nowhere else. A full table of 256 columns costs
+1 kB a state and saves the look-up of a byte class at each step.
+
+Layout, by state: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8: may end
+(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), reads few bytes, but some
+over and over, or leads there (LOOPS); ``reads`` uint64, shape (states, 4): the bytes that lead on; ``alike`` int32: a
+state with the same partitions, -1 if that was not asked yet (`tokdfa.backends.pushdown_trie.automaton_table`);
+``owner`` int32: the number of its lazy automaton, -1 for a state of an explicit one, and ``place`` int32: the state
+there (`tokdfa.backends.pushdown_trie.lazy_rows`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie.arrays import zeros_by_page
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
+from tokdfa.core.budget import hold
+from tokdfa.core.jit import kernel
+from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.walk import DEAD
+
+Int32 = npt.NDArray[np.int32]
+
+#: A state that reads at least so many different bytes is wide: its partition pays.
+WIDE_BYTES = 24
+#: A state from which so many bytes lead to states that loop is treated as one of them.
+LEAST_INTO_LOOPS = 8
+#: Items have 21 bits for a state.
+MAX_STATES = (1 << 21) - 1
+#: States that a new table has room for.
+FIRST_ROOM = 65_536
+
+
+class StateTable:
+    """See the module's docstring. Not thread-safe: the lock of the vocabulary's pool is held."""
+
+    flags: npt.NDArray[np.uint8]
+    reads: npt.NDArray[np.uint64]
+    alike: Int32
+    owner: Int32
+    place: Int32
+
+    def __init__(self) -> None:
+        #: Rows of states that there are not yet hold anything; pages that no state uses are never touched.
+        self.transitions: Int32 = zeros_by_page(FIRST_ROOM * 256)
+        self.transitions[:256] = DEAD
+        vars(self).update(_columns(FIRST_ROOM))
+        self.state_count = 1
+        #: Structs that were made of these arrays and others; emptied when the arrays are replaced.
+        self.structs: list[Any] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the states in bytes."""
+        return 1024 * self.state_count + self.flags.nbytes
+
+    @property
+    def room(self) -> int:
+        """So many states there may be before `make_room` is asked."""
+        return min(len(self.flags), MAX_STATES)
+
+    def make_room(self, states: int) -> None:
+        """Have room for so many states. Raises LimitExceeded."""
+        if states > MAX_STATES:
+            raise LimitExceeded(
+                f"the automata of this vocabulary's constraints have more than {MAX_STATES} states; lower repeats",
+                limit="max_states",
+                value=MAX_STATES,
+            )
+        room = len(self.flags)
+        if states > room:
+            more = max(states, 2 * room) - room
+            hold(1024 * (states - self.state_count))
+            transitions = zeros_by_page((room + more) * 256)
+            transitions[: room * 256] = self.transitions
+            grown = {name: np.concatenate([getattr(self, name), empty]) for name, empty in _columns(more).items()}
+            vars(self).update(grown, transitions=transitions)  # all at once, whatever is raised before
+            self.structs.clear()
+
+    def enter(
+        self, table: Int32, byte_class: npt.NDArray[np.uint8], accepting: npt.NDArray[np.bool_], is_shortest: bool
+    ) -> int:
+        """Enter the states of an explicit automaton; the number of the first. There is room for them.
+
+        `table`: int32, shape (states, classes), -1 where nothing goes on.
+        """
+        first = self.state_count
+        # copies, since numba compiles a kernel once more for frozen arrays
+        automaton = table.copy(), byte_class.copy(), accepting.copy(), is_shortest, first
+        _enter_states_kernel(*automaton, self.transitions, self.flags, self.reads, WIDE_BYTES)
+        self.state_count += len(table)
+        return first
+
+
+def _columns(states: int) -> dict[str, npt.NDArray[Any]]:
+    """The arrays with one entry a state, for so many states that there are not yet."""
+    return {
+        "flags": np.zeros(states, dtype=np.uint8),
+        "reads": np.zeros((states, 4), dtype=np.uint64),
+        "alike": np.full(states, -1, dtype=np.int32),
+        "owner": np.full(states, -1, dtype=np.int32),
+        "place": np.zeros(states, dtype=np.int32),
+    }
+
+
+def pack_bytes(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """``reads`` of states: uint64, shape (states, 4). `live`: bool, shape (states, 256), which bytes lead on."""
+    return np.ascontiguousarray(np.packbits(live, axis=1, bitorder="little")).view(np.uint64)
+
+
+@kernel
+def _enter_states_kernel(  # type: ignore[no-untyped-def]
+    table, byte_class, accepting, is_shortest, first, transitions, flags, reads, wide_bytes
+):
+    """Write transitions, flags and reads of an automaton's states, which are to be `first` and those after it.
+
+    `table`: int32, shape (states, classes), -1 where nothing goes on. What a state's flags say depends on its automaton
+    alone, and no mask depends on LOOPS: it says where a partition pays, as it does for blanks and digits, which are
+    read over and over.
+    """
+    states, classes = table.shape
+    sizes = np.zeros(classes, dtype=np.int64)
+    for byte in range(256):
+        sizes[byte_class[byte]] += 1
+    loops = np.zeros(states, dtype=np.bool_)
+    for state in range(states):
+        live, again = np.int64(0), False
+        for column in range(classes):
+            if table[state, column] >= 0:
+                live += sizes[column]
+                again |= table[state, column] == state
+        loops[state] = again and live < wide_bytes
+        wide = ENDS if live == 0 else (WIDE if live >= wide_bytes else 0)
+        flags[first + state] = (ACCEPTS if accepting[state] else 0) | wide | (SHORTEST if is_shortest else 0)
+        begin = 256 * (first + state)
+        for byte in range(256):
+            target = table[state, byte_class[byte]]
+            transitions[begin + byte] = target + first if target >= 0 else DEAD
+            if target >= 0:
+                reads[first + state, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+    for state in range(states):
+        into = np.int64(0)
+        for column in range(classes):
+            if table[state, column] >= 0 and loops[table[state, column]]:
+                into += sizes[column]
+        if flags[first + state] & WIDE == 0 and (loops[state] or into >= LEAST_INTO_LOOPS):
+            flags[first + state] |= LOOPS

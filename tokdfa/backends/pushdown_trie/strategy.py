@@ -1,0 +1,228 @@
+"""Our own engine: a lazily determinised pushdown automaton over bytes, and partitions of the vocabulary.
+
+Strategy (`tokdfa.backends.pushdown_trie` is its page of theory). A constraint is lowered to a byte-level program; rows,
+the sets of places where the program may be, are interned by content and stepped once for each byte. A mask is what the
+texts alive in a row allow by themselves, known once for a vocabulary, and a walk over the little that is left of its
+trie.
+
+Options:
+
+- ``lexer``, for grammars: ``longest`` is maximal munch, as Lark means it; ``any`` takes every way to cut the text into
+  lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
+- ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
+  trie is walked.
+- ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie, as it
+  does for grammars.
+- ``exits``: what may follow a text is walked once for all tokens that end the text; otherwise once for each of them.
+- ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
+  otherwise a walk comes to every byte, and each is tried on each item.
+- ``memo``: keep the mask of a row once made.
+- ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
+  ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
+  constraint costs whose texts nobody has had before.
+- ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
+  `tokdfa.backends.pushdown_trie.shared_pools.save_pool` wrote.
+- ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
+
+Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
+alive read their tokens again (0.05 to 0.5 µs a byte) and go on; nobody notices but by the time it takes. One text that
+fills the tables alone is refused by LimitExceeded.
+
+Dead ends: as in `tokdfa.backends.earley_trie.strategy`.
+
+Threads: what is made is made under the lock of the vocabulary's pool; kept masks and steps need none.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import CompiledConstraint, Option, Phases
+from tokdfa.backends.batch import fill_masks
+from tokdfa.backends.proper import WithProper
+from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
+from tokdfa.backends.pushdown_trie.pool import Pool
+from tokdfa.backends.pushdown_trie.shared_pools import pool_of
+from tokdfa.backends.pushdown_trie.tables import PushdownTables, filler_of
+from tokdfa.errors import (
+    OptionError,
+    SavedIndexError,
+    UnknownNameError,
+    UnsupportedConstraint,
+)
+from tokdfa.vocabulary.vocabulary import as_vocabulary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokdfa.constraint import Constraint, JsonSchema
+    from tokdfa.json_schema.document import Dropped
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+__all__ = ["CompiledPushdown", "PushdownMatcher", "PushdownTrie", "fill_masks"]
+
+
+class PushdownTrie(WithProper):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "pushdown_trie"
+    summary: ClassVar[str] = "lazily determinised pushdown automaton over bytes, with partitions (ours)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
+    looks_ahead: ClassVar[bool] = True
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
+        Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
+        Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
+        Option("slices", bool, True, "make partitions with slices of plain text, but for grammars"),
+        Option("exits", bool, True, "walk what may follow a text once, not once for each token that ends it"),
+        Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
+        Option("memo", bool, True, "keep the mask of a row once made"),
+        Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
+        Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
+        Option("disk", bool, False, "begin with the automata and partitions that `save_pool` wrote for the vocabulary"),
+        Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
+        Option("max_search", int, 20_000, "limit on rows searched for a way to an end", minimum=1),
+        Option("table_mb", int, 64, "rows and stacks kept, in MB", minimum=1),
+        Option("mask_mb", int, 64, "masks kept, in MB", minimum=1),
+    )
+
+    def _prepare(self, pool: Pool, constraint: JsonSchema) -> None:
+        """Make the tables that most schemas need of the vocabulary, if this is its first schema."""
+        from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
+
+        with pool.lock:
+            prepare_tables(pool, filler_of(self.settings), constraint)
+
+    def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
+        from tokdfa.constraint import Grammar, JsonSchema
+        from tokdfa.program.lower import lower_grammar, lower_regular
+
+        phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
+        pool = pool_of(self.vocab, self.settings["disk"]) if self.settings["shared"] else Pool(self.vocab)
+        if isinstance(constraint, JsonSchema):
+            from tokdfa.json_schema.lower import lower_schema
+
+            if self.settings["shared"] and self.settings["shared_automata"]:
+                with phases.measure("vocabulary"):
+                    self._prepare(pool, constraint)
+            with phases.measure("lower"):
+                form, dropped = lower_schema(constraint)
+        elif isinstance(constraint, Grammar):
+            from tokdfa.grammar.lark_reader import read_lark
+
+            with phases.measure("parse"):
+                cfg = read_lark(constraint.text, constraint.start)
+            with phases.measure("lower"):
+                form = lower_grammar(cfg, longest=self.settings["lexer"] == "longest")
+        else:
+            with phases.measure("lower"):
+                form = lower_regular(constraint)
+        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases, pool)
+        compiled.dropped = dropped
+        return compiled
+
+    def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
+        from tokdfa.program.form_file import read_form
+
+        phases = Phases()
+        with phases.measure("load"):
+            form, _, _ = read_form(io.BytesIO(tables[0]))
+        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases)
+        compiled.dropped = tables[1]
+        return compiled
+
+
+class CompiledPushdown(PushdownTables):
+    """A compiled constraint, whose matchers are `PushdownMatcher`."""
+
+    def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return PushdownMatcher(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the form and the constraint to a file. Raises UnsupportedConstraint for automata too large to save."""
+        from tokdfa.program.form_file import write_form
+
+        write_form(path, self.form, self.constraint, self.settings)
+
+    def _save_tables(self) -> tuple[bytes, tuple[Dropped, ...]] | None:
+        from tokdfa.program.form_file import write_form
+
+        if self.form.source is not None:
+            return None  # lowering it anew costs less than all that is written later
+        written = io.BytesIO()
+        try:
+            write_form(written, self.form, self.constraint, self.settings)
+        except UnsupportedConstraint:  # too large to be saved
+            return None
+        return written.getvalue(), self.dropped
+
+    @classmethod
+    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledPushdown:
+        """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file."""
+        from tokdfa.program.form_file import read_form
+
+        phases, vocab = Phases(), as_vocabulary(vocab)
+        with phases.measure("load"):
+            form, constraint, settings = read_form(path)
+            try:
+                backend = PushdownTrie(vocab, **settings)
+            except (OptionError, UnknownNameError, TypeError) as error:
+                raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
+        compiled = cls(constraint, backend.vocab, form, backend.settings, phases)
+        backend.finish(compiled)
+        return compiled
+
+
+def _warm_up() -> None:
+    """Run every kernel of this backend and of `tokdfa.backends.pushdown_trie` once; the brackets make every table
+    grow.
+    """
+    from tokdfa.backends.pushdown_trie import explore, lazy_rows, lengths, missing_rows, slices
+    from tokdfa.constraint import Grammar
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    for module in (lazy_rows, missing_rows, lengths, slices, explore):
+        module.warm_up()
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
+    text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'
+    out = np.zeros((2, masks.mask_words(vocab.size)), dtype=np.int32)
+    for lexer in ("longest", "any"):
+        for partition in (True, False):
+            backend = PushdownTrie(vocab, lexer=lexer, partition=partition, shared=False)
+            compiled = backend.compile(Grammar(text + '%ignore " "\n'))
+            compiled.start().can_end()
+            for word in (b"(" * 100, b"x" * 90, b'"a', b'"" -  ""'):
+                matcher = compiled.start()
+                for byte in word:
+                    matcher.advance(byte)
+                fill_masks([matcher, matcher], out)
+                fill_masks([matcher, matcher], out)
+                matcher.can_end()
+                matcher.forced_bytes()
+    _warm_up_strings(vocab)
+
+
+def _warm_up_strings(vocab: Vocabulary) -> None:
+    """Names, counted strings and code written later."""
+    from tokdfa.constraint import Choice
+    from tokdfa.program.form import RETURN_PLACE
+    from tokdfa.program.form_builder import FormBuilder
+
+    builder = FormBuilder()
+    string = builder.read(builder.string_text, RETURN_PLACE)
+    counted = builder.later(lambda: builder.counted(1, 3, RETURN_PLACE))
+    start = builder.names(builder.name_table(("a", "b")), 0, 0, [counted], string)
+    settings, pool = dict(PushdownTrie(vocab).settings), Pool(vocab)
+    for _ in range(2):  # the second has the tables of the first
+        compiled = CompiledPushdown(Choice(["strings"]), vocab, builder.build(start), settings, Phases(), pool)
+        matcher = compiled.start()
+        for byte in b'"a""xyz"':
+            matcher.advance(byte)
+            matcher.fill_mask(masks.allocate_mask(vocab.size))
+        del matcher, compiled

@@ -1,0 +1,253 @@
+"""The reduced table of a tokens DFA: states x token classes -> state, with equal columns and equal rows kept once.
+
+Words. A *tokens DFA* is a DFA whose letters are tokens. Its table is sparse: a row lists the token classes allowed in
+its states, ascending, and the state each leads to; states with equal rows share one. A token class is the tokens with
+equal columns (see `tokdfa.token_automata.columns`), its *members*. So a transition is a look-up of the token's class
+and a binary search in a short row, and a mask is the union of the members of a row's classes.
+
+States are numbered in the order in which tokens first reach them, the start is 0; states that no tokens reach, and
+those from which no tokens complete the text, are left out. So tables built in different ways are equal arrays.
+
+Source: 001, part 6 (the reduced table). Sparse rows and the numbering are ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.core.budget import spend
+from tokdfa.core.jit import kernel
+from tokdfa.token_automata.columns import Columns, distinct_rows, transpose
+from tokdfa.token_automata.liveness import live_states
+
+
+class TokenRows(NamedTuple):
+    """The table before rows are shared: state s has the entries ``offsets[s] .. offsets[s + 1] - 1``.
+
+    ``offsets``: int64, shape (states + 1,); ``classes``: int32, token classes, ascending in a row; ``targets``: int32,
+    states; ``accepting``: bool, shape (states,); ``start``.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    classes: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.int32]
+    accepting: npt.NDArray[np.bool_]
+    start: int
+
+
+class ReducedTable(NamedTuple):
+    """A tokens DFA; all arrays are as narrow as their values allow.
+
+    ``row_of``: shape (states,), the row of each state; ``offsets``: int32, shape (rows + 1,); ``classes``, ``targets``:
+    one entry a transition; ``accepting``: bool, shape (states,); ``member_offsets``: int32, shape (classes + 1,);
+    ``members``: int32, the ids of the tokens of each class, in the trie's order; ``ranks``: int32, the tokens that have
+    a class, by rank, ascending; empty if ``class_of`` is dense; ``class_of``: the class of each of ``ranks``, or of
+    each rank, the number of classes standing for none.
+    """
+
+    row_of: npt.NDArray[np.integer]
+    offsets: npt.NDArray[np.int32]
+    classes: npt.NDArray[np.integer]
+    targets: npt.NDArray[np.integer]
+    accepting: npt.NDArray[np.bool_]
+    member_offsets: npt.NDArray[np.int32]
+    members: npt.NDArray[np.int32]
+    ranks: npt.NDArray[np.int32]
+    class_of: npt.NDArray[np.integer]
+
+    @property
+    def state_count(self) -> int:
+        return len(self.row_of)
+
+    @property
+    def row_count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def class_count(self) -> int:
+        return len(self.member_offsets) - 1
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether ``class_of`` has an entry for every rank."""
+        return not len(self.ranks) and len(self.class_of) > 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+    def row(self, state: int) -> slice:
+        """Where the entries of `state` lie in `classes` and `targets`."""
+        row = self.row_of[state]
+        return slice(int(self.offsets[row]), int(self.offsets[row + 1]))
+
+    def members_of(self, token_class: int) -> npt.NDArray[np.int32]:
+        """The tokens of a class."""
+        return self.members[self.member_offsets[token_class] : self.member_offsets[token_class + 1]]
+
+
+#: What an entry of the rows takes, over all passes.
+NS_PER_ENTRY = 30
+
+
+def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> TokenRows:
+    """The rows of all states. With ghosts they may need `tokdfa.backends.tokens_dfa.ghosts.determinize`."""
+    offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
+    return TokenRows(offsets, classes, targets, accepting, start)
+
+
+def live_rows(rows: TokenRows) -> TokenRows:
+    """Without the transitions to states from which no tokens complete the text. The start may be such a state."""
+    live = live_states(rows.offsets, rows.targets, rows.accepting)
+    kept = live[rows.targets]
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return rows._replace(offsets=before[rows.offsets], classes=rows.classes[kept], targets=rows.targets[kept])
+
+
+def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32], *, share: bool = True) -> ReducedTable:
+    """The table of the states that tokens reach.
+
+    `columns`: what `rows` were made from; `order`: int32, the token of each rank; `share`: keep equal rows once.
+    Classes are numbered in order of their first token, without those that no reached state allows.
+    """
+    spend(NS_PER_ENTRY * (len(rows.classes) + len(columns.ranks)))
+    rows = _reached(rows)
+    ranks, class_of, classes, targets = columns.ranks, columns.class_of, rows.classes, rows.targets
+    if columns.counts is not None and len(classes) == len(columns.sources):  # in order, and nothing has dropped out
+        member_offsets = np.zeros(columns.class_count + 1, dtype=np.int32)
+        np.cumsum(columns.counts, out=member_offsets[1:])
+    else:
+        number = np.full(columns.class_count, -1, dtype=np.int32)
+        number[classes] = 0
+        ranks, class_of = ranks.copy(), class_of.copy()
+        class_count, token_count = _number_classes_kernel(number, ranks, class_of)
+        ranks, class_of = ranks[:token_count], class_of[:token_count]
+        member_offsets = np.zeros(class_count + 1, dtype=np.int32)
+        _count_members_kernel(class_of, member_offsets)
+        classes = number[classes]
+        _sort_rows_kernel(rows.offsets, classes, targets)
+    class_count = len(member_offsets) - 1
+    narrow = _narrow(class_count)
+    is_dense = len(ranks) * (4 + np.dtype(narrow).itemsize) >= len(order) * np.dtype(narrow).itemsize
+    dense = np.full(len(order) if is_dense else 0, class_count, dtype=np.int32)
+    members = np.empty(len(ranks), dtype=np.int32)
+    _list_members_kernel(ranks, class_of, order, member_offsets[:-1].copy(), members, dense)
+    if share:
+        row_of, offsets, classes, targets = distinct_rows(rows.offsets, classes, targets)
+    else:
+        row_of, offsets = np.arange(len(rows.accepting), dtype=np.int32), rows.offsets
+    return ReducedTable(
+        row_of.astype(_narrow(len(offsets))),
+        offsets.astype(np.int32),
+        classes.astype(narrow),
+        targets.astype(_narrow(len(rows.accepting))),
+        rows.accepting.copy(),
+        member_offsets,
+        members,
+        np.zeros(0, dtype=np.int32) if is_dense else ranks.copy(),
+        (dense if is_dense else class_of).astype(narrow),
+    )
+
+
+def _narrow(count: int) -> type[np.integer]:
+    """An unsigned type for 0..count, the last being free for "none"."""
+    return np.uint16 if count < 1 << 16 else np.uint32
+
+
+def _reached(rows: TokenRows) -> TokenRows:
+    """The states that tokens reach, numbered in the order of reaching."""
+    number = np.full(len(rows.accepting), -1, dtype=np.int32)
+    order = np.empty(len(rows.accepting), dtype=np.int32)
+    offsets = np.empty(len(rows.accepting) + 1, dtype=np.int64)
+    count, as_it_was = _number_states_kernel(rows.start, rows.offsets, rows.targets, number, order, offsets)
+    if as_it_was:
+        return rows
+    order, offsets = order[:count], offsets[: count + 1]
+    classes, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
+    _copy_rows_kernel(rows.offsets, rows.classes, rows.targets, order, number, classes, targets)
+    return TokenRows(offsets, classes, targets, rows.accepting[order], 0)
+
+
+@kernel
+def _number_states_kernel(start, offsets, targets, number, order, new_offsets):  # type: ignore[no-untyped-def]
+    """Breadth-first from `start`. Returns how many states there are, and whether they are all in their old order."""
+    number[start] = 0
+    order[0] = start
+    new_offsets[0] = 0
+    count, done = 1, 0
+    as_it_was = True
+    while done < count:
+        state = order[done]
+        as_it_was = as_it_was and state == done
+        done += 1
+        new_offsets[done] = new_offsets[done - 1] + offsets[state + 1] - offsets[state]
+        for k in range(offsets[state], offsets[state + 1]):
+            target = targets[k]
+            if number[target] < 0:
+                number[target] = count
+                order[count] = target
+                count += 1
+    return count, as_it_was and count == len(order)
+
+
+@kernel
+def _copy_rows_kernel(offsets, classes, targets, order, number, new_classes, new_targets):  # type: ignore[no-untyped-def]
+    end = 0
+    for state in order:
+        for k in range(offsets[state], offsets[state + 1]):
+            new_classes[end] = classes[k]
+            new_targets[end] = number[targets[k]]
+            end += 1
+
+
+@kernel
+def _count_members_kernel(class_of, offsets):  # type: ignore[no-untyped-def]
+    """offsets[k], which come in zero: where the members of class k begin."""
+    for token_class in class_of:
+        offsets[token_class + 1] += 1
+    for k in range(1, len(offsets)):
+        offsets[k] += offsets[k - 1]
+
+
+@kernel
+def _number_classes_kernel(number, ranks, class_of):  # type: ignore[no-untyped-def]
+    """Number the classes that have number 0 in order of their first token, and keep only the tokens of these.
+
+    -1 is for the others. Returns (classes, tokens).
+    """
+    classes, tokens = 0, 0
+    seen = np.zeros(len(number), dtype=np.bool_)
+    for k in range(len(ranks)):
+        old = class_of[k]
+        if number[old] < 0:
+            continue
+        if not seen[old]:
+            seen[old] = True
+            number[old] = classes
+            classes += 1
+        ranks[tokens], class_of[tokens] = ranks[k], number[old]
+        tokens += 1
+    return classes, tokens
+
+
+@kernel
+def _sort_rows_kernel(offsets, classes, targets):  # type: ignore[no-untyped-def]
+    """Sort each row by class."""
+    for row in range(len(offsets) - 1):
+        begin, end = offsets[row], offsets[row + 1]
+        order = np.argsort(classes[begin:end])
+        classes[begin:end] = classes[begin:end][order]
+        targets[begin:end] = targets[begin:end][order]
+
+
+@kernel
+def _list_members_kernel(ranks, class_of, order, place, members, dense):  # type: ignore[no-untyped-def]
+    """The tokens of each class, from place[class] on; and dense[rank], if it is not empty, the class of each token."""
+    for k in range(len(ranks)):
+        members[place[class_of[k]]] = order[ranks[k]]
+        place[class_of[k]] += 1
+        if len(dense) > 0:
+            dense[ranks[k]] = class_of[k]

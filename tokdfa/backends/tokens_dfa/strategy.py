@@ -1,0 +1,320 @@
+"""The tokens DFA: an automaton whose letters are tokens, built by treating tokens as a DFA compiler treats bytes.
+
+Strategy (001, "V2Index and TokensDFA"). The plain index (`tokdfa.backends.token_index`) runs every token from every
+state. Here tokens that no state can tell apart are first put into classes, and the table is made for the classes. Each
+part of the strategy is an option, so that an experiment can say what it buys
+(``tokdfa run experiments/tokens_dfa_ablation.yaml``):
+
+- ``mute_literals``: literals of the pattern become ghosts, symbols bound to the fewest tokens that spell them
+  (`tokdfa.backends.tokens_dfa.muting`). The texts stay the same, the token sequences do not: a literal can only be
+  spelled in that one way, and no token may run across its edges. So it is off unless asked for.
+- ``token_classes``: ``transformations`` finds the coarsest classes in one walk of the trie
+  (`tokdfa.backends.tokens_dfa.transformations`; ours); ``strings`` classifies by strings of byte classes, as 001 does,
+  and walks the classes from every state (`tokdfa.token_automata.prefix_graphs`); ``none`` walks the tokens themselves.
+- ``dead_bytes``, ``prefix_graphs``: drop tokens with bytes that no transition reads; share the walks of common
+  prefixes. Transformations do both by themselves, so these apply to ``strings`` and ``none`` only.
+- ``byte_classes``: letters are the automaton's byte classes instead of bytes.
+- ``threads``: classes and walks, each for a part of the trie. The reduced table does not depend on it.
+- ``reduce``: equal columns and equal rows of the table once (`tokdfa.backends.tokens_dfa.reduced_table`).
+- ``proper``: only proper sequences, by the filter of `tokdfa.backends.proper`; exact.
+- ``ready_masks``: a mask for every state in advance (`tokdfa.backends.tokens_dfa.ready_masks`); otherwise a mask is put
+  together from its token classes each time.
+
+Whatever the options, states, masks and transitions are the same, except with ``mute_literals`` and ``proper``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.backends.proper import WithProper
+from tokdfa.backends.tokens_dfa.ghosts import Ghosts, add_ghosts, determinize
+from tokdfa.backends.tokens_dfa.ready_masks import assemble_mask, make_masks
+from tokdfa.backends.tokens_dfa.reduced_table import live_rows, reduce_rows, token_rows
+from tokdfa.backends.tokens_dfa.table_file import read_table, write_table
+from tokdfa.backends.tokens_dfa.transformations import transformations
+from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError
+from tokdfa.regex.compile import MAX_STATES, explicit_dfa
+from tokdfa.token_automata.columns import join, unite
+from tokdfa.token_automata.liveness import cannot_spell, cannot_spell_muted, spells_every_byte
+from tokdfa.token_automata.parallel import run_in_threads, split_trie
+from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
+from tokdfa.vocabulary.mask_store import MaskStore
+from tokdfa.vocabulary.vocabulary import as_vocabulary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.backends.tokens_dfa.reduced_table import ReducedTable
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.token_automata.columns import Columns
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+class TokensDfa(WithProper):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "tokens_dfa"
+    summary: ClassVar[str] = "DFA over token classes: each class and each transition once (outlines-core's V2Index)"
+    kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
+    shared_limits: ClassVar[tuple[str, ...]] = ("max_states", "max_transitions")
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("mute_literals", bool, False, "spell each literal with the fewest tokens, and in no other way"),
+        Option(
+            "token_classes",
+            str,
+            "transformations",
+            "classes of tokens: by what they do to the states, by their strings of byte classes, or each its own",
+            choices=("transformations", "strings", "none"),
+        ),
+        Option("dead_bytes", bool, True, "drop tokens with bytes that no state reads (strings and none only)"),
+        Option("byte_classes", bool, True, "read the automaton's byte classes instead of bytes"),
+        Option("prefix_graphs", bool, True, "share the walks of common prefixes (strings and none only)"),
+        Option("threads", int, 1, "threads that build the table; the result is the same", minimum=1, maximum=256),
+        Option("reduce", bool, True, "keep equal columns and equal rows of the table once"),
+        Option("ready_masks", bool, True, "make the mask of every state in advance"),
+        Option("minimal", bool, True, "minimise the DFA first"),
+        Option("max_states", int, MAX_STATES, "limit on DFA states before minimisation", minimum=1),
+        Option("max_transitions", int, 30_000_000, "limit on transitions of token classes, 8 bytes each", minimum=1),
+        Option("mask_mb", int, 256, "limit on ready masks, in MB; past it masks are made when asked for", minimum=0),
+    )
+
+    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
+        super().__init__(vocab, **options)
+        if self.settings["proper"] and self.settings["mute_literals"]:
+            raise OptionError("mute_literals spells literals in ways that are mostly not proper; choose one of the two")
+
+    def _load_tables(self, tables: tuple[ReducedTable, dict[str, int]], constraint: Constraint) -> CompiledTokensDfa:
+        return CompiledTokensDfa(constraint, self.vocab, tables[0], self.settings, Phases(), tables[1])
+
+    def _compile_plain(self, constraint: Constraint) -> CompiledTokensDfa:
+        phases, sizes = Phases(), dict[str, int]()
+        dfa, ghosts = self._automaton(constraint, phases, sizes)
+        columns = self._columns(dfa, phases, sizes)
+        with phases.measure("reduce"):
+            if ghosts is not None:
+                columns = add_ghosts(columns, ghosts)
+            rows = token_rows(columns, dfa.accepting, dfa.start)
+            if ghosts is not None:
+                rows = determinize(rows, self.settings["max_states"])
+            if not self.vocab.single_byte_tokens.all() and not spells_every_byte(self.vocab, bytes_alive(dfa)):
+                rows = live_rows(rows)
+                if not rows.accepting[rows.start] and rows.offsets[rows.start] == rows.offsets[rows.start + 1]:
+                    if ghosts is not None:
+                        raise cannot_spell_muted(self.vocab, constraint.name)
+                    raise cannot_spell(dfa, self.vocab, constraint.name)
+            table = reduce_rows(rows, columns, self.vocab.trie.order, share=self.settings["reduce"])
+        return CompiledTokensDfa(constraint, self.vocab, table, self.settings, phases, sizes)
+
+    def _automaton(self, constraint: Constraint, phases: Phases, sizes: dict[str, int]) -> tuple[Dfa, Ghosts | None]:
+        """The byte automaton, and the ghosts if literals are muted."""
+        from tokdfa.automata.algebra import minimize, trim
+
+        max_states = self.settings["max_states"]
+        finish = minimize if self.settings["minimal"] else trim
+        if not self.settings["mute_literals"]:
+            dfa = explicit_automaton(constraint, max_states, phases)
+            with phases.measure("minimize"):
+                dfa = finish(dfa)
+            sizes.update(dfa_states=dfa.state_count, byte_classes=dfa.class_count)
+            return dfa, None
+        from tokdfa.backends.tokens_dfa.contraction import contract
+        from tokdfa.backends.tokens_dfa.muting import compile_muted
+
+        with phases.measure("parse"):
+            lazy, muting = compile_muted(constraint, self.vocab)
+        with phases.measure("automaton"):
+            dfa = explicit_dfa(lazy, constraint, max_states)
+        with phases.measure("minimize"):
+            dfa, targets = contract(finish(dfa), muting)
+        sizes.update(
+            dfa_states=dfa.state_count,
+            byte_classes=dfa.class_count,
+            literals=len(muting.literals),
+            ghosts=len(muting.ghost_tokens),
+        )
+        return dfa, Ghosts(self.vocab.trie.rank_of[muting.ghost_tokens], targets)
+
+    def _columns(self, dfa: Dfa, phases: Phases, sizes: dict[str, int]) -> Columns:
+        """The token classes and what each does to the states, by the means that the options name."""
+        trie, settings = self.vocab.trie, self.settings
+        by_class, threads, limit = settings["byte_classes"], settings["threads"], settings["max_transitions"]
+        if settings["token_classes"] == "transformations":
+            with phases.measure("classes"):
+                return transformations(trie, dfa, byte_classes=by_class, threads=threads, max_pairs=limit)
+        parts = split_trie(trie.ranked_nodes, len(trie.order), threads)
+        with phases.measure("classes"):
+            build = partial(
+                build_prefix_graphs,
+                trie,
+                dfa,
+                dead_bytes=settings["dead_bytes"],
+                byte_classes=by_class,
+                merge=settings["token_classes"] == "strings",
+            )
+            graphs = run_in_threads([partial(build, part) for part in parts])
+        sizes.update(
+            tokens_left=sum(len(one.ranks) for one in graphs),
+            class_strings=sum(one.class_count for one in graphs),
+            graph_nodes=sum(len(one.nodes) for one in graphs),
+        )
+        with phases.measure("walks"):
+            shared = settings["prefix_graphs"]
+            walk = partial(walk_graphs, dfa=dfa, byte_classes=by_class, prefix_graphs=shared, max_pairs=limit)
+            found = run_in_threads([partial(walk, one) for one in graphs])
+        with phases.measure("reduce"):
+            return unite(found) if settings["reduce"] else join(found)
+
+
+class CompiledTokensDfa(CompiledConstraint):
+    """A tokens DFA; state 0 is the start. Immutable, shareable between threads."""
+
+    def __init__(
+        self,
+        constraint: Constraint,
+        vocab: Vocabulary,
+        table: ReducedTable,
+        settings: dict[str, object],
+        phases: Phases,
+        sizes: dict[str, int],
+    ) -> None:
+        super().__init__(constraint, vocab, TokensDfa.name)
+        self.table, self.settings, self.phases = table, dict(settings), phases
+        self._ends = np.array(vocab.end_tokens, dtype=np.int32)
+        with phases.measure("masks"):
+            limit = int(str(settings["mask_mb"])) << 20
+            self.masks = MaskStore(limit, masks.mask_words(vocab.size))
+            mask_count = 0
+            if settings["ready_masks"]:
+                ready = make_masks(table, vocab.size, self._ends, limit)
+                mask_count = ready.mask_count
+                self.masks.keep_all(ready.packed, ready.narrow, ready.nbytes)
+        # what `step` reads: views, as indexing a numpy array from Python is twice as slow
+        self._row_of, self._offsets = table.row_of.data, table.offsets.data
+        self._classes, self._targets = table.classes.data, table.targets.data
+        self._rank_of, self._ranks, self._class_of = vocab.trie.rank_of.data, table.ranks.data, table.class_of.data
+        self._accepting, self._is_dense = table.accepting.data, table.is_dense
+        self.sizes = {
+            "states": table.state_count,
+            **sizes,
+            "token_classes": table.class_count,
+            "rows": table.row_count,
+            "transitions": len(table.classes),
+            "masks": mask_count,
+            "table_bytes": table.nbytes,
+            "mask_bytes": self.masks.nbytes,
+            "bytes": table.nbytes + self.masks.nbytes + 16 * table.state_count,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the table, the constraint and the vocabulary's fingerprint to a file; `load` makes the masks anew."""
+        write_table(path, self.table, self.constraint, self.vocab, self.settings, self.sizes)
+
+    @classmethod
+    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledTokensDfa:
+        """What `save` wrote. SavedIndexError for a file that is damaged, no such file, or for another vocabulary.
+
+        Costs milliseconds; phases: "load" and "masks".
+        """
+        phases, vocab = Phases(), as_vocabulary(vocab)
+        with phases.measure("load"):
+            table, constraint, settings, sizes = read_table(path, vocab)
+            try:
+                backend = TokensDfa(vocab, **settings)
+            except (OptionError, UnknownNameError, TypeError) as error:
+                raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
+        compiled = cls(constraint, vocab, table, backend.settings, phases, sizes)
+        backend.finish(compiled)
+        return compiled
+
+    def _save_tables(self) -> tuple[ReducedTable, dict[str, int]]:
+        return self.table, self.sizes
+
+    def _start(self, context: tuple[int, ...]) -> TokensDfaMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return TokensDfaMatcher(self)
+
+    def accepts(self, state: int) -> bool:
+        """Whether the text may end in `state`."""
+        return bool(self._accepting[state])
+
+    def step(self, state: int, token: int) -> int:
+        """The state after `token`, or -1: the token's class, and a binary search in the state's row."""
+        place = self._rank_of[token]
+        if not self._is_dense:
+            rank, place = place, bisect_left(self._ranks, place)
+            if place == len(self._ranks) or self._ranks[place] != rank:
+                return -1
+        elif place < 0:
+            return -1
+        token_class = self._class_of[place]
+        row = self._row_of[state]
+        end = self._offsets[row + 1]
+        place = bisect_left(self._classes, token_class, self._offsets[row], end)
+        return int(self._targets[place]) if place < end and self._classes[place] == token_class else -1
+
+    def transitions(self, state: int) -> dict[int, int]:
+        """The state's row, spelled out: token -> state."""
+        row = self.table.row(state)
+        entries = zip(self.table.classes[row].tolist(), self.table.targets[row].tolist(), strict=True)
+        return {token: target for found, target in entries for token in self.table.members_of(found).tolist()}
+
+    def make_mask(self, state: int, out: Mask) -> None:
+        """Write the mask of `state`, put together from its token classes."""
+        assemble_mask(self.table, state, self._ends, out)
+
+
+class TokensDfaMatcher(StateMatcher[int]):
+    """A matcher over a tokens DFA."""
+
+    def __init__(self, compiled: CompiledTokensDfa) -> None:
+        super().__init__(compiled.vocab, 0)
+        self._compiled = compiled
+        self._serve_from(compiled.masks)
+
+    def _step(self, state: int, token: int) -> int | None:
+        target = self._compiled.step(state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        return self._compiled.accepts(state)
+
+    def _fill(self, state: int, out: Mask) -> None:
+        if not self._compiled.masks.fill(state, out):
+            self._compiled.make_mask(state, out)
+            self._count(masks_made=1)
+
+    def _fork_empty(self) -> TokensDfaMatcher:
+        return TokensDfaMatcher(self._compiled)
+
+
+def _warm_up() -> None:
+    """Run every kernel of this backend once."""
+    from tokdfa.constraint import Choice, Regex
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    vocab = Vocabulary([b"a", b"b", b"ab", b"", b"b."], end_tokens=[3])
+    mask = masks.allocate_mask(vocab.size)
+    for options in (
+        {},
+        {"threads": 2},
+        {"token_classes": "strings", "ready_masks": False},
+        {"token_classes": "none", "reduce": False, "prefix_graphs": False},
+        {"mute_literals": True},
+    ):
+        matcher = TokensDfa(vocab, **options).compile(Regex(r"(ab|[a-b]*)\.?")).start()
+        matcher.fill_mask(mask)
+        matcher.advance(1)
+    many = Vocabulary([*(b"a" * length for length in range(200))], end_tokens=[0])
+    TokensDfa(many).compile(Regex("a{1,300}"))  # more columns than there is room for at first
+    TokensDfa(Vocabulary([b"ab", b""], end_tokens=[1])).compile(Choice(["ab", "a"]))

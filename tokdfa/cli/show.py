@@ -1,0 +1,205 @@
+"""What ``tokdfa mask`` and ``tokdfa show`` print: which tokens may come next, and what a backend makes of a constraint.
+
+`show` has two answers. For `pushdown_trie` it is the program; for `cfg_fsm` the situation after a text: what its end
+may be, and the speculative terminal tree, the terminals that the next token may run through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.cli.text import plain
+from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from tokdfa.backends.base import Matcher
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+#: Backends that `show` can look into.
+SHOWN_BACKENDS = ("pushdown_trie", "cfg_fsm")
+#: Branches that are printed, the widest ones.
+PRINTED_BRANCHES = 40
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of `show` on the command line; see the options of the command."""
+
+    constraint: Constraint
+    backend: str
+    lexer: str | None
+    tokenizer: str | None
+    prefix: str
+    tree: Path | None
+
+
+def show(question: Question, console: Console) -> None:
+    """Print the program, or the situation and its tree. Raises OptionError, and what compiling raises."""
+    if question.backend not in SHOWN_BACKENDS:
+        raise OptionError(f"--backend is one of {', '.join(SHOWN_BACKENDS)} here, not {question.backend!r}")
+    if question.backend == "cfg_fsm":
+        _print_situation(question, console)
+    else:
+        _print_form(question, console)
+
+
+def _print_form(question: Question, console: Console) -> None:
+    from tokdfa.constraint import JsonSchema
+    from tokdfa.program.lower import lower_constraint_to_form
+    from tokdfa.program.printing import format_form
+
+    if question.tree is not None or question.prefix or question.tokenizer is not None:
+        raise OptionError("--tree, --prefix and --tokenizer are for --backend cfg_fsm; a program knows no tokens")
+    lexer = question.lexer or "longest"
+    if lexer not in ("longest", "any"):
+        raise OptionError(f"--lexer is longest or any, not {lexer!r}")
+    if isinstance(question.constraint, JsonSchema):
+        from tokdfa.json_schema.lower import lower_schema
+
+        form, _ = lower_schema(question.constraint)
+    else:
+        form = lower_constraint_to_form(question.constraint, longest=lexer == "longest")
+    console.print(plain(format_form(form)), highlight=False, soft_wrap=True)
+
+
+def _print_situation(question: Question, console: Console) -> None:
+    from tokdfa.backends.cfg_fsm.tree_graph import tree_to_networkx
+    from tokdfa.backends.registry import create_backend
+    from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+    if question.lexer is not None:
+        raise OptionError("--lexer is for --backend pushdown_trie; cfg_fsm lexes as Lark does")
+    if question.tokenizer is None:
+        raise OptionError("which terminals a token runs through depends on the vocabulary: give --tokenizer")
+    loaded = load_tokenizer(question.tokenizer)
+    compiled: Any = create_backend("cfg_fsm", loaded.vocabulary).compile(question.constraint)
+    matcher: Any = compiled.start()
+    advance_by_text(matcher, loaded, question.prefix, console)
+    _print_readings(compiled.machine, matcher.state, console)
+    graph = tree_to_networkx(compiled.machine, compiled.filler, loaded.vocabulary, matcher.state)
+    _print_tree(graph, console)
+    if question.tree is not None:
+        _save_tree(graph, question.tree, f"{question.constraint.name}, after {question.prefix!r}")
+        console.print(f"drawing   {question.tree}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_readings(machine: Any, situation: int, console: Console) -> None:
+    """A line for each hypothesis."""
+    from rich.table import Table
+
+    from tokdfa.backends.cfg_fsm.describe import readings
+
+    table = Table(
+        "the end of the text", "may become", "must not match", "states on the stack", box=None, pad_edge=False
+    )
+    for reading in readings(machine, situation):
+        where = "in a lexeme" if reading.begun else "between lexemes"
+        cells = (" | ".join(reading.may_become) or "-", ", ".join(reading.must_not_match))
+        end = ", may end" if reading.may_end else ""
+        table.add_row(where + end, *map(plain, cells), str(len(reading.stack)))
+    console.print(table)
+
+
+def _print_tree(graph: Any, console: Console) -> None:
+    """The widest branches, each below the one that it goes on from."""
+    from rich.tree import Tree
+
+    from tokdfa.automata.graph import token_label
+
+    ranked = sorted(graph, key=lambda node: (-graph.nodes[node]["tokens"], node))
+    root = Tree(f"{graph.nodes[0]['tokens']:,} tokens", highlight=False)
+    printed = {0: root}
+    for node in ranked[1:PRINTED_BRANCHES]:
+        data, (parent,) = graph.nodes[node], graph.predecessors(node)
+        terminal = graph.edges[parent, node]["terminal"]
+        where = f"past {terminal}" if terminal else " | ".join(data["may_become"])
+        text = f"{where}: {data['tokens']:,}"
+        if data["examples"]:
+            text += f"; {data['ending']:,} end here: {'  '.join(map(token_label, data['examples']))}"
+        printed[node] = printed[parent].add(plain(text))
+    if len(graph) > PRINTED_BRANCHES:
+        root.add(f"and {len(graph) - PRINTED_BRANCHES} narrower branches")
+    console.print(root)
+
+
+def _save_tree(graph: Any, path: Path, title: str) -> None:
+    """Write the drawing; the end of the file's name says in which format."""
+    import matplotlib.pyplot as plt
+
+    from tokdfa.backends.cfg_fsm.tree_drawing import draw_tree
+
+    figure = draw_tree(graph, title=title).figure
+    known = figure.canvas.get_supported_filetypes()
+    try:
+        if path.suffix[1:] not in known:
+            raise OptionError(f"{path}: the name of a drawing ends in .svg, .pdf or .png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.1)
+    finally:
+        plt.close(figure)
+
+
+def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console: Console) -> None:
+    """Feed the tokenizer's tokens of `prefix`, and print them. Raises TokdfaError where one is not allowed.
+
+    And VocabularyCannotSpell if they do not spell the prefix.
+    """
+    vocab = tokenizer.vocabulary
+    tokens, wanted = tokenizer.encode(prefix), prefix.encode()
+    spelled = vocab.spell(tokens)
+    if spelled != wanted:
+        pairs = enumerate(zip(spelled, wanted, strict=False))
+        position = next((place for place, (one, other) in pairs if one != other), min(len(spelled), len(wanted)))
+        raise VocabularyCannotSpell(
+            f"{tokenizer.name} changes the prefix at position {position} of its bytes: {wanted[position:][:20]!r} "
+            f"becomes {spelled[position:][:20]!r}; write it as the tokenizer does"
+        )
+    done: list[int] = []
+    for token in tokens:
+        try:
+            matcher.advance(token)
+        except TokenRefused:
+            raise TokdfaError(
+                f"the prefix leaves the constraint: after {vocab.spell(done)!r}, "
+                f"token {token} ({vocab.token_bytes(token)!r}) is not allowed"
+            ) from None
+        done.append(token)
+    if done:
+        listed = " ".join(f"{vocab.token_bytes(token)!r}" for token in done)
+        console.print(f"prefix    {len(done)} tokens: {plain(listed)}", highlight=False)
+
+
+def print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int, console: Console) -> None:
+    """How many tokens are allowed, what is forced, and `samples` of the tokens, evenly spaced in byte order."""
+    import numpy as np
+    from rich.table import Table
+
+    from tokdfa import mask as masks
+
+    vocab = tokenizer.vocabulary
+    mask = masks.allocate_mask(vocab.size)
+    matcher.fill_mask(mask)
+    allowed = masks.mask_to_ids(mask)
+    spelling = sorted((vocab.token_bytes(token), token) for token in allowed.tolist() if vocab.token_bytes(token))
+    share = len(spelling) / vocab.size
+    console.print(f"allowed   {len(spelling):,} of {vocab.size:,} tokens ({share:.2%})", highlight=False)
+    console.print(f"may end   {'yes' if matcher.can_end() else 'no'}", highlight=False)
+    forced = matcher.forced_tokens()
+    if forced:
+        console.print(f"forced    {plain(repr(vocab.spell(forced)))} ({len(forced)} tokens)", highlight=False)
+    if not spelling or samples <= 0:
+        return
+    picked = np.unique(np.linspace(0, len(spelling) - 1, min(samples, len(spelling))).round().astype(int))
+    table = Table("token", "bytes", "token", "bytes", "token", "bytes", box=None, pad_edge=False)
+    cells = [cell for k in picked.tolist() for cell in (str(spelling[k][1]), plain(repr(spelling[k][0])[1:]))]
+    for start in range(0, len(cells), 6):
+        table.add_row(*cells[start : start + 6])
+    title = "all of them" if len(picked) == len(spelling) else f"{len(picked)} of them, evenly spaced in byte order"
+    console.print(f"{title}:", highlight=False)
+    console.print(table)

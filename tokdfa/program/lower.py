@@ -1,0 +1,220 @@
+"""Lowering: from a regex, a choice or a context-free grammar to the intermediate form.
+
+A regular constraint is one text. In a grammar each nonterminal becomes a frame, and each right side a chain of
+instructions that ends in RETURN. Alternatives that are one lexeme each become one text, the union, so that fifty
+keywords are one item of a row and not fifty.
+
+Two lexing modes:
+
+- ``any``: scannerless. A text is in the language if it can be cut into lexemes in any way that the rules allow. What
+  ``%ignore`` names is a text of its own, any number of times, after each lexeme and before the first.
+- ``longest``: maximal munch. A lexeme is the longest that matches among those that the rules allow at its beginning
+  (`tokdfa.backends.earley_trie.machine` says it in full). Ignored text is a lexeme that may begin wherever one may.
+
+Cost: about 1 µs an instruction. Automata are not built here but at the first use of their key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from tokdfa.errors import EmptyLanguageError, LimitExceeded
+from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES, chain_automaton, read_chain
+from tokdfa.program.form import RETURN_PLACE, Text
+from tokdfa.program.form_builder import FormBuilder
+from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.regex.nodes import (
+    K_BYTES,
+    K_COMPLEMENT,
+    K_CONCAT,
+    K_INTERSECTION,
+    K_LOOK_AHEAD,
+    K_REPEAT,
+    K_UNION,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.constraint import Constraint
+    from tokdfa.grammar.cfg import Cfg, Lexeme
+    from tokdfa.program.form import Form
+    from tokdfa.regex.expression import ExpressionStore
+
+
+def lower_constraint_to_form(constraint: Constraint, *, longest: bool) -> Form:
+    """The form of a Regex, a Choice or a Grammar, read first. Raises what reading raises."""
+    from tokdfa.constraint import Grammar
+
+    if not isinstance(constraint, Grammar):
+        return lower_regular(constraint)
+    from tokdfa.grammar.lark_reader import read_lark
+
+    return lower_grammar(read_lark(constraint.text, constraint.start), longest=longest)
+
+
+def lower_regular(constraint: Constraint) -> Form:
+    """The form of a Regex or a Choice: one text. O(1); errors in the pattern are found when the text is made."""
+    key = hashlib.blake2b(repr(constraint).encode(errors="surrogatepass"), digest_size=16).digest()
+
+    def make() -> Dfa | LazyDfa:
+        from tokdfa.regex.compile import lower_constraint
+        from tokdfa.regex.expression import ExpressionStore
+
+        store = ExpressionStore()
+        return automaton_of(store, lower_constraint(constraint, store), repr(constraint.name))
+
+    builder = FormBuilder()
+    text = builder.text(Text(constraint.name, b"constraint" + key, make))
+    return builder.build(builder.read(text, RETURN_PLACE))
+
+
+def lower_grammar(cfg: Cfg, *, longest: bool) -> Form:
+    """The form of a grammar. O(size of the grammar)."""
+    return _Lowering(cfg, longest).lower()
+
+
+class _Lowering:
+    """One run of `lower_grammar`."""
+
+    def __init__(self, cfg: Cfg, longest: bool) -> None:
+        self.cfg, self.longest = cfg, longest
+        self.builder = FormBuilder()
+        self.keys = ExpressionKeys(cfg.store)
+        self.texts: dict[tuple[int, ...], int] = {}
+        #: The text that is skipped: one lexeme, or any number of them.
+        self.skip = -1
+        if cfg.skip >= 0:
+            self.skip = self._skip_once() if longest else self._skip_often()
+
+    def lower(self) -> Form:
+        """All frames, then the start."""
+        cfg, builder = self.cfg, self.builder
+        first = len(cfg.lexemes)
+        for name in cfg.names[first:]:
+            builder.frame(name)
+        rules: list[list[tuple[int, ...]]] = [[] for _ in cfg.names[first:]]
+        for left, right in cfg.rules:
+            rules[left - first].append(right)
+        for frame, rights in enumerate(rules):
+            builder.enter(frame, self._alternatives(rights))
+        start = builder.call(cfg.start - first, RETURN_PLACE)
+        if self.skip >= 0 and not self.longest:
+            start = builder.read(self.skip, start)
+        skip = builder.read(self.skip, RETURN_PLACE) if self.skip >= 0 and self.longest else -1
+        return builder.build(start, skip=skip, longest=self.longest)
+
+    def _alternatives(self, rights: Sequence[tuple[int, ...]]) -> int:
+        """The place at which any of the right sides can be read."""
+        singles = [right[0] for right in rights if len(right) == 1 and self._can_unite(right[0])]
+        places = [self._sequence(right) for right in rights if len(right) != 1 or not self._can_unite(right[0])]
+        if singles:
+            places.append(self._lexeme(tuple(sorted(set(singles))), RETURN_PLACE))
+        return self.builder.any_of(places)
+
+    def _can_unite(self, symbol: int) -> bool:
+        if not self.cfg.is_lexeme(symbol):
+            return False
+        lexeme = self.cfg.lexemes[symbol]
+        return not isinstance(lexeme, SpecialTokens) and not lexeme.lazy
+
+    def _sequence(self, right: tuple[int, ...]) -> int:
+        """The place at which the symbols of a right side are read, and then RETURN."""
+        place = RETURN_PLACE
+        for symbol in reversed(right):
+            if not self.cfg.is_lexeme(symbol):
+                place = self.builder.call(symbol - len(self.cfg.lexemes), place)
+                continue
+            lexeme = self.cfg.lexemes[symbol]
+            if isinstance(lexeme, SpecialTokens):
+                place = self.builder.take(lexeme, self._after_lexeme(place))
+            else:
+                place = self._lexeme((symbol,), place)
+        return place
+
+    def _lexeme(self, symbols: tuple[int, ...], following: int) -> int:
+        """The place at which any of these lexemes is read."""
+        text = self.texts.get(symbols)
+        if text is None:
+            lexemes = [self.cfg.lexemes[symbol] for symbol in symbols]
+            text = self.texts[symbols] = self.builder.text(self._text(lexemes))  # type: ignore[arg-type]
+        return self.builder.read(text, self._after_lexeme(following))
+
+    def _after_lexeme(self, following: int) -> int:
+        return following if self.longest or self.skip < 0 else self.builder.read(self.skip, following)
+
+    def _text(self, lexemes: list[Lexeme]) -> Text:
+        store = self.cfg.store
+        expression = store.union([lexeme.expression for lexeme in lexemes])
+        label = " | ".join(lexeme.name for lexeme in lexemes[:4]) + (" | ..." if len(lexemes) > 4 else "")
+        where = f"the terminal {lexemes[0].name} (line {lexemes[0].line})"
+        key = self.keys.of(expression)
+        return Text(label, key, lambda: automaton_of(store, expression, where), lexemes[0].lazy)
+
+    def _skip_once(self) -> int:
+        lexeme = self.cfg.lexemes[self.cfg.skip]
+        return self.builder.text(self._text([lexeme]))  # type: ignore[list-item]
+
+    def _skip_often(self) -> int:
+        store, lexeme = self.cfg.store, self.cfg.lexemes[self.cfg.skip]
+        expression = store.repeat(lexeme.expression, 0, None)  # type: ignore[union-attr]
+        label = f"({lexeme.name})*"
+        return self.builder.text(
+            Text(label, self.keys.of(expression), lambda: automaton_of(store, expression, "what %ignore names"))
+        )
+
+
+def automaton_of(store: ExpressionStore, expression: int, where: str) -> Dfa | LazyDfa:
+    """The automaton of an expression: minimal if it has at most EXPLICIT_STATES states, lazy otherwise.
+
+    Raises EmptyLanguageError, which names `where`.
+    """
+    from tokdfa.automata.minimize import minimize
+
+    chain = read_chain(store, expression, EXPLICIT_STATES - 2)
+    if chain is not None and len(chain):
+        return chain_automaton(store, chain)
+    lazy = LazyDfa(store, expression)
+    if lazy.is_empty:
+        raise EmptyLanguageError(f"no text matches {where}; nothing could be generated")
+    try:
+        return minimize(lazy.to_dfa(EXPLICIT_STATES))
+    except LimitExceeded as error:
+        if error.limit != "max_states":
+            raise
+        return LazyDfa(store, expression)
+
+
+class ExpressionKeys:
+    """Names of expressions that do not depend on the store they are in: equal ones have equal keys."""
+
+    def __init__(self, store: ExpressionStore) -> None:
+        self.store = store
+        self._keys: list[bytes] = []  # by expression
+
+    def of(self, expression: int) -> bytes:
+        """The key of an expression. O(expressions of the store not met before): parts have smaller numbers."""
+        if expression >= len(self._keys):
+            self._extend(expression + 1)
+        return self._keys[expression]
+
+    def _extend(self, count: int) -> None:
+        first, keys = len(self._keys), self._keys
+        rows = self.store.nodes[first:count].tolist()
+        arguments = self.store.arguments
+        for word, a, b, c in rows:
+            kind = word & 0xFF
+            if kind in (K_UNION, K_INTERSECTION):
+                content = b"".join(sorted(keys[member] for member in arguments[a : a + b].tolist()))
+            elif kind == K_CONCAT:
+                content = keys[a] + keys[b]
+            elif kind == K_BYTES:
+                content = arguments[a : a + b].tobytes()
+            elif kind in (K_REPEAT, K_COMPLEMENT, K_LOOK_AHEAD):
+                content = keys[a] + b"%d %d" % (b, c)
+            else:
+                content = b"%d" % a
+            keys.append(hashlib.blake2b(bytes([kind]) + content, digest_size=16).digest())

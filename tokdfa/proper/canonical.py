@@ -1,0 +1,300 @@
+"""Proper sequences of one tokenizer: which tokens may be used, and which may follow which.
+
+`Canonicity` holds the rules of a tokenizer and everything derived from them. A sequence of tokens inside one piece is
+proper iff every token is proper and every adjacent pair is (002, technical appendix, section 4.1: what may come next
+depends on the last token only), with three additions that stand outside the pairs:
+
+- byte fallback: `Canonicity.fallback`, an automaton beside the pairs (`tokdfa.proper.byte_fallback`);
+- whole pieces: where a piece that is a token becomes that token at once, an improper token is proper as a whole piece,
+  and the merge encoding of its bytes is not (`Canonicity.whole_piece_encodings`);
+- isolated tokens (`MergeSource.isolated`) stand by themselves: their text is cut out before anything else.
+
+`load_canonicity` (`tokdfa.proper.rules_cache`) makes one for a tokenizer, `tokdfa.proper.explain` judges sequences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.core.jit import kernel
+from tokdfa.core.locks import cached_property, new_lock
+from tokdfa.errors import VocabularyError
+from tokdfa.mask import Mask, allocate_mask, check_mask
+from tokdfa.proper.derivations import merge_letters
+from tokdfa.proper.merge_rules import letter_tokens
+from tokdfa.proper.pair_test import first_merge
+from tokdfa.proper.predecessors import build_predecessors
+from tokdfa.proper.whole_pieces import build_whole_pieces
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tokdfa.proper.byte_fallback import ByteFallback
+    from tokdfa.proper.derivations import Derivations
+    from tokdfa.proper.forest import Forest
+    from tokdfa.proper.intervals import IntervalLists
+    from tokdfa.proper.merge_rules import Int32, MergeRules
+    from tokdfa.proper.predecessors import Predecessors
+    from tokdfa.proper.whole_pieces import WholePieces
+    from tokdfa.vocabulary.merge_source import MergeSource
+    from tokdfa.vocabulary.trie import TokenTrie
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: Lists that forbid at most this many tokens are written bit by bit, which is as fast as copying a packed mask.
+NARROW = 512
+#: The bytes that packed masks of wide lists may take before they are dropped.
+MASK_BYTES = 64 << 20
+
+
+class Canonicity:
+    """The proper sequences of a tokenizer. Immutable to its users and safe to share between threads.
+
+    The parts: `rules`, `derivations`, `forest`, `lists`, and `fallback` (None without byte fallback). `mask_bytes`:
+    how much memory the packed masks of wide lists may take.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        source: MergeSource,
+        rules: MergeRules,
+        derivations: Derivations,
+        forest: Forest,
+        lists: IntervalLists,
+        fallback: ByteFallback | None,
+        mask_bytes: int = MASK_BYTES,
+    ) -> None:
+        self.vocabulary, self.source = vocabulary, source
+        self.rules, self.derivations, self.forest, self.lists = rules, derivations, forest, lists
+        self.fallback = fallback
+        self.mask_bytes = mask_bytes
+        sizes = np.append(0, np.cumsum(lists.ends - lists.starts, dtype=np.int64))
+        #: int64, shape (states,): how many tokens each state forbids next.
+        self.forbidden_counts: npt.NDArray[np.int64] = np.diff(sizes[lists.list_starts])
+        #: Token -> the packed mask of its state, as far as it is kept; the same dict for ever.
+        self.kept_masks: dict[int, Mask] = {}
+        self._mask_of: dict[int, Mask] = {}  # state -> mask
+        self._lock = new_lock()
+
+    @property
+    def size(self) -> int:
+        """V, the number of token ids."""
+        return self.vocabulary.size
+
+    @cached_property
+    def letter_tokens(self) -> dict[bytes, int]:
+        """The token of each letter (its bytes)."""
+        return letter_tokens(self.vocabulary, self.source)
+
+    @cached_property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """bool, shape (V,): the tokens that may stand inside a piece.
+
+        These are the proper ones and the byte tokens that byte fallback uses, but for tokens that spell the text of an
+        isolated token, which never gets as far as merging.
+        """
+        usable = self.forest.number >= 0
+        for text in map(self.vocabulary.token_bytes, self.source.isolated):
+            usable[_tokens_with(self.vocabulary, text)] = False
+        usable.flags.writeable = False
+        return usable
+
+    @cached_property
+    def improper_tokens(self) -> Int32:
+        """The tokens whose own bytes are encoded as something else, int32, ascending (588 in Llama 3).
+
+        Byte tokens and isolated tokens are not among them.
+        """
+        candidates = np.diff(self.rules.spelling_starts) > 0
+        candidates[np.array(self.source.isolated, dtype=np.int64)] = False
+        if self.fallback is not None:
+            candidates &= self.fallback.byte_of < 0
+        return np.flatnonzero(candidates & ~self.derivations.is_proper).astype(np.int32)
+
+    @cached_property
+    def predecessors(self) -> Predecessors:
+        """What tells which tokens a given one may not follow; made at first use."""
+        return build_predecessors(self.rules, self.derivations, self.fallback)
+
+    @cached_property
+    def whole_piece_encodings(self) -> dict[int, tuple[int, ...]]:
+        """Improper token that is a whole piece -> the merge encoding of its bytes. Empty without whole pieces.
+
+        Such a token is proper as a piece of its own, and the encoding is not. The reference says which tokens it is.
+        """
+        if not self.source.whole_pieces:
+            return {}
+        return {
+            token: tuple(merge_letters(self.rules, self.rules.letters(token)).tolist())
+            for token in self.improper_tokens.tolist()
+            if self.source.encode_piece(self.vocabulary.token_bytes(token)) == [token]
+        }
+
+    @cached_property
+    def whole_piece_of(self) -> dict[tuple[int, ...], int]:
+        """`whole_piece_encodings` the other way round: encoding -> token."""
+        return {encoding: token for token, encoding in self.whole_piece_encodings.items()}
+
+    @cached_property
+    def whole_pieces(self) -> WholePieces:
+        """`whole_piece_encodings` as a trie of tokens."""
+        return build_whole_pieces(self.whole_piece_encodings, self.vocabulary.trie.rank_of)
+
+    @cached_property
+    def text_trie(self) -> TokenTrie:
+        """The token trie of the `usable` tokens but for byte tokens, which are not read by their bytes alone."""
+        keep = self.usable.copy()
+        if self.fallback is not None:
+            keep &= self.fallback.byte_of < 0
+        return self.vocabulary.trie.filter(keep)
+
+    @cached_property
+    def whole_piece_trie(self) -> TokenTrie:
+        """The token trie of the improper tokens that are whole pieces."""
+        keep = np.zeros(self.size, dtype=np.bool_)
+        keep[self.whole_pieces.tokens] = True
+        return self.vocabulary.trie.filter(keep)
+
+    def prepare(self) -> None:
+        """Make what automata need and what is otherwise made at first use: 20 to 100 ms, once."""
+        for part in (self.usable, self.predecessors, self.text_trie.ranked_nodes, self.whole_piece_trie.ranked_nodes):
+            assert part is not None
+
+    def state_of(self, token: int) -> int:
+        """The state after `token` (tokens after which the same tokens may follow share it), -1 if it is not proper."""
+        if not 0 <= token < self.size:
+            raise VocabularyError(f"token {token} is outside 0..{self.size - 1}")
+        return int(self.lists.state_of[token])
+
+    def pair_is_canonical(self, left: int, right: int) -> bool:
+        """Whether two tokens are `usable` and no rule merges across their border. About 2 us.
+
+        Says nothing about byte fallback, which looks at more than two tokens.
+        """
+        if self.state_of(left) < 0 or self.state_of(right) < 0 or not (self.usable[left] and self.usable[right]):
+            return False
+        return first_merge(self.rules, self.derivations, left, right) < 0
+
+    def forbidden(self, token: int) -> tuple[Int32, Int32]:
+        """(starts, ends) of the intervals of `Forest` numbers that may not follow `token`. Views, int32.
+
+        Tokens outside the forest have no number: they may never stand inside a piece. Raises VocabularyError if
+        `token` is one of them.
+        """
+        begin, end = self._list_of(self._proper_state(token))
+        return self.lists.starts[begin:end], self.lists.ends[begin:end]
+
+    def forbidden_after(self, token: int) -> Mask:
+        """The tokens that may not follow `token`, as a kept read-only mask: 0.1 us, or tens of us the first time.
+
+        Empty for tokens that are not proper, as nothing is said about what follows them inside a piece.
+        """
+        kept = self.kept_masks.get(token)
+        if kept is None:
+            state = self.state_of(token)
+            kept = self._no_tokens if state < 0 else self._keep_mask(token, state)
+        return kept
+
+    @cached_property
+    def _no_tokens(self) -> Mask:
+        mask = allocate_mask(self.size)
+        mask.flags.writeable = False
+        return mask
+
+    def forbidden_mask(self, token: int, out: Mask) -> None:
+        """Overwrite `out` with the proper tokens that may not follow `token`: tens of us at first, 1-2 us when kept."""
+        check_mask(out, self.size)
+        kept = self.kept_masks.get(token)
+        if kept is not None:
+            np.copyto(out, kept)
+            return
+        state = self._proper_state(token)
+        if self.forbidden_counts[state] > NARROW:
+            np.copyto(out, self._keep_mask(token, state))
+        else:
+            out.fill(0)
+            _set_intervals_kernel(self.forest.order, self.lists.starts, self.lists.ends, *self._list_of(state), out)
+
+    def remove_forbidden(self, token: int, mask: Mask) -> None:
+        """Take the tokens that may not follow `token` out of `mask`, in place. Costs as `forbidden_mask`."""
+        check_mask(mask, self.size)
+        kept = self.kept_masks.get(token)
+        if kept is not None:
+            _clear_bits_kernel(kept, mask)
+            return
+        state = self._proper_state(token)
+        if self.forbidden_counts[state] > NARROW:
+            _clear_bits_kernel(self._keep_mask(token, state), mask)
+        else:
+            _clear_intervals_kernel(self.forest.order, self.lists.starts, self.lists.ends, *self._list_of(state), mask)
+
+    def _proper_state(self, token: int) -> int:
+        state = self.state_of(token)
+        if state < 0:
+            raise VocabularyError(f"token {token} is not proper inside a piece, so nothing follows it there")
+        return state
+
+    def _list_of(self, state: int) -> tuple[int, int]:
+        return int(self.lists.list_starts[state]), int(self.lists.list_starts[state + 1])
+
+    def _keep_mask(self, token: int, state: int) -> Mask:
+        """The packed mask of a state, kept until `mask_bytes` are full, and found by `token` from now on."""
+        kept = self._mask_of.get(state)
+        if kept is None:
+            kept = allocate_mask(self.size)
+            _set_intervals_kernel(self.forest.order, self.lists.starts, self.lists.ends, *self._list_of(state), kept)
+            kept.flags.writeable = False
+        with self._lock:
+            if (len(self._mask_of) + 1) * kept.nbytes > self.mask_bytes:
+                self._mask_of.clear()
+                self.kept_masks.clear()
+            self._mask_of[state] = self.kept_masks[token] = kept
+        return kept
+
+
+def warm_up_masks(canonicity: Canonicity) -> None:
+    """Compile the kernels of this page, those for wide lists included."""
+    mask = allocate_mask(canonicity.size)
+    canonicity.forbidden_mask(0, mask)
+    canonicity.remove_forbidden(0, mask)
+    _clear_bits_kernel(canonicity._keep_mask(0, canonicity.state_of(0)), mask)
+
+
+def _tokens_with(vocabulary: Vocabulary, text: bytes) -> list[int]:
+    """The tokens whose bytes hold `text`, found in all token bytes at once."""
+    data = vocabulary.byte_data.tobytes()
+    found = []
+    place = data.find(text)
+    while place >= 0:
+        token = int(np.searchsorted(vocabulary.offsets, place, side="right")) - 1
+        if place + len(text) <= vocabulary.offsets[token + 1]:
+            found.append(token)
+        place = data.find(text, place + 1)
+    return found
+
+
+@kernel
+def _set_intervals_kernel(order, starts, ends, begin, end, mask):  # type: ignore[no-untyped-def]
+    """Set the bits of the tokens whose forest numbers lie in intervals begin .. end - 1."""
+    for k in range(begin, end):
+        for number in range(starts[k], ends[k]):
+            token = order[number]
+            mask[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+
+
+@kernel
+def _clear_intervals_kernel(order, starts, ends, begin, end, mask):  # type: ignore[no-untyped-def]
+    """Clear the bits of the tokens whose forest numbers lie in intervals begin .. end - 1."""
+    for k in range(begin, end):
+        for number in range(starts[k], ends[k]):
+            token = order[number]
+            mask[token >> 5] &= ~np.int32(np.uint32(1) << np.uint32(token & 31))
+
+
+@kernel
+def _clear_bits_kernel(bits, mask):  # type: ignore[no-untyped-def]
+    """mask &= ~bits."""
+    for word in range(len(mask)):
+        mask[word] &= ~bits[word]

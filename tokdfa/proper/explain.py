@@ -1,0 +1,139 @@
+"""Is a sequence of tokens what the tokenizer makes of its text, and if not, where and why not?
+
+The text is taken as one piece, which is all of it for a tokenizer without pre-tokenizer; isolated tokens cut it. The
+answer comes from the pairs (`tokdfa.proper.pair_test`), byte fallback and whole pieces, not from encoding the text
+again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tokdfa.proper.derivations import merge_letters
+from tokdfa.proper.pair_test import first_merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tokdfa.proper.canonical import Canonicity
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a sequence is not proper, and where.
+
+    `position`: the index of the token at fault; for a pair that merges, of its second token. `kind`: "token" (never
+    produced here), "pair" (a rule merges across the border), "bytes" (byte fallback), "piece" (the piece as a whole is
+    a token), "isolated" (the text holds that of an isolated token). `rule`: for a pair, the index in `MergeRules` of
+    the first rule that merges across the border. `reason`: a sentence.
+    """
+
+    position: int
+    kind: Literal["token", "pair", "bytes", "piece", "isolated"]
+    reason: str
+    rule: int | None = None
+
+
+def is_proper_piece(canonicity: Canonicity, tokens: Sequence[int]) -> bool:
+    """Whether the tokenizer makes exactly `tokens` of their text, taken as one piece."""
+    return explain(canonicity, tokens) is None
+
+
+def explain(canonicity: Canonicity, tokens: Sequence[int]) -> Fault | None:
+    """The first fault of `tokens` as one piece, or None if they are proper. About 3 us a token.
+
+    Raises VocabularyError for an id outside the vocabulary.
+    """
+    begin = 0
+    for index, fault in _find_isolated(canonicity, tokens):
+        fault = _explain_piece(canonicity, tokens, begin, index) or fault
+        if fault is not None:
+            return fault
+        begin = index + 1
+    return _explain_piece(canonicity, tokens, begin, len(tokens))
+
+
+def _explain_piece(canonicity: Canonicity, tokens: Sequence[int], begin: int, end: int) -> Fault | None:
+    """The first fault of tokens[begin:end], a piece without isolated tokens."""
+    if end - begin == 1 and tokens[begin] in canonicity.whole_piece_encodings:
+        return None
+    fallback = canonicity.fallback
+    state = 0
+    for index in range(begin, end):
+        token = int(tokens[index])
+        fault = _fault_of_token(canonicity, token, state, index)
+        if fault is None and index > begin:
+            fault = _fault_of_pair(canonicity, int(tokens[index - 1]), token, index)
+        if fault is not None:
+            return fault
+        if fallback is not None and fallback.byte_of[token] >= 0:
+            state = int(fallback.table[state, fallback.byte_of[token]])
+    if state > 0:
+        return Fault(end - 1, "bytes", "the byte tokens at the end leave a character unfinished")
+    whole = canonicity.whole_piece_of.get(tuple(tokens[begin:end]))
+    if whole is not None:
+        return Fault(begin, "piece", f"as a piece of its own this text is the token {_show(canonicity, whole)}")
+    return None
+
+
+def _fault_of_token(canonicity: Canonicity, token: int, state: int, index: int) -> Fault | None:
+    """What is wrong with `token` by itself; `state` is that of the byte fallback before it."""
+    usable = canonicity.state_of(token) >= 0
+    shown = _show(canonicity, token)
+    fallback = canonicity.fallback
+    byte = -1 if fallback is None else int(fallback.byte_of[token])
+    if fallback is not None and byte >= 0:
+        if fallback.table[state, byte] < 0:
+            why = (
+                "does not go on with a character that is no token" if state else "begins no character that is no token"
+            )
+            return Fault(index, "bytes", f"byte token {shown} {why}")
+    elif state:
+        return Fault(index, "bytes", f"token {shown} stands inside a character that byte tokens have begun")
+    elif not usable:
+        letters = canonicity.rules.letters(token)
+        if token in canonicity.improper_tokens:
+            made = " ".join(_show(canonicity, part) for part in merge_letters(canonicity.rules, letters).tolist())
+            return Fault(index, "token", f"token {shown} is not proper: its text is encoded as {made}")
+        return Fault(index, "token", f"the encoder produces token {shown} for no text here")
+    return None
+
+
+def _fault_of_pair(canonicity: Canonicity, left: int, right: int, index: int) -> Fault | None:
+    """What is wrong with two proper tokens side by side."""
+    rules = canonicity.rules
+    rule = first_merge(rules, canonicity.derivations, left, right)
+    if rule < 0:
+        return None
+    first, second, result = (_show(canonicity, int(part[rule])) for part in (rules.left, rules.right, rules.result))
+    reason = (
+        f"{_show(canonicity, right)} cannot follow {_show(canonicity, left)}: "
+        f"across their border {first} and {second} merge into {result} (rank {int(rules.rank[rule])})"
+    )
+    return Fault(index, "pair", reason, rule)
+
+
+def _find_isolated(canonicity: Canonicity, tokens: Sequence[int]) -> Iterator[tuple[int, Fault | None]]:
+    """The places where the text of an isolated token stands: with None if the token itself does, else with a fault."""
+    vocabulary, isolated = canonicity.vocabulary, frozenset(canonicity.source.isolated)
+    texts = sorted((vocabulary.token_bytes(token) for token in isolated), key=len, reverse=True)
+    if not texts:
+        return
+    spelled = [vocabulary.token_bytes(token) for token in tokens]
+    spans = [match.span() for match in re.finditer(b"|".join(map(re.escape, texts)), b"".join(spelled))]
+    begin = 0
+    for index, token in enumerate(tokens):
+        end = begin + len(spelled[index])
+        while spans and spans[0][1] <= begin:
+            spans.pop(0)
+        if spans and spans[0][0] < end:
+            fits = spans[0] == (begin, end) and token in isolated
+            reason = f"token {_show(canonicity, token)} spells part of the text of an isolated token"
+            yield index, None if fits else Fault(index, "isolated", reason)
+        begin = end
+
+
+def _show(canonicity: Canonicity, token: int) -> str:
+    return f"{token} {canonicity.vocabulary.token_bytes(token)!r}"

@@ -1,0 +1,95 @@
+"""The forest of left parts, numbered so that the tokens a rule forbids stand side by side.
+
+left(.) (`tokdfa.proper.derivations`) makes a forest of the proper tokens: the children of y are the tokens whose last
+merge has y on its left, the roots are letters. The subtree of y holds exactly the tokens that have y on their left
+spine. Tokens are numbered in preorder, the children of one token by falling level, irregular ones last; a child u of y
+is irregular here if the greatest rank still to come for u, once y is complete, is less than u's level.
+
+So for regular children both bounds of the interval rule (`tokdfa.proper.intervals`) cut off a tail of the list of
+children, and "y itself and the subtrees of its children of level at least r" is one interval of numbers.
+
+The forest of right parts is the same from the other side: the subtree of x holds the tokens that have x on their right
+spine. With it one reads off which tokens a given one may not follow (`tokdfa.proper.predecessors`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tokdfa.core.jit import kernel
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tokdfa.proper.derivations import Derivations
+    from tokdfa.proper.merge_rules import Int32
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A forest of left parts, or of right parts. All arrays int32; n is the number of tokens in the forest.
+
+    `order`: shape (n,), the tokens in preorder. `number`: shape (V,), the place of each token in `order`, -1 for the
+    others. `end`: shape (V,), the first number after the token's subtree. `child_starts`: shape (V + 1,), the children
+    of token y are ``children[child_starts[y] : child_starts[y + 1]]``, of which those before ``irregular_starts[y]``
+    (shape (V,)) are regular.
+    """
+
+    order: Int32
+    number: Int32
+    end: Int32
+    children: Int32
+    child_starts: Int32
+    irregular_starts: Int32
+
+
+def build_forest(
+    derivations: Derivations, also: npt.NDArray[np.int32], side: Literal["left", "right"] = "left"
+) -> Forest:
+    """The forest of all proper tokens and of `also` (tokens that never merge), which become roots. O(V log V)."""
+    size = len(derivations.left)
+    tokens = np.flatnonzero(derivations.left >= 0)
+    part, rest = derivations.left, derivations.rest_after_left
+    if side == "right":
+        part, rest = derivations.right, derivations.rest_after_right
+    parent = part[tokens]
+    level = derivations.level[tokens]
+    irregular = rest[tokens] < level
+    sorting = np.lexsort((tokens, -level, irregular, parent))
+    children = tokens[sorting].astype(np.int32)
+    child_starts = np.zeros(size + 1, dtype=np.int32)
+    np.cumsum(np.bincount(parent, minlength=size), out=child_starts[1:])
+    irregular_starts = (child_starts[1:] - np.bincount(parent[irregular], minlength=size)).astype(np.int32)
+    is_root = derivations.is_proper & (derivations.left < 0)
+    is_root[also] = True
+    roots = np.flatnonzero(is_root).astype(np.int32)
+    order = np.empty(len(tokens) + len(roots), dtype=np.int32)
+    number, end = np.full(size, -1, dtype=np.int32), np.zeros(size, dtype=np.int32)
+    _number_tokens_kernel(roots, part, children, child_starts, order, number, end)
+    return Forest(order, number, end, children, child_starts, irregular_starts)
+
+
+@kernel
+def _number_tokens_kernel(roots, part, children, child_starts, order, number, end):  # type: ignore[no-untyped-def]
+    """Depth-first without a stack: the next child of the parent follows the subtree that has just been left."""
+    count = 0
+    following = child_starts[:-1].copy()
+    for root in roots:
+        token = root
+        order[count], number[token] = token, count
+        count += 1
+        while True:
+            if following[token] < child_starts[token + 1]:
+                child = children[following[token]]
+                following[token] += 1
+                token = child
+                order[count], number[token] = token, count
+                count += 1
+            else:
+                end[token] = count
+                if token == root:
+                    break
+                token = part[token]

@@ -1,0 +1,165 @@
+r"""`MarkedDfa`: which texts, written with a marker at every border of pieces, a pre-tokenizer makes.
+
+A *marked text* is a text in UTF-8 with a marker, which is no byte, between its pieces: ``p1|p2|...|pn``. No marker
+stands at the beginning or at the end, and never two together, since no piece is empty; the empty text has no pieces and
+no marker. The automaton accepts a marked text iff the pre-tokenizer cuts the text into exactly these pieces. So every
+text that the pre-tokenizer takes has exactly one accepted marking, and a text of which it loses a part has none.
+
+States that token reading meets are those inside a character as well: the automaton reads bytes. A state from which
+nothing is accepted does not exist; a run that dies (-1) has no continuation at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.automata.dfa import Dfa
+from tokdfa.core.locks import cached_property
+from tokdfa.core.stored_file import Format
+from tokdfa.errors import AutomatonError, TokenizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tokdfa.core.stored_file import Arrays, Header
+
+FORMAT = Format("tokdfa marked pre-tokenizer", 1, TokenizerError, "saved automaton", "build it again")
+#: A byte that occurs in no UTF-8 text, so that it can stand for the marker in an automaton over bytes.
+MARKER_BYTE = 0xFF
+_ARRAYS = ("transitions", "byte_class", "marker", "accepting")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarkedDfa:
+    """A deterministic automaton over the 256 bytes and the marker, immutable and shareable between threads.
+
+    `transitions`: int32, shape (states, classes), next state or -1; `byte_class`: uint8, shape (256,), byte -> column;
+    `marker`: int32, shape (states,), the state after a marker or -1 where no border can be; `accepting`: bool, shape
+    (states,); `start`: a state. Arrays are copied unless they are read-only already. Raises AutomatonError if the parts
+    do not fit together.
+    """
+
+    transitions: npt.NDArray[np.int32]
+    byte_class: npt.NDArray[np.uint8]
+    marker: npt.NDArray[np.int32]
+    accepting: npt.NDArray[np.bool_]
+    start: int
+
+    def __post_init__(self) -> None:
+        checked = Dfa(self.transitions, self.byte_class, self.accepting, self.start)
+        for name in ("transitions", "byte_class", "accepting", "start"):
+            object.__setattr__(self, name, getattr(checked, name))
+        marker = np.array(self.marker, dtype=np.int32)
+        if marker.shape != (self.state_count,) or np.any((marker < -1) | (marker >= self.state_count)):
+            raise AutomatonError(f"marker holds -1 or one of the {self.state_count} states for each of them")
+        marker.flags.writeable = False
+        object.__setattr__(self, "marker", marker)
+
+    @property
+    def state_count(self) -> int:
+        """The number of states, without the dead one."""
+        return self.transitions.shape[0]
+
+    @property
+    def class_count(self) -> int:
+        """The number of byte classes, at most 256."""
+        return self.transitions.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays in bytes."""
+        return sum(getattr(self, name).nbytes for name in _ARRAYS)
+
+    def step(self, state: int, byte: int) -> int:
+        """The state after `byte`, or -1; from -1 (dead) always -1."""
+        return int(self.transitions[state, self.byte_class[byte]]) if state >= 0 else -1
+
+    def after_marker(self, state: int) -> int:
+        """The state after a marker, or -1 where no border can be; from -1 (dead) always -1."""
+        return int(self.marker[state]) if state >= 0 else -1
+
+    def run(self, data: bytes, state: int | None = None) -> int:
+        """The state after `data`, without a marker in it, read from `state` (default: the start); -1 if it dies."""
+        here = self.start if state is None else state
+        for byte in data:
+            if here < 0:
+                break
+            here = self.step(here, byte)
+        return here
+
+    def as_bytes(self, start: int | None = None) -> Dfa:
+        """The marked language from `start` (default: the start), with the byte MARKER_BYTE for the marker."""
+        return self._as_bytes if start in (None, self.start) else self._with_marker_byte(int(start or 0))
+
+    @cached_property
+    def _as_bytes(self) -> Dfa:
+        return self._with_marker_byte(self.start)
+
+    def _with_marker_byte(self, start: int) -> Dfa:
+        table = np.take(self.transitions, self.byte_class, axis=1)
+        table[:, MARKER_BYTE] = self.marker
+        return Dfa.from_table(table, self.accepting, start)
+
+    def accepts(self, pieces: Iterable[bytes]) -> bool:
+        """Whether the pre-tokenizer cuts the text ``b"".join(pieces)`` into exactly `pieces`."""
+        here = self.start
+        for number, piece in enumerate(pieces):
+            here = self.run(piece, self.after_marker(here) if number else here)
+        return here >= 0 and bool(self.accepting[here])
+
+    def pieces(self, text: str) -> list[bytes]:
+        """The pieces of `text`. O(bytes x states that stand side by side), in Python: a convenience.
+
+        Raises TokenizerError if the pre-tokenizer loses a part of the text, and for a lone surrogate.
+        """
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise TokenizerError(f"the text has no UTF-8 form: {error}") from None
+        alive: dict[int, tuple[int, ...]] = {self.start: ()}  # state -> where the borders are
+        for place, byte in enumerate(data):
+            following = {}
+            for state, borders in alive.items():
+                for here, known in ((state, borders), (self.after_marker(state), (*borders, place))):
+                    target = self.step(here, byte)
+                    if target >= 0:
+                        following[target] = known
+            alive = following
+        found = [borders for state, borders in alive.items() if self.accepting[state]]
+        if not found:
+            raise TokenizerError(f"the pre-tokenizer loses a part of the text {text[:60]!r}, so it has no pieces")
+        cuts = [0, *found[0], len(data)] if data else [0]
+        return [data[begin:end] for begin, end in pairwise(cuts)]
+
+    def save(self, path: str | Path, description: str = "") -> None:
+        """Write the automaton into a file, which appears whole or not at all. Raises TokenizerError."""
+        FORMAT.write(path, *self.parts(description))
+
+    @classmethod
+    def load(cls, path: str | Path, description: str = "") -> MarkedDfa:
+        """Read a file of `save`. Raises TokenizerError: no such file, damaged, or saved with another description."""
+        return FORMAT.read(path, partial(cls.of_parts, description))
+
+    def parts(self, description: str) -> tuple[Header, Arrays]:
+        """What a file of the automaton holds."""
+        return {"start": self.start, "description": description}, {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def of_parts(cls, description: str, header: Header, arrays: Arrays) -> MarkedDfa:
+        """The automaton with these `parts`. Raises ValueError for another description, KeyError, AutomatonError."""
+        if header["description"] != description:
+            raise ValueError("it is not of this description")
+        return cls(**{name: arrays[name] for name in _ARRAYS}, start=header["start"])
+
+    def __repr__(self) -> str:
+        return (
+            f"MarkedDfa({self.state_count} states, {self.class_count} byte classes, "
+            f"{int((self.marker >= 0).sum())} with a marker, start={self.start})"
+        )
