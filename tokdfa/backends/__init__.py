@@ -1,4 +1,4 @@
-"""Strategies behind one interface: `base` (the interface), `registry` (names), `contract` (laws), one file each.
+"""Strategies behind one interface: `base` (the interface), `registry` (names), `laws`, one folder or file each.
 
 `tokdfa.backends` is both this package and, when called, the list of backends: ``tokdfa.backends()``.
 """

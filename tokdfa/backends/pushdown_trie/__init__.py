@@ -1,24 +1,25 @@
 """Our own engine: a lazily determinised pushdown automaton over bytes.
 
-A constraint is lowered to a small byte-level program (`form`, `form_builder`, `lower`; `printing` shows it). Its texts
-are automata that all constraints of a vocabulary share (`automaton_table`). The machine follows all readings of a text
+A constraint is lowered to a small byte-level program (`tokdfa.program`). Its texts are automata that all constraints of
+a vocabulary share (`automaton_table`). The machine follows all readings of a text
 at once: a *row* is the set of places where the program may be, interned by content (`rows`), and what is still owed
 after the current call is a *return stack* that rows share (`stacks`). Rows and their transitions are made when they are
 first needed, so a matcher's state is one number. A mask is what the texts that are alive allow by themselves
 (`partition`, `slices`, `exits`), and a walk over what is left of the token trie (`fill`).
 
 JSON has instructions of its own: names as they may be spelled (`names`, `name_trie`) and strings of bounded length
-(`counted`, `lengths`), over the automaton of any string (`json_text`); `items` puts them beside texts. Large programs
-are written as they are needed (`program`).
+(`counted`, `lengths`), over the automaton of any string (`tokdfa.program.json_text`); `items` puts them beside texts.
+Large programs are written as they are needed (`program`).
 
 Reading order:
 
-- the program: `form`, `form_builder`, `lower`, `program`; `form_file` keeps one on disk;
+- `strategy`: the options; `tables`: what is kept of a constraint; `schema_tables`: what schemas find ready;
+- the program, bound to a vocabulary: `program`;
 - the states of its texts: `state_table`, `lazy_rows`, `automaton_table`;
 - the vocabulary, divided by these states: `partition_key`, `exits`, `divide`, `branches`, `partition`, `missing_rows`,
   `slices`;
 - what constraints share: `pool`, which puts these together, `shared_pools`, `pool_file`;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
-- strings of JSON: `json_text`, `name_trie`, `name_spelling`, `name_twins`, `names`, `counted`, `items`, `lengths`;
-- masks: `serving`, `name_exits`, `fill`; then the matcher, `tokdfa.backends.pushdown_trie.matcher`.
+- strings of JSON: `name_trie`, `name_spelling`, `name_twins`, `names`, `counted`, `items`, `lengths`;
+- masks: `serving`, `name_exits`, `fill`; then the `matcher`.
 """
