@@ -33,7 +33,7 @@ FAST = {
     "pushdown_trie": "rows stacks",
     "json_schema": "document clauses object_states",
     "cfg_fsm": "stacks",
-    "backends": "base brute_force text_situations",
+    "backends": "base brute_force matcher_texts",
     "display": "masks automata",
     "models": "table base",
     "decoding": "loop",

@@ -15,7 +15,7 @@ from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.bench.skew_regex import check_settings
 from tokdfa.constraint import Regex
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

@@ -18,9 +18,9 @@ from tests.proper.small_tokenizers import ranked_pieces, trained_byte_level
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTexts, EarleyTrie
+from tokdfa.backends.matcher_texts import MatcherTexts
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
-from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

@@ -14,7 +14,7 @@ from tokdfa.bench import batch
 from tokdfa.bench.grammar_replay import MASKS_DIFFER, Engine
 from tokdfa.constraint import Grammar
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

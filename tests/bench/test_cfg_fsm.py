@@ -12,8 +12,8 @@ from tokdfa.bench.cfg_fsm_masks import WAYS
 from tokdfa.bench.cfg_fsm_names import NOTHING, TREE, WALK
 from tokdfa.bench.cfg_fsm_replay import ENGINES
 from tokdfa.errors import OptionError, TokdfaError, UnknownNameError
-from tokdfa.runs.config import load_config
 from tokdfa.runs.expand import expand
+from tokdfa.runs.resolve import load_config
 
 SHIPPED = Path(__file__).parents[2] / "experiments" / "cfg_fsm.yaml"
 SETTINGS: dict[str, Any] = {

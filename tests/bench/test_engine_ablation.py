@@ -11,7 +11,7 @@ from tokdfa.backends.registry import backend_class
 from tokdfa.bench import engine_ablation as ablation
 from tokdfa.bench.grammar_replay import MASKS_DIFFER, Engine
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 
 SHIPPED = Path(__file__).parents[2] / "experiments"
 EARLEY, PUSHDOWN = ablation.FAMILIES["earley_trie"], ablation.FAMILIES["pushdown_trie"]

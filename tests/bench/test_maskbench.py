@@ -20,9 +20,9 @@ from tokdfa.bench.schema_corpus import SchemaCase, SchemaTest
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import ConfigError, OptionError, UnknownNameError
 from tokdfa.runs import provenance
-from tokdfa.runs.config import load_config
 from tokdfa.runs.execute import run
 from tokdfa.runs.expand import expand, expand_groups
+from tokdfa.runs.resolve import load_config
 from tokdfa.runs.store import open_run
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

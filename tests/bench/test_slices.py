@@ -10,7 +10,7 @@ import pytest
 from tokdfa.backends.registry import backend_class
 from tokdfa.bench import slices
 from tokdfa.errors import UnknownNameError
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 
 SHIPPED = Path(__file__).parents[2] / "experiments" / "slices.yaml"
 OURS = ("walk", "slices", "general slices", "partition")

@@ -16,7 +16,7 @@ from tokdfa.backends.tokens_dfa.strategy import TokensDfa
 from tokdfa.bench import tokens_dfa_ablation as ablation
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

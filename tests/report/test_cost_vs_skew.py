@@ -12,7 +12,7 @@ from tokdfa.report.cost_vs_skew import LOCAL, points, summary
 from tokdfa.report.data import RunData
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables
 from tokdfa.report.page import Page
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 
 FOLDER = Path("made-up")
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

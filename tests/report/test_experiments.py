@@ -13,8 +13,8 @@ from tests.packages import needs_smollm2
 from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.errors import ConfigError
 from tokdfa.regex.parse import parse
-from tokdfa.runs.config import load_config
 from tokdfa.runs.expand import expand
+from tokdfa.runs.resolve import load_config
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 REGEXES = EXPERIMENTS / "inputs" / "regexes.yaml"

@@ -16,7 +16,7 @@ from tokdfa.report.data import RunData
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables
 from tokdfa.report.literal_muting_data import muting_pairs, rows_of, tokenization_counts
 from tokdfa.report.page import Page
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 
 FOLDER = Path("made-up")
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

@@ -13,7 +13,7 @@ from tokdfa.bench.saved_calls_lm import run_item
 from tokdfa.report.data import RunData
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables
 from tokdfa.report.saved_calls_lm import compared, equalities
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 
 FOLDER = Path("made-up")
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

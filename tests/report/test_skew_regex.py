@@ -12,7 +12,7 @@ from tokdfa.report.data import RunData
 from tokdfa.report.kinds import build_headlines, build_plots, build_tables
 from tokdfa.report.page import Page
 from tokdfa.report.skew_regex import MAX_SHOWN, common
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 
 FOLDER = Path("made-up")
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

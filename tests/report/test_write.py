@@ -147,8 +147,8 @@ repeats: 2
 
 
 def test_a_real_run_becomes_a_report(tmp_path):
-    from tokdfa.runs.config import load_config
     from tokdfa.runs.execute import run
+    from tokdfa.runs.resolve import load_config
     from tokdfa.runs.store import open_run
 
     (tmp_path / "tiny.yaml").write_text(EXPERIMENT)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import yaml
 
-from tokdfa.runs.config import load_config
 from tokdfa.runs.execute import run
+from tokdfa.runs.resolve import load_config
 from tokdfa.runs.store import open_run
 
 if TYPE_CHECKING:

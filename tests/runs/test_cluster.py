@@ -19,9 +19,8 @@ from tests.runs.experiments import affinities, children, experiment, forks, meas
 from tests.runs.test_interruption import complete, read_until, wait_until_gone
 from tokdfa.errors import ClusterError, MissingDependency, OptionError
 from tokdfa.runs import cluster, cores, execute, provenance
-from tokdfa.runs.cluster import whole_paths
+from tokdfa.runs.cluster import LOCAL, whole_paths
 from tokdfa.runs.cluster_worker import Order, describe_worker, faults, versions_of
-from tokdfa.runs.executor import LOCAL
 from tokdfa.runs.store import open_run
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'tokdfa[scale]'")
@@ -32,7 +31,7 @@ import sys
 from tokdfa.backends import registry
 registry.BUILT_IN["fake"] = "tests.runs.fake_backends:Fake"
 from tokdfa.runs import execute
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 execute.WORKING_SECONDS = 0.05
 def tell(event):
     if event.event in ("group_started", "group_finished", "working"):

@@ -10,8 +10,8 @@ import yaml
 from tokdfa.backends.base import BUDGET_OPTIONS
 from tokdfa.errors import ConfigError
 from tokdfa.runs import config as config_module
-from tokdfa.runs.config import load_config
 from tokdfa.runs.expand import expand
+from tokdfa.runs.resolve import load_config
 
 #: The options that every backend has.
 BUDGETS = {option.name: option.default for option in BUDGET_OPTIONS}

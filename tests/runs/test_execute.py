@@ -13,8 +13,9 @@ from tokdfa.core import jit
 from tokdfa.errors import ClusterError, OptionError, StoreError
 from tokdfa.runs import config as config_module
 from tokdfa.runs import execute
-from tokdfa.runs.config import load_config
-from tokdfa.runs.expand import describe, expand
+from tokdfa.runs.expand import expand
+from tokdfa.runs.plan import describe
+from tokdfa.runs.resolve import load_config
 from tokdfa.runs.store import open_run
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.runs.experiments import experiment
-from tokdfa.runs.expand import describe, expand, expand_groups, format_duration
+from tokdfa.runs.expand import expand, expand_groups
+from tokdfa.runs.plan import describe, format_duration
 from tokdfa.runs.store import RunStore
 
 AXES = {
@@ -53,7 +54,7 @@ def test_expansion_does_not_depend_on_the_process(tmp_path):
 
     experiment(tmp_path, {"name": "token_index", "options": {"lazy": [True, False]}}, **AXES)
     script = (
-        "import sys; from tokdfa.runs.config import load_config; from tokdfa.runs.expand import expand;"
+        "import sys; from tokdfa.runs.resolve import load_config; from tokdfa.runs.expand import expand;"
         "print([(item.item_id, item.seed) for item in expand(load_config(sys.argv[1]))])"
     )
     found = {

@@ -23,7 +23,7 @@ import sys
 from tokdfa.backends import registry
 registry.BUILT_IN["fake"] = "tests.runs.fake_backends:Fake"
 from tokdfa.runs import execute
-from tokdfa.runs.config import load_config
+from tokdfa.runs.resolve import load_config
 execute.WORKING_SECONDS = 0.05
 def tell(event):
     if event.event in ("group_started", "group_finished", "working"):

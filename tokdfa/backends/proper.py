@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, StateMatcher
+from tokdfa.backends.matcher_texts import MatcherTexts
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
-from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.constraint import Grammar, JsonSchema
 
 if TYPE_CHECKING:

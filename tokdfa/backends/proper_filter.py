@@ -24,8 +24,8 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
+from tokdfa.backends.matcher_texts import MatcherTexts
 from tokdfa.backends.proper_liveness import ProperLiveness
-from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:

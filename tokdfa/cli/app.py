@@ -69,8 +69,8 @@ def run(
     ] = None,
 ) -> None:
     """Run an experiment; an interrupted one goes on where it stopped."""
-    from tokdfa.runs.config import load_config
-    from tokdfa.runs.expand import describe
+    from tokdfa.runs.plan import describe
+    from tokdfa.runs.resolve import load_config
 
     config = load_config(file, arguments.read_settings(settings or []))
     plan = describe(config, folder)

@@ -25,7 +25,7 @@ def cost(
     from rich.table import Table
 
     from tokdfa.runs.cost import costs_of, seconds_for
-    from tokdfa.runs.expand import format_duration
+    from tokdfa.runs.plan import format_duration
     from tokdfa.runs.store import open_run
 
     found = costs_of(open_run(folder))

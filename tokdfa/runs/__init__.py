@@ -1,10 +1,11 @@
 """Experiments: from one YAML file to one folder of results.
 
-Words. An *experiment* is a YAML file (`config`). It *expands* into *items*, one a tokenizer x constraint x workload x
-backend (`expand`); items that share all but the backend form a *group*, which is measured side by side. A *run* works
-through the groups (`execute`) in worker processes that may die, on this machine or on a cluster (`executor`), and keeps
-what it measures in a run folder (`store`), with all that is needed to judge or repeat it (`provenance`). A finished
-group is never measured again: an interrupted run is resumed by starting it again.
+Words. An *experiment* is a YAML file (`resolve` reads it into a `config`). It *expands* into *items*, one a tokenizer x
+constraint x workload x backend (`expand`; `plan` says how long that may take); items that share all but the backend
+form a *group*, which is measured side by side. A *run* works through the groups (`execute`) in worker processes that
+may die, on this machine or on a cluster (`executor`), and keeps what it measures in a run folder (`store`), with all
+that is needed to judge or repeat it (`provenance`). A finished group is never measured again: an interrupted run is
+resumed by starting it again.
 
     config = load_config("experiments/quickstart.yaml")
     summary = run(config)

@@ -30,7 +30,6 @@ from tokdfa.errors import ClusterError, MissingDependency
 from tokdfa.runs import cluster_worker, provenance
 from tokdfa.runs.config import KINDS, hook
 from tokdfa.runs.cores import usable_processors
-from tokdfa.runs.executor import LOCAL
 from tokdfa.runs.jobs import needs_kernels
 from tokdfa.runs.tasks import GroupTask
 from tokdfa.runs.watch import POLL_SECONDS, Answer
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
     from tokdfa.runs.expand import Group
     from tokdfa.runs.tasks import Measured
 
+#: The scheduler that is a cluster on this machine, started for the run and ended with it.
+LOCAL = "dask:local"
 #: The resource of workers that a group takes one unit of.
 CORE = "core"
 #: How long to wait for the scheduler, for the workers, and for the rows of a finished group.

@@ -24,7 +24,7 @@ from tokdfa.bench.limits import Limits
 from tokdfa.bench.workloads import Workload, canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from tokdfa.backends.base import Backend
 
@@ -144,15 +144,3 @@ class ExperimentConfig(BaseModel):
         data = self.model_dump(mode="json")
         data["constraints"] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in self.constraints]
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
-
-
-def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> ExperimentConfig:
-    """Read, check and resolve an experiment file. Raises ConfigError with file, line and key.
-
-    `settings` come on top of those in the file; those of a section in an experiment on backends as ``SECTION.NAME``.
-    Cost: milliseconds, plus the import of the named backends' modules (not of the peers' packages), plus loading the
-    tokenizers that are given as files.
-    """
-    from tokdfa.runs.resolve import resolve
-
-    return resolve(Path(path), settings or {})

@@ -22,8 +22,9 @@ from tokdfa.core import jit
 from tokdfa.errors import OptionError
 from tokdfa.runs import provenance
 from tokdfa.runs.executor import measures_here, open_executor
-from tokdfa.runs.expand import expand_groups, format_duration
+from tokdfa.runs.expand import expand_groups
 from tokdfa.runs.jobs import needs_kernels
+from tokdfa.runs.plan import format_duration
 from tokdfa.runs.store import RunStore
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tokdfa.errors import OptionError
+from tokdfa.runs.cluster import LOCAL, DaskCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from tokdfa.runs.config import ExperimentConfig
     from tokdfa.runs.expand import Group
     from tokdfa.runs.tasks import Measured
-
-#: The scheduler that is a cluster on this machine, started for the run and ended with it.
-LOCAL = "dask:local"
 
 
 class Executor(Protocol):
@@ -63,6 +61,4 @@ def open_executor(
         from tokdfa.runs.processes import Processes
 
         return Processes(config, workers or 1)
-    from tokdfa.runs.cluster import DaskCluster
-
     return DaskCluster(config, scheduler, workers, say)

@@ -7,6 +7,7 @@ that names file, line and key, such as ``e.yaml:12: backends[2].options.lazi: th
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.bench.limits import Limits
@@ -20,7 +21,6 @@ from tokdfa.runs.yaml_source import YamlSource, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from tokdfa.runs.checks import Where
 
@@ -31,8 +31,14 @@ MAX_GRID = 1_000
 _BACKEND_KEYS = ("backends", "reference", "workloads", "measures")
 
 
-def resolve(path: Path, settings: Mapping[str, Any]) -> ExperimentConfig:
-    """The experiment in a file, with `settings` on top of its own. Raises ConfigError."""
+def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> ExperimentConfig:
+    """Read, check and resolve an experiment file. Raises ConfigError with file, line and key.
+
+    `settings` come on top of those in the file; those of a section in an experiment on backends as ``SECTION.NAME``.
+    Cost: milliseconds, plus the import of the named backends' modules (not of the peers' packages), plus loading the
+    tokenizers that are given as files.
+    """
+    path, settings = Path(path), dict(settings or {})
     source = read_yaml(path)
     raw = _with_settings(source, checks.as_mapping(source, source.data, ()), settings)
     checks.refuse_unknown(source, raw, (), ExperimentConfig.model_fields)
@@ -52,7 +58,7 @@ def resolve(path: Path, settings: Mapping[str, Any]) -> ExperimentConfig:
     config = checks.as_model(source, ExperimentConfig, fields, ())
     _check_texts(source, config)
     config = config.model_copy(update={"settings": _checked_settings(source, config)})
-    config._source, config._given = path, dict(settings)
+    config._source, config._given = path, settings
     return config
 
 

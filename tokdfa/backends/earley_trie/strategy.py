@@ -46,15 +46,15 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.earley_trie.forced import forced_bytes, forced_mask_tokens
-from tokdfa.backends.earley_trie.machine import OK, S_ENDS, S_NODES, S_SCANS, Machine
+from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine
 from tokdfa.backends.earley_trie.partition_masks import PartitionMasks
 from tokdfa.backends.earley_trie.shared_partitions import shared_partitions
 from tokdfa.backends.earley_trie.slices import Slicer, slice_set
+from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.matcher import StepMemo
 from tokdfa.backends.proper import WithProper
-from tokdfa.backends.text_situations import walk_targets_kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import OptionError, VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
@@ -361,7 +361,6 @@ class EarleyTexts:
 
     def __init__(self, compiled: CompiledEarley) -> None:
         self._compiled = compiled
-        self._stack = np.empty((compiled.vocab.trie.depth_limit + 2, 3), dtype=np.int32)
         self.step, self.can_end = compiled.step, compiled.can_end
 
     def number(self, state: int) -> int:
@@ -378,24 +377,14 @@ class EarleyTexts:
 
         int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
         """
-        compiled, machine, trie = self._compiled, self._compiled.machine, self._compiled.vocab.trie
-        found = np.full(trie.size + 1, -1, dtype=np.int32)
+        compiled, trie = self._compiled, self._compiled.vocab.trie
         with compiled.lock:
-            row, state, fallback = machine.view(situation)
-            progress = np.zeros(1, dtype=np.int64)
-            self._stack[0] = row, state, fallback
-            while True:
-                status = walk_targets_kernel(
-                    trie.nodes, self._stack, found, progress, machine.lexer.arrays, machine.rows.arrays, machine.arrays
-                )
-                if status == OK:
-                    break
-                machine.supply(status)
+            found = targets_of(compiled.machine, trie, situation)
             if not compiled.complete:  # some of these lead to where the vocabulary cannot spell the rest
                 allowed = masks.allocate_mask(trie.size)
                 self.fill(situation, allowed)
-                found[:-1][~masks.mask_to_bool(allowed, trie.size)] = -1
-        return found[:-1]
+                found[~masks.mask_to_bool(allowed, trie.size)] = -1
+        return found
 
 
 def special_lexemes(cfg: Cfg, vocab: Vocabulary) -> dict[int, tuple[int, ...]]:

@@ -14,11 +14,11 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.matcher import StateMatcher
-from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_ROWS, OK
+from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_ROWS
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.backends.pushdown_trie.serving import W_LISTED, W_SIGNATURE
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
-from tokdfa.backends.text_situations import walk_rows_kernel
+from tokdfa.backends.pushdown_trie.targets import targets_of
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -203,17 +203,11 @@ class PushdownTexts:
 
         int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
         """
-        compiled, machine, trie = self.compiled, self.epoch.machine, self.compiled.vocab.trie
-        rows = np.empty(trie.depth_limit + 2, dtype=np.int32)
-        found = np.full(trie.size + 1, -1, dtype=np.int32)
+        compiled, trie = self.compiled, self.compiled.vocab.trie
         with compiled.lock:
-            while True:
-                status = walk_rows_kernel(trie.nodes, situation, rows, found, machine.arrays, machine.pool.arrays)
-                if status == OK:
-                    break
-                machine.supply(status)
+            found = targets_of(self.epoch.machine, trie, situation)
             if not compiled.complete:
                 allowed = masks.allocate_mask(trie.size)
                 self.fill(situation, allowed)
-                found[:-1][~masks.mask_to_bool(allowed, trie.size)] = -1
-        return found[:-1]
+                found[~masks.mask_to_bool(allowed, trie.size)] = -1
+        return found

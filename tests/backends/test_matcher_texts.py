@@ -10,9 +10,9 @@ import pytest
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTexts, EarleyTrie
+from tokdfa.backends.matcher_texts import MatcherTexts
 from tokdfa.backends.pushdown_trie.matcher import PushdownTexts
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
-from tokdfa.backends.text_situations import MatcherTexts
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
