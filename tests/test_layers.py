@@ -61,6 +61,14 @@ def test_files_form_no_circles() -> None:
     assert not circles
 
 
+def test_private_names_stay_at_home() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        for node in import_nodes(path):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tokdfa"):
+                private = [alias.name for alias in node.names if alias.name.startswith("_")]
+                assert not private, f"{path} imports {private} from {node.module}"
+
+
 def test_heavy_packages_are_imported_lazily() -> None:
     heavy = {
         "torch", "transformers", "tiktoken", "tokenizers", "sentencepiece", "mistral_common", "llama_models",

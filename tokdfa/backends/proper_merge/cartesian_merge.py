@@ -230,7 +230,7 @@ class CartesianMergeMatcher(StateMatcher[State]):
 
 def _warm_up() -> None:
     """Run every kernel of this backend once."""
-    from tokdfa.backends.proper_merge.proper_rows import _grow_states_kernel, _no_rows
+    from tokdfa.backends.proper_merge.proper_rows import grow_states_kernel, no_rows
     from tokdfa.backends.proper_merge.proper_states import combine_masks_kernel
     from tokdfa.constraint import Regex
     from tokdfa.proper.rules_cache import load_canonicity
@@ -252,4 +252,4 @@ def _warm_up() -> None:
         # what only wide masks and many states need
         forbidden = load_canonicity(tokenizer).forbidden_after(0)
         combine_masks_kernel(mask, mask.copy(), forbidden, mask)
-    _grow_states_kernel(100, *_no_rows())
+    grow_states_kernel(100, *no_rows())

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import BORDERS
-from tokdfa.backends.proper_merge.proper_rows import _number_state_kernel, _read_row_kernel
+from tokdfa.backends.proper_merge.proper_rows import number_state_kernel, read_row_kernel
 from tokdfa.core.interning import find_slot, longer_keys
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
@@ -169,7 +169,7 @@ def _list_rows_kernel(begin, node_count, reader, marker, stack, room, max_transi
     tokens, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     counts = np.zeros(2, dtype=np.int64)  # [1]: states numbered
     for k in range(len(begin)):
-        _number_state_kernel(begin[k], keys, slots, counts)
+        number_state_kernel(begin[k], keys, slots, counts)
     state, work = 0, np.int64(0)
     while state < counts[1] and starts[state] <= max_transitions:
         if work > PAID_ENTRIES:
@@ -178,19 +178,19 @@ def _list_rows_kernel(begin, node_count, reader, marker, stack, room, max_transi
         first = starts[state]
         while first + room > len(tokens):
             tokens, targets = longer_kernel(tokens), longer_kernel(targets)
-        end = _read_row_kernel(keys[state], node_count, reader, stack, first, tokens, targets)
+        end = read_row_kernel(keys[state], node_count, reader, stack, first, tokens, targets)
         if counts[1] + end - first + 1 > len(keys):
             keys, slots = longer_keys(counts[1] + end - first + 1, counts[1], keys)
         work += 20 + end - first
         for k in range(first, end):
-            targets[k] = _number_state_kernel(targets[k], keys, slots, counts)
+            targets[k] = number_state_kernel(targets[k], keys, slots, counts)
         if state + 1 >= len(starts):
             starts, behind = longer_kernel(starts), longer_kernel(behind)
         place, node = keys[state] // node_count, keys[state] % node_count
         behind[state] = -1
         if reader.can_stop[place] & BORDERS and not reader.terminal[node]:
             key = np.int64(marker[place]) * node_count + reader.root
-            behind[state] = _number_state_kernel(key, keys, slots, counts)
+            behind[state] = number_state_kernel(key, keys, slots, counts)
         starts[state + 1] = end
         state += 1
     total = starts[state]
@@ -207,7 +207,7 @@ def _number_pairs_kernel(begin, after, fresh, width, state_after, text):  # type
     counts = np.zeros(2, dtype=np.int64)
     for k in range(len(begin)):
         state = np.int64(_find_state_kernel(begin[k], text.keys, text.slots))
-        _number_state_kernel(state * width + after, keys, slots, counts)
+        number_state_kernel(state * width + after, keys, slots, counts)
     of_entry = np.empty(len(text.tokens), dtype=np.int32)
     behind = np.full(len(text.behind), -1, dtype=np.int32)
     for number in range(len(text.behind)):
@@ -216,10 +216,10 @@ def _number_pairs_kernel(begin, after, fresh, width, state_after, text):  # type
             keys, slots = longer_keys(least, counts[1], keys)
         for k in range(text.starts[number], text.starts[number + 1]):
             pair = np.int64(text.targets[k]) * width + state_after[text.tokens[k]]
-            of_entry[k] = _number_state_kernel(pair, keys, slots, counts)
+            of_entry[k] = number_state_kernel(pair, keys, slots, counts)
         if text.behind[number] >= 0:
             pair = np.int64(text.behind[number]) * width + fresh
-            behind[number] = _number_state_kernel(pair, keys, slots, counts)
+            behind[number] = number_state_kernel(pair, keys, slots, counts)
     return keys[: counts[1]].copy(), slots, of_entry, behind
 
 

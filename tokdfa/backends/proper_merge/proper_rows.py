@@ -5,8 +5,8 @@ pieces (`tokdfa.proper.whole_pieces`), written as one number, its *key*: state x
 that can be read from it inside the piece, and where they lead: byte tokens one letter at a time, other tokens along the
 trie, and at the beginning of a piece the improper tokens that are whole pieces.
 
-`_Rows` is a store that only grows: states get numbers when something leads to them, and rows in that order. What is
-known of their liveness stands beside the rows; `tokdfa.backends.proper_merge.proper_table` finds it.
+`ProperRows` is a store that only grows: states get numbers when something leads to them, and rows in that order. What
+is known of their liveness stands beside the rows; `tokdfa.backends.proper_merge.proper_table` finds it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Reader(NamedTuple):
     root: int
 
 
-class _Rows(NamedTuple):
+class ProperRows(NamedTuple):
     """The rows made so far. State i has ``keys[i]`` and the entries ``offsets[i] .. offsets[i + 1] - 1``: `tokens`,
     `targets` (a state, -1 for a full one) and `live`; its live tokens are the first ``live_counts[i]`` of
     `live_tokens` from ``offsets[i]`` on, in the order in which they were found. `slots` finds a state by its key (open
@@ -71,10 +71,10 @@ class _Rows(NamedTuple):
     counts: npt.NDArray[np.int64]
 
 
-def _no_rows() -> _Rows:
+def no_rows() -> ProperRows:
     """No states yet, and room for some."""
     states, entries = 64, 1024
-    return _Rows(
+    return ProperRows(
         np.empty(states, dtype=np.int64),
         np.full(2 * states, -1, dtype=np.int32),
         np.zeros(states + 1, dtype=np.int64),
@@ -93,7 +93,7 @@ def _no_rows() -> _Rows:
 
 
 @kernel
-def _read_token_kernel(table, byte_class, byte_data, begin, end, row):  # type: ignore[no-untyped-def]
+def read_token_kernel(table, byte_class, byte_data, begin, end, row):  # type: ignore[no-untyped-def]
     """The row offset after bytes begin .. end-1, or -1."""
     for position in range(begin, end):
         row = np.int64(table[row + byte_class[byte_data[position]]])
@@ -110,7 +110,7 @@ def _is_full_kernel(key, node_count, can_stop, terminal):  # type: ignore[no-unt
 
 
 @kernel
-def _read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # type: ignore[no-untyped-def]
+def read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # type: ignore[no-untyped-def]
     """Write the row of a state from index `begin` on: tokens and the keys they lead to. Returns where it ends.
 
     The arrays need room for all tokens of both tries and 258 more.
@@ -156,18 +156,18 @@ def _read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # ty
 
 
 @kernel
-def _number_state_kernel(key, keys, slots, counts):  # type: ignore[no-untyped-def]
+def number_state_kernel(key, keys, slots, counts):  # type: ignore[no-untyped-def]
     """The number of the state `key`, a new one if need be; there must be room."""
     number, counts[1] = number_key(key, counts[1], keys, slots)
     return number
 
 
 @kernel
-def _grow_states_kernel(  # type: ignore[no-untyped-def]
+def grow_states_kernel(  # type: ignore[no-untyped-def]
     least, keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
     status, suspect_starts, suspect_ends, suspects, counts,
 ):  # fmt: skip
-    """The arrays of `_Rows` with room for at least `least` states."""
+    """The arrays of `ProperRows` with room for at least `least` states."""
     known = counts[1]
     new_keys, new_slots = longer_keys(least, known, keys)
     room = len(new_keys)
@@ -186,7 +186,7 @@ def _grow_states_kernel(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _number_targets_kernel(  # type: ignore[no-untyped-def]
+def number_targets_kernel(  # type: ignore[no-untyped-def]
     node_count, reader, found, count,
     keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
     status, suspect_starts, suspect_ends, suspects, counts,
@@ -197,17 +197,17 @@ def _number_targets_kernel(  # type: ignore[no-untyped-def]
         if _is_full_kernel(found[k], node_count, reader.can_stop, reader.terminal):
             numbers[k] = -1
         else:
-            numbers[k] = _number_state_kernel(found[k], keys, slots, counts)
+            numbers[k] = number_state_kernel(found[k], keys, slots, counts)
     return numbers
 
 
 @kernel
-def _close_kernel(  # type: ignore[no-untyped-def]
+def close_kernel(  # type: ignore[no-untyped-def]
     node_count, reader, stack, room, max_transitions,
     keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
     status, suspect_starts, suspect_ends, suspects, counts,
 ):  # fmt: skip
-    """Make the rows of all numbered states and of those that they lead to. Returns the arrays of `_Rows`.
+    """Make the rows of all numbered states and of those that they lead to. Returns the arrays of `ProperRows`.
 
     Stops, with states left, past `max_transitions`.
     """
@@ -219,12 +219,12 @@ def _close_kernel(  # type: ignore[no-untyped-def]
         while begin + room > len(tokens):
             tokens, targets = longer_kernel(tokens), longer_kernel(targets)
             live, live_tokens = longer_kernel(live), longer_kernel(live_tokens)
-        end = _read_row_kernel(keys[state], node_count, reader, stack, begin, tokens, targets)
+        end = read_row_kernel(keys[state], node_count, reader, stack, begin, tokens, targets)
         if counts[1] + (end - begin) > len(keys):
             (
                 keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
                 status, suspect_starts, suspect_ends, suspects, counts,
-            ) = _grow_states_kernel(
+            ) = grow_states_kernel(
                 counts[1] + (end - begin),
                 *(keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried),
                 *(status, suspect_starts, suspect_ends, suspects, counts),
@@ -234,7 +234,7 @@ def _close_kernel(  # type: ignore[no-untyped-def]
             if _is_full_kernel(targets[k], node_count, reader.can_stop, reader.terminal):
                 targets[k] = -1
             else:
-                targets[k] = _number_state_kernel(targets[k], keys, slots, counts)
+                targets[k] = number_state_kernel(targets[k], keys, slots, counts)
         offsets[state + 1] = end
         counts[0] += 1
     return (

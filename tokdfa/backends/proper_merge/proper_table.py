@@ -14,7 +14,7 @@ intervals, `tokdfa.proper.predecessors`), each further one strikes some off; nea
 and the state is as good as full. A pair with a suspect is decided by going through the live tokens.
 
 Only states that a question needs get rows: a mask needs the liveness of its targets, which needs the rows of those that
-are not full, and so on (`_close_kernel`). With a pre-tokenizer nearly all are full, and masks are made when first asked
+are not full, and so on (`close_kernel`). With a pre-tokenizer nearly all are full, and masks are made when first asked
 for; without one nothing but the ends of texts is full, and the first mask settles all states.
 
 Cost: one trie walk a row, and a sweep or three over the rows (`tokdfa run experiments/proper_table2.yaml`).
@@ -29,15 +29,15 @@ import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import BORDERS, ENDS, INSIDE
 from tokdfa.backends.proper_merge.proper_rows import (
-    _close_kernel,
-    _grow_states_kernel,
-    _no_rows,
-    _number_state_kernel,
-    _number_targets_kernel,
-    _read_row_kernel,
-    _read_token_kernel,
+    ProperRows,
     _Reader,
-    _Rows,
+    close_kernel,
+    grow_states_kernel,
+    no_rows,
+    number_state_kernel,
+    number_targets_kernel,
+    read_row_kernel,
+    read_token_kernel,
 )
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
@@ -108,7 +108,7 @@ class ProperTable:
         self._room = len(trie.order) + len(whole_trie.order) + 258
         self._stack = np.empty(max(trie.depth_limit, whole_trie.depth_limit) + 1, dtype=np.int32)
         self._row = np.empty(self._room, dtype=np.int32), np.empty(self._room, dtype=np.int32)
-        self._rows = _no_rows()
+        self._rows = no_rows()
         self.lock = new_lock()
 
     @property
@@ -151,10 +151,10 @@ class ProperTable:
     def _read_row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
         """`row`, in arrays that the next call overwrites."""
         tokens, keys = self._row
-        count = int(_read_row_kernel(key, self.node_count, self._reader, self._stack, 0, tokens, keys))
+        count = int(read_row_kernel(key, self.node_count, self._reader, self._stack, 0, tokens, keys))
         if self.is_full(key):
             self._ensure_states(min(count, self.automaton.state_count * self.node_count))
-            targets = _number_targets_kernel(self.node_count, self._reader, keys, count, *self._rows)
+            targets = number_targets_kernel(self.node_count, self._reader, keys, count, *self._rows)
             self._settle()
             live = _judge_targets_kernel(tokens, targets, self._rows, self._pair)
         else:
@@ -202,31 +202,31 @@ class ProperTable:
 
     def _read_bytes(self, state: int, token: int) -> int:
         begin, end = self._offsets[token], self._offsets[token + 1]
-        return int(_read_token_kernel(*self._texts, begin, end, state * self._classes))
+        return int(read_token_kernel(*self._texts, begin, end, state * self._classes))
 
     def _state(self, key: int) -> int:
         """The number of a state that is not full, its row made and settled. The caller holds the lock."""
         self._ensure_states(1)
-        state = int(_number_state_kernel(key, self._rows.keys, self._rows.slots, self._rows.counts))
+        state = int(number_state_kernel(key, self._rows.keys, self._rows.slots, self._rows.counts))
         self._settle()
         return state
 
     def _ensure_states(self, more: int) -> None:
         """Room for `more` numbered states."""
         if self._rows.counts[1] + more > len(self._rows.keys):
-            self._rows = _Rows(*_grow_states_kernel(int(self._rows.counts[1] + more), *self._rows))
+            self._rows = ProperRows(*grow_states_kernel(int(self._rows.counts[1] + more), *self._rows))
 
     def _settle(self) -> None:
         """Rows for all numbered states, and their liveness."""
         begin = int(self._rows.counts[0])
         if begin == self._rows.counts[1]:
             return
-        self._rows = _Rows(
-            *_close_kernel(self.node_count, self._reader, self._stack, self._room, self.max_transitions, *self._rows)
+        self._rows = ProperRows(
+            *close_kernel(self.node_count, self._reader, self._stack, self._room, self.max_transitions, *self._rows)
         )
         if self._rows.counts[0] < self._rows.counts[1]:
             count = int(self._rows.counts[0])
-            self._rows = _no_rows()  # what is half done cannot be gone on with
+            self._rows = no_rows()  # what is half done cannot be gone on with
             raise LimitExceeded(
                 f"the proper tokens have more than {self.max_transitions} transitions ({count} states done): "
                 "raise max_transitions",
