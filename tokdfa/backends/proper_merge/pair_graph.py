@@ -33,7 +33,7 @@ from tokdfa.proper.intervals import longer_kernel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.proper_merge.proper_rows import _Reader
+    from tokdfa.backends.proper_merge.proper_rows import TokenReader
     from tokdfa.mask import Mask
     from tokdfa.proper.intervals import IntervalLists
 
@@ -112,7 +112,7 @@ NS_PER_ENTRY, PAID_ENTRIES = 20, 1 << 16
 def list_rows(
     begin: npt.NDArray[np.int64],
     node_count: int,
-    reader: _Reader,
+    reader: TokenReader,
     marker: npt.NDArray[np.int32],
     stack: npt.NDArray[np.int32],
     room: int,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class _Reader(NamedTuple):
+class TokenReader(NamedTuple):
     """What reading a row needs; see `PieceAutomaton`, `WholePieces` and `TokenTrie` (ranked nodes)."""
 
     nodes: npt.NDArray[np.uint64]

@@ -30,7 +30,7 @@ import numpy as np
 from tokdfa.backends.proper_merge.marked_product import BORDERS, ENDS, INSIDE
 from tokdfa.backends.proper_merge.proper_rows import (
     ProperRows,
-    _Reader,
+    TokenReader,
     close_kernel,
     grow_states_kernel,
     no_rows,
@@ -78,7 +78,7 @@ class ProperTable:
                 value=np.iinfo(np.int32).max // self.node_count,
             )
         fallback = canonicity.fallback
-        self._reader = _Reader(
+        self._reader = TokenReader(
             nodes=trie.ranked_nodes,
             order=trie.order,
             whole_nodes=whole_trie.ranked_nodes,
