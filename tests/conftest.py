@@ -24,7 +24,7 @@ FAST = {
     ".": "layers mask",
     "core": "interning key_map budget",
     "vocabulary": "trie vocabulary",
-    "automata": "minimize",
+    "automata": "words",
     "regex": "expression shortest",
     "proper": "replay",
     "token_automata": "fewest_tokens",

@@ -81,6 +81,7 @@ class Backend(ABC):
             if name not in self.settings:
                 raise UnknownNameError(f"option of backend {self.name}", name, self.settings)
             self.settings[name] = next(option for option in self.options if option.name == name).check(value)
+        self._compile_budget, self._step_budget = self._budget("compile"), self._budget("step")
 
     def __repr__(self) -> str:
         defaults = {option.name: option.default for option in self.options}
@@ -107,14 +108,13 @@ class Backend(ABC):
         answer = self.supports(check_constraint(constraint))
         if not answer:
             raise UnsupportedConstraint(answer.reason)
-        with budget.spending(self._budget("compile"), f"compiling {constraint.kind} {constraint.name!r}"):
+        with budget.spending(self._compile_budget, f"compiling {constraint.kind} {constraint.name!r}"):
             compiled = self._compile(constraint)
         return self.finish(compiled)
 
     def finish(self, compiled: CompiledConstraint) -> CompiledConstraint:
         """Note on what was compiled or loaded what made it, and what its steps may take."""
-        compiled.made_by = type(self), self.settings
-        compiled.limit_steps(self._budget("step"))
+        compiled.made_by, compiled.working.budget = (type(self), self.settings), self._step_budget
         return compiled
 
     def _budget(self, kind: Literal["compile", "step"]) -> budget.Budget:
@@ -179,7 +179,7 @@ class CompiledConstraint(ABC):
 
     def __init__(self, constraint: Constraint, vocab: Vocabulary, backend_name: str) -> None:
         self.constraint, self.vocab, self.backend_name = constraint, vocab, backend_name
-        self.limit_steps(budget.STEP)
+        self.working = budget.spending(budget.STEP, f"a step of {backend_name}")
         self.phases = Phases()
         self.sizes: dict[str, int] = {}
 
@@ -197,10 +197,6 @@ class CompiledConstraint(ABC):
         matcher = self._start(tokens)
         matcher._origin = self, tokens
         return matcher
-
-    def limit_steps(self, limit: budget.Budget) -> None:
-        """Set what a step may take."""
-        self.working = budget.spending(limit, f"a step of {self.backend_name}")
 
     @abstractmethod
     def _start(self, context: tuple[int, ...]) -> Matcher:

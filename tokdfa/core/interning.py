@@ -101,6 +101,8 @@ class InterningTable:
     struct: TableArrays
     #: By name, in the order in which they were given.
     columns: dict[str, npt.NDArray[Any]]
+    #: Memory of the table and its columns in bytes.
+    nbytes: int
 
     def __init__(
         self,
@@ -132,11 +134,6 @@ class InterningTable:
     def words_used(self) -> int:
         """Words of all contents."""
         return self.count if self.keys else int(self.begin[self.count])
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the table and its columns in bytes."""
-        return self._bytes_of(self.room, len(self.words))
 
     def content(self, number: int) -> npt.NDArray[np.int64]:
         """The words of an entry, a view."""
@@ -223,6 +220,7 @@ class InterningTable:
     ) -> None:
         struct = TableArrays(slots, begin, words, self.meta)
         self.slots, self.begin, self.words, self.columns, self.struct = slots, begin, words, columns, struct
+        self.nbytes = self._bytes_of(self.room, len(words))
 
 
 def grow_together(*tables: InterningTable) -> None:

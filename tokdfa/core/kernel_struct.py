@@ -88,8 +88,8 @@ class Struct:
         #: int64, shape (fields, 3): the address of each array and its shape.
         self._table = np.zeros((len(arrays), 3), dtype=np.int64)
         # of a struct its table, as numba takes long to find out what kind of struct is among many arguments
-        _write_table_kernel(self._table, *[array._table if isinstance(array, Struct) else array for array in arrays])
-        self.address = self._table.ctypes.data
+        parts = [array._table if isinstance(array, Struct) else array for array in arrays]
+        self.address: int = _write_table_kernel(self._table, *parts)
         key = tuple([_key_of(array) for array in arrays])
         kind = self._kinds.get(key)
         if kind is None:
@@ -114,8 +114,7 @@ class Struct:
         struct._arrays = others, *arrays
         struct._table = table.copy()
         first = [array._table if isinstance(array, Struct) else array for array in arrays]
-        _write_table_kernel(struct._table[: len(arrays)], *first)
-        struct.address = struct._table.ctypes.data
+        struct.address = _write_table_kernel(struct._table[: len(arrays)], *first)
         struct._numba_type_ = cls.kind
         return struct
 
@@ -215,5 +214,6 @@ def _store_fields(context: Any, table: Any, arrays: Any) -> Any:
 
 @kernel
 def _write_table_kernel(table, *arrays):  # type: ignore[no-untyped-def]
-    """Write the addresses and shapes of arrays into a table."""
+    """Write the addresses and shapes of arrays into a table; the address of the table."""
     _store_fields(table, arrays)
+    return table.ctypes.data

@@ -68,6 +68,8 @@ TABLE_FIELDS = ("stacks", "groups", "rows")
 #: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program; and the table
 #: of its struct, under this name.
 REUSED, STRUCT_TABLE = MACHINE_FIELDS[PROGRAM_FIELDS:], "struct_table"
+#: Beside them: the bytes of all that is not by row.
+SHARED_BYTES = "shared_bytes"
 #: By array with entries for each row: (dtype, how many). They have room for as many rows as there may be; of their
 #: memory only the pages are taken that rows use.
 BY_ROW = {

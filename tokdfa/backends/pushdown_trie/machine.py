@@ -9,6 +9,7 @@ Not thread-safe: every method that may make something holds the lock of the pool
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,7 +63,7 @@ class Machine(MachineTables):
         with pool.lock:
             program = linked or Program(form, pool.automata)
             super().__init__(program, pool.spare_tables, max_items, max_bytes, first_bytes)
-            self.stacks.intern([pack_entry(RETURN_PLACE, ROOT)])
+            self.stacks.intern(_bottom_entry())
             if add_found_kernel(form.start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
                 raise AssertionError("a machine without rows has no room for its first one")
 
@@ -200,3 +201,9 @@ class Machine(MachineTables):
             self.follow_program()
         else:
             self.grow(status)
+
+
+@cache
+def _bottom_entry() -> npt.NDArray[np.int64]:
+    """The entry of the stack of nothing but the end."""
+    return np.array([pack_entry(RETURN_PLACE, ROOT)], dtype=np.int64)

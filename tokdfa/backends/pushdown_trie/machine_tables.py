@@ -122,6 +122,7 @@ class MachineTables:
         self.arrays = a.gather_machine(self)
         self._reused.update((name, getattr(self, name)) for name in a.REUSED)
         self._reused[a.STRUCT_TABLE] = self.arrays.table
+        self._reused[a.SHARED_BYTES] = sum(self._reused[name].nbytes for name in a.REUSED if name not in a.BY_ROW)
 
     def take_program(self) -> None:
         """Read the program's arrays as they are now, with room for what is called of all frames there is room for."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokdfa.backends.pushdown_trie.arrays import BY_ROW, M_ROWS, TABLE_FIELDS
+from tokdfa.backends.pushdown_trie.arrays import M_ROWS, SHARED_BYTES, TABLE_FIELDS
 
 #: Keep up to so many sets of tables, each with at most so many rows used, each of which takes 1 kB, and at most so many
 #: bytes of everything else.
@@ -37,7 +37,7 @@ class SpareTables:
     def give_back(self, tables: dict[str, Any]) -> None:
         """Keep the arrays of a machine that is gone for others, unless they are large."""
         rows = int(tables["meta"][M_ROWS])
-        size = sum(array.nbytes for name, array in tables.items() if name not in BY_ROW)
+        size: int = tables[SHARED_BYTES]
         if len(self._kept) < SPARE_TABLES and rows <= SPARE_ROWS and size <= SPARE_BYTES:
             tables["transitions"][: rows * 256] = 0
             for name in TABLE_FIELDS:
