@@ -21,6 +21,7 @@ def test_a_changed_callee_in_another_file_is_compiled_again(tmp_path: Path, monk
     """numba alone would answer from the caller's cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (tmp_path / "caller.py").write_text(CALLER)
     answers = []
     for added in (1, 10, 10):

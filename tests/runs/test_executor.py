@@ -8,8 +8,9 @@ from tokdfa.cli import app as cli
 from tokdfa.cli import report as cli_report
 from tokdfa.errors import OptionError
 from tokdfa.runs import execute
-from tokdfa.runs.cluster import LOCAL, measures_here, open_executor
+from tokdfa.runs.cluster import LOCAL
 from tokdfa.runs.execute import RunSummary
+from tokdfa.runs.executor import measures_here, open_executor
 from tokdfa.runs.processes import Processes
 
 
