@@ -93,6 +93,8 @@ def main(forks: int, seconds: float) -> int:
         if good <= number:
             break
     stop.set()
+    for worker in workers:  # or what they hand to others fails while the interpreter ends
+        worker.join(60)
     print(f"{good} of {forks} children ended well; the longest fork took {waited:.2f} s")
     return good != forks
 
