@@ -143,3 +143,16 @@ def test_work_on_stacks_grows_with_their_number_only() -> None:
         work.append(account.work_done)
     assert 1_000_000 < work[1] < 3 * work[0]
     assert work[2] < 3 * work[1]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_a_step_is_bounded_with_proper_tokenization_too(seconds: float) -> None:
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    options = {"proper": True, "step_seconds": seconds}
+    matcher = tokdfa.compile(Regex("[a-z]{1,200}x"), tokenizer, backend="earley_trie", **options).start()
+    (token,) = tokenizer.encode("box")
+    if seconds:
+        matcher.advance(token)
+    else:
+        with pytest.raises(LimitExceeded, match="step_seconds"):
+            matcher.advance(token)

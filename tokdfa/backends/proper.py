@@ -65,6 +65,7 @@ class WithProper(Backend):
         plain = self._compile_plain(constraint)
         if not self.settings["proper"]:
             return plain
+        plain.working.budget = self._step_budget  # its steps are those of the whole
         # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
         bounded = isinstance(constraint, JsonSchema) and constraint.max_nesting is not None
         regular = bounded or not isinstance(constraint, Grammar | JsonSchema)

@@ -7,8 +7,8 @@ when they are read (`tokdfa.backends.pushdown_trie.lazy_rows`).
 
 States are *alike* if they agree on the strings that are no longer than the longest token: then no token tells them
 apart. The inside of a string is alike in all automata that have strings; so are the states of a counter that leave room
-for more than a token. Names for that are hashes (`tokdfa.backends.earley_trie.partition.name_states`), made with the
-automaton where it has wide states, else when a partition of it is first needed.
+for more than a token. Names for that are hashes (`tokdfa.regex.state_names`), made with the automaton where it has wide
+states, else when a partition of it is first needed.
 """
 
 from __future__ import annotations
