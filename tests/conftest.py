@@ -39,9 +39,9 @@ FAST = {
     "decoding": "loop",
     "skew": "eos",
     "guide": "vocabulary",
-    "bench": "workloads oracle engines",
-    "runs": "tasks store",
-    "report": "data metrics kinds",
+    "lab/measure": "workloads oracle engines",
+    "lab/run": "tasks store",
+    "lab/report": "data metrics kinds",
     "cli": "cost",
 }
 FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}
@@ -51,9 +51,9 @@ LONG_FILES = {
     HERE / "test_notebooks.py",
     HERE / "backends" / "test_contract.py",
     HERE / "backends" / "test_mixed_constraints.py",
-    HERE / "bench" / "test_canonicity.py",
-    HERE / "runs" / "test_cluster.py",
-    HERE / "runs" / "test_interruption.py",
+    HERE / "lab" / "measure" / "test_canonicity.py",
+    HERE / "lab" / "run" / "test_cluster.py",
+    HERE / "lab" / "run" / "test_interruption.py",
 }
 
 

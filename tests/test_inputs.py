@@ -9,9 +9,9 @@ import regex
 import yaml
 
 from tokdfa.backends.registry import create_backend
-from tokdfa.bench.saved_calls import read_texts
+from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.kinds.saved_calls import read_texts
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.runs.resolve import load_config
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 INPUTS = Path(__file__).parents[1] / "experiments" / "inputs"

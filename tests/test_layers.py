@@ -98,4 +98,4 @@ def test_numba_options_are_set_in_one_place() -> None:
 
 def test_every_package_has_fast_tests() -> None:
     assert not [path for path in FAST_FILES | LONG_FILES if not path.exists()]
-    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= set(FAST)
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= {folder.split("/")[0] for folder in FAST}

@@ -12,10 +12,10 @@ from tests.packages import needs_smollm2
 from tokdfa.automata.algebra import difference, intersection, is_empty
 from tokdfa.backends.base import Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.bench.skew_regex import check_settings
 from tokdfa.constraint import Regex
+from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.kinds.skew_regex import check_settings
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.runs.resolve import load_config
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

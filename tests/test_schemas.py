@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft4Validator, Draft202012Validator
 from jsonschema.validators import extend, validator_for
 
-from tokdfa.bench.schema_corpus import describe, read_cases
+from tokdfa.lab.measure.schema_corpus import describe, read_cases
 
 FOLDER = Path(__file__).parents[1] / "experiments" / "inputs" / "schemas"
 CASES = {case.name: case for case in read_cases(FOLDER)}
@@ -220,4 +220,4 @@ def test_the_page_lists_the_schemas():
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     introduction = page.partition("\n## ")[0]
     expected = introduction + "\n" + describe(CASES.values())
-    assert page == expected, "write the tables again: tokdfa.bench.schema_corpus.describe(read_cases(folder))"
+    assert page == expected, "write the tables again: tokdfa.lab.measure.schema_corpus.describe(read_cases(folder))"

@@ -176,7 +176,7 @@ def test_vocabularies_that_cannot_spell_everything(
 def the_benchmark_regexes() -> list[tuple[str, str]]:
     import yaml
 
-    from tests.report.test_experiments import EXPERIMENTS
+    from tests.lab.report.test_experiments import EXPERIMENTS
 
     entries = yaml.safe_load((EXPERIMENTS / "inputs" / "regexes.yaml").read_text())
     return [(entry["label"], entry["regex"]) for entry in entries]

@@ -9,7 +9,7 @@ import pytest
 from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.registry import backend_names
 from tokdfa.cli import app as cli
-from tokdfa.runs.store import open_run
+from tokdfa.lab.run.store import open_run
 
 if TYPE_CHECKING:
     from pathlib import Path

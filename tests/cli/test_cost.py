@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 
 from tokdfa.cli import app as cli
 from tokdfa.errors import UnknownNameError
-from tokdfa.runs import cost
-from tokdfa.runs.cost import Cost
+from tokdfa.lab.run import cost
+from tokdfa.lab.run.cost import Cost
 
 
 @pytest.fixture

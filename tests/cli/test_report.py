@@ -14,8 +14,8 @@ import pytest
 from tokdfa.cli import app as cli
 from tokdfa.cli.report import place_of_page, run_folders
 from tokdfa.errors import ConfigError
-from tokdfa.runs.execute import run
-from tokdfa.runs.resolve import load_config
+from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.run.execute import run
 
 EXPERIMENT = """
 name: tiny

@@ -8,9 +8,9 @@ import pytest
 
 from tests.command_line import command
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.bench import skew_comparison
 from tokdfa.cli import skew as cli_skew
 from tokdfa.cli.skew import read_backend
+from tokdfa.lab.measure import skew_comparison
 from tokdfa.models.registry import load_model
 from tokdfa.skew.exact import ideal_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.fuzz.case import Case
 from tests.fuzz.mutations import mutated_json, mutated_texts
 from tests.fuzz.shrink import smaller_json
-from tokdfa.runs.resolve import load_config
+from tokdfa.lab.config.resolve import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,9 +32,9 @@ from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTri
 from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.core.stored_file import BLANK, seal
 from tokdfa.errors import StoreError, TokenRefused
+from tokdfa.lab.run import store
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 from tokdfa.proper.rules_cache import read_or_build
-from tokdfa.runs import store
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

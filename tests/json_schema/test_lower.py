@@ -15,10 +15,10 @@ from jsonschema.validators import validator_for
 from tokdfa.backends.pushdown_trie.explore import following_rows
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
-from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, SchemaError, SchemaUnsupported
 from tokdfa.json_schema.lower import lower_schema
+from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 CASES = read_cases(Path(__file__).parents[2] / "experiments" / "inputs" / "schemas")

@@ -10,12 +10,12 @@ import pytest
 
 from tests.json_schema.schemas import expand
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
-from tokdfa.bench.schema_corpus import read_cases
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema import lower
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.survey import survey_states
+from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.mask import allocate_mask
 from tokdfa.program.form import LATER
 from tokdfa.vocabulary.vocabulary import Vocabulary

@@ -1,6 +1,6 @@
 """Verdicts of the interval algorithm against the reference libraries, in the small numbers that tests can afford.
 
-`tokdfa.bench.judge_draws` draws the sequences, and judges millions of them in benchmarks.
+`tokdfa.lab.measure.judge_draws` draws the sequences, and judges millions of them in benchmarks.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.bench.canonicity_replay import compare_with_replay
-from tokdfa.bench.judge import DISPUTED, Judge, TokenSequences, reference_on_pieces
-from tokdfa.bench.judge_draws import draw_pieces
+from tokdfa.lab.measure.canonicity_replay import compare_with_replay
+from tokdfa.lab.measure.judge import DISPUTED, Judge, TokenSequences, reference_on_pieces
+from tokdfa.lab.measure.judge_draws import draw_pieces
 from tokdfa.proper.explain import is_proper_piece
 
 if TYPE_CHECKING:

@@ -69,8 +69,8 @@ def run(
     ] = None,
 ) -> None:
     """Run an experiment; an interrupted one goes on where it stopped."""
-    from tokdfa.runs.plan import describe
-    from tokdfa.runs.resolve import load_config
+    from tokdfa.lab.config.plan import describe
+    from tokdfa.lab.config.resolve import load_config
 
     config = load_config(file, arguments.read_settings(settings or []))
     plan = describe(config, folder)
@@ -79,8 +79,8 @@ def run(
     if dry_run:
         return
     from tokdfa.cli.progress import RunProgress
-    from tokdfa.runs.execute import run as execute
-    from tokdfa.runs.executor import measures_here
+    from tokdfa.lab.run.execute import run as execute
+    from tokdfa.lab.run.executor import measures_here
 
     if measures_here(scheduler):
         _ensure_warm()

@@ -84,7 +84,7 @@ def read_constraint(
             "give one constraint: --regex PATTERN, --choice TEXT once or more, --grammar FILE, or --schema FILE"
         )
     if grammar is not None or schema is not None:
-        from tokdfa.runs.yaml_source import read_text
+        from tokdfa.lab.config.yaml_source import read_text
 
         if schema is not None:
             return _read_schema(schema, schema_options or [])
@@ -98,7 +98,7 @@ def _read_schema(path: Path, options: list[str]) -> JsonSchema:
     import json
 
     from tokdfa.constraint import JsonSchema
-    from tokdfa.runs.yaml_source import read_text
+    from tokdfa.lab.config.yaml_source import read_text
 
     text, settings = read_text(path), read_settings(options)
     try:

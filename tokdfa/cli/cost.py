@@ -24,9 +24,9 @@ def cost(
     """Print the wall time that a run has taken, by tokenizer and engine, item and row."""
     from rich.table import Table
 
-    from tokdfa.runs.cost import costs_of, seconds_for
-    from tokdfa.runs.plan import format_duration
-    from tokdfa.runs.store import open_run
+    from tokdfa.lab.config.plan import format_duration
+    from tokdfa.lab.run.cost import costs_of, seconds_for
+    from tokdfa.lab.run.store import open_run
 
     found = costs_of(open_run(folder))
     for name in only or ():

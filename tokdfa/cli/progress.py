@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tokdfa.runs.execute import Progress
+    from tokdfa.lab.run.execute import Progress
 
 
 class RunProgress:
-    """A context manager that is called with the events of `tokdfa.runs.execute.run`.
+    """A context manager that is called with the events of `tokdfa.lab.run.execute.run`.
 
     On a terminal it draws a bar; elsewhere it prints a line for each finished group, so that logs stay readable.
     """

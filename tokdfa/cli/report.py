@@ -27,8 +27,8 @@ def report(
         report_run(folder, console)
     if len(found) == 1:
         return
-    from tokdfa.report.together import write_together
-    from tokdfa.runs.store import open_run
+    from tokdfa.lab.report.together import write_together
+    from tokdfa.lab.run.store import open_run
 
     target = page or place_of_page(found)
     write_together([open_run(folder) for folder in found], target)
@@ -53,8 +53,8 @@ def place_of_page(folders: list[Path]) -> Path:
 
 def report_run(folder: Path, console: Console) -> None:
     """Print a run's summary and write its report."""
-    from tokdfa.report.write import print_summary, write_report
-    from tokdfa.runs.store import open_run
+    from tokdfa.lab.report.write import print_summary, write_report
+    from tokdfa.lab.run.store import open_run
 
     measured = open_run(folder)
     print_summary(measured, console)
@@ -84,11 +84,11 @@ def compare(
 
     Exit status: 0, or 1 with --fail-on-slower if something did.
     """
-    from tokdfa.report.compare import compare_runs
-    from tokdfa.report.compare_page import page, to_json
-    from tokdfa.report.html import render
-    from tokdfa.report.write import print_page
-    from tokdfa.runs.store import open_run
+    from tokdfa.lab.report.compare import compare_runs
+    from tokdfa.lab.report.compare_page import page, to_json
+    from tokdfa.lab.report.html import render
+    from tokdfa.lab.report.write import print_page
+    from tokdfa.lab.run.store import open_run
 
     if control and no_controls:
         raise OptionError("give --control or --no-controls, not both")

@@ -2,7 +2,7 @@
 
 The choices with their probabilities, under the model itself and with each backend; then each backend's distances from
 the model's own distribution, and what its texts look like. The numbers are exact up to `tolerance`
-(`tokdfa.bench.skew_comparison`).
+(`tokdfa.lab.measure.skew_comparison`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tokdfa.bench.engines import Engine
-    from tokdfa.bench.skew_comparison import Agreement, Entrant
+    from tokdfa.lab.measure.engines import Engine
+    from tokdfa.lab.measure.skew_comparison import Agreement, Entrant
 
 #: The backends that are compared if none is named: every spelling against the proper ones.
 DEFAULT_BACKENDS = ("token_index", "cartesian_merge")
@@ -51,9 +51,9 @@ def print_skew(question: Question, console: Console) -> bool:
     Raises OptionError, UnknownNameError and MissingDependency for what is asked for, ModelError for a model that gives
     no distribution, and what walking the ideal distribution raises.
     """
-    from tokdfa.bench.engines import Workshop, check_engines
-    from tokdfa.bench.limits import Failure
-    from tokdfa.bench.skew_comparison import Limits, agreements, compare_engines
+    from tokdfa.lab.measure.engines import Workshop, check_engines
+    from tokdfa.lab.measure.limits import Failure
+    from tokdfa.lab.measure.skew_comparison import Limits, agreements, compare_engines
     from tokdfa.models.cache import CachedModel
     from tokdfa.models.registry import load_model
     from tokdfa.skew.eos import check_texts
@@ -98,7 +98,7 @@ def read_backend(name: str) -> Engine:
     Raises UnknownNameError for a backend or an option, OptionError for a value.
     """
     from tokdfa.backends.registry import backend_class
-    from tokdfa.bench.engines import Engine
+    from tokdfa.lab.measure.engines import Engine
 
     backend, mark, written = name.partition("?")
     known = {option.name: option for option in backend_class(backend).options}

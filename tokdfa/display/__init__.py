@@ -10,7 +10,7 @@ colour of its surroundings, so that they can be read on light and on dark pages.
 - `view`: what all views have in common, and the few pieces of HTML that they are made of.
 - `masks`, `automata`, `matchers`, `tries`: one view each.
 
-What this package does not do: figures for print (`tokdfa.automata.drawing`, `tokdfa.report`).
+What this package does not do: figures for print (`tokdfa.automata.drawing`, `tokdfa.lab.report`).
 """
 
 from __future__ import annotations

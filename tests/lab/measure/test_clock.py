@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from tokdfa.lab.measure.clock import clock_overhead_ns, collector_off, time_call
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_off_inside_and_as_before_afterwards(enabled):
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with collector_off():
+            assert not gc.isenabled()
+        assert gc.isenabled() is enabled
+        with pytest.raises(KeyError), collector_off():
+            raise KeyError
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_garbage_is_collected_before_the_timed_part():
+    class Node:
+        pass
+
+    node = Node()
+    node.itself = node
+    deleted = []
+    node.__class__.__del__ = lambda self: deleted.append(True)
+    del node
+    with collector_off():
+        assert deleted
+
+
+def test_a_timed_call_gives_value_and_nanoseconds():
+    value, ns = time_call(lambda: sum(range(1000)))
+    assert value == 499_500
+    assert isinstance(ns, int)
+    assert ns > 0
+    assert clock_overhead_ns(50) > 0

@@ -1,0 +1,59 @@
+"""Engines of experiments on language models: settings that are refused, failures that become values."""
+
+import pytest
+
+from tokdfa.constraint import Choice, Regex
+from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
+from tokdfa.lab.measure.engines import Engine, Workshop, attempt, check_engines, spread
+from tokdfa.lab.measure.limits import Failure
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+
+@pytest.mark.parametrize(
+    ("engines", "error", "words"),
+    [
+        ([{"backend": "tokenindex"}], UnknownNameError, "token_index"),
+        ([{"backend": "token_index", "options": {"lazi": True}}], UnknownNameError, "lazy"),
+        ([{"backend": "token_index", "options": {"lazy": 3}}], OptionError, "lazy"),
+        ([{"backend": "token_index"}, {"backend": "token_index"}], OptionError, "same label"),
+    ],
+)
+def test_faults_are_named(engines, error, words):
+    with pytest.raises(error, match=words):
+        check_engines([Engine(**engine) for engine in engines])
+
+
+def test_a_failed_step_is_a_value_and_an_interrupt_is_not():
+    class PanicLike(BaseException):
+        """As exceptions from Rust are."""
+
+    def fail(error):
+        raise error
+
+    assert attempt(int, "7", base=8) == 7
+    assert attempt(fail, LimitExceeded("too slow", limit="seconds", value=1)).kind == "timeout"
+    assert attempt(fail, PanicLike("broken")) == Failure("crash", "PanicLike: broken")
+    with pytest.raises(KeyboardInterrupt):
+        attempt(fail, KeyboardInterrupt())
+
+
+def test_a_backend_that_cannot_compile_leaves_the_others_alone():
+    engines = [Engine(backend="token_index"), Engine(backend="token_index", options={"max_states": 2}, label="small")]
+    workshop = Workshop(engines, load_tokenizer("bytes").vocabulary)
+    assert workshop.compile("token_index", Regex("a{9}")).start().allows(97)
+    assert workshop.compile("small", Regex("a{9}")).kind == "memory"
+    assert workshop.backend("small").settings["max_states"] == 2
+
+
+def test_a_backend_that_cannot_be_made_fails_at_every_constraint():
+    both = {"proper": True, "mute_literals": True}
+    workshop = Workshop([Engine(backend="tokens_dfa", options=both)], load_tokenizer("bytes").vocabulary)
+    assert "choose one" in workshop.backend("tokens_dfa").message
+    assert workshop.compile("tokens_dfa", Choice(["a"])) is workshop.backend("tokens_dfa")
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "chosen"), [(10, 5, [0, 2, 4, 6, 8]), (3, 9, [0, 1, 2]), (4, None, [0, 1, 2, 3]), (7, 2, [0, 3])]
+)
+def test_entries_are_spread_evenly(count, limit, chosen):
+    assert spread(range(count), limit) == chosen

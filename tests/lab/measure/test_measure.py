@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.measure.fakes import byte_vocabulary, contenders, ignore
+from tests.lab.run.fake_backends import journal
+from tokdfa.constraint import Grammar, Regex
+from tokdfa.errors import TokdfaError
+from tokdfa.lab.measure.limits import Failure
+from tokdfa.lab.measure.measure import (
+    Outcome,
+    check_support,
+    measure_compiles,
+    replay,
+    rotated,
+)
+from tokdfa.lab.measure.workloads import Walk
+
+ABC = Regex("abc|ax")
+END = byte_vocabulary().end_tokens[0]
+
+
+def walk(text: str, *, end: bool = True, inside: bool | None = None, given: bool = False) -> Walk:
+    return Walk((*text.encode(), *([END] if end else [])), inside, end, given)
+
+
+def compiled(*tricks: str, where: str = "compile"):
+    racing = contenders(*tricks, where=where)
+    measure_compiles(racing, ABC, 1, ignore, first_mask=False)
+    journal.clear()
+    return racing
+
+
+def test_turns_rotate_over_all():
+    assert [rotated("abc", turn) for turn in range(4)] == [list("abc"), list("bca"), list("cab"), list("abc")]
+    assert rotated([], 3) == []
+
+
+def test_compiles_are_interleaved_and_everyone_goes_first_in_turn():
+    racing = contenders("honest", "honest", "honest")
+    journal.clear()
+    measure_compiles(racing, ABC, 3, ignore)
+    calls = [tag for tag, what in journal if what == "compile"]
+    assert "".join(calls) == "012120201"
+    for contender in racing:
+        samples = contender.outcome.samples
+        assert [(one.measure, one.repeat) for one in samples] == [
+            (measure, repeat) for repeat in range(3) for measure in ("compile", "first_mask")
+        ]
+        by_measure = {name: contender.outcome.ns(name) for name in ("compile", "first_mask")}
+        assert all(
+            first > alone > 0 for alone, first in zip(by_measure["compile"], by_measure["first_mask"], strict=True)
+        )
+        assert {one.allowed for one in samples if one.measure == "first_mask"} == {1}
+        assert contender.outcome.sizes == {"states": 2, "bytes": 5, "alternatives": 2}
+        assert [list(phases) for phases in contender.outcome.phases] == [["read"]] * 3
+
+
+def test_without_first_masks_no_matcher_is_started():
+    racing = contenders("raise", where="start")
+    measure_compiles(racing, ABC, 2, ignore, first_mask=False)
+    assert racing[0].outcome.status == "ok"
+    assert len(racing[0].outcome.samples) == 2
+
+
+def test_all_fill_then_all_advance_in_an_order_that_rotates():
+    racing = compiled("honest", "honest", "honest")
+    replay(racing, [walk("ab", end=False), walk("a", end=False)], "0", 60, ignore)
+    order = [(tag, what.split()[0]) for tag, what in journal]
+    expected = [(tag, what) for tags in ("012", "120", "120") for what in ("mask", "advance") for tag in tags]
+    assert order == expected
+    samples = [one for one in racing[1].outcome.samples if one.measure != "compile"]
+    assert [(one.measure, one.repeat, one.step) for one in samples] == [
+        *(("mask", 0, 0), ("advance", 0, 0), ("mask", 0, 1), ("advance", 0, 1)),
+        *(("mask", 1, 0), ("advance", 1, 0)),
+    ]
+    assert [one.allowed for one in samples if one.measure == "mask"] == [1, 2, 1]
+    assert racing[1].outcome.steps == 3
+    assert racing[1].outcome.counters == {"masks": 3, "steps": 3}
+
+
+def test_the_board_hears_of_each_call_before_it_is_made():
+    racing = contenders("honest", "honest")
+    heard: list[tuple[int, str]] = []
+    measure_compiles(racing, ABC, 1, lambda contender, phase: heard.append((contender, phase)))
+    replay(racing, [walk("a", end=False)], "0", 60, lambda contender, phase: heard.append((contender, phase)))
+    assert heard == [
+        *((0, "compile"), (0, "first mask"), (1, "compile"), (1, "first mask")),
+        *((0, "first mask"), (1, "first mask"), (0, "mask"), (1, "mask"), (0, "advance"), (1, "advance")),
+    ]
+
+
+@pytest.mark.parametrize(("reference", "differs"), [("0", (0, 2)), ("1", (2, 0)), ("nobody", (0, 2))])
+def test_masks_are_compared_with_the_reference(reference, differs):
+    racing = compiled("honest", "wide")
+    replay(racing, [walk("a", end=False)], reference, 60, ignore)
+    masks = [next(one for one in contender.outcome.samples if one.measure == "mask") for contender in racing]
+    # "wide" also allows the bytes 1, 2 and 3
+    assert [one.allowed for one in masks] == [1, 4]
+    assert tuple(one.differs for one in masks) == tuple(3 if count else 0 for count in differs)
+
+
+def test_measures_that_are_not_kept_leave_no_samples():
+    racing = compiled("honest")
+    replay(racing, [walk("a", end=False)], "0", 60, ignore, frozenset({"advance"}))
+    assert {one.measure for one in racing[0].outcome.samples} == {"compile", "advance"}
+
+
+def test_a_refused_token_is_a_wrong_refusal_and_the_others_go_on():
+    racing = compiled("honest", "strict")
+    replay(racing, [walk("abc"), walk("ax")], "0", 60, ignore)
+    assert racing[0].outcome.status == "ok"
+    assert racing[0].outcome.steps == 7
+    assert racing[1].outcome.status == "wrong_refusal"
+    assert "walk 0, step 1: token 98 (b'b') was refused after b'a'" in racing[1].outcome.message
+    assert racing[1].outcome.steps == 1 + 3  # the second walk is replayed in full
+
+
+def test_a_refused_end_token_is_named():
+    racing = compiled("honest")
+    replay(racing, [walk("a", inside=True, given=True)], "0", 60, ignore)
+    assert racing[0].outcome.status == "wrong_refusal"
+    assert "the end token" in racing[0].outcome.message
+
+
+@pytest.mark.parametrize("inside", [False, None])
+def test_refusing_a_given_text_is_right_unless_it_is_known_to_be_inside(inside):
+    racing = compiled("honest")
+    replay(racing, [walk("zz", inside=inside, given=True)], "0", 60, ignore)
+    assert racing[0].outcome.status == "ok"
+    assert racing[0].outcome.steps == 0
+    assert racing[0].outcome.counters["masks"] == 1
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_going_through_with_a_text_outside_is_a_wrong_acceptance(given):
+    racing = compiled("lax", "honest")
+    replay(racing, [walk("zz", inside=False, given=given)], "0", 60, ignore)
+    assert racing[0].outcome.status == "wrong_acceptance"
+    assert "b'zz'" in racing[0].outcome.message
+    assert racing[1].outcome.status == "ok"  # refusing was right, whoever made the walk
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [
+        ("raise", "error"),
+        ("panic", "crash"),
+        ("limit", "memory"),
+        ("no_memory", "memory"),
+        ("unsupported", "unsupported"),
+    ],
+)
+@pytest.mark.parametrize("where", ["compile", "start", "mask", "advance"])
+def test_what_a_contender_raises_is_its_own_failure(how, kind, where):
+    racing = contenders(how, "honest", where=where)
+    measure_compiles(racing, ABC, 2, ignore, first_mask=False)
+    replay(racing, [walk("abc")], "0", 60, ignore)
+    assert racing[0].dropped
+    assert racing[0].outcome.status == kind
+    assert racing[1].outcome.status == "ok"
+    assert racing[1].outcome.steps == 4
+    assert len(racing[1].outcome.ns("compile")) == 2
+
+
+def test_a_wish_to_stop_is_nobodys_failure():
+    racing = compiled("honest")
+
+    def interrupt(contender: int, phase: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replay(racing, [walk("abc")], "0", 60, interrupt)
+
+
+def test_who_uses_up_the_time_for_masks_is_dropped_with_samples_kept():
+    racing = compiled("nap", "honest", where="mask")
+    replay(racing, [walk("abc")] * 3, "0", 0.1, ignore)
+    outcome = racing[0].outcome
+    assert outcome.status == "timeout"
+    assert "2 steps done" in outcome.message
+    assert len(outcome.ns("mask")) == 2
+    assert racing[1].outcome.status == "ok"
+    assert racing[1].outcome.steps == 12
+
+
+def test_unsupported_constraints_are_dropped_with_the_reason():
+    racing = contenders("honest")
+    check_support(racing, Grammar("start: A"))
+    assert racing[0].dropped
+    assert racing[0].outcome.status == "unsupported"
+    assert racing[0].outcome.message == "fake takes regex and choice, not grammar"
+
+
+def test_walks_need_a_compiled_constraint():
+    with pytest.raises(TokdfaError, match="0 must be compiled before its walks"):
+        replay(contenders("honest"), [walk("a")], "0", 60, ignore)
+
+
+def test_the_first_failure_stays():
+    outcome = Outcome("x")
+    outcome.fail(Failure("timeout", "first"))
+    outcome.fail(Failure("crash", "second"))
+    assert (outcome.status, outcome.message) == ("timeout", "first")

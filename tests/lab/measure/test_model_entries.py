@@ -1,0 +1,85 @@
+"""The setting `models`: what is refused before a run, what becomes a row inside it."""
+
+import pytest
+
+from tests.proper.small_tokenizers import trained_byte_level
+from tokdfa.errors import LimitExceeded, MissingDependency, ModelError, OptionError, UnknownNameError
+from tokdfa.lab.measure.model_entries import ModelEntry, check_models, entries, finish_row, guarded, load_models
+from tokdfa.models import registry
+from tokdfa.models.table import TableModel
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return trained_byte_level(tmp_path_factory.mktemp("t") / "tokenizer.json")
+
+
+def test_labels_are_names_and_tokenizers():
+    found = entries(["smollm2", ModelEntry(name="ngram", tokenizer="bytes"), ModelEntry(name="hf:x", label="mine")])
+    assert [entry.label for entry in found] == ["smollm2", "ngram (bytes)", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("models", "error", "message"),
+    [
+        (["smollm3"], UnknownNameError, "smollm2"),
+        (["ngram"], OptionError, "needs a tokenizer, as in {name: ngram, tokenizer"),
+        ([ModelEntry(name="ngram", tokenizer="no-such")], UnknownNameError, "no-such"),
+        (["smollm2", ModelEntry(name="hf:x", label="smollm2")], OptionError, "two models have the same label"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_loaded(models, error, message):
+    with pytest.raises(error, match=message):
+        check_models(models)
+
+
+def test_names_are_fine_whether_or_not_they_are_installed():
+    check_models(["smollm2", "hf:some/model", ModelEntry(name="ngram?order=2", tokenizer="bytes")])
+
+
+def test_a_model_that_cannot_be_loaded_is_a_row(tokenizer, monkeypatch):
+    known = registry.load_model
+
+    def load(name, tokenizer):
+        if name == "smollm2":
+            raise MissingDependency("torch", "lm", "the model smollm2")
+        return known(name, tokenizer)
+
+    monkeypatch.setattr("tokdfa.lab.measure.model_entries.load_model", load)
+    rows = []
+    models = ["smollm2", ModelEntry(name="table?seed=3", tokenizer=tokenizer, label="small")]
+    (loaded,) = load_models(models, 1, rows)
+    assert [row["model"] for row in rows] == ["smollm2", "small"]
+    assert rows[0]["status"] == "error"
+    assert "pip install 'tokdfa[lm]'" in rows[0]["message"]
+    assert rows[1]["status"] == "ok"
+    assert rows[1]["fingerprint"] == loaded.model.fingerprint
+    assert loaded.place == {"model": "small", "tokenizer": loaded.tokenizer.name}
+    before = loaded.model.counts.rows
+    loaded.model.log_probabilities([(), (1,)])
+    finish_row(loaded)
+    assert rows[1]["rows"] == before + 2
+
+
+def test_a_model_without_a_row_for_nothing_begins_with_an_end_token(tokenizer, monkeypatch):
+    entry = ModelEntry(name="table?seed=0", tokenizer=tokenizer)
+    (plain,) = load_models([entry], 1, [])
+    assert plain.begin == ()
+
+    def refuse(self, prefixes):
+        raise ModelError("no row for the empty prefix")
+
+    monkeypatch.setattr(TableModel, "_log_probabilities", refuse)
+    (loaded,) = load_models([entry], 1, [])
+    assert loaded.begin == loaded.model.vocabulary.end_tokens[:1]
+
+
+def test_an_error_ends_the_rows_with_its_reason():
+    def rows():
+        yield {"value": 1}
+        raise LimitExceeded("too many states", limit="max_states", value=3)
+
+    found = guarded({"part": "x"}, rows())
+    assert found[0] == {"part": "x", "status": "ok", "message": "", "value": 1}
+    assert found[1]["status"] == "memory"
+    assert len(found) == 2

@@ -1,0 +1,62 @@
+"""The timed constraint answers as the one inside, and counts every question once."""
+
+import numpy as np
+import pytest
+
+from tokdfa import mask as masks
+from tokdfa.backends.registry import compile
+from tokdfa.constraint import Choice
+from tokdfa.errors import TokenRefused
+from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+
+@pytest.fixture
+def compiled():
+    return compile(Choice(["ab", "ac", "b"]), load_tokenizer("bytes").vocabulary)
+
+
+def counts(meter):
+    return {name: getattr(meter, name).count for name in ("masks", "advances", "checks", "others")}
+
+
+def test_it_answers_as_the_one_inside(compiled):
+    timed = TimedConstraint(compiled)
+    plain, matcher = compiled.start(), timed.start()
+    end = compiled.vocab.end_tokens[0]
+    one, other = (masks.allocate_mask(compiled.vocab.size) for _ in range(2))
+    for token in (97, 98, end):
+        plain.fill_mask(one)
+        matcher.fill_mask(other)
+        assert np.array_equal(one, other)
+        assert matcher.allows(token)
+        assert not matcher.allows(120)
+        assert (matcher.can_end(), matcher.is_finished()) == (plain.can_end(), plain.is_finished())
+        plain.advance(token)
+        matcher.advance(token)
+    assert matcher.is_finished()
+    assert counts(timed.meter) == {"masks": 3, "advances": 3, "checks": 6, "others": 1 + 6 + 1}
+    matcher.rollback(2)
+    assert matcher.allows(99)
+    assert (timed.vocab, timed.constraint, timed.backend_name) == (
+        compiled.vocab, compiled.constraint, compiled.backend_name,
+    )  # fmt: skip
+
+
+def test_forks_write_into_the_meter_of_their_run(compiled):
+    timed = TimedConstraint(compiled)
+    matcher = timed.start()
+    first, timed.meter = timed.meter, Meter()
+    twin = matcher.fork()
+    twin.advance(98)
+    assert matcher.allows(97)
+    assert counts(first) == {"masks": 0, "advances": 1, "checks": 1, "others": 2}
+    timed.start()
+    assert counts(timed.meter) == {"masks": 0, "advances": 0, "checks": 0, "others": 1}
+    assert 0 < timed.meter.ns < first.ns * 1000
+    assert first.ns == first.advances.ns + first.checks.ns + first.others.ns
+
+
+def test_refusals_go_through(compiled):
+    with pytest.raises(TokenRefused):
+        TimedConstraint(compiled).start().advance(120)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from tests.lab.measure.fakes import byte_vocabulary
+from tests.lab.run.fake_backends import TRICKS, Fake, journal
+from tokdfa.lab.measure.warm_up import throwaway, warm_up
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+def test_a_warm_up_compiles_fills_and_advances():
+    journal.clear()
+    warm_up(Fake(byte_vocabulary(), tag=4))
+    assert [what.split()[0] for tag, what in journal if tag == "4"] == [
+        "compile",
+        *(["mask", "advance", "mask"] * 2),
+    ]
+
+
+@pytest.mark.parametrize("how", sorted({*TRICKS} & {"panic", "raise", "limit", "unsupported", "no_memory", "missing"}))
+def test_what_goes_wrong_is_left_to_the_constraint_itself(how):
+    journal.clear()
+    warm_up(Fake(byte_vocabulary(), how=how, where="warm"))
+    assert not journal
+
+
+@pytest.mark.parametrize("kind", ["regex", "choice", "grammar", "json_schema"])
+def test_there_is_a_throwaway_constraint_of_every_kind(kind):
+    class Taker(Fake):
+        kinds: ClassVar[tuple[str, ...]] = (kind,)
+
+    constraint = throwaway(Taker(byte_vocabulary()))
+    assert constraint is not None
+    assert constraint.kind == kind
+
+
+def test_the_kind_that_comes_next_is_preferred():
+    class Taker(Fake):
+        kinds: ClassVar[tuple[str, ...]] = ("regex", "grammar")
+
+    backend = Taker(byte_vocabulary())
+    assert [throwaway(backend, kind).kind for kind in ("grammar", "regex", "json_schema", "")] == [
+        *("grammar", "regex", "regex", "regex"),
+    ]
+
+
+def test_none_where_nothing_fits():
+    class Unknown(Fake):
+        kinds: ClassVar[tuple[str, ...]] = ("poems",)
+
+    assert throwaway(Unknown(byte_vocabulary())) is None
+    signs = Vocabulary([b"+", b"-", "é".encode(), b""], [3])
+    assert throwaway(Fake(signs)) is None
+    journal.clear()
+    warm_up(Fake(signs))
+    assert not journal
+
+
+def test_the_word_is_one_of_the_vocabulary():
+    constraint = throwaway(Fake(Vocabulary([b"\x00", b"?!", b"Zz9", b"a", b""], [4])))
+    assert constraint is not None
+    assert constraint.source == "(?:Zz9){1,3}"

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tests.lab.measure.fakes import byte_vocabulary
+from tests.lab.run.fake_backends import Fake
+from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.lab.measure.workloads import Forced, RandomWalk, Strings, Texts, derive_seed, plan_walks
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+TOKENIZER = load_tokenizer("bytes")
+END = TOKENIZER.vocabulary.end_tokens[0]
+
+
+def plan(workload, constraint, seed=0, how="honest", begin=lambda: None):
+    start = Fake(byte_vocabulary(), how=how, where="mask").compile(constraint).start
+    return plan_walks(workload, constraint, TOKENIZER, start, seed, begin)
+
+
+def test_a_seed_is_what_it_was():
+    # from: printf '[0,"bytes",1]' | sha256sum, the first 8 bytes read as a little-endian number, halved
+    assert derive_seed(0, "bytes", 1) == 57342324020874321
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.lists(st.integers(0, 2**62) | st.text(max_size=5), min_size=1, max_size=4), st.integers(0, 3))
+def test_every_part_of_a_seed_counts(parts, position):
+    position %= len(parts)
+    changed = list(parts)
+    changed[position] = f"{parts[position]}'"
+    assert derive_seed(*parts) != derive_seed(*changed)
+    assert 0 <= derive_seed(*parts) < 2**63
+
+
+def test_walks_are_decided_by_the_seed_alone():
+    workload, constraint = RandomWalk(walks=4, steps=12), Regex("a*|b*|abc|bcd")
+    first = plan(workload, constraint, seed=5)
+    assert plan(workload, constraint, seed=5) == first
+    assert plan(RandomWalk(walks=2, steps=12), constraint, seed=5) == first[:2]  # more walks change no earlier one
+    assert plan(workload, constraint, seed=6) != first
+
+
+def test_a_random_walk_takes_every_allowed_token_about_equally_often():
+    walks = plan(RandomWalk(walks=600, steps=1), Regex("a|b|c|*"))
+    counts = {token: sum(walk.tokens == (token,) for walk in walks) for token in (*b"abc", END)}
+    assert sum(counts.values()) == 600
+    # 150 expected each, standard deviation 10.6
+    assert all(100 < count < 200 for count in counts.values())
+
+
+def test_a_walk_ends_at_an_end_token_or_at_its_steps():
+    for walk in plan(RandomWalk(walks=20, steps=4), Regex("a*|bcdefg")):
+        assert 1 <= len(walk.tokens) <= 4
+        assert END not in walk.tokens[:-1]
+        assert walk.complete == (walk.tokens[-1] == END)
+        assert walk.inside is (True if walk.complete else None)
+        assert walk.complete or len(walk.tokens) == 4
+        assert not walk.given
+
+
+def test_complete_walks_are_judged_by_the_oracle():
+    assert {walk.inside for walk in plan(RandomWalk(walks=5), Choice(["yes", "no"]))} == {True}
+    lax = plan(RandomWalk(walks=3, steps=4), Choice(["yes"]), how="lax")
+    assert {walk.inside for walk in lax if walk.complete} == {False}
+
+
+def test_forced_walks_follow_forced_tokens_and_choose_where_free():
+    constraint = Choice(["abcdef", "abcxyz"])
+    walks = plan(Forced(walks=12), constraint)
+    texts = {TOKENIZER.vocabulary.spell(walk.tokens) for walk in walks}
+    assert texts == {b"abcdef", b"abcxyz"}
+    assert all(walk.tokens[-1] == END and walk.inside for walk in walks)
+    begun = []
+    plan(Forced(walks=1), constraint, begin=lambda: begun.append(1))
+    assert len(begun) == 3  # abc at once, one free choice, the rest at once
+    assert [len(walk.tokens) for walk in plan(Forced(walks=2, steps=2), constraint)] == [2, 2]
+
+
+def test_texts_are_encoded_ended_and_judged():
+    walks = plan_walks(Strings(texts=["yes", "nö", ""]), Choice(["yes", "no"]), TOKENIZER, None, 0)
+    assert [walk.tokens for walk in walks] == [(*b"yes", END), (*"nö".encode(), END), (END,)]
+    assert [walk.inside for walk in walks] == [True, False, False]
+    assert all(walk.given and walk.complete for walk in walks)
+
+
+def test_texts_of_a_constraint_are_vouched_for_where_the_oracle_does_not_know():
+    texts, unknown = ["a", "b"], Grammar('start: "a"')
+    assert [walk.inside for walk in plan_walks(Texts(texts=texts), unknown, TOKENIZER, None, 0)] == [True, True]
+    assert [walk.inside for walk in plan_walks(Strings(texts=texts), unknown, TOKENIZER, None, 0)] == [None, None]
+    # what the oracle knows is beyond doubt, and what the tokens spell is what counts
+    assert [walk.inside for walk in plan_walks(Texts(texts=texts), Choice(["a"]), TOKENIZER, None, 0)] == [True, False]
+
+    class Spaced:
+        vocabulary = TOKENIZER.vocabulary
+
+        def encode(self, text):
+            return TOKENIZER.encode(f" {text}")
+
+    assert [walk.inside for walk in plan_walks(Texts(texts=texts), unknown, Spaced(), None, 0)] == [None, None]
+
+
+def test_a_random_walk_needs_a_matcher():
+    with pytest.raises(ValueError, match="random_walk"):
+        plan_walks(RandomWalk(), Choice(["a"]), TOKENIZER, None, 0)
+
+
+def test_an_error_of_the_matcher_is_the_callers():
+    with pytest.raises(RuntimeError, match="on purpose"):
+        plan(RandomWalk(), Choice(["a"]), how="raise")
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (RandomWalk, {"walks": 0}),
+        (RandomWalk, {"steps": 2.5}),
+        (RandomWalk, {"texts": ["a"]}),
+        (Forced, {"walks": 10**9}),
+        (Strings, {}),
+        (Strings, {"texts": []}),
+        (Strings, {"texts": [True]}),
+    ],
+)
+def test_workloads_are_checked(kind, wrong):
+    with pytest.raises(ValidationError):
+        kind(**wrong)
+
+
+def test_a_label_does_not_change_the_walks():
+    assert RandomWalk(label="x").key() == RandomWalk().key() != RandomWalk(walks=6).key()
+    assert RandomWalk().default_label == "random_walk 5x40"
+    assert Forced().default_label == "forced 3x40"
+    assert Strings(texts=["a", "b"]).default_label == "strings 2"

@@ -1,0 +1,81 @@
+"""The automata behind the figures of 002, counted as 002 counts them, and the files."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import pytest
+
+from tests.token_automata.token_languages import sequences
+from tokdfa.lab.report.proper_figures import (
+    A_THEN_B,
+    BOOLEAN,
+    BOOLEAN_TEXTS,
+    byte_tokens,
+    draw_figures,
+    plain_rows,
+    proper_boolean_rows,
+    token_graph,
+)
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return load_tokenizer("mistral-v1")
+
+
+def test_figure_1() -> None:
+    """Every way to spell a text of a*b* in tokens."""
+    texts = ["a", "b", "ab", "ba", "abb"]
+    vocab = Vocabulary([*map(str.encode, texts), b""], end_tokens=[len(texts)])
+    rows = plain_rows(A_THEN_B, vocab)
+    assert rows.state_count == 2
+    for size in range(5):
+        for tokens in itertools.product(range(len(texts)), repeat=size):
+            text = "".join(texts[token] for token in tokens)
+            assert rows.accepts(tokens) == ("ba" not in text), text
+
+
+def test_figure_2_has_17_states_and_48_transitions(tokenizer: Tokenizer) -> None:
+    rows, vocab = plain_rows(BOOLEAN, tokenizer.vocabulary), tokenizer.vocabulary
+    assert (rows.state_count, rows.transition_count) == (17, 65)
+    leave_out = byte_tokens(tokenizer)
+    assert sorted(vocab.token_bytes(token) for token in leave_out) == [bytes([byte]) for byte in range(256)]
+    graph = token_graph(rows, vocab, leave_out)
+    assert (graph.number_of_nodes(), graph.number_of_edges()) == (17, 48)
+    first = {data["label"] for _, _, data in graph.out_edges(0, data=True)}
+    assert first == {"boolean", "bool", "bo", "b"}  # as 002 lists them
+
+
+def test_figure_3_has_5_states_and_4_transitions(tokenizer: Tokenizer) -> None:
+    rows = proper_boolean_rows(tokenizer)
+    assert (rows.state_count, rows.transition_count) == (5, 4)
+    assert sequences(rows, tokenizer.vocabulary) == {tuple(tokenizer.encode(text)) for text in BOOLEAN_TEXTS}
+    graph = token_graph(rows, tokenizer.vocabulary)
+    assert [data["label"] for _, _, data in graph.edges(data=True)] == ["boolean", ":", "␣true", "␣false"]
+    assert sum(data["accepting"] for _, data in graph.nodes(data=True)) == 2
+
+
+def test_files(tmp_path: Path) -> None:
+    """Three pictures, each with ink on it; no figure is left open."""
+    before = plt.get_fignums()
+    paths = draw_figures(tmp_path / "new" / "folder")
+    assert [path.name for path in paths] == ["figure1_astar_bstar.png", "figure2_plain.png", "figure3_proper.png"]
+    assert set(paths) == set((tmp_path / "new" / "folder").iterdir())
+    for path in paths:
+        picture = plt.imread(path)[..., :3].min(axis=2)
+        assert picture.shape[1] > 1000
+        assert 0.01 < (picture < 0.5).mean() < 0.2
+    assert plt.get_fignums() == before

@@ -1,0 +1,500 @@
+"""Loading experiments: what is filled in, and what is refused, with its place."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import yaml
+
+from tokdfa.backends.base import BUDGET_OPTIONS
+from tokdfa.errors import ConfigError
+from tokdfa.lab.config import experiment as config_module
+from tokdfa.lab.config.expand import expand
+from tokdfa.lab.config.resolve import load_config
+
+#: The options that every backend has.
+BUDGETS = {option.name: option.default for option in BUDGET_OPTIONS}
+
+BASE = """
+name: demo
+tokenizers: [bytes]
+constraints:
+  - {label: ab, regex: 'a|b'}
+backends:
+  - fake
+"""
+
+
+def load(tmp_path, text, name="e.yaml"):
+    path = tmp_path / name
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return load_config(path)
+
+
+def labels(config):
+    return [entry.label for entry in config.backends]
+
+
+def test_defaults_are_filled_in(tmp_path):
+    config = load(tmp_path, BASE)
+    assert config.model_dump() == {
+        "name": "demo",
+        "question": "",
+        "kind": "backends",
+        "tokenizers": ["bytes"],
+        "constraints": [
+            {
+                **{"label": "ab", "regex": "a|b", "search": False, "ascii_classes": False, "flags": ""},
+                **{"choice": None, "grammar": None, "start": "start", "json_schema": None},
+                "texts": [],
+            }
+        ],
+        "backends": [
+            {
+                "name": "fake",
+                "label": "fake",
+                "options": {"how": "honest", "where": "compile", "marker": "", "tag": 0, **BUDGETS},
+            }
+        ],
+        "reference": "fake",
+        "workloads": [{"label": "random_walk 5x40", "kind": "random_walk", "walks": 5, "steps": 40}],
+        "measures": ["compile", "first_mask", "mask", "advance", "memory"],
+        "repeats": 5,
+        "seed": 0,
+        "limits": {"seconds": 60.0, "memory_mb": 4000.0},
+        "settings": {},
+    }
+    assert config.results_folder == tmp_path / "results"
+
+
+FULL = """
+name: full
+question: "ist es schnell? äöü"
+tokenizers: [bytes]
+constraints:
+  - {label: 'no', regex: '\\d+', search: true, ascii_classes: true, flags: im}
+  - {choice: ["yes", "no"]}
+  - {label: g, grammar: 'start: "a"', start: start}
+  - {label: j, json_schema: {type: object, properties: {a: {const: null}}}}
+  - {file: more.yaml, only: [two, one]}
+backends:
+  - fake
+  - {name: fake, label: odd, options: {tag: [1, 2], how: [honest, wide], where: mask}}
+  - {name: fake_peer, options: {tag: 3}}
+reference: odd tag=1 how=wide
+workloads:
+  - {kind: random_walk, walks: 2, steps: 3}
+  - {kind: strings, texts: ["a", "ä"]}
+  - {kind: strings, label: from file, file: texts.yaml}
+  - {kind: forced}
+measures: [mask, compile]
+repeats: 2
+seed: 9
+limits: {seconds: 5, memory_mb: 100.5}
+"""
+
+
+def load_full(tmp_path, text=FULL):
+    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n- {label: two, regex: '2'}\n- {regex: '3'}\n")
+    (tmp_path / "texts.yaml").write_text("- one\n- 'two'\n")
+    return load(tmp_path, text)
+
+
+def test_grids_files_and_labels_are_spelled_out(tmp_path):
+    config = load_full(tmp_path)
+    assert labels(config) == [
+        *("fake", "odd tag=1 how=honest", "odd tag=1 how=wide", "odd tag=2 how=honest", "odd tag=2 how=wide"),
+        "fake_peer tag=3",
+    ]
+    assert config.backends[2].options == {"how": "wide", "where": "mask", "marker": "", "tag": 1, **BUDGETS}
+    assert [entry.label for entry in config.constraints] == ["no", "yes | no", "g", "j", "two", "one"]
+    assert [entry.build().kind for entry in config.constraints][:4] == ["regex", "choice", "grammar", "json_schema"]
+    assert config.constraints[0].build().ascii_classes
+    assert config.constraints[4].regex == "2"
+    assert [workload.label for workload in config.workloads] == [
+        *("random_walk 2x3", "strings 2", "from file", "forced 3x40"),
+    ]
+    assert config.workloads[2].texts == ["one", "two"]
+    assert config.measures == ["compile", "mask"]  # in their own order
+
+
+def test_without_a_label_all_given_options_are_shown_with_one_only_what_varies(tmp_path):
+    text = BASE.replace("- fake", "- {name: fake, options: {tag: 1, how: [wide, lax]}}")
+    assert labels(load(tmp_path, text)) == ["fake tag=1 how=wide", "fake tag=1 how=lax"]
+    text = BASE.replace("- fake", "- {name: fake, label: x, options: {tag: 1, how: [wide, lax]}}")
+    assert labels(load(tmp_path, text)) == ["x how=wide", "x how=lax"]
+    text = BASE.replace("- fake", "- {name: token_index, options: {lazy: [true, false]}}")
+    assert labels(load(tmp_path, text)) == ["token_index lazy=true", "token_index lazy=false"]
+
+
+def test_the_resolved_experiment_loads_to_an_equal_one(tmp_path):
+    config = load_full(tmp_path)
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    again = load(other, config.to_yaml(), "resolved.yaml")
+    assert again.model_dump() == config.model_dump()
+    assert again.fingerprint == config.fingerprint
+    assert yaml.safe_load(again.to_yaml()) == yaml.safe_load(config.to_yaml())
+    assert [item.item_id for item in expand(again)] == [item.item_id for item in expand(config)]
+
+
+def test_a_config_is_one_experiment_whatever_its_wording(tmp_path):
+    first = load(tmp_path, BASE)
+    spelled = """
+    # the same, in other words
+    backends: [{name: fake, options: {how: honest}, label: fake}]
+    reference: fake
+    seed: 0
+    question: another wording of the question
+    constraints: [{regex: "a|b", label: ab, search: no}]
+    tokenizers: ["bytes"]
+    name: demo
+    """
+    second = load(tmp_path, spelled)
+    assert second.fingerprint == first.fingerprint
+    assert second.folder_name == f"demo-{first.fingerprint}"
+    assert len(first.fingerprint) == 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("name: demo", "name: demo2"),
+        ("a|b", "a|c"),
+        ("label: ab", "label: abc"),
+        ("- fake", "- fake_peer"),
+        ("- fake", "- {name: fake, label: fake, options: {tag: 1}}"),
+        ("name: demo", "name: demo\nseed: 1"),
+        ("name: demo", "name: demo\nrepeats: 6"),
+        ("name: demo", "name: demo\nlimits: {seconds: 61}"),
+        ("name: demo", "name: demo\nmeasures: [mask]"),
+        ("name: demo", "name: demo\nworkloads: [{kind: forced}]"),
+    ],
+)
+def test_whatever_can_change_a_number_changes_the_folder_and_the_items(tmp_path, change):
+    first, second = load(tmp_path, BASE), load(tmp_path, BASE.replace(*change))
+    assert first.folder_name != second.folder_name
+    assert not {item.item_id for item in expand(first)} & {item.item_id for item in expand(second)}
+
+
+ERRORS = [
+    # (what to replace, by what, key path, message)
+    ("name: demo", "nam: demo", "nam", "no key 'nam'; did you mean 'name'?"),
+    ("name: demo", "", "", "key 'name' is missing"),
+    ("name: demo", "name: ../demo", "name", "string should match pattern"),
+    ("name: demo", "name: yes", "name", "input should be a valid string, not True; YAML reads yes"),
+    ("name: demo", "name: demo\nrepeats: 0", "repeats", "greater than or equal to 1, not 0"),
+    ("name: demo", "name: demo\nrepeats: '5'", "repeats", "valid integer, not '5'"),
+    ("name: demo", "name: demo\nrepeats: true", "repeats", "valid integer, not True"),
+    ("name: demo", "name: demo\nseed: 1.5", "seed", "valid integer"),
+    ("name: demo", "name: demo\nseed: -1", "seed", "greater than or equal to 0"),
+    ("name: demo", "name: demo\nlimits: {second: 3}", "limits.second", "did you mean 'seconds'?"),
+    ("name: demo", "name: demo\nlimits: {seconds: 0}", "limits.seconds", "greater than 0"),
+    ("name: demo", "name: demo\nlimits: 60", "limits", "valid dictionary"),
+    ("name: demo", "name: demo\nkind: backend", "kind", "did you mean 'backends' or"),
+    ("name: demo", "name: demo\nsettings: {a: 1}", "settings", "settings are for special kinds of"),
+    ("name: demo", "name: demo\nmeasures: [masks]", "measures[0]", "did you mean 'mask' or"),
+    ("name: demo", "name: demo\nmeasures: []", "measures", "nothing to measure"),
+    ("name: demo", "name: demo\nmeasures: mask", "measures", "a list is expected, not 'mask'"),
+    ("name: demo", "name: demo\nreference: fak", "reference", "no backend label 'fak'; did you mean 'fake'?"),
+    ("[bytes]", "[byte]", "tokenizers[0]", "did you mean 'bytes'?"),
+    ("[bytes]", "[hf:/nowhere/tokenizer.json]", "tokenizers[0]", "there is no such file"),
+    ("[bytes]", "[7]", "tokenizers[0]", "named by a text, not 7"),
+    ("[bytes]", "[bytes, bytes]", "tokenizers[1]", "tokenizer 'bytes' is given twice"),
+    ("[bytes]", "[]", "tokenizers", "needs tokenizers"),
+    ("- {label: ab, regex: 'a|b'}", "", "constraints", "needs constraints"),
+    ("regex: 'a|b'", "rege: 'a|b'", "constraints[0].rege", "did you mean 'regex'?"),
+    ("regex: 'a|b'", "label: ab", "", "key 'label' was given already"),
+    ("regex: 'a|b'", "search: true", "constraints[0]", "this one says nothing"),
+    ("regex: 'a|b'", "regex: a, choice: [b]", "constraints[0]", "this one has regex and choice"),
+    ("regex: 'a|b'", "choice: [a], flags: i", "constraints[0].flags", "flags does not go with choice"),
+    ("regex: 'a|b'", "choice: [yes, no]", "constraints[0].choice[0]", "not True; YAML reads yes"),
+    ("regex: 'a|b'", "choice: []", "constraints[0].choice", "at least one text"),
+    ("regex: 'a|b'", "regex: 'a(b'", "constraints[0].regex", "position 1"),
+    ("regex: 'a|b'", "regex: a, flags: q", "constraints[0].regex", "unknown regex flag 'q'"),
+    ("regex: 'a|b'", "regex: 12", "constraints[0].regex", "valid string, not 12"),
+    ("regex: 'a|b'", "json_schema: '{'", "constraints[0].json_schema", "not JSON"),
+    ("regex: 'a|b'", "json_schema: true, search: true", "constraints[0].search", "search does not go with json_schema"),
+    ("regex: 'a|b'", "regex: a, max_nesting: 2", "constraints[0].max_nesting", "max_nesting does not go with regex"),
+    (
+        "regex: 'a|b'",
+        "json_schema: true, order: rand",
+        "constraints[0].order",
+        "should be 'schema' or 'any', not 'rand'",
+    ),
+    ("regex: 'a|b'", "json_schema: true, max_nesting: 101", "constraints[0].max_nesting", "less than or equal to 100"),
+    ("regex: 'a|b'", "json_schema: true, item_separator: ;", "constraints[0].json_schema", "item_separator is ';'"),
+    ("regex: 'a|b'", "json_schema: true, schema_file: x", "constraints[0].schema_file", "either json_schema or"),
+    ("regex: 'a|b'", "schema_file: x.json", "constraints[0].schema_file", "there is no file"),
+    ("{label: ab, regex: 'a|b'}", "{schema_folder: x}", "constraints[0].schema_folder", "there is no folder"),
+    ("{label: ab, regex: 'a|b'}", "{schema_folder: ., label: x}", "constraints[0].label", "no key 'label'"),
+    ("{label: ab, regex: 'a|b'}", "{schema_folder: .}", "constraints[0].schema_folder", "no files *.json"),
+    ("regex: 'a|b'", "file: x.yaml", "constraints[0].label", "no key 'label'"),
+    ("{label: ab, regex: 'a|b'}", "{file: x.yaml}", "constraints[0].file", "there is no file"),
+    ("{label: ab, regex: 'a|b'}", "{file: 3}", "constraints[0].file", "a file name is expected"),
+    ("{label: ab, regex: 'a|b'}", "a|b", "constraints[0]", "keys and values are expected, not 'a|b'"),
+    ("{label: ab, regex: 'a|b'}", "{label: ab, regex: a}\n  - {label: ab, regex: b}", "constraints[1]", "given twice"),
+    ("- fake", "", "backends", "needs backends"),
+    ("- fake", "- fakee", "backends[0]", "no backend 'fakee'; did you mean"),
+    ("- fake", "- {name: tokenindex}", "backends[0].name", "did you mean 'token_index'"),
+    ("- fake", "- {label: x}", "backends[0]", "key 'name' is missing"),
+    ("- fake", "- {name: fake, labels: x}", "backends[0].labels", "did you mean 'label'"),
+    ("- fake", "- {name: fake, label: 3}", "backends[0].label", "a label is a text"),
+    ("- fake", "- {name: fake, options: [how]}", "backends[0].options", "keys and values are expected"),
+    ("- fake", "- fake\n  - fake_peer\n  - {name: fake, options: {hwo: wide}}", "backends[2].options.hwo", "'how'"),
+    ("- fake", "- {name: fake, options: {how: wides}}", "backends[0].options.how", "must be one of"),
+    ("- fake", "- {name: fake, options: {tag: [1, x]}}", "backends[0].options.tag", "takes a int, not 'x'"),
+    ("- fake", "- {name: fake, options: {tag: []}}", "backends[0].options.tag", "empty list"),
+    ("- fake", "- fake\n  - {name: fake, label: twin}", "backends[1]", "same backend with the same options"),
+    ("- fake", "- fake\n  - fake", "backends[1]", "is given twice"),
+    ("- fake", "- {name: fake, options: {tag: [1, 1]}}", "backends[0]", "is given twice"),
+    ("- fake", f"- {{name: fake, options: {{tag: {list(range(1001))}}}}}", "backends[0].options", "more than 1000"),
+    ("- fake", "- {name: fake, options: {1: 2}}", "backends[0].options", "the key 1 is not a text"),
+    ("- fake", "- fake\nworkloads: []", "workloads", "at least one workload"),
+    ("- fake", "- fake\nworkloads: [{walks: 3}]", "workloads[0].kind", "kind of workload is missing"),
+    ("- fake", "- fake\nworkloads: [{kind: random}]", "workloads[0].kind", "did you mean 'random_walk'?"),
+    ("- fake", "- fake\nworkloads: [{kind: forced, walk: 3}]", "workloads[0].walk", "did you mean 'walks'?"),
+    ("- fake", "- fake\nworkloads: [{kind: forced, walks: 0}]", "workloads[0].walks", "greater than or equal to 1"),
+    ("- fake", "- fake\nworkloads: [{kind: strings}]", "workloads[0]", "key 'texts' is missing"),
+    ("- fake", "- fake\nworkloads: [{kind: strings, texts: [1]}]", "workloads[0].texts[0]", "valid string, not 1"),
+    ("- fake", "- fake\nworkloads: [{kind: strings, file: x}]", "workloads[0].file", "there is no file"),
+    ("- fake", "- fake\nworkloads: [{kind: strings, file: x, texts: [a]}]", "workloads[0]", "either texts or a file"),
+    ("- fake", "- fake\nworkloads: [{kind: forced}, {kind: forced}]", "workloads[1]", "is given twice"),
+    ("- fake", "- fake\nworkloads: [{kind: texts}]", "workloads[0]", "constraint 'ab' has no texts"),
+    ("- fake", "- fake\nworkloads: [{kind: texts, texts: [a]}]", "workloads[0].texts", "take the kind strings"),
+    ("regex: 'a|b'", "grammar_file: x.lark", "constraints[0].grammar_file", "there is no file"),
+    ("regex: 'a|b'", "grammar_file: [x]", "constraints[0].grammar_file", "a file name is expected"),
+    ("regex: 'a|b'", "grammar: 'start: \"a\"', grammar_file: x", "constraints[0].grammar_file", "either grammar or"),
+    ("regex: 'a|b'", "regex: a, texts_file: x", "constraints[0].texts_file", "there is no file"),
+    ("regex: 'a|b'", "regex: a, texts: [], texts_file: x", "constraints[0].texts_file", "either texts or texts_file"),
+    ("regex: 'a|b'", "regex: a, texts: [1]", "constraints[0].texts[0]", "valid string, not 1"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "where", "said"), ERRORS)
+def test_mistakes_are_named_with_their_place(tmp_path, old, new, where, said):
+    assert old in BASE
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, BASE.replace(old, new))
+    error = caught.value
+    assert said in str(error)
+    assert error.where == where
+    assert error.path.startswith(str(tmp_path / "e.yaml"))
+    if where and where.split("[")[0].split(".")[0] in BASE.replace(old, new):
+        assert error.path != str(tmp_path / "e.yaml")  # it names the line
+
+
+def test_the_line_is_that_of_the_mistake(tmp_path):
+    text = BASE.replace("- fake", "- name: fake\n    options:\n      tag: 1\n      how: wides")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert text.splitlines()[9].strip() == "how: wides"
+    assert str(caught.value).startswith(f"{tmp_path}/e.yaml:10: backends[0].options.how: option 'how' must be one of")
+
+
+@pytest.mark.parametrize("text", ["", "- a\n- b\n", "just text"])
+def test_a_file_that_is_no_experiment(tmp_path, text):
+    with pytest.raises(ConfigError, match=r"the file is empty|keys and values are expected"):
+        load(tmp_path, text)
+
+
+def test_a_mistake_in_an_included_file_names_that_file_and_its_line(tmp_path):
+    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n- label: two\n  regex: '(('\n")
+    text = BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml}")
+    with pytest.raises(ConfigError, match=r"more\.yaml:3: \[1\]\.regex: "):
+        load(tmp_path, text)
+    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n- {label: one, regex: '2'}\n")
+    with pytest.raises(ConfigError, match=r"more\.yaml:2: \[1\]: constraint label 'one' is given twice"):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize(("only", "where"), [("[ona]", "only[0]"), ("one", "only"), ("[1]", "only[0]")])
+def test_only_takes_labels_that_are_there(tmp_path, only, where):
+    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", f"{{file: more.yaml, only: {only}}}"))
+    assert caught.value.where == f"constraints[0].{where}"
+
+
+def test_a_grammar_may_be_a_file_and_have_texts(tmp_path):
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "word.lark").write_text('start: "ü"\n', encoding="utf-8")
+    (tmp_path / "inputs" / "word.yaml").write_text("accepted: [ü]\nrefused: [u]\n", encoding="utf-8")
+    entry = "{grammar_file: inputs/word.lark, texts_file: inputs/word.yaml}"
+    text = BASE.replace("{label: ab, regex: 'a|b'}", f"{entry}\n  - {{label: ab, regex: 'a|b', texts: [a, b]}}")
+    config = load(tmp_path, text + "workloads: [{kind: random_walk}, {kind: texts}]\n")
+    word, ab = config.constraints
+    assert (word.label, word.grammar, word.texts) == ("word", 'start: "ü"\n', ["ü"])
+    assert word.build().text == word.grammar
+    assert word.key() == word.model_copy(update={"texts": ["v"], "label": "v"}).key()
+    assert (ab.label, ab.texts) == ("ab", ["a", "b"])
+    shown = {(item.constraint.label, item.workload.label): item.workload for item in expand(config)}
+    assert shown["word", "texts"].texts == ["ü"]
+    assert shown["ab", "texts"].texts == ["a", "b"]
+    assert shown["ab", "random_walk 5x40"].kind == "random_walk"
+    again = load(tmp_path, config.to_yaml(), "resolved.yaml")
+    assert again.model_dump() == config.model_dump()
+    assert again.fingerprint == config.fingerprint
+
+
+CASE = '{"schema": {"enum": [1e1, "a"]}, "tests": [{"valid": true, "data": 1e1}, {"valid": false, "data": {"b": 2}}]}'
+
+
+def test_a_schema_may_be_a_file_with_its_valid_instances(tmp_path):
+    (tmp_path / "case.json").write_text(CASE)
+    (tmp_path / "plain.json").write_text('{"type": "null"}')
+    (tmp_path / "texts.yaml").write_text("['\"a\"']")
+    entries = """
+  - {schema_file: case.json, whitespace: compact, duplicates: refused, max_nesting: 3}
+  - {schema_file: case.json, label: other, texts_file: texts.yaml}
+  - {schema_file: plain.json}"""
+    config = load(tmp_path, BASE.replace("\n  - {label: ab, regex: 'a|b'}", entries))
+    case, other, plain = config.constraints
+    assert (case.label, case.json_schema, case.texts) == ("case", '{"enum":[1e1,"a"]}', ["1e1"])
+    assert (other.label, other.json_schema, other.texts) == ("other", case.json_schema, ['"a"'])
+    assert (plain.label, plain.json_schema, plain.texts) == ("plain", '{"type": "null"}', [])
+    built = case.build()
+    assert (built.whitespace, built.max_nesting, built.order, built.escapes) == ("compact", 3, "schema", "all")
+    assert (built.duplicates, other.build().duplicates) == ("refused", "declared")
+    assert len({one.key() for one in config.constraints}) == 3
+    again = load(tmp_path, config.to_yaml(), "resolved.yaml")
+    assert again.model_dump() == config.model_dump()
+    assert again.fingerprint == config.fingerprint
+
+
+@pytest.mark.parametrize(("only", "labels"), [("", ["a", "b", "c"]), (", only: [c, a]", ["c", "a"])])
+def test_a_folder_of_schemas_is_an_entry_for_each(tmp_path, only, labels):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.json").write_text(CASE)
+    config = load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", f"{{schema_folder: .{only}, escapes: needed}}"))
+    assert [entry.label for entry in config.constraints] == labels
+    assert {entry.escapes for entry in config.constraints} == {"needed"}
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{schema_folder: ., only: [a, d]}"))
+    assert caught.value.where == "constraints[0].only[1]"
+
+
+@pytest.mark.parametrize("content", ["{", '{"schema": 3, "tests": []}', '{"schema": true, "tests": [1]}'])
+def test_a_file_that_holds_no_schema_is_named(tmp_path, content):
+    (tmp_path / "case.json").write_text(content)
+    with pytest.raises(ConfigError, match=r"not JSON|case\.json"):
+        load(tmp_path, BASE.replace("label: ab, regex: 'a|b'", "schema_file: case.json"))
+
+
+def test_options_that_are_not_given_leave_a_fingerprint_alone(tmp_path):
+    given = load(tmp_path, BASE).model_dump(mode="json")["constraints"][0]
+    options = {"order", "duplicates", "whitespace", "item_separator", "escapes", "max_nesting", "lenient"}
+    assert not given.keys() & options
+    schema = BASE.replace("regex: 'a|b'", "json_schema: true, whitespace: flexible, escapes: needed")
+    (dumped,) = load(tmp_path, schema).model_dump(mode="json")["constraints"]
+    assert "whitespace" not in dumped
+    assert dumped["escapes"] == "needed"
+
+
+def test_only_must_choose_something(tmp_path):
+    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n")
+    with pytest.raises(ConfigError, match="chooses nothing"):
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml, only: []}"))
+    (tmp_path / "more.yaml").write_text("[]")
+    with pytest.raises(ConfigError, match="has no constraints"):
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml}"))
+
+
+def test_texts_of_a_file_are_read_once_for_all_and_checked(tmp_path):
+    (tmp_path / "t.yaml").write_text("accepted: [a, 1]\n")
+    with pytest.raises(ConfigError, match=r"t\.yaml:1: accepted\[1\]: a text is expected, not 1"):
+        load(tmp_path, BASE.replace("regex: 'a|b'", "regex: a, texts_file: t.yaml"))
+
+
+@pytest.mark.parametrize("texts", ["[]", "[a, 1]", "a: b"])
+def test_a_file_of_texts_holds_texts(tmp_path, texts):
+    (tmp_path / "texts.yaml").write_text(texts)
+    with pytest.raises(ConfigError, match=r"texts\.yaml"):
+        load(tmp_path, BASE + "workloads: [{kind: strings, file: texts.yaml}]\n")
+
+
+def test_what_only_some_backends_take_is_no_mistake(tmp_path):
+    config = load(tmp_path, BASE.replace("'a|b'", r"'(a)\1'"))
+    assert config.constraints[0].regex == r"(a)\1"
+
+
+SPECIAL = """
+name: special
+kind: dice
+tokenizers: [bytes]
+constraints:
+  - {label: ab, regex: 'a|b', search: true}
+settings: {sides: 6, grid: [1, 2]}
+"""
+
+
+@pytest.fixture
+def dice(monkeypatch):
+    monkeypatch.setitem(config_module.KINDS, "dice", "tests.lab.run.fake_kind:run_item")
+
+
+def test_a_special_kind_gets_its_settings_with_tokenizer_and_constraint(tmp_path, dice):
+    config = load(tmp_path, SPECIAL)
+    (item,) = expand(config)
+    assert item.settings == {
+        **{"sides": 6, "grid": [1, 2], "tokenizer": "bytes"},
+        **{"label": "ab", "regex": "a|b", "search": True},
+    }
+    assert item.backend is item.workload is None
+    assert load(tmp_path, config.to_yaml(), "again.yaml").fingerprint == config.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "said"),
+    [
+        ("sides: 6", "sides: 0", "settings", "a die has at least one side"),
+        ("kind: dice", "kind: dice\nbackends: [fake]", "backends", "kind dice has no backends"),
+        ("kind: dice", "kind: dice\nmeasures: [mask]", "measures", "has no measures"),
+        ("{sides: 6, grid: [1, 2]}", "[1]", "settings", "valid dictionary"),
+    ],
+)
+def test_a_special_kind_checks_its_settings(tmp_path, dice, old, new, where, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(tmp_path, SPECIAL.replace(old, new))
+    assert caught.value.where == where
+
+
+def test_a_setting_may_be_the_content_of_a_file(tmp_path, dice):
+    (tmp_path / "grid.yaml").write_text("[3, 4]")
+    config = load(tmp_path, SPECIAL.replace("[1, 2]", "{file: grid.yaml}"))
+    assert config.settings == {"sides": 6, "grid": [3, 4]}
+    with pytest.raises(ConfigError, match="there is no file") as caught:
+        load(tmp_path, SPECIAL.replace("[1, 2]", "{file: nowhere.yaml}"))
+    assert caught.value.where == "settings.grid.file"
+
+
+def test_an_experiment_on_backends_may_measure_special_kinds_beside_them(tmp_path, dice):
+    (tmp_path / "grid.yaml").write_text("[3, 4]")
+    alone = load(tmp_path, BASE)
+    config = load(tmp_path, BASE + "settings: {dice: {sides: 6, grid: {file: grid.yaml}}}")
+    assert config.settings == {"dice": {"sides": 6, "grid": [3, 4]}}
+    *backends, special = expand(config)
+    assert backends == expand(alone)  # nothing changes for them
+    assert (special.kind, special.label, special.settings) == ("dice", "dice", {"sides": 6, "grid": [3, 4]})
+    assert special.tokenizer is special.constraint is special.backend is special.workload is None
+    assert config.fingerprint != alone.fingerprint
+    assert load(tmp_path, config.to_yaml(), "again.yaml").fingerprint == config.fingerprint
+    (other,) = expand(load(tmp_path, BASE + "settings: {dice: {sides: 5}}"))[1:]
+    assert other.item_id != special.item_id
+    assert other.seed == special.seed
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "said"),
+    [
+        ("{dice: {sides: 0}}", "settings.dice", "a die has at least one side"),
+        ("{dice: 3}", "settings.dice", "keys and values are expected"),
+        ("{backends: {}}", "settings", "'backends' is none"),
+        ("{dice: {grid: {file: nowhere.yaml}}}", "settings.dice.grid.file", "there is no file"),
+    ],
+)
+def test_what_is_measured_beside_backends_is_checked(tmp_path, dice, settings, where, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(tmp_path, BASE + f"settings: {settings}")
+    assert caught.value.where == where

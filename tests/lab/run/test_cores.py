@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import psutil
+import pytest
+
+from tests.lab.run.experiments import experiment, gone
+from tokdfa.errors import StoreError
+from tokdfa.lab.config.expand import Group, Item, expand_groups
+from tokdfa.lab.config.experiment import KINDS, BackendEntry
+from tokdfa.lab.run import cores
+from tokdfa.lab.run.cores import alone_on_this_machine, pin, take_cores, threads_of, usable_processors
+
+
+@pytest.fixture
+def take(tmp_path, monkeypatch):
+    """`take_cores` on a machine with four cores that no other test knows of; all leases end with the test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cores, "usable_processors", lambda: (0, 1, 4, 5))
+    leases = []
+
+    def take_and_note(count):
+        lease = take_cores(count)
+        leases.extend([lease] if lease else [])
+        return lease
+
+    yield take_and_note
+    for lease in leases:
+        lease.release()
+
+
+def test_nobody_gets_a_core_that_another_has(take):
+    first, second = take(1), take(2)
+    assert (first.processors, second.processors) == ((0,), (1, 4))
+    assert take(2) is None
+    assert take(1).processors == (5,)  # the attempt before has kept nothing
+    assert take(1) is None
+    second.release()
+    assert take(2).processors == (1, 4)
+
+
+def test_more_cores_than_there_are_means_all_of_them(take):
+    all_of_them = take(9)
+    assert all_of_them.processors == (0, 1, 4, 5)
+    all_of_them.release()
+    take(1)
+    assert take(9) is None
+
+
+def test_a_lease_ends_with_its_process(tmp_path, take):
+    code = (
+        f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}\n"
+        "from tokdfa.lab.run import cores\n"
+        "cores.usable_processors = lambda: (0, 1, 4, 5)\n"
+        "lease = cores.take_cores(4)\n"
+        "print(lease.processors, flush=True)\n"
+        "input()\n"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline().strip() == "(0, 1, 4, 5)"
+    assert take(1) is None
+    holder.kill()
+    holder.wait()
+    holder.stdin.close()
+    holder.stdout.close()
+    assert take(4).processors == (0, 1, 4, 5)
+
+
+def test_two_processors_of_one_core_are_one(tmp_path, monkeypatch):
+    for processor, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        (tmp_path / str(processor)).write_text(siblings + "\n")
+    monkeypatch.setattr(cores, "_TOPOLOGY", str(tmp_path / "{}"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
+    assert usable_processors() == (0, 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 2, 7})  # of 7 the system does not say
+    assert usable_processors() == (2, 3, 7)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
+def test_what_a_pinned_process_starts_is_pinned_too():
+    code = "import os; input(); os.fork() or print(os.sched_getaffinity(0), flush=True); os.wait()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    core = usable_processors()[-1]
+    pin(child.pid, (core,))
+    said, _ = child.communicate("\n")
+    assert said.splitlines() == [f"{{{core}}}"]
+    assert gone(child.pid)
+    pin(child.pid, (core,))  # nothing to pin
+
+
+def test_one_at_a_time_on_a_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    alone = alone_on_this_machine
+    with alone("work") as first, alone("work") as second, alone("other work") as third:
+        assert (first, second, third) == (True, False, True)
+    with alone_on_this_machine("work") as again:
+        assert again
+
+
+def test_threads_of_backends_are_an_option(tmp_path):
+    config = experiment(tmp_path, "fake", {"name": "tokens_dfa", "options": {"threads": 3}}, {"name": "token_index"})
+    (group,) = expand_groups(config)
+    assert threads_of(group) == 3
+    assert threads_of(Group(group.group_id, 0, group.items[:1])) == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind, target in KINDS.items() if target])
+def test_threads_of_special_kinds_are_a_setting(kind):
+    with_models = {"skew", "skew_regex", "cost_vs_skew", "intoxication", "improper_mass", "saved_calls_lm"}
+
+    def threads(settings):
+        item = Item("i", "e", kind, None, None, None, None, 0, settings)
+        return threads_of(Group("g", 0, (item,)))
+
+    assert threads({}) == (2 if kind in with_models or kind == "batch" else 1)
+    assert threads({"threads": 3}) == threads({"threads": [1, 3]}) == 3
+
+
+def test_a_backend_without_the_option_has_one_thread():
+    item = Item("i", "e", "backends", "bytes", None, BackendEntry(name="fake", label="f"), None, 0, {})
+    assert threads_of(Group("g", 0, (item, item))) == 1
+    assert psutil.cpu_count() >= len(usable_processors()) >= 1
+
+
+def test_locks_that_others_can_reach_are_refused(tmp_path, take):
+    folder = tmp_path / f"tokdfa-{os.getuid()}"
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="TMPDIR"):
+        take(1)
+    folder.unlink()
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(StoreError, match="TMPDIR"):
+        take(1)
+    folder.chmod(0o700)
+    (folder / "core-0.lock").symlink_to(tmp_path / "made by us")
+    with pytest.raises(StoreError, match="delete it"):
+        take(1)
+    assert not (tmp_path / "made by us").exists()
+    (folder / "core-0.lock").unlink()
+    assert take(1).processors == (0,)

@@ -1,0 +1,184 @@
+"""Real signals: workers and whole runs are killed or interrupted, then the run is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.full_disk import fill_disk
+from tests.lab.run.experiments import children, experiment, gone, run_all, trick
+from tokdfa.errors import StoreError
+from tokdfa.lab.config.expand import expand
+from tokdfa.lab.run import execute
+from tokdfa.lab.run.store import open_run
+
+SCRIPT = """
+import sys
+from tokdfa.backends import registry
+registry.BUILT_IN["fake"] = "tests.lab.run.fake_backends:Fake"
+from tokdfa.lab.run import execute
+from tokdfa.lab.config.resolve import load_config
+execute.WORKING_SECONDS = 0.05
+def tell(event):
+    if event.event in ("group_started", "group_finished", "working"):
+        print(event.event, flush=True)
+print(execute.run(load_config(sys.argv[1]), progress=tell))
+"""
+
+
+def slow_experiment(tmp_path):
+    """Some 0.4 s a group, four groups."""
+    constraints = [{"label": text, "choice": [text, text * 2]} for text in "abcd"]
+    return experiment(tmp_path, trick("nap"), "fake", constraints=constraints)
+
+
+def start(config):
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(config.source)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def read_until(process, event, count):
+    """Read what the run says until it has said `event` `count` times."""
+    for line in process.stdout:
+        count -= line.strip() == event
+        if count == 0:
+            return
+    raise AssertionError(f"the run ended without {event}")
+
+
+def wait_until_gone(pids, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if all(map(gone, pids)):
+            return
+        time.sleep(0.02)
+    raise AssertionError("processes of the run are still there")
+
+
+def complete(config, summary):
+    """All items are there, once, and measured in full."""
+    stored = open_run(summary.folder)
+    items, samples = stored.items(), stored.samples()
+    assert items["item_id"].tolist() == [item.item_id for item in expand(config)]
+    assert set(items["status"]) == {"ok"}
+    counts = samples.groupby(["item_id", "measure"]).size().unstack()
+    assert (counts["compile"] == 2).all()
+    assert (counts["first_mask"] == 2).all()
+    assert counts["mask"].tolist() == counts["advance"].tolist()
+    assert not samples.duplicated(["item_id", "measure", "repeat", "step"]).any()
+
+
+@pytest.mark.parametrize("victim", ["worker", "fork"])
+def test_a_killed_worker_loses_nothing(tmp_path, victim):
+    config = slow_experiment(tmp_path)
+    killed = []
+
+    def kill_once(event):
+        if event.event != "working" or killed:
+            return
+        worker = children()[0]
+        forks = worker.children()
+        if victim == "worker" or forks:
+            killed.append(worker.pid)
+            (worker if victim == "worker" else forks[0]).kill()
+
+    summary = execute.run(config, progress=kill_once)
+    assert killed
+    assert summary.statuses == {"ok": 8}
+    complete(config, summary)
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path):
+    config = slow_experiment(tmp_path)
+    process = start(config)
+    read_until(process, "group_finished", 2)
+    read_until(process, "working", 1)
+    family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert family
+    wait_until_gone(family)
+    folder = execute.RunStore.locate(config).folder
+    parts = {part.name: part.read_bytes() for part in (folder / "items").glob("*.parquet")}
+    assert 2 <= len(parts) < 4
+    assert open_run(folder).provenance["ended"] is None
+    summary = execute.run(config)
+    assert summary.found == 2 * len(parts)
+    assert summary.measured == 8 - summary.found
+    complete(config, summary)
+    assert all((folder / "items" / name).read_bytes() == content for name, content in parts.items())
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+    config = slow_experiment(tmp_path)
+    process = start(config)
+    read_until(process, "group_finished", 1)
+    read_until(process, "working", 1)
+    family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    os.kill(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    assert f"what is finished is kept, go on with: tokdfa run {config.source}" in said
+    wait_until_gone(family)
+    folder = execute.RunStore.locate(config).folder
+    assert open_run(folder).provenance["interrupted"] is True
+    found = len(open_run(folder).items())
+    assert 2 <= found < 8
+    summary, _, _ = run_all(config)
+    assert summary.found == found
+    complete(config, summary)
+
+
+def test_both_signals_are_handled_during_a_run_and_as_before_afterwards(tmp_path):
+    def handlers():
+        return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    before, during = handlers(), []
+    execute.run(experiment(tmp_path, "fake"), progress=lambda event: during.append((event.event, handlers())))
+    installed = dict(during)["group_started"]
+    assert installed[0] is installed[1]
+    assert installed[0] not in before
+    assert handlers() == before
+
+
+def test_a_second_interruption_is_raised_at_once(tmp_path):
+    def interrupt_twice(event):
+        if event.event == "group_started":
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    # a shell may have started us with SIGINT ignored, as it does for commands in the background
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            execute.run(experiment(tmp_path, trick("sleep")), progress=interrupt_twice)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not children(recursive=True)
+
+
+def test_a_run_whose_disk_is_full_ends_and_goes_on_when_there_is_room(tmp_path):
+    config = slow_experiment(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def fill(event):
+            if event.event == "group_finished":
+                fill_disk(patch, "replace")
+
+        with pytest.raises(StoreError, match="make room"):
+            execute.run(config, progress=fill)
+    folder = config.results_folder / config.folder_name
+    assert not list(folder.rglob("*.tmp"))
+    assert not children()
+    assert len(open_run(folder).items()) == 2
+    summary, _, _ = run_all(config)
+    assert (summary.found, summary.measured, summary.interrupted) == (2, 6, False)

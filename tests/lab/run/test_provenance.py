@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+from pathlib import Path
+
+import tokdfa
+from tests.lab.run.experiments import experiment
+from tokdfa.backends import registry
+from tokdfa.backends.registry import backend_class
+from tokdfa.lab.config.expand import expand_groups
+from tokdfa.lab.run.provenance import PACKAGES, code_fingerprint, collect, differences, git_state, package_versions
+
+
+def test_all_that_is_needed_to_judge_a_number_is_there(tmp_path):
+    config = experiment(tmp_path, "fake_peer", "token_index", seed=4)
+    groups = expand_groups(config)
+    found = json.loads(json.dumps(collect(config, groups)))
+    assert found["tokdfa"] == tokdfa.__version__
+    assert found["packages"]["numba"] == importlib.metadata.version("numba")
+    assert found["seeds"] == {"experiment": 4, "groups": {groups[0].part_name: groups[0].items[0].seed}}
+    assert found["environment"]["NUMBA_NUM_THREADS"] == "1"
+    assert found["code"] == code_fingerprint(Path(tokdfa.__file__).parent)
+    assert {"machine", "calibration", "python", "started", "ended", "git"} <= set(found)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    hooks = ["-c", "core.hooksPath=/dev/null"]
+    done = subprocess.run(
+        ["git", "-C", folder, *identity, *hooks, *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def test_the_commit_and_whether_it_was_changed(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("x = 1\n")
+    assert git_state(package) is None  # no checkout
+    git(tmp_path, "init", "-q")
+    assert git_state(package) is None  # in a checkout, but no part of it
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert git_state(package) == {"commit": commit, "dirty": False}
+    (tmp_path / "unrelated.txt").write_text("y")
+    assert git_state(package) == {"commit": commit, "dirty": False}
+    (package / "__init__.py").write_text("x = 2\n")
+    assert git_state(package) == {"commit": commit, "dirty": True}
+
+
+def test_the_fingerprint_of_the_code(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "__init__.py").write_text("x = 1\n")
+    (tmp_path / "inner" / "a.py").write_text("y = 1\n")
+    found = code_fingerprint(tmp_path)
+    assert len(found) == 10
+    (tmp_path / "inner" / "a.txt").write_text("no code")
+    assert code_fingerprint(tmp_path) == found
+    (tmp_path / "inner" / "a.py").rename(tmp_path / "inner" / "b.py")
+    assert code_fingerprint(tmp_path) != found
+    (tmp_path / "inner" / "b.py").rename(tmp_path / "inner" / "a.py")
+    assert code_fingerprint(tmp_path) == found
+    (tmp_path / "inner" / "a.py").write_text("y = 2\n")
+    assert code_fingerprint(tmp_path) != found
+
+
+def test_the_peers_versions_are_kept_of_every_experiment():
+    built_in = [backend_class(name).packages for name in registry.BUILT_IN if name not in ("fake", "fake_peer")]
+    assert {package for packages in built_in for package in packages} <= set(PACKAGES)
+
+
+def test_packages_that_are_not_installed_are_left_out():
+    assert package_versions(["numpy", "no-such-package", "numpy"]) == {"numpy": importlib.metadata.version("numpy")}
+
+
+def test_what_has_changed_between_two_starts_is_said():
+    before = {
+        "tokdfa": "0.1",
+        "git": None,
+        "packages": {"numpy": "2.0", "numba": "1"},
+        "machine": {"cpu": "A"},
+    }
+    assert differences(before, dict(before)) == []
+    after = {
+        "tokdfa": "0.2",
+        "git": {"commit": "c", "dirty": False},
+        "packages": {"numpy": "2.1", "numba": "1", "torch": "2"},
+        "machine": {"cpu": "B"},
+    }
+    assert differences(before, after) == [
+        "tokdfa was 0.1 and is 0.2",
+        "git was None and is {'commit': 'c', 'dirty': False}",
+        "numpy was 2.0 and is 2.1",
+        "torch was None and is 2",
+        "the processor was A and is B",
+    ]

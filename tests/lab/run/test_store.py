@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.lab.run.experiments import experiment
+from tokdfa.core.stored_file import write_atomically
+from tokdfa.errors import StoreError
+from tokdfa.lab.config.expand import expand_groups
+from tokdfa.lab.run.store import COLUMNS, RunStore, open_run
+
+
+@pytest.fixture
+def config(tmp_path):
+    constraints = [{"label": text, "choice": [text]} for text in "abc"]
+    return experiment(tmp_path, "fake", "fake_peer", constraints=constraints)
+
+
+@pytest.fixture
+def store(config):
+    store = RunStore.locate(config)
+    store.create(config)
+    return store
+
+
+def rows(group, samples=3):
+    return {
+        "items": [{"item_id": item.item_id, "label": item.label, "status": "ok"} for item in group.items],
+        "samples": [
+            {"item_id": item.item_id, "measure": "mask", "step": step, "ns": 100 + step, "allowed": step or None}
+            for item in group.items
+            for step in range(samples)
+        ],
+    }
+
+
+def test_rows_come_back_in_the_order_of_the_experiment(config, store):
+    groups = expand_groups(config)
+    for group in reversed(groups):
+        store.write_group(group, rows(group))
+    run = open_run(store.folder)
+    items, samples = run.items(), run.samples()
+    assert items["item_id"].tolist() == [item.item_id for group in groups for item in group.items]
+    assert list(items.columns) == list(COLUMNS["items"])
+    assert items["states"].isna().all()
+    assert len(samples) == 18
+    assert samples["ns"].tolist() == [100, 101, 102] * 6
+    assert samples["allowed"].dtype == "Int32"  # counts stay whole numbers, missing ones stay missing
+    assert samples["allowed"].isna().sum() == 6
+    assert store.progress() == ({item.item_id for group in groups for item in group.items}, None)
+
+
+def test_an_empty_run_has_empty_frames_with_all_columns(store, config):
+    run = open_run(store.folder)
+    assert list(run.items().columns) == list(COLUMNS["items"])
+    assert list(run.samples().columns) == list(COLUMNS["samples"])
+    assert list(run.results().columns) == ["item_id"]
+    assert run.provenance == {}
+    assert run.config["name"] == "test"
+    assert run.config["constraints"][0] == {"label": "a", "choice": ["a"]}
+
+
+def test_results_may_have_different_columns_in_each_part(config, store):
+    first, second, third = expand_groups(config)
+    first_rows = [{"item_id": "x", "n": 1, "s": None, "b": True}]
+    store.write_group(first, {"items": rows(first)["items"], "results": first_rows})
+    store.write_group(second, {"items": rows(second)["items"], "results": [{"item_id": "y", "n": 2.5, "s": "text"}]})
+    store.write_group(
+        third, {"items": rows(third)["items"], "results": [{"item_id": "z", "more": [1, 2], "s": 7, "b": 3}]}
+    )
+    results = open_run(store.folder).results()
+    assert results["item_id"].tolist() == ["x", "y", "z"]
+    assert results["n"].tolist()[:2] == [1.0, 2.5]
+    assert results["s"].tolist()[1:] == ["text", "7"]
+    assert results["b"].tolist()[::2] == ["true", "3"]
+    assert results["more"].tolist()[2] == "[1, 2]"
+
+
+def test_a_column_of_mixed_values_becomes_text(config, store):
+    group = expand_groups(config)[0]
+    mixed = [{"item_id": "x", "v": 1, "w": {"b": 1, "a": [True]}}, {"item_id": "y", "v": "one", "w": None}]
+    store.write_group(group, {"items": rows(group)["items"], "results": mixed})
+    results = open_run(store.folder).results()
+    assert results["v"].tolist() == ["1", "one"]
+    assert results["w"].tolist()[0] == '{"b": 1, "a": [true]}'
+
+
+def test_samples_of_a_group_that_was_not_finished_are_invisible_and_then_replaced(config, store):
+    group = expand_groups(config)[0]
+    store.write_group(group, {"samples": rows(group, samples=5)["samples"]})  # killed before the items were written
+    run = open_run(store.folder)
+    assert run.samples().empty
+    assert store.progress() == (set(), None)
+    store.write_group(group, rows(group, samples=2))
+    assert len(run.samples()) == 4
+
+
+def test_a_failed_write_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "part"
+    write_atomically(path, b"old")
+
+    def full(descriptor):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(path, b"new and longer")
+    assert path.read_bytes() == b"old"
+
+
+def test_what_a_killed_write_leaves_behind_is_removed(config, store):
+    for place in (store.folder, store.folder / "items"):
+        (place / "x.parquet.123.tmp").write_bytes(b"half")
+    store.create(config)
+    assert not list(store.folder.rglob("*.tmp"))
+
+
+def damage(path, how):
+    content = path.read_bytes()
+    if how == "empty":
+        path.write_bytes(b"")
+    elif how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "text":
+        path.write_bytes(b"not a part at all")
+    else:  # one bit of the first column's data: only a checksum can tell
+        position = 40
+        path.write_bytes(content[:position] + bytes([content[position] ^ 4]) + content[position + 1 :])
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "text", "bit"])
+@pytest.mark.parametrize("table", ["items", "samples"])
+def test_a_damaged_part_is_named_with_the_remedy_and_the_remedy_works(config, store, table, how):
+    first, second, _ = expand_groups(config)
+    for group in (first, second):
+        store.write_group(group, rows(group))
+    bad = store.folder / table / f"{second.part_name}.parquet"
+    damage(bad, how)
+    run = open_run(store.folder)
+    with pytest.raises(StoreError) as caught:
+        getattr(run, table)()
+    remedy = store.folder / "items" / bad.name
+    assert str(caught.value).startswith(f"{bad} is damaged (")
+    assert f"delete {remedy} and start the run again" in str(caught.value)
+    if table == "items":
+        with pytest.raises(StoreError, match="is damaged"):
+            store.progress()
+    remedy.unlink()
+    assert len(run.items()) == 2
+    assert len(run.samples()) == 6
+    assert store.progress()[0] == {item.item_id for item in first.items}
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "provenance.json"])
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"[1, 2", b"3"])
+def test_damaged_records_are_named(store, name, content):
+    (store.folder / name).write_bytes(content)
+    run = open_run(store.folder)
+    with pytest.raises(StoreError, match=f"{name} is damaged"):
+        _ = run.config if name == "config.yaml" else run.provenance
+
+
+def test_a_folder_without_a_run(tmp_path):
+    with pytest.raises(StoreError, match="is not a run folder"):
+        open_run(tmp_path)
+
+
+def test_an_edited_config_is_refused_with_the_keys_that_differ(config, store):
+    path = store.folder / "config.yaml"
+    edited = path.read_text().replace("repeats: 2", "repeats: 3")
+    path.write_text(edited)
+    with pytest.raises(StoreError, match="edited"):
+        store.create(config)
+    path.write_text(edited.partition("# tokdfa-sha256")[0])  # as versions wrote it that kept no digest
+    with pytest.raises(StoreError, match="it differs in repeats"):
+        store.create(config)
+    store.create(config, fresh=True)
+    assert "repeats: 2" in path.read_text()
+
+
+def test_a_reworded_question_is_taken_over(config, store):
+    store.create(config.model_copy(update={"question": "better?"}))
+    assert open_run(store.folder).config["question"] == "better?"
+
+
+def test_a_fresh_start_drops_what_was_measured_and_nothing_else(config, store):
+    for group in expand_groups(config):
+        store.write_group(group, rows(group))
+    store.write_provenance({"a": 1})
+    (store.folder / "report.html").write_text("mine")
+    (store.folder / "items" / "notes.txt").write_text("mine")
+    store.create(config, fresh=True)
+    assert open_run(store.folder).items().empty
+    assert store.read_provenance() is None
+    assert (store.folder / "report.html").exists()
+    assert (store.folder / "items" / "notes.txt").exists()
+
+
+def test_two_runs_do_not_share_a_folder_and_a_killed_one_leaves_no_lock(store):
+    script = (
+        "import sys, time; from pathlib import Path; from tokdfa.lab.run.store import RunStore\n"
+        "with RunStore(Path(sys.argv[1])).lock():\n    print('locked', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", script, str(store.folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(StoreError, match="another run is writing"), store.lock():
+            pass
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    with store.lock():
+        pass

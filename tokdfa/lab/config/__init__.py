@@ -1,0 +1,1 @@
+"""Experiment files: typed YAML, whose faults name file, line and key, and the items that it stands for."""

@@ -1,0 +1,157 @@
+"""The constraints of an experiment: entries of the file itself, and those that files and folders stand for.
+
+An entry of the file is a constraint by itself, or names files: ``{file: inputs/regexes.yaml, only: [email]}`` is those
+of a list of entries, ``{schema_folder: inputs/schemas, only: [values---month]}`` an entry for each schema of a folder;
+``grammar_file``, ``schema_file`` and ``texts_file`` stand for what their files hold.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import RegexUnsupported, TokdfaError
+from tokdfa.lab.config import checks
+from tokdfa.lab.config.yaml_source import YamlSource, read_text
+from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, SCHEMA_OPTIONS, ConstraintEntry, fault_of_keys
+from tokdfa.lab.measure.schema_corpus import read_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tokdfa.lab.config.checks import Where
+
+
+def read_constraints(source: YamlSource, raw: dict[str, Any]) -> list[ConstraintEntry]:
+    """All entries of an experiment, their labels distinct. Raises ConfigError with file, line and key."""
+    entries: list[ConstraintEntry] = []
+    places: list[Where] = []
+    for index, entry in enumerate(checks.as_list(source, raw.get("constraints", []), ("constraints",))):
+        where: Where = ("constraints", index)
+        found = _included(source, entry, where) or [_constraint(source, entry, where)]
+        entries += found
+        places += [where] * len(found)
+        if len(entries) > checks.MAX_ENTRIES:
+            raise source.error(f"more than {checks.MAX_ENTRIES} constraints", where)
+    checks.refuse_twice(source, "constraint label", [entry.label for entry in entries], places)
+    return entries
+
+
+def _included(source: YamlSource, entry: Any, where: Where) -> list[ConstraintEntry]:
+    """The entries that one with ``file`` or ``schema_folder`` stands for; none for any other."""
+    if not isinstance(entry, dict):
+        return []
+    if "file" in entry:
+        return _entries_of_file(source, entry, where)
+    return _entries_of_folder(source, entry, where) if "schema_folder" in entry else []
+
+
+def _entries_of_file(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
+    """The entries of ``{file: inputs/regexes.yaml, only: [email, date]}``, in the order of `only` if it is given."""
+    checks.refuse_unknown(source, entry, where, ("file", "only"))
+    included = checks.read_beside(source, entry["file"], (*where, "file"))
+    items = checks.as_list(included, included.data, ())
+    if not items:
+        raise source.error(f"{included.path} has no constraints", (*where, "file"))
+    found = [_constraint(included, item, (index,)) for index, item in enumerate(items)]
+    places = [(index,) for index in range(len(found))]
+    checks.refuse_twice(included, "constraint label", [one.label for one in found], places)
+    by_label = {one.label: one for one in found}
+    return [by_label[label] for label in _chosen(source, entry, where, str(included.path), by_label)]
+
+
+def _entries_of_folder(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
+    """The schemas of ``{schema_folder: inputs/schemas, only: [values---month]}``, all with the options beside these."""
+    checks.refuse_unknown(source, entry, where, ("schema_folder", "only", *SCHEMA_OPTIONS))
+    name = entry["schema_folder"]
+    folder = checks.folder_beside(source, name, (*where, "schema_folder"))
+    known = sorted(path.stem for path in folder.glob("*.json"))
+    if not known:
+        raise source.error(f"there are no files *.json in {folder}", (*where, "schema_folder"))
+    options = {key: value for key, value in entry.items() if key in SCHEMA_OPTIONS}
+    return [
+        _constraint(source, {"schema_file": f"{name}/{stem}.json", **options}, where)
+        for stem in _chosen(source, entry, where, str(folder), known)
+    ]
+
+
+def _chosen(source: YamlSource, entry: dict[str, Any], where: Where, origin: str, known: Iterable[str]) -> list[Any]:
+    """The labels in ``only``, which are `known` and at least one; all if it is not given."""
+    if "only" not in entry:
+        return list(known)
+    wanted = checks.as_list(source, entry["only"], (*where, "only"))
+    for index, label in enumerate(wanted):
+        checks.require_known(source, (*where, "only", index), f"constraint in {origin}", label, known)
+    if not wanted:
+        raise source.error("this list chooses nothing", (*where, "only"))
+    return wanted
+
+
+def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:
+    entry = _files_read(source, checks.as_mapping(source, raw, where), where)
+    checks.refuse_unknown(source, entry, where, ConstraintEntry.model_fields)
+    fault = fault_of_keys(entry)
+    if fault is not None:
+        message, key = fault
+        raise source.error(message, (*where, key) if key else where)
+    typed = checks.as_model(source, ConstraintEntry, entry, where)
+    try:
+        constraint = typed.build()
+        _parse_pattern(typed)
+    except TokdfaError as error:
+        kind = next(key for key in CONSTRAINT_KEYS if key in entry)
+        raise source.error(str(error), (*where, kind)) from None
+    return typed if typed.label else typed.model_copy(update={"label": constraint.name})
+
+
+def _files_read(source: YamlSource, entry: dict[str, Any], where: Where) -> dict[str, Any]:
+    """`entry` with the contents of ``grammar_file``, ``schema_file`` and ``texts_file`` in the place of their names.
+
+    A grammar or a schema from a file is called after it. A file of texts is a list, or a mapping whose ``accepted`` is
+    one. A file with a schema holds it alone, or is a case of `tokdfa.lab.measure.schema_corpus`, whose valid instances
+    are the texts then, unless others are given; they have a blank after each comma and colon.
+    """
+    entry = dict(entry)
+    for key, target in (("grammar_file", "grammar"), ("schema_file", "json_schema"), ("texts_file", "texts")):
+        if key not in entry:
+            continue
+        if target in entry:
+            raise source.error(f"give either {target} or {key}", (*where, key))
+        name = entry.pop(key)
+        path = checks.path_beside(source, name, (*where, key))
+        if target == "grammar":
+            entry = {"label": path.stem, **entry, "grammar": read_text(path)}
+        elif target == "json_schema":
+            of_file = _schema_of_file(path)
+            if "texts_file" in entry:
+                of_file.pop("texts", None)
+            entry = {**of_file, **entry}
+        else:
+            entry["texts"] = checks.texts_beside(source, name, (*where, key))
+    return entry
+
+
+def _schema_of_file(path: Path) -> dict[str, Any]:
+    """The schema of a file, its label, and where the file is a case, its valid instances. Raises ConfigError."""
+    text = read_text(path)
+    try:
+        is_case = {"schema", "tests"} <= set(json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # no JSON, or a boolean: the constraint says what is wrong
+        is_case = False
+    if not is_case:
+        return {"label": path.stem, "json_schema": text}
+    case = read_case(path)
+    valid = [test.text for test in case.tests if test.valid]
+    return {"label": case.name, "json_schema": case.schema_text, **({"texts": valid} if valid else {})}
+
+
+def _parse_pattern(entry: ConstraintEntry) -> None:
+    """Raise RegexSyntaxError for a pattern that nobody can read. What only some backends take is left to them."""
+    if entry.regex is None:
+        return
+    from tokdfa.regex.parse import parse
+
+    with suppress(RegexUnsupported):
+        parse(entry.regex, entry.flags, entry.ascii_classes)

@@ -1,0 +1,170 @@
+"""From an experiment to its items: every combination, each with an identity and a seed that depend on nothing else.
+
+An item's identity is a hash of all that its numbers depend on (tokenizer, constraint, backend, options, workload,
+measures, repeats, limits, seed), so a stored item can be recognised. Its seed is derived from the experiment's seed,
+tokenizer, constraint and workload: all backends of a group get the same walks, and adding a tokenizer or a constraint
+changes the walks of no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.lab.config.experiment import KINDS, hook
+from tokdfa.lab.measure.workloads import Texts, canonical_json, derive_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
+    from tokdfa.lab.measure.constraint_entry import ConstraintEntry
+    from tokdfa.lab.measure.workloads import Workload
+
+#: Part of every identity: raised when a change of tokdfa makes old numbers incomparable.
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Item:
+    """One row of the result. `tokenizer`, `constraint`, `backend` and `workload` are None where a special kind of
+    experiment has none; `settings` is what such a kind gets, and `part` which of several items it has split them into.
+    """
+
+    item_id: str
+    experiment: str
+    kind: str
+    tokenizer: str | None
+    constraint: ConstraintEntry | None
+    backend: BackendEntry | None
+    workload: Workload | None
+    seed: int
+    settings: dict[str, Any]
+    part: str = ""
+
+    @property
+    def label(self) -> str:
+        """What tables call the contender: the backend's label, or the kind of experiment."""
+        return self.backend.label if self.backend else self.kind
+
+    def __str__(self) -> str:
+        constraint, workload = self.constraint and self.constraint.label, self.workload and self.workload.label
+        return " / ".join(part for part in (self.tokenizer, constraint, workload, self.part, self.label) if part)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Items that are measured side by side. `position`: its place in the experiment."""
+
+    group_id: str
+    position: int
+    items: tuple[Item, ...]
+
+    @property
+    def part_name(self) -> str:
+        """The name of its files in the store; sorted by name, parts are in the order of the experiment."""
+        return f"{self.position:06d}-{self.group_id}"
+
+    @property
+    def title(self) -> str:
+        """Which group this is, for people."""
+        first = self.items[0]
+        return str(first).removesuffix(first.label).removesuffix(" / ") or first.kind
+
+
+def expand(config: ExperimentConfig) -> list[Item]:
+    """The items of an experiment, in its order: tokenizers, then constraints, then workloads, then backends.
+
+    The special kinds that an experiment on backends measures beside them come last, an item each.
+    """
+    return [item for group in expand_groups(config) for item in group.items]
+
+
+def expand_groups(config: ExperimentConfig) -> list[Group]:
+    """The same items, as the groups that are measured side by side."""
+    tokenizers: Sequence[str | None] = config.tokenizers or [None]
+    constraints: Sequence[ConstraintEntry | None] = config.constraints or [None]
+    workloads: Sequence[Workload | None] = config.workloads or [None]
+    backends: Sequence[BackendEntry | None] = config.backends or [None]
+    groups: list[Group] = []
+    for tokenizer, constraint, workload in itertools.product(tokenizers, constraints, workloads):
+        if isinstance(workload, Texts) and constraint is not None:
+            workload = workload.model_copy(update={"texts": constraint.texts})
+        seed = _seed(config, tokenizer, constraint, workload)
+        for part, settings in _parts(config.kind, _settings(config, tokenizer, constraint), seed):
+            places = ((config, tokenizer, constraint, backend, workload, seed) for backend in backends)
+            items = tuple(_item(*place, settings, part) for place in places)
+            groups.append(Group(_digest([item.item_id for item in items]), len(groups), items))
+    for kind, given in config.settings.items() if config.kind == "backends" else ():
+        seed = derive_seed(config.seed, kind, "", "", "")
+        for part, settings in _parts(kind, given, seed):
+            items = (_section_item(config, kind, settings, seed, part),)
+            groups.append(Group(_digest([items[0].item_id]), len(groups), items))
+    return groups
+
+
+def _settings(config: ExperimentConfig, tokenizer: str | None, constraint: ConstraintEntry | None) -> dict[str, Any]:
+    """What a special kind gets for a tokenizer and a constraint; nothing in an experiment on backends."""
+    if config.kind == "backends":
+        return {}
+    of_tokenizer = {"tokenizer": tokenizer} if tokenizer else {}
+    of_constraint = constraint.model_dump(mode="json", exclude_defaults=True) if constraint else {}
+    return {**config.settings, **of_tokenizer, **of_constraint}
+
+
+def _parts(kind: str, settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
+    """The titles and settings of the items that a special kind splits its settings into; else one, without a title."""
+    split = hook(KINDS[kind], "split_settings")
+    return [("", settings)] if split is None else split(settings, seed)
+
+
+def _seed(
+    config: ExperimentConfig, tokenizer: str | None, constraint: ConstraintEntry | None, workload: Workload | None
+) -> int:
+    keys = (constraint.key() if constraint else "", workload.key() if workload else "")
+    return derive_seed(config.seed, config.kind, tokenizer or "", *keys)
+
+
+def _item(
+    config: ExperimentConfig,
+    tokenizer: str | None,
+    constraint: ConstraintEntry | None,
+    backend: BackendEntry | None,
+    workload: Workload | None,
+    seed: int,
+    settings: dict[str, Any],
+    part: str,
+) -> Item:
+    identity = {
+        "format": FORMAT,
+        "experiment": config.name,
+        "kind": config.kind,
+        "tokenizer": tokenizer,
+        "constraint": [constraint.label, constraint.key()] if constraint else None,
+        "backend": backend.model_dump(mode="json") if backend else None,
+        "workload": [workload.label, workload.key()] if workload else None,
+        "reference": config.reference,
+        "measures": config.measures,
+        "repeats": config.repeats,
+        "limits": config.limits.model_dump(mode="json"),
+        "settings": settings,
+        "seed": seed,
+    }
+    item_id = _digest(identity)
+    return Item(item_id, config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings, part)
+
+
+def _section_item(config: ExperimentConfig, kind: str, settings: dict[str, Any], seed: int, part: str) -> Item:
+    """The item of a special kind that an experiment on backends measures beside them, with settings only."""
+    limits = config.limits.model_dump(mode="json")
+    identity = {
+        **{"format": FORMAT, "experiment": config.name, "kind": kind, "limits": limits},
+        **{"settings": settings, "seed": seed},
+    }
+    return Item(_digest(identity), config.name, kind, None, None, None, None, seed, settings, part)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]

@@ -1,0 +1,146 @@
+"""The experiment file: a typed YAML, checked as a whole before anything runs.
+
+`load_config` resolves what the file leaves open: files it refers to are read in, grids of backend options are spelled
+out, defaults and labels are filled in. Two files that resolve to the same thing are the same experiment. The resolved
+form is itself an experiment file (``config.yaml`` in the run folder) and loads to an equal config.
+
+What is refused here rather than during a run: unknown or missing keys, wrong types, unknown backends, options, option
+values, tokenizers, workloads and measures, patterns that cannot be parsed, labels given twice. A backend whose package
+is missing and a constraint that a backend does not take are results, not mistakes: they become rows that say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.lab.measure.limits import Limits
+from tokdfa.lab.measure.workloads import Workload, canonical_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokdfa.backends.base import Backend
+
+Measure = Literal["compile", "first_mask", "mask", "advance", "memory"]
+
+#: Kind of experiment -> "module:function" that measures one item of it, ``run_item(settings, seed) -> list[dict]``.
+#: "backends" is measured by `jobs`. The module may have more, see `hook`:
+#: ``check_settings(settings)`` raises OptionError;
+#: ``complete_settings(settings)`` gives what the settings stand for, such as whole paths, when a file is loaded;
+#: ``split_settings(settings, seed)`` gives a title and the settings of each item, where there are several;
+#: ``prepare_item(settings)`` makes, in the worker, what the processes of its items shall inherit;
+#: ``Settings``, a model with a field ``threads``, or ``THREADS`` says how many threads an item uses by default.
+KINDS: dict[str, str | None] = {
+    "backends": None,
+    "trie_walk": "tokdfa.lab.kinds.trie_walk:run_item",
+    "regex_states": "tokdfa.lab.kinds.regex_states:run_item",
+    "seen_masks": "tokdfa.lab.kinds.seen_masks:run_item",
+    "literal_muting": "tokdfa.lab.kinds.literal_muting:run_item",
+    "scaling": "tokdfa.lab.kinds.scaling:run_item",
+    "tokens_dfa_ablation": "tokdfa.lab.kinds.tokens_dfa_ablation:run_item",
+    "saved_calls": "tokdfa.lab.kinds.saved_calls:run_item",
+    "canonicity": "tokdfa.lab.kinds.canonicity:run_item",
+    "proper_table2": "tokdfa.lab.kinds.proper_table2:run_item",
+    "proper_scaling": "tokdfa.lab.kinds.proper_scaling:run_item",
+    "vegas": "tokdfa.lab.kinds.vegas:run_item",
+    "skew": "tokdfa.lab.kinds.skew:run_item",
+    "skew_regex": "tokdfa.lab.kinds.skew_regex:run_item",
+    "cost_vs_skew": "tokdfa.lab.kinds.cost_vs_skew:run_item",
+    "engine_ablation": "tokdfa.lab.kinds.engine_ablation:run_item",
+    "slices": "tokdfa.lab.kinds.slices:run_item",
+    "batch": "tokdfa.lab.kinds.batch:run_item",
+    "intoxication": "tokdfa.lab.kinds.intoxication:run_item",
+    "improper_mass": "tokdfa.lab.kinds.improper_mass:run_item",
+    "saved_calls_lm": "tokdfa.lab.kinds.saved_calls_lm:run_item",
+    "maskbench": "tokdfa.lab.kinds.maskbench:run_item",
+    "cfg_fsm": "tokdfa.lab.kinds.cfg_fsm:run_item",
+    "cold_start": "tokdfa.lab.kinds.cold_start:run_item",
+}
+
+
+def hook(target: str | None, name: str) -> Callable[..., Any] | None:
+    """The function called `name` of a kind's module (`target`: a value of `KINDS`), if it has one. Imports it."""
+    return getattr(importlib.import_module(target.partition(":")[0]), name, None) if target else None
+
+
+class BackendEntry(BaseModel):
+    """One backend with one value for each of its options. `label` is its name in tables."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: str
+    label: str
+    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+
+    def backend_class(self) -> type[Backend]:
+        """The class of the backend. Raises UnknownNameError."""
+        from tokdfa.backends.registry import backend_class
+
+        return backend_class(self.name)
+
+
+class ExperimentConfig(BaseModel):
+    """An experiment, resolved. Made by `load_config`; see the module's page for what it guarantees."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
+    question: str = ""
+    kind: str = "backends"
+    tokenizers: list[str] = Field(default_factory=list)
+    constraints: list[ConstraintEntry] = Field(default_factory=list)
+    backends: list[BackendEntry] = Field(default_factory=list)
+    reference: str = ""
+    workloads: list[Annotated[Workload, Field(discriminator="kind")]] = Field(default_factory=list)
+    measures: list[Measure] = Field(default_factory=list)
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    limits: Limits = Field(default_factory=Limits)
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    _source: Path | None = PrivateAttr(default=None)
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def source(self) -> Path | None:
+        """The file it was loaded from."""
+        return self._source
+
+    @property
+    def command(self) -> str:
+        """The command that runs it (again), settings that were given beside the file included."""
+        if self._source is None:
+            return "run(config)"
+        words = [f"--set {shlex.quote(f'{name}={canonical_json(value)}')}" for name, value in self._given.items()]
+        return " ".join(["tokdfa run", str(self._source), *words])
+
+    @property
+    def fingerprint(self) -> str:
+        """10 hex digits of a hash of all that results depend on: everything but `question`."""
+        content = canonical_json(self.model_dump(mode="json", exclude={"question"}))
+        return hashlib.sha256(content.encode()).hexdigest()[:10]
+
+    @property
+    def folder_name(self) -> str:
+        """The name of the run folder: ``NAME-FINGERPRINT``."""
+        return f"{self.name}-{self.fingerprint}"
+
+    @property
+    def results_folder(self) -> Path:
+        """Where run folders go by default: ``results`` beside the experiment file."""
+        return (self._source.parent if self._source else Path()) / "results"
+
+    def to_yaml(self) -> str:
+        """The resolved experiment as YAML text, which `load_config` reads back to an equal config."""
+        import yaml
+
+        data = self.model_dump(mode="json")
+        data["constraints"] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in self.constraints]
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

@@ -1,0 +1,1 @@
+"""What an experiment can ask: one file a kind. It says what one item measures, and how its rows are told."""

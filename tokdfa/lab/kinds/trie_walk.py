@@ -1,0 +1,127 @@
+"""The experiment ``kind: trie_walk``: nanoseconds a trie node, ours and a peer's, by mask density and vocabulary size.
+
+One item is a tokenizer and a pattern. For the mask of the pattern's first state we time, in turn, A B C A B C:
+
+- ``tokdfa``: `Matcher.fill_mask` of ``token_index`` with ``lazy=True`` and ``cache_masks=False``, so each call walks;
+- ``tokdfa, walk alone``: the bare `tokdfa.vocabulary.walk.walk`, rows filled beforehand, into a mask;
+- each peer: `Matcher.fill_mask` of a fresh fork of a matcher that has not made a mask yet, after another fork has made
+  the same mask once. So tables that forks share are warm, and a peer that remembers its last mask cannot answer from
+  memory. Forking is not timed.
+
+``ns_per_node`` divides by the nodes that our walk visits, for all engines: a peer's own count is not visible, and the
+trie's shape is the same for everyone. The masks are compared; ``differs`` counts tokens in which an engine differs from
+ours. Source of the question: 004 and 000 claim 13 cycles a node.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import Regex
+from tokdfa.errors import OptionError
+from tokdfa.lab.measure.clock import collector_off
+from tokdfa.regex.compile import compile_lazy
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.trie import build_trie
+from tokdfa.vocabulary.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokdfa.backends.base import CompiledConstraint
+
+#: Options under which a peer really walks its trie.
+PEER_OPTIONS: dict[str, dict[str, Any]] = {"llguidance": {"slices": "off"}}
+
+
+def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Measure one tokenizer and one pattern; a row for each engine.
+
+    `settings`: tokenizer (name), label, regex (and search, ascii_classes, flags), repeats, peers (names). `seed`
+    is not used: nothing is random.
+    """
+    peers = list(settings.get("peers", ["llguidance"]))
+    for peer in peers:
+        if peer not in PEER_OPTIONS:
+            raise OptionError(
+                f"trie_walk knows no way to make {peer!r} walk its trie; known: {', '.join(PEER_OPTIONS)}"
+            )
+    vocab = load_tokenizer(settings["tokenizer"]).vocabulary
+    names = ("search", "ascii_classes", "flags")
+    constraint = Regex(settings["regex"], **{name: settings[name] for name in names if name in settings})
+    trie = vocab.trie
+    build_ns = [_timed(lambda: build_trie(vocab.joined_bytes)) for _ in range(5)]
+
+    table = compile_lazy(constraint)
+    work = walk(trie, table, 0, masks.allocate_mask(vocab.size))
+    engines: dict[str, Callable[[], tuple[int, masks.Mask]]] = {
+        "tokdfa": _fill_once(create_backend("token_index", vocab, lazy=True, cache_masks=False).compile(constraint)),
+        "tokdfa, walk alone": lambda: _walk_once(lambda mask: walk(trie, table, 0, mask), vocab.size),
+    }
+    for peer in peers:
+        label = f"{peer} slices off" if peer == "llguidance" else peer
+        engines[label] = _fill_once(create_backend(peer, vocab, **PEER_OPTIONS[peer]).compile(constraint))
+
+    samples: dict[str, list[int]] = {engine: [] for engine in engines}
+    found: dict[str, masks.Mask] = {}
+    with collector_off():
+        for engine, measure in engines.items():
+            _, found[engine] = measure()
+        for _ in range(int(settings.get("repeats", 100))):
+            for engine, measure in engines.items():
+                samples[engine].append(measure()[0])
+
+    ours = masks.mask_to_bool(found["tokdfa"], vocab.size)
+    ends = np.zeros(vocab.size, dtype=np.bool_)
+    ends[list(vocab.end_tokens)] = True
+    rows = []
+    for engine, nanoseconds in samples.items():
+        allowed = masks.mask_to_bool(found[engine], vocab.size)
+        rows.append(
+            {
+                "tokenizer": settings["tokenizer"],
+                "vocab_size": vocab.size,
+                "trie_nodes": trie.node_count,
+                "pattern": constraint.pattern,
+                "label": settings.get("label") or constraint.name,
+                "engine": engine,
+                "allowed": int(allowed.sum()),
+                "density": float(allowed.sum()) / vocab.size,
+                # the bare walk knows nothing of end tokens
+                "differs": int(((allowed != ours) & ~ends).sum()),
+                "nodes_visited": work.nodes_visited,
+                "ns_median": float(np.median(nanoseconds)),
+                "ns_min": float(min(nanoseconds)),
+                "ns_per_node": float(np.median(nanoseconds)) / max(1, work.nodes_visited),
+                "build_ms": float(np.median(build_ns)) * 1e-6,
+            }
+        )
+    return rows
+
+
+def _timed(function: Callable[[], object]) -> int:
+    started = time.perf_counter_ns()
+    function()
+    return time.perf_counter_ns() - started
+
+
+def _walk_once(fill: Callable[[masks.Mask], object], size: int) -> tuple[int, masks.Mask]:
+    """Nanoseconds of one fill of a fresh mask, and the mask."""
+    mask = masks.allocate_mask(size)
+    return _timed(lambda: fill(mask)), mask
+
+
+def _fill_once(compiled: CompiledConstraint) -> Callable[[], tuple[int, masks.Mask]]:
+    """A measurement of one first mask: forks are made outside the clock."""
+    pristine = compiled.start()
+
+    def measure() -> tuple[int, masks.Mask]:
+        matcher = pristine.fork()
+        return _walk_once(matcher.fill_mask, compiled.vocab.size)
+
+    return measure

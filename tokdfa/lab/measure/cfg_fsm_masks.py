@@ -1,0 +1,197 @@
+"""One mask in several ways: what concatenation and union cost, by what is kept from one mask to the next.
+
+The situations are those after each byte of some texts, each once. In a turn each way makes the mask of every one of
+them; ways take turns, A B C, B C A, ... What is kept between masks:
+
+- ``tree``: no mask. The vocabulary's split table, the vectors of lexer states and the tree of terminals with its groups
+  of tokens; a mask is a descent of the tree that ORs groups (`tokdfa.backends.cfg_fsm.speculation`). Option ``memo:
+  false``;
+- ``nothing``: the split table. Vectors and tree are forgotten before each mask, which is not timed, and made again;
+- ``product``: the split table and, for each situation, the vectors that 003 precomputes. Their product is done for each
+  mask (`tokdfa.lab.measure.cfg_fsm_product`);
+- ``walk``: no mask. The token trie is walked with sets of hypotheses;
+- ``kept``: the mask itself, by situation; the backend as it is by default.
+
+All keep the machine: tables, lexer states, and the stacks and situations that were met. Each mask is compared with that
+of ``walk``, the plainest: ``differs`` counts the tokens.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.cfg_fsm.speculation import Speculation
+from tokdfa.backends.cfg_fsm.strategy import CfgFsm, CfgFsmMatcher, CompiledCfgFsm
+from tokdfa.errors import OptionError
+from tokdfa.lab.measure.cfg_fsm_names import KEPT, NOTHING, PRODUCT, TREE, WALK
+from tokdfa.lab.measure.cfg_fsm_product import Product
+from tokdfa.lab.measure.clock import collector_off
+from tokdfa.lab.measure.engines import spread
+from tokdfa.lab.measure.measure import rotated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: Way -> options of the backend.
+WAYS: dict[str, dict[str, Any]] = {
+    TREE: {"memo": False},
+    NOTHING: {"memo": False},
+    PRODUCT: {"memo": False},
+    WALK: {"memo": False, "masks": "walk"},
+    KEPT: {},
+}
+
+
+@dataclass
+class _Way:
+    """One way at work. `fill` writes the mask of a situation, given by its place; `before` is done untimed."""
+
+    name: str
+    compiled: CompiledCfgFsm
+    fill: Callable[[int, Mask], None]
+    before: Callable[[], None] | None = None
+    product: Product | None = None
+    ns: list[list[int]] = field(default_factory=list)
+    masks: list[Mask] = field(default_factory=list)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of vectors, trees and masks that are kept."""
+        filler = self.compiled.filler
+        vectors = filler.nbytes if isinstance(filler, Speculation) else 0
+        return self.product.nbytes if self.product is not None else vectors + self.compiled.masks.nbytes
+
+
+def measure_ways(
+    constraint: Constraint,
+    vocab: Vocabulary,
+    texts: Sequence[str],
+    ways: Sequence[str],
+    numbers: Mapping[str, float],
+) -> list[dict[str, Any]]:
+    """A row for each of `ways`: nanoseconds of a mask, masks per second (of the median turn), work and memory.
+
+    `numbers`: ``positions``, at most so many situations, evenly spread; ``turns``; ``seconds``, after which a way sits
+    out the turns that are left (there is always one). Raises what the backend raises, and OptionError if a text is not
+    of the grammar.
+    """
+    found = [_make_way(name, constraint, vocab, texts, int(numbers["positions"])) for name in ways]
+    count = len(found[0].masks)
+    work = [_counted(one, count) for one in found]
+    left = dict.fromkeys(ways, float(numbers["seconds"]))
+    mask = masks.allocate_mask(vocab.size)
+    with collector_off():
+        for turn in range(int(numbers["turns"])):
+            for one in rotated(found, turn):
+                if left[one.name] > 0:
+                    begun = time.perf_counter()
+                    one.ns.append(_turn(one, count, mask))
+                    left[one.name] -= time.perf_counter() - begun
+    plain = next((one for one in found if one.name == WALK), found[0])
+    return [
+        {"way": one.name, "situations": count, **_summary(one, plain), **made}
+        for one, made in zip(found, work, strict=True)
+    ]
+
+
+def _make_way(name: str, constraint: Constraint, vocab: Vocabulary, texts: Sequence[str], limit: int) -> _Way:
+    """A way with its first masks made: whatever it keeps is there."""
+    compiled = CfgFsm(vocab, **WAYS[name]).compile(constraint)
+    assert isinstance(compiled, CompiledCfgFsm)
+    situations = spread(situations_of(compiled, texts), limit)
+    one = _Way(name, compiled, _filling(compiled, situations))
+    filler = compiled.filler
+    if name == NOTHING:
+        assert isinstance(filler, Speculation)
+        one.before = filler.clear
+    if name == PRODUCT:
+        product = one.product = Product(compiled)
+        for situation in situations:
+            product.prepare(situation)
+        one.fill = lambda place, out: product.fill(situations[place], out)
+    for place in range(len(situations)):
+        mask = masks.allocate_mask(vocab.size)
+        one.fill(place, mask)
+        one.masks.append(mask)
+    return one
+
+
+def situations_of(compiled: CompiledCfgFsm, texts: Sequence[str]) -> list[int]:
+    """The situations before and after each byte of the texts, each once. OptionError for a text not of the grammar."""
+    found: dict[int, None] = {}
+    for text in texts:
+        data = np.frombuffer(text.encode(), dtype=np.uint8)
+        here = compiled.machine.start
+        found[here] = None
+        for place in range(len(data)):
+            here = compiled.machine.run(here, data, place, place + 1)
+            if here < 0:
+                raise OptionError(f"the text {text!r} is not of the grammar {compiled.constraint.name!r}")
+            found[here] = None
+        if not compiled.can_end(here):
+            raise OptionError(f"the text {text!r} of the grammar {compiled.constraint.name!r} is not complete")
+    return list(found)
+
+
+def _filling(compiled: CompiledCfgFsm, situations: Sequence[int]) -> Callable[[int, Mask], None]:
+    """`Matcher.fill_mask` of a matcher in each situation."""
+    matchers = []
+    for situation in situations:
+        matcher = compiled.start()
+        assert isinstance(matcher, CfgFsmMatcher)
+        matcher.state = situation
+        matchers.append(matcher)
+    return lambda place, out: matchers[place].fill_mask(out)
+
+
+def _turn(one: _Way, count: int, mask: Mask) -> list[int]:
+    """The mask of every situation once, in ns."""
+    fill, before, found = one.fill, one.before, []
+    for place in range(count):
+        if before is not None:
+            before()
+        started = time.perf_counter_ns()
+        fill(place, mask)
+        found.append(time.perf_counter_ns() - started)
+    return found
+
+
+def _counted(one: _Way, count: int) -> dict[str, float | None]:
+    """What a mask takes, a mean over the situations: nodes (of the tree, or of the trie), and nodes and vectors made.
+
+    None where a way has no such thing.
+    """
+    before = dict(one.compiled.filler.counters)
+    _turn(one, count, one.masks[0].copy())
+    grown = {name: (total - before[name]) / count for name, total in one.compiled.filler.counters.items()}
+    is_filler = one.name not in (PRODUCT, KEPT)
+    names = {"nodes_passed": "nodes", "nodes_visited": "nodes", "nodes_made": "nodes_made", "vectors_made": "vectors"}
+    found: dict[str, float | None] = dict.fromkeys(("nodes", "nodes_made", "vectors"))
+    for name, value in grown.items():
+        if is_filler and name in names:  # a tree that does not pay is left for the trie
+            found[names[name]] = (found[names[name]] or 0.0) + value
+    return found
+
+
+def _summary(one: _Way, plain: _Way) -> dict[str, Any]:
+    times = np.asarray(one.ns, dtype=np.float64)
+    return {
+        "turns": len(one.ns),
+        # of each situation the median: the wide ones count as they are, and what has interrupted a mask does not
+        "mask_ns": float(np.median(times, axis=0).mean()),
+        "ns_p99": float(np.percentile(times, 99)),
+        "masks_per_s": 1e9 / float(np.median(times.mean(axis=1))),
+        "allowed": float(np.mean([masks.count(mask) for mask in one.masks])),
+        "differs": sum(masks.count(mine ^ theirs) for mine, theirs in zip(one.masks, plain.masks, strict=True)),
+        "kept_bytes": one.kept_bytes,
+        "lexer_states": one.compiled.machine.lexer.state_count,
+    }

@@ -1,0 +1,94 @@
+"""A process that makes a first mask and tells how long each phase of its life took (`tokdfa.lab.kinds.cold_start`).
+
+It reads a pickled `Order` from standard input and writes a pickled answer, phase -> nanoseconds or a Failure, to
+standard output. What it imports before its clock runs is as little as possible: that is the phase ``python``.
+"""
+
+from __future__ import annotations
+
+import time
+
+_BEGAN = time.perf_counter_ns()
+
+import pickle  # noqa: E402
+import sys  # noqa: E402
+from dataclasses import dataclass  # noqa: E402
+from itertools import pairwise  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Backend
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: In the order of a process's life; the last comes after the first mask.
+PHASES = ("python", "import", "tokenizer", "code", "first", "again")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a process shall do. `asked_ns`: the monotonic clock, which all processes share, when it was asked for.
+
+    `save`: leave tables on disk for the processes to come.
+    """
+
+    tokenizer: str
+    constraint: Constraint
+    backend: str
+    options: dict[str, Any]
+    save: bool
+    asked_ns: int
+
+
+def measure(order: Order, began_ns: int) -> dict[str, int]:
+    """Phase -> nanoseconds. Raises what loading, compiling and masks raise."""
+    stamps = [order.asked_ns, began_ns]
+
+    from tokdfa.backends.registry import backend_class
+    from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+    engine = backend_class(order.backend)
+    stamps.append(time.perf_counter_ns())
+    vocab = load_tokenizer(order.tokenizer).vocabulary
+    assert vocab.trie.size
+    stamps.append(time.perf_counter_ns())
+    _make_mask(engine(load_tokenizer("bytes").vocabulary, **order.options), order.constraint)
+    stamps.append(time.perf_counter_ns())
+    backend = engine(vocab, **order.options)
+    for _ in ("first", "again"):
+        _make_mask(backend, order.constraint)
+        stamps.append(time.perf_counter_ns())
+    if order.save:
+        _save(order.backend, vocab)
+    return dict(zip(PHASES, (after - before for before, after in pairwise(stamps)), strict=True))
+
+
+def _make_mask(backend: Backend, constraint: Constraint) -> None:
+    from tokdfa.mask import allocate_mask
+
+    backend.compile(constraint).start().fill_mask(allocate_mask(backend.vocab.size))
+
+
+def _save(backend: str, vocab: Vocabulary) -> None:
+    """Have a backend write what it keeps between processes; earley_trie does so by itself."""
+    if backend == "pushdown_trie":
+        from tokdfa.backends.pushdown_trie.shared_pools import save_pool
+
+        save_pool(vocab)
+
+
+def main(began_ns: int) -> None:
+    """Read an order, carry it out, and answer."""
+    # under the module's own name, by which the order was pickled
+    from tokdfa.lab.measure.limits import failure_of
+
+    order = pickle.load(sys.stdin.buffer)
+    try:
+        answer: Any = measure(order, began_ns)
+    except Exception as error:
+        answer = failure_of(error)
+    sys.stdout.buffer.write(pickle.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(_BEGAN)

@@ -1,0 +1,98 @@
+"""A constraint as experiment files spell it: one entry, with the options of its kind beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from tokdfa.constraint import MAX_NESTING, Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.errors import ConfigError
+from tokdfa.lab.measure.workloads import canonical_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Options of JSON schemas, by the names that `JsonSchema` has for them.
+SCHEMA_OPTIONS = (
+    *("order", "duplicates", "whitespace", "whitespace_pattern", "item_separator", "key_separator"),
+    *("escapes", "max_nesting", "lenient"),
+)
+#: What says which kind of constraint an entry is -> the options that go with it.
+CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
+    "regex": frozenset({"search", "ascii_classes", "flags"}),
+    "choice": frozenset(),
+    "grammar": frozenset({"start"}),
+    "json_schema": frozenset(SCHEMA_OPTIONS),
+}
+
+
+class ConstraintEntry(BaseModel):
+    """One constraint: exactly one of `regex`, `choice`, `grammar` (Lark text) and `json_schema`, with its options.
+
+    `texts` are texts of its language, by which the workload ``texts`` and some special kinds drive along. In a file,
+    ``grammar_file``, ``schema_file`` and ``texts_file`` name files in place of `grammar`, `json_schema` and `texts`
+    (`tokdfa.lab.config.constraints`).
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    label: str = ""
+    regex: str | None = None
+    search: bool = False
+    ascii_classes: bool = False
+    flags: str = ""
+    choice: list[str] | None = None
+    grammar: str | None = None
+    start: str = "start"
+    json_schema: dict[str, Any] | bool | str | None = None
+    order: Literal["schema", "any"] = "schema"
+    duplicates: Literal["declared", "refused"] = "declared"
+    whitespace: Literal["flexible", "compact"] = "flexible"
+    whitespace_pattern: str = ""
+    item_separator: str = ","
+    key_separator: str = ":"
+    escapes: Literal["all", "needed"] = "all"
+    max_nesting: Annotated[int, Field(ge=0, le=MAX_NESTING)] | None = None
+    lenient: bool = False
+    texts: list[str] = Field(default_factory=list)
+
+    @model_serializer(mode="wrap")
+    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Options of schemas only where they are given: experiments without them keep their fingerprints."""
+        fields: dict[str, Any] = dump(self)
+        for name in SCHEMA_OPTIONS:
+            if name in fields and fields[name] == type(self).model_fields[name].default:
+                del fields[name]
+        return fields
+
+    def build(self) -> Constraint:
+        """The constraint. Raises OptionError or EmptyLanguageError."""
+        if self.regex is not None:
+            return Regex(self.regex, self.search, self.ascii_classes, self.flags, label=self.label)
+        if self.choice is not None:
+            return Choice(self.choice, label=self.label)
+        if self.grammar is not None:
+            return Grammar(self.grammar, self.start, label=self.label)
+        if self.json_schema is not None:
+            options = {name: getattr(self, name) for name in SCHEMA_OPTIONS}
+            return JsonSchema(self.json_schema, label=self.label, **options)
+        raise ConfigError(f"constraint {self.label!r} has none of {', '.join(CONSTRAINT_KEYS)}")
+
+    def key(self) -> str:
+        """What its language depends on, as canonical JSON: everything but the label and the texts."""
+        return canonical_json(self.model_dump(mode="json", exclude={"label", "texts"}, exclude_defaults=True))
+
+
+def fault_of_keys(given: Iterable[str]) -> tuple[str, str] | None:
+    """What is wrong with the keys of an entry, and the key that it is about ("": all of them); None if nothing is.
+
+    An entry has exactly one kind of constraint, and no options of other kinds. Other keys are left alone.
+    """
+    given = list(given)
+    kinds = [key for key in CONSTRAINT_KEYS if key in given]
+    if len(kinds) != 1:
+        said = f"has {' and '.join(kinds)}" if kinds else "says nothing"
+        return f"a constraint is exactly one of {', '.join(CONSTRAINT_KEYS)}; this one {said}", ""
+    options = frozenset().union(*CONSTRAINT_KEYS.values()) - CONSTRAINT_KEYS[kinds[0]]
+    return next(((f"{key} does not go with {kinds[0]}", key) for key in given if key in options), None)

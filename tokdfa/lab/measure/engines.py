@@ -1,0 +1,87 @@
+"""The setting `engines` of experiments on language models: backends with their options, checked before a run.
+
+What an engine cannot do is a result. `attempt` runs a step of one and gives what it returns or the failure that it
+amounts to, a panic in compiled code included; `Workshop` keeps the backends of one vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tokdfa.backends.registry import backend_class, create_backend
+from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.lab.measure.limits import Failure, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tokdfa.backends.base import Backend, CompiledConstraint
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Item = TypeVar("Item")
+
+
+class Engine(BaseModel):
+    """A backend with its options. `label` is its name in tables, by default the backend's."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    backend: str
+    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.backend
+
+
+def check_engines(engines: Sequence[Engine]) -> None:
+    """Raise UnknownNameError for a backend or an option, OptionError for a value or for a label given twice."""
+    for engine in engines:
+        known = {option.name: option for option in backend_class(engine.backend).options}
+        for name, value in engine.options.items():
+            if name not in known:
+                raise UnknownNameError(f"option of backend {engine.backend}", name, known)
+            known[name].check(value)
+    names = [engine.name for engine in engines]
+    if len(set(names)) < len(names):
+        raise OptionError(f"settings.engines: two engines have the same label: {', '.join(names)}")
+
+
+def attempt(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Failure:
+    """What `step` returns for these arguments, or how it failed; an interrupt goes through."""
+    try:
+        return step(*args, **options)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic in Rust is no Exception
+        return failure_of(error)
+
+
+class Workshop:
+    """The engines of an experiment over one vocabulary; a backend that cannot be made is kept as its failure."""
+
+    def __init__(self, engines: Sequence[Engine], vocabulary: Vocabulary) -> None:
+        self._backends = {
+            engine.name: attempt(create_backend, engine.backend, vocabulary, **engine.options) for engine in engines
+        }
+
+    def backend(self, name: str) -> Backend | Failure:
+        """The backend of an engine."""
+        return self._backends[name]
+
+    def compile(self, name: str, constraint: Constraint) -> CompiledConstraint | Failure:
+        """`constraint` compiled by the engine called `name`."""
+        backend = self._backends[name]
+        return backend if isinstance(backend, Failure) else attempt(backend.compile, constraint)
+
+
+def spread(entries: Sequence[Item], limit: int | None) -> list[Item]:
+    """At most `limit` of the entries, evenly spread and in their order; all for None."""
+    count = len(entries) if limit is None else min(limit, len(entries))
+    return [entries[index * len(entries) // count] for index in range(count)]

@@ -1,0 +1,346 @@
+"""A comparison of two runs as a page (HTML, Markdown), on a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.lab.report import style
+from tokdfa.lab.report.cells import Cell, Table, count_cell, number_cell, text_cell
+from tokdfa.lab.report.compare_statistics import FALSE_SHARE
+from tokdfa.lab.report.environments import environment_table
+from tokdfa.lab.report.metrics import Ratio, short_factor
+from tokdfa.lab.report.page import Page, readable_time
+from tokdfa.lab.report.plots import MAX_GROUPS, Plot, left_out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tokdfa.lab.report.compare import Change, Comparison
+
+#: At most so many rows of single cases, and so many examples of cases in a cell; JSON has them all.
+MAX_ROWS, EXAMPLES = 200, 3
+#: At most so many panels of the plot, one a metric.
+MAX_PANELS = 5
+
+
+def page(comparison: Comparison, folders: tuple[Path, Path]) -> Page:
+    """The comparison as a page; `folders` are those of the runs, for the command that repeats it."""
+    name = comparison.before.name
+    return Page(
+        name=f"{name}, before and after" if name == comparison.after.name else f"{name} and {comparison.after.name}",
+        question=f"What has changed from {' to '.join(_marks(comparison))}?",
+        made=" and ".join(_started(comparison)),
+        headlines=headlines(comparison),
+        tables=build_tables(comparison),
+        plots=[ratios_plot(comparison)],
+        experiment="",
+        command=f"tokdfa compare {' '.join(shlex.quote(str(folder)) for folder in folders)}{_options(comparison)}",
+    )
+
+
+def _marks(comparison: Comparison) -> list[str]:
+    """What tells the two runs apart: their commits, or else the times they were started."""
+    states = [run.provenance.get("git") or {} for run in (comparison.before, comparison.after)]
+    commits = [str(state.get("commit") or "")[:10] for state in states]
+    return commits if all(commits) and commits[0] != commits[1] else _started(comparison)
+
+
+def _started(comparison: Comparison) -> list[str]:
+    starts = [run.provenance.get("started") for run in (comparison.before, comparison.after)]
+    return [readable_time(start) or "an unknown time" for start in starts]
+
+
+def _options(comparison: Comparison) -> str:
+    return "".join(f" --control {shlex.quote(name)}" for name in comparison.controls)
+
+
+def headlines(comparison: Comparison) -> list[str]:
+    """What has changed, in sentences: engines, cases, outcomes, rows, environment, and how far the numbers hold."""
+    return [
+        *_of_engines(comparison.engines),
+        _of_cases(comparison.cases),
+        _of_controls(comparison),
+        _of_outcomes(comparison),
+        _of_environment(comparison),
+    ]
+
+
+def _of_engines(changes: Sequence[Change]) -> list[str]:
+    told = [change for change in changes if change.told]
+    known = sum(not math.isnan(change.estimate.chance) and not change.control for change in changes)
+    if not told:
+        return [f"Over all cases, none of {known:,} comparisons of an engine's medians is beyond noise."]
+    sentences = []
+    for engine in dict.fromkeys(change.engine for change in told):
+        mine = [change for change in told if change.engine == engine]
+        sizes = sorted({change.estimate.size for change in mine})
+        over = f"{sizes[0]:,} cases" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,} cases"
+        parts = (f"{change.metric.title} {describe(change)}" for change in mine)
+        sentences.append(f"{engine}, median of {over} (95% interval): {', '.join(parts)}.")
+    return [*sentences, f"Over all cases, {len(told):,} of {known:,} comparisons of engines are beyond noise."]
+
+
+def _of_cases(changes: Sequence[Change]) -> str:
+    if not changes:
+        return "The store holds no samples of single cases: items are compared by their summaries."
+    asked = [change for change in changes if not change.control]
+    known = [change for change in asked if not math.isnan(change.estimate.chance)]
+    counts: dict[str, int] = {}
+    for change in known:
+        if change.told:
+            counts[change.verdict] = counts.get(change.verdict, 0) + 1
+    words = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()) or "nothing beyond noise"
+    few = len(asked) - len(known)
+    rest = f"; {few:,} more have too few samples" if few else ""
+    return (
+        f"Case by case, {len(known):,} comparisons: {words}{rest}. With so many, some are far from 1 by chance: of "
+        f"those that are told, at most {FALSE_SHARE:.0%} in the long run (Benjamini and Hochberg)."
+    )
+
+
+def _of_controls(comparison: Comparison) -> str:
+    if not comparison.controls:
+        return (
+            "No engine is known to be the same in both runs, so what the machine did cannot be told from what the code "
+            "did: name one that is the same as a control, or run both again, by turns."
+        )
+    shifts = [
+        math.log(change.raw.interval.value)
+        for change in comparison.engines
+        if change.engine in comparison.controls and change.metric.unit == "s"
+    ]
+    names = ", ".join(comparison.controls)
+    if not shifts:
+        return f"Controls, the same in both runs: {names}."
+    low, high = (short_factor(math.exp(end)) for end in (min(shifts), max(shifts)))
+    return (
+        f"The controls ({names}), the same in both runs, took {low} to {high} times as long in the later one. Times "
+        "are compared against theirs on the same case, and only what is beyond their own spread is told."
+    )
+
+
+def _of_outcomes(comparison: Comparison) -> str:
+    changed = sum(len(one.places) for one in comparison.outcomes)
+    parts = [f"{changed:,} cases have another outcome." if changed else "All outcomes are the same."]
+    for side, count in (
+        ("earlier", sum(one.before for one in comparison.one_sided)),
+        ("later", sum(one.after for one in comparison.one_sided)),
+    ):
+        if count:
+            parts.append(f"{count:,} series of an engine on a case are in the {side} run alone.")
+    return " ".join(parts)
+
+
+def _of_environment(comparison: Comparison) -> str:
+    if not comparison.environment:
+        return "The environments are the same, as far as they are recorded."
+    parts = [f"{key}: {before}, then {after}" for key, (before, after) in comparison.environment.items()]
+    more = f"; and {len(parts) - 6} more" if len(parts) > 6 else ""
+    return f"The environments differ: {'; '.join(parts[:6])}{more}."
+
+
+def describe(change: Change) -> str:
+    """``1.3x slower (1.1–1.5)``: the ratio against the controls with its interval."""
+    value, low, high = change.estimate.interval
+    ratio = Ratio(1 / value, 1 / high, 1 / low, change.estimate.size)
+    if math.isnan(low):
+        ratio = Ratio(1 / value, 1 / value, 1 / value, change.estimate.size)
+    return ratio.describe(change.metric)
+
+
+def build_tables(comparison: Comparison) -> list[Table]:
+    """The tables that have a row, engines first."""
+    built = [
+        _changes(sorted(comparison.engines, key=_rank), "engines", "Engines, over all cases", _ENGINES_NOTE),
+        _cases(comparison),
+        _outcomes(comparison),
+        _one_sided(comparison),
+        environment_table([comparison.before, comparison.after], ("before", "after")),
+    ]
+    return [table for table in built if table.rows]
+
+
+_ENGINES_NOTE = (
+    "Medians over the cases that both runs have. The ratio is the median over the cases of after over before, with its "
+    "95% bootstrap interval over the cases; above 1 is slower or more. Beyond noise is what is discovered among all "
+    "comparisons of the table, with 1 outside its interval, and beyond the floor, which the controls set."
+)
+_CASES_NOTE = (
+    "Medians of the samples of one case, and their ratio, after over before, with its 95% bootstrap interval over the "
+    "samples; against the controls it is wider by their own spread. Those that are beyond noise, the greatest first."
+)
+
+
+def _rank(change: Change) -> tuple[bool, float]:
+    """What is beyond noise first, the greatest first; the others stay in their order."""
+    return (not change.told, -abs(math.log(change.ratio)) if change.told else 0.0)
+
+
+def _changes(changes: Sequence[Change], name: str, title: str, note: str, with_case: bool = False) -> Table:
+    rows = []
+    for change in changes:
+        where = [text_cell(" · ".join(change.case))] if with_case else []
+        rows.append(
+            (
+                text_cell(change.engine)._replace(detail="control" * change.control),
+                *where,
+                text_cell(change.metric.title),
+                number_cell(change.metric, change.before),
+                number_cell(change.metric, change.after),
+                count_cell(float(change.estimate.size)),
+                _ratio_cell(change.raw.interval),
+                _ratio_cell(change.estimate.interval),
+                *([] if with_case else [Cell(_factor(change.floor), change.floor)]),
+                text_cell(change.verdict)._replace(best=change.told),
+            )
+        )
+    counted = "samples" if with_case else "cases"
+    heads = ("measure", "before", "after", counted, "ratio", "against controls")
+    columns = ("engine", *(["case"] if with_case else []), *heads, *([] if with_case else ["floor"]), "beyond noise")
+    brief = (
+        "engine",
+        *(["case"] if with_case else []),
+        "measure",
+        "before",
+        "after",
+        "against controls",
+        "beyond noise",
+    )
+    return Table(name, title, note, columns, tuple(rows), brief)
+
+
+def _ratio_cell(interval: tuple[float, float, float]) -> Cell:
+    value, low, high = interval
+    detail = "" if math.isnan(low) else f"{_factor(low)}–{_factor(high)}"
+    return Cell(_factor(value), value, detail=detail)
+
+
+def _factor(value: float) -> str:
+    """A ratio with two decimals, which matter near 1."""
+    return f"{value:.2f}" if value < 10 else short_factor(value)
+
+
+def _cases(comparison: Comparison) -> Table:
+    told = sorted(
+        (change for change in comparison.cases if change.told), key=lambda change: -abs(math.log(change.ratio))
+    )
+    note = _CASES_NOTE
+    if len(told) > MAX_ROWS:
+        note += f" {len(told) - MAX_ROWS:,} more are not shown; the JSON form has them."
+    return _changes(told[:MAX_ROWS], "cases", "Cases that are beyond noise", note, with_case=True)
+
+
+def _outcomes(comparison: Comparison) -> Table:
+    rows = tuple(
+        (
+            *map(text_cell, (one.engine, one.what.replace("_", " "), one.before, one.after)),
+            count_cell(float(len(one.places))),
+            text_cell(_examples(one.places)),
+        )
+        for one in comparison.outcomes
+    )
+    note = "What is stored of how something ended, where both runs have it; equal changes of an engine share a row."
+    columns = ("engine", "what", "before", "after", "cases", "where")
+    return Table("outcomes", "Outcomes that have changed", note, columns, rows, columns[:-1])
+
+
+def _one_sided(comparison: Comparison) -> Table:
+    rows = tuple(
+        (
+            text_cell(one.engine),
+            count_cell(float(one.before)),
+            count_cell(float(one.after)),
+            text_cell(_examples(one.cases)),
+        )
+        for one in comparison.one_sided
+    )
+    note = "Series of an engine, a case and a measure; what only one run has takes part in no ratio."
+    columns = ("engine", "only before", "only after", "where")
+    return Table("one_sided", "What only one of the runs has", note, columns, rows, columns[:-1])
+
+
+def _examples(places: Sequence[str]) -> str:
+    more = f"; and {len(places) - EXAMPLES:,} more" if len(places) > EXAMPLES else ""
+    return "; ".join(places[:EXAMPLES]) + more
+
+
+def ratios_plot(comparison: Comparison) -> Plot:
+    """The ratios of engines with their intervals, one panel a metric; 1 is a line, what is told is filled."""
+    name, title = "ratios", "After over before, against the controls"
+    drawn = [change for change in comparison.engines if not math.isnan(change.estimate.interval.low)]
+    if not drawn:
+        return left_out(name, title, "no engine has six cases in both runs")
+    metrics = sorted({change.metric.name: change.metric for change in drawn}.values(), key=lambda one: one.unit != "s")
+    metrics = metrics[:MAX_PANELS]
+    rows = {one.name: [change for change in drawn if change.metric.name == one.name][:MAX_GROUPS] for one in metrics}
+    hidden = len(drawn) - sum(map(len, rows.values()))
+    with style.drawing():
+        tallest = max(map(len, rows.values()))
+        figure, panels = style.new_figure(len(metrics), 0.45 + 0.24 * tallest)
+        for axes, metric in zip(panels, metrics, strict=True):
+            mine = rows[metric.name]
+            axes.set_title(metric.title)
+            axes.axvline(1, color=style.MUTED, linewidth=1)
+            for place, change in enumerate(mine):
+                value, low, high = change.estimate.interval
+                colour = style.PALETTE[1 if value > 1 else 0][0] if change.told else style.MUTED
+                axes.plot([low, high], [place, place], color=colour, linewidth=1.6)
+                axes.plot(
+                    [value], [place], "o", color=colour, markersize=5, fillstyle="full" if change.told else "none"
+                )
+            axes.set_yticks(range(len(mine)), [style.drawable(change.engine, 26) for change in mine])
+            axes.set_ylim(len(mine) - 0.4, -0.6)
+            style.bare_rows(axes)
+        panels[-1].set_xlabel("after over before (below 1 is better)")
+    caption = "Points: median over cases; lines: 95% intervals; filled and coloured: beyond noise."
+    if hidden:
+        caption += f" {hidden:,} more comparisons are in the table only."
+    return Plot(name, title, caption, figure)
+
+
+def to_json(comparison: Comparison, folders: tuple[Path, Path]) -> str:
+    """All comparisons, told or not, as JSON: numbers in base units, null for what is not known."""
+    content = {
+        "before": _run(comparison.before.provenance, folders[0]),
+        "after": _run(comparison.after.provenance, folders[1]),
+        "controls": list(comparison.controls),
+        "findings": headlines(comparison),
+        "engines": [_change(change) for change in comparison.engines],
+        "cases": [_change(change) for change in comparison.cases],
+        "outcomes": [vars(one) for one in comparison.outcomes],
+        "one_sided": [vars(one) for one in comparison.one_sided],
+        "environment": comparison.environment,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, default=list, allow_nan=False) + "\n"
+
+
+def _run(provenance: Any, folder: Path) -> dict[str, Any]:
+    return {"folder": str(folder), **{key: provenance.get(key) for key in ("started", "tokdfa", "git")}}
+
+
+def _change(change: Change) -> dict[str, Any]:
+    value, low, high = (_known(end) for end in change.estimate.interval)
+    raw, raw_low, raw_high = (_known(end) for end in change.raw.interval)
+    return {
+        "engine": change.engine,
+        "case": list(change.case),
+        "measure": change.metric.name,
+        "unit": change.metric.unit,
+        "before": change.before,
+        "after": change.after,
+        "count": change.estimate.size,
+        "raw": {"ratio": raw, "low": raw_low, "high": raw_high},
+        "against_controls": {"ratio": value, "low": low, "high": high},
+        "chance": _known(change.estimate.chance),
+        "floor": change.floor,
+        "verdict": change.verdict,
+        "told": change.told,
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

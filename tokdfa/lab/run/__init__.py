@@ -1,0 +1,18 @@
+"""Experiments: from one YAML file to one folder of results.
+
+Words. An *experiment* is a YAML file (`resolve` reads it into a `config`). It *expands* into *items*, one a tokenizer x
+constraint x workload x backend (`expand`; `plan` says how long that may take); items that share all but the backend
+form a *group*, which is measured side by side. A *run* works through the groups (`execute`) in worker processes that
+may die, on this machine or on a cluster (`executor`), and keeps what it measures in a run folder (`store`), with all
+that is needed to judge or repeat it (`provenance`). A finished group is never measured again: an interrupted run is
+resumed by starting it again.
+
+    config = load_config("experiments/quickstart.yaml")
+    summary = run(config)
+    items = open_run(summary.folder).items()
+
+The path of one group: the watching process (`station`, `watch`) hands it to a worker process, which loads the tokenizer
+and the backends once and forks a process for each job (`worker`). The fork measures (`jobs`, with the parts of
+`tokdfa.lab.measure`) and answers with outcomes. If it hangs, swallows the memory or dies, the watcher knows from the
+board which contender was at work, writes that failure down, and starts the group again without it.
+"""

@@ -1,0 +1,250 @@
+"""What a worker of a Dask cluster does for a run: it checks that it fits, then measures groups at its own stations.
+
+Nothing is measured in the Dask worker itself. It watches a process that measures, as a run without a cluster does, so
+an item that hangs, swallows the memory or dies costs that item only, and the worker goes on.
+
+A run is on as long as its client holds the run's *token*, a semaphore of one lease on the scheduler, which the client
+gives back at the end of the run or at Ctrl-C, and which runs out when the client dies. Each worker looks once a second;
+when the token is gone, it stops what it measures for the run and ends the processes that it has kept for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tokdfa
+from tokdfa.core import jit
+from tokdfa.errors import ClusterError, TokdfaError
+from tokdfa.lab.config.experiment import KINDS, hook
+from tokdfa.lab.measure.machine import machine_facts
+from tokdfa.lab.run import provenance
+from tokdfa.lab.run.cores import alone_on_this_machine, take_cores, threads_of
+from tokdfa.lab.run.station import Station
+from tokdfa.lab.run.watch import POLL_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tokdfa.lab.config.expand import Group
+    from tokdfa.lab.config.experiment import ExperimentConfig
+    from tokdfa.lab.run.cores import Lease
+    from tokdfa.lab.run.tasks import Measured
+
+#: Events of this topic say what is being measured: {"run": ..., "group": its position, "doing": ...}.
+TOPIC = "tokdfa"
+#: How often a worker says what it measures, and looks whether the run is still on.
+TELL_SECONDS, LOOK_SECONDS = 0.5, 1.0
+
+_COMPILE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tokdfa.core import jit; list(jit.warm_up())"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What workers have to know of a run, beside its groups.
+
+    `run`: its name, and that of its token; `config`: the experiment without its constraints and settings; `backends`:
+    the table of backends; `code`: what the fingerprint of the worker's code must be; `names`: packages of which it must
+    have the `versions`, and the Python called so there (`versions_of`); `paths`: files and folders that must be there;
+    `sections`: (kind, settings) of those special kinds that check their settings against the disk; `kernels`: whether
+    tokdfa's kernels will be used.
+    """
+
+    run: str
+    config: ExperimentConfig
+    backends: dict[str, str]
+    code: str
+    names: tuple[str, ...]
+    versions: dict[str, str]
+    paths: tuple[str, ...]
+    sections: tuple[tuple[str, dict[str, Any]], ...]
+    kernels: bool
+
+
+def describe_worker(names: tuple[str, ...]) -> dict[str, Any]:
+    """What a worker is, as entries of the provenance; ``packages`` are those of `names` that it has. About 0.1 s."""
+    packages = provenance.package_versions(names)
+    return {"packages": packages, "python": provenance.python_facts(), "machine": machine_facts()}
+
+
+def versions_of(described: dict[str, Any]) -> dict[str, str]:
+    """The versions of a worker's packages and of its Python."""
+    return {"Python": described["python"]["version"], **described["packages"]}
+
+
+@cache
+def _code() -> str:
+    return provenance.code_fingerprint(Path(tokdfa.__file__).parent)
+
+
+def faults(order: Order) -> list[str]:
+    """Why this worker cannot measure for a run, in words; nothing if it can.
+
+    Cost: that of `complete_settings` of the special kinds, which may read a folder of data.
+    """
+    found = []
+    if _code() != order.code:
+        found.append("its tokdfa is not the client's; install the same, and start the worker anew")
+    versions = versions_of(describe_worker(order.names))
+    for name in sorted({*order.versions, *versions}):
+        ours, theirs = versions.get(name), order.versions.get(name)
+        if ours != theirs:
+            found.append(f"it has {name} {ours or 'not at all'}, where another worker has {theirs or 'none'}")
+    missing = [path for path in order.paths if not Path(path).exists()]
+    found += [f"{path} is not there; give every worker the same data at the same path" for path in missing]
+    for kind, settings in () if missing else order.sections:
+        complete = hook(KINDS[kind], "complete_settings")
+        try:
+            if complete is not None:
+                complete(settings)
+        except TokdfaError as error:
+            found.append(str(error))
+    return found
+
+
+async def faults_aside(order: Order) -> list[str]:
+    """`faults`, without keeping the worker from answering others meanwhile."""
+    import asyncio
+
+    return await asyncio.to_thread(faults, order)
+
+
+def measure_group(order: Order, group: Group) -> Measured | None:
+    """Measure a group, on a core of its own; None if the run has ended before.
+
+    To be called as a task of a Dask worker. Raises ClusterError if the worker does not fit the run.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    run = _take_part(order, worker)
+
+    def tell(doing: str) -> None:
+        worker.log_event(TOPIC, {"run": order.run, "group": group.position, "doing": doing})
+
+    if order.kernels and not jit.is_warm():
+        tell(f"{group.title}: compiling kernels, once a machine")
+        run.compile_kernels()
+    told = 0.0
+    with run.cores(threads_of(group)) as lease, run.station(group.items[0].tokenizer) as station:
+        if lease is None:
+            return None
+        station.begin(order.config, group, lease.processors)
+        while not run.ended.is_set():
+            wait([station.pipe] if station.pipe else [], timeout=POLL_SECONDS)
+            measured = station.step()
+            if measured is not None:
+                return measured
+            if time.monotonic() - told > TELL_SECONDS:
+                told = time.monotonic()
+                tell(station.doing())
+    return None
+
+
+@dataclass
+class _Run:
+    """A run that this worker takes part in. `idle`: stations that are kept for its next groups."""
+
+    ended: threading.Event = field(default_factory=threading.Event)
+    idle: list[Station] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def station(self, tokenizer: str | None) -> Iterator[Station]:
+        """A station, one that has loaded this tokenizer if there is one; kept for the next group if all goes well."""
+        with self.lock:
+            self.idle.sort(key=lambda station: station.tokenizer == tokenizer)
+            station = self.idle.pop() if self.idle else Station()
+        try:
+            yield station
+        except BaseException:
+            station.close()
+            raise
+        with self.lock:
+            if not self.ended.is_set():
+                self.idle.append(station)
+                return
+        station.close()
+
+    @contextlib.contextmanager
+    def cores(self, count: int) -> Iterator[Lease | None]:
+        """So many cores, as soon as they are free; None if the run ends before."""
+        lease = take_cores(count)
+        while lease is None and not self.ended.wait(POLL_SECONDS):
+            lease = take_cores(count)
+        try:
+            yield lease
+        finally:
+            if lease is not None:
+                lease.release()
+
+    def compile_kernels(self) -> None:
+        """See to it that tokdfa's kernels are compiled, by one worker of a machine, unless the run ends before."""
+        while not jit.is_warm() and not self.ended.is_set():
+            with alone_on_this_machine("kernels") as we:
+                if we and not jit.is_warm():
+                    self._compile()
+            self.ended.wait(POLL_SECONDS)
+
+    def _compile(self) -> None:
+        process = subprocess.Popen([sys.executable, "-c", _COMPILE, json.dumps(sys.path)], stdin=subprocess.DEVNULL)
+        while process.poll() is None:
+            if self.ended.wait(POLL_SECONDS):
+                process.kill()
+        if process.returncode and not self.ended.is_set():
+            raise ClusterError("this worker cannot compile tokdfa's kernels; see what `tokdfa warmup` says there")
+
+    def end(self) -> None:
+        """Stop what is measured, and end the stations that are not at work."""
+        with self.lock:
+            self.ended.set()
+            idle, self.idle = self.idle, []
+        for station in idle:
+            station.close()
+
+
+_runs: dict[str, _Run] = {}
+_runs_lock = threading.Lock()
+
+
+def _take_part(order: Order, worker: Any) -> _Run:
+    """This worker's part in a run. The first time, checks that it fits, and begins to look after the run's token."""
+    from distributed import Semaphore
+
+    with _runs_lock:
+        if order.run not in _runs:
+            found = faults(order)
+            if found:
+                raise ClusterError(f"worker {worker.address} does not fit this run: {'; '.join(found)}")
+            _adopt_backends(order.backends)
+            token: Any = Semaphore(name=order.run, scheduler_rpc=worker.scheduler, loop=worker.loop)
+            _runs[order.run] = _Run()
+            threading.Thread(target=_look_after, args=(order.run, token.get_value), daemon=True).start()
+        return _runs[order.run]
+
+
+def _look_after(name: str, holders: Callable[[], int]) -> None:
+    """End the run called `name` when nobody holds its token any more, or the scheduler is gone."""
+    with contextlib.suppress(Exception):  # no answer: the Dask worker itself says so, and why
+        while holders():
+            time.sleep(LOOK_SECONDS)
+    with _runs_lock:
+        run = _runs.pop(name)
+    run.end()
+
+
+def _adopt_backends(targets: dict[str, str]) -> None:
+    """Know the backends that the run's client knows, those that were registered while it ran included."""
+    registry = importlib.import_module("tokdfa.backends.registry")
+    registry.BUILT_IN.update(targets)
+    registry._targets.cache_clear()

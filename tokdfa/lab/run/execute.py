@@ -1,0 +1,278 @@
+"""Running an experiment: groups go to an executor, finished ones into the store, and nothing is measured twice.
+
+One loop gives groups to the executor (`executor`), as many as it has room for, and writes what they have come to. Only
+this loop writes. Ctrl-C, or SIGTERM, ends it at the next look, twenty times a second: finished groups are in the store,
+unfinished ones are measured from their beginning when the run is started again, on the same executor or on another.
+With several workers, groups are measured at the same time; they then compete for caches and memory, so use one worker
+for times that are to be quoted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from tokdfa.core import jit
+from tokdfa.errors import OptionError
+from tokdfa.lab.config.expand import expand_groups
+from tokdfa.lab.config.plan import format_duration
+from tokdfa.lab.measure.limits import OK
+from tokdfa.lab.run import provenance
+from tokdfa.lab.run.executor import measures_here, open_executor
+from tokdfa.lab.run.jobs import needs_kernels
+from tokdfa.lab.run.store import RunStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tokdfa.lab.config.expand import Group, Item
+    from tokdfa.lab.config.experiment import ExperimentConfig
+    from tokdfa.lab.run.executor import Executor
+    from tokdfa.lab.run.tasks import Measured
+
+#: How often a callback hears what is being measured.
+WORKING_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One event of a run, for a progress bar.
+
+    `done` of `total` items are finished, those of earlier starts included; `remaining` is an estimate in seconds, None
+    before the first group is finished. Events: ``warm_up`` (kernels are compiled; `message` says which), ``started``,
+    ``group_started``, ``working`` (`message`: contender and phase), ``item_finished`` (`status`), ``group_finished``,
+    ``note`` (`message`), ``ended``.
+    """
+
+    event: Literal["warm_up", "started", "group_started", "working", "item_finished", "group_finished", "note", "ended"]
+    done: int
+    total: int
+    elapsed: float
+    remaining: float | None = None
+    group: Group | None = None
+    item: Item | None = None
+    status: str = ""
+    message: str = ""
+
+
+@dataclass
+class RunSummary:
+    """What a run has done. `statuses`: how many of the items measured now ended how; `found`: items there before."""
+
+    folder: Path
+    total: int
+    found: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    interrupted: bool = False
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    command: str = ""
+
+    @property
+    def measured(self) -> int:
+        """How many items were measured now."""
+        return self.statuses.total()
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Kind of failure -> how many of the items measured now."""
+        return {kind: count for kind, count in self.statuses.items() if kind != OK}
+
+    def __str__(self) -> str:
+        how = ", ".join(f"{count} {kind}" for kind, count in sorted(self.statuses.items(), key=lambda e: e[0] != OK))
+        lines = [f"{self.measured} items measured in {format_duration(self.seconds)}{f' ({how})' if how else ''}"]
+        if self.found:
+            lines[0] += f", {self.found} were there already"
+        lines += self.notes
+        left = self.total - self.found - self.measured
+        if self.interrupted:
+            lines.append(f"interrupted with {left} items to go; what is finished is kept, go on with: {self.command}")
+        return "\n".join([*lines, f"run folder: {self.folder}"])
+
+
+def run(
+    config: ExperimentConfig,
+    folder: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    fresh: bool = False,
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> RunSummary:
+    """Measure what the run folder does not hold yet.
+
+    `folder`: where run folders go (default: ``results`` beside the experiment file); `progress` is called with events;
+    `fresh`: drop what was measured earlier. `scheduler`: None for processes of this machine, ``dask:local`` for a Dask
+    cluster of this machine, or the address of a scheduler. `workers`: how many processes (default 1), workers of the
+    local cluster (default: one a core), or workers to wait for (default 1).
+
+    Raises StoreError if the run folder is damaged or in use, ClusterError if a cluster cannot be used or is lost,
+    MissingDependency without Dask. An interruption does not raise: the summary says so.
+    """
+    if workers is not None and workers < 1:
+        raise OptionError(f"a run needs at least one worker, not {workers}")
+    here = measures_here(scheduler)
+    groups = expand_groups(config)
+    store = RunStore.locate(config, folder)
+    with store.lock():
+        if not fresh:
+            store.create(config)
+        execution = _Execution(config, groups, store, progress or (lambda event: None), fresh)
+        return execution.run(lambda: open_executor(config, scheduler, workers, execution.say), here)
+
+
+class _Execution:
+    """The state of one call of `run`. `left`: groups that nobody has begun; `begun`: how many are at work.
+
+    With `fresh` what was measured earlier is dropped when there is somebody to measure it again, and not before.
+    """
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        groups: list[Group],
+        store: RunStore,
+        callback: Callable[[Progress], None],
+        fresh: bool,
+    ) -> None:
+        self.config, self.groups, self.store, self.callback, self.fresh = config, groups, store, callback, fresh
+        finished: set[str] = set() if fresh else store.progress()[0]
+        self.left = [g for g in groups if any(item.item_id not in finished for item in g.items)]
+        self.begun = 0
+        total = sum(len(group.items) for group in groups)
+        found = total - sum(len(group.items) for group in self.left)
+        self.summary = RunSummary(store.folder, total, found, command=config.command)
+        self.started = time.monotonic()
+        self.stop = False
+
+    def run(self, open_here: Callable[[], Executor], here: bool) -> RunSummary:
+        record = provenance.collect(self.config, self.groups)
+        with contextlib.ExitStack() as closing:
+            executor = None
+            if self.left:
+                if here:
+                    self._warm_kernels()
+                executor = open_here()
+                closing.callback(executor.close)
+                _merge(record, executor.facts())
+            if self.fresh:
+                self.store.create(self.config, fresh=True)
+            self._remember_earlier(record)
+            self.store.write_provenance(record)
+            self._tell("started")
+            try:
+                if executor is not None:
+                    with self._stopped_by_signals():
+                        self._work(executor, record)
+            finally:
+                self.summary.interrupted = self.stop or bool(self.left or self.begun)
+                self.summary.seconds = time.monotonic() - self.started
+                record |= {"ended": provenance.now(), "interrupted": self.summary.interrupted}
+                self.store.write_provenance(record)
+        self._tell("ended")
+        return self.summary
+
+    def say(self, message: str) -> None:
+        """Let people know."""
+        self._tell("note", message=message)
+
+    def _remember_earlier(self, record: dict[str, object]) -> None:
+        """Move the record of the last start into this one's ``earlier``, and say what has changed since."""
+        before = self.store.read_provenance()
+        if before is None:
+            return
+        record["earlier"] = [*before.pop("earlier", []), before]
+        record["tokenizers"] = before.get("tokenizers", {})
+        if self.summary.found:
+            for change in provenance.differences(before, record):
+                self._note(f"since the earlier items were measured: {change}")
+
+    def _warm_kernels(self) -> None:
+        """Compile tokdfa's kernels, once a machine, if this run will use them."""
+        if not needs_kernels(self.config) or jit.is_warm():
+            return
+        for title, done, total in jit.warm_up():
+            self._tell("warm_up", message=f"compiling kernels once: {title} ({done} of {total} done)")
+
+    def _work(self, executor: Executor, record: dict[str, object]) -> None:
+        last_told = 0.0
+        while (self.left or self.begun) and not self.stop:
+            while self.left:
+                group = executor.begin(self.left)
+                if group is None:
+                    break
+                self.left.remove(group)
+                self.begun += 1
+                self._tell("group_started", group=group, message=group.title)
+            for group, measured in executor.poll():
+                self.begun -= 1
+                self._end_group(group, measured, record)
+            if time.monotonic() - last_told > WORKING_SECONDS:
+                last_told = time.monotonic()
+                for group, doing in executor.activities():
+                    self._tell("working", group=group, message=doing)
+
+    def _end_group(self, group: Group, measured: Measured, record: dict[str, object]) -> None:
+        self.store.write_group(group, measured.tables)
+        tokenizers = record["tokenizers"]
+        assert isinstance(tokenizers, dict)
+        if measured.vocab_size is not None:
+            facts = {"size": measured.vocab_size, "fingerprint": measured.tokenizer_fingerprint}
+            tokenizers[group.items[0].tokenizer] = facts
+        self.summary.statuses.update(measured.statuses.values())
+        for item in group.items:
+            self._tell("item_finished", group=group, item=item, status=measured.statuses[item.item_id])
+        for label, failure in measured.failures.items():
+            self._tell("note", group=group, message=f"{group.title} / {label}: {failure}")
+        self._tell("group_finished", group=group, message=group.title)
+
+    def _note(self, message: str) -> None:
+        self.summary.notes.append(message)
+        self._tell("note", message=message)
+
+    def _tell(
+        self,
+        event: Literal[
+            "warm_up", "started", "group_started", "working", "item_finished", "group_finished", "note", "ended"
+        ],
+        group: Group | None = None,
+        item: Item | None = None,
+        status: str = "",
+        message: str = "",
+    ) -> None:
+        elapsed, measured = time.monotonic() - self.started, self.summary.measured
+        left = self.summary.total - self.summary.found - measured
+        remaining = elapsed / measured * left if measured else None
+        done = self.summary.found + measured
+        self.callback(Progress(event, done, self.summary.total, elapsed, remaining, group, item, status, message))
+
+    @contextlib.contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        """Let the first SIGINT or SIGTERM ask for the end, and the second one raise as usual."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def ask_for_the_end(number: int, frame: object) -> None:
+            self.stop = True
+            for known, handler in before.items():
+                signal.signal(known, handler)
+
+        for number in before:
+            signal.signal(number, ask_for_the_end)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _merge(record: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Add an executor's facts to the provenance: to the environment, or in place of what was known of this machine."""
+    record |= {**facts, "environment": {**record["environment"], **facts["environment"]}}

@@ -1,0 +1,283 @@
+"""What a worker's fork measures: one group side by side, the memory of one contender, or one item of a special kind.
+
+A job holds everything that the measuring process needs and nothing that it must share; its result is plain data. The
+`Workbench` holds what is made once a tokenizer and inherited by every fork: the tokenizer and the backends, loaded and
+built before anything is timed.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import importlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.core import jit
+from tokdfa.lab.config.experiment import hook
+from tokdfa.lab.measure.limits import OK, Failure, failure_of
+from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay
+from tokdfa.lab.measure.memory import measure_memory
+from tokdfa.lab.measure.warm_up import warm_up
+from tokdfa.lab.measure.workloads import Strings, Texts, plan_walks
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Backend
+    from tokdfa.constraint import Constraint
+    from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
+    from tokdfa.lab.measure.limits import Board, Limits
+    from tokdfa.lab.measure.workloads import Walk, Workload
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class GroupJob:
+    """Measure `entries` side by side on one constraint and workload."""
+
+    tokenizer: str
+    constraint: Constraint
+    workload: Workload
+    entries: tuple[BackendEntry, ...]
+    reference: str
+    measures: tuple[str, ...]
+    repeats: int
+    seed: int
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """What a `GroupJob` found. `walks`: what was replayed."""
+
+    outcomes: tuple[Outcome, ...]
+    walks: tuple[Walk, ...]
+    vocab_size: int
+    tokenizer_fingerprint: str
+
+
+@dataclass(frozen=True)
+class MemoryJob:
+    """Measure the memory of one contender, with the walks that the group has replayed."""
+
+    tokenizer: str
+    constraint: Constraint
+    entries: tuple[BackendEntry, ...]
+    walks: tuple[Walk, ...]
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class MemoryResult:
+    """Bytes; or why there are none."""
+
+    peak: int | None = None
+    retained: int | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class SpecialJob:
+    """One item of a special kind of experiment: ``target`` is "module:function"."""
+
+    target: str
+    settings: dict[str, Any]
+    seed: int
+    limits: Limits
+    tokenizer: str | None = None
+    entries: tuple[BackendEntry, ...] = ()
+
+
+@dataclass(frozen=True)
+class SpecialResult:
+    """The rows of a special item; or why there are none."""
+
+    rows: tuple[dict[str, Any], ...] = ()
+    failure: Failure | None = None
+
+
+Job = GroupJob | MemoryJob | SpecialJob
+Result = GroupResult | MemoryResult | SpecialResult
+
+
+@dataclass
+class Workbench:
+    """The tokenizer and the backends of one worker. A backend that cannot be built is kept as its failure."""
+
+    tokenizer: Tokenizer | None = None
+    backends: dict[str, Backend | Failure] = field(default_factory=dict)
+    kernels_loaded: bool = False
+
+    def prepare(self, job: Job, board: Board) -> None:
+        """Load and build what the job needs and is not there yet; see to it that forks inherit it warm.
+
+        tokdfa's kernels are all loaded here, as a constraint that is the first to need one would otherwise pay some
+        50 ms and 13 MB for it. Backends without foreign packages are also warmed up here. Those of peers are warmed up
+        in each fork instead, as their engines may start threads, which do not survive a fork.
+        """
+        board.begin(-1, "prepare")
+        if isinstance(job, SpecialJob):
+            importlib.import_module(job.target.partition(":")[0])
+            if job.target.startswith("tokdfa."):
+                self._load_kernels()
+            prepare = hook(job.target, "prepare_item")
+            if prepare is not None:
+                prepare(dict(job.settings))
+            return
+        if self.tokenizer is None or self.tokenizer.name != job.tokenizer:
+            from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+            self.tokenizer, self.backends = load_tokenizer(job.tokenizer), {}
+        for index, entry in enumerate(job.entries):
+            if entry.label not in self.backends:
+                board.begin(index, "prepare")
+                self.backends[entry.label] = self._build(entry, index, board)
+        gc.collect()
+        gc.freeze()  # what is here now stays: collections in forks need not touch, and so copy, its pages
+
+    def _load_kernels(self) -> None:
+        if not self.kernels_loaded:
+            collections.deque(jit.warm_up(), maxlen=0)
+            self.kernels_loaded = True
+
+    def _build(self, entry: BackendEntry, index: int, board: Board) -> Backend | Failure:
+        from tokdfa.backends.registry import create_backend
+
+        assert self.tokenizer is not None
+        try:
+            backend = create_backend(entry.name, self.tokenizer.vocabulary, **entry.options)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            return failure_of(error)
+        if not backend.packages:
+            if uses_kernels(type(backend)):
+                self._load_kernels()
+            board.begin(index, "warm up")
+            warm_up(backend)
+        return backend
+
+
+def run_job(job: Job, bench: Workbench, board: Board) -> Result:
+    """Measure. To be called in a fork of the process that has prepared `bench`."""
+    if isinstance(job, GroupJob):
+        return _run_group(job, bench, board)
+    if isinstance(job, MemoryJob):
+        return _run_memory(job, bench, board)
+    return _run_special(job, board)
+
+
+def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
+    assert bench.tokenizer is not None
+    outcomes = [Outcome(entry.label) for entry in job.entries]
+    contenders = []
+    for index, outcome in enumerate(outcomes):
+        backend = bench.backends[outcome.label]
+        if isinstance(backend, Failure):
+            outcome.fail(backend)
+        else:
+            contenders.append(Contender(index, backend, outcome))
+    check_support(contenders, job.constraint)
+    for contender in contenders:
+        if not contender.dropped:
+            board.begin(contender.index, "warm up")
+            warm_up(contender.backend, job.constraint.kind)
+    timed = {"compile", "first_mask"} & set(job.measures)
+    repeats = job.repeats if timed else 1
+    measure_compiles(contenders, job.constraint, repeats, board.begin, first_mask="first_mask" in job.measures)
+    walks: list[Walk] = []
+    if {"mask", "advance", "memory"} & set(job.measures):
+        walks = _decide_walks(job, bench.tokenizer, contenders, board)
+    kept = frozenset(job.measures) & {"mask", "advance"}
+    if kept:
+        replay(contenders, walks, job.reference, job.limits.seconds, board.begin, kept)
+    for contender in contenders:
+        if contender.compiled is not None:
+            contender.outcome.sizes = {**contender.compiled.sizes}
+        contender.outcome.samples = [one for one in contender.outcome.samples if one.measure in job.measures]
+    return GroupResult(
+        tuple(outcomes), tuple(walks), bench.tokenizer.vocabulary.size, bench.tokenizer.vocabulary.fingerprint
+    )
+
+
+class _TooSlow(Exception):
+    """A contender has used up its time for deciding the walks."""
+
+
+def _decide_walks(job: GroupJob, tokenizer: Tokenizer, contenders: list[Contender], board: Board) -> list[Walk]:
+    """The walks, decided by the first contender that can, with a compiled constraint that is not replayed on.
+
+    So the walks visit nothing in advance of the timed masks. If nobody can, everybody fails.
+    """
+    if isinstance(job.workload, Strings | Texts):
+        return plan_walks(job.workload, job.constraint, tokenizer, None, job.seed)
+    last: Failure | None = None
+    for contender in contenders:
+        if contender.dropped:
+            continue
+        deadline = time.monotonic() + job.limits.seconds
+
+        def begin(index: int = contender.index, deadline: float = deadline) -> None:
+            if time.monotonic() > deadline:
+                raise _TooSlow
+            board.begin(index, "plan the walks")
+
+        try:
+            begin()
+            start = contender.backend.compile(job.constraint).start
+            return plan_walks(job.workload, job.constraint, tokenizer, start, job.seed, begin)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except _TooSlow:
+            last = Failure("timeout", f"the walks were not decided within {job.limits.seconds:g} s")
+        except BaseException as error:
+            last = failure_of(error)
+            contender.drop(Failure(last.kind, f"while deciding the walks: {last.message}"))
+    for contender in contenders:
+        if not contender.dropped and last is not None:
+            contender.drop(last)
+    return []
+
+
+def _run_memory(job: MemoryJob, bench: Workbench, board: Board) -> MemoryResult:
+    backend = bench.backends[job.entries[0].label]
+    if isinstance(backend, Failure):
+        return MemoryResult(failure=backend)
+    board.begin(0, "warm up")
+    warm_up(backend, job.constraint.kind)
+    backend.supports(job.constraint)  # a peer translates the pattern here, which is not its own memory
+    try:
+        peak, retained = measure_memory(backend, job.constraint, job.walks, lambda: board.begin(0, "memory"))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        return MemoryResult(failure=failure_of(error))
+    return MemoryResult(peak, retained)
+
+
+def _run_special(job: SpecialJob, board: Board) -> SpecialResult:
+    module, _, function = job.target.partition(":")
+    try:
+        run_item = getattr(importlib.import_module(module), function)
+        board.begin(-1, "run")
+        return SpecialResult(tuple(run_item(dict(job.settings), job.seed)))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        return SpecialResult(failure=failure_of(error))
+
+
+def uses_kernels(backend: type[Backend]) -> bool:
+    """Whether a backend is one of tokdfa's own, which run on its kernels."""
+    return backend.__module__.startswith("tokdfa.") and not backend.packages
+
+
+def needs_kernels(config: ExperimentConfig) -> bool:
+    """Whether anything in an experiment runs on tokdfa's kernels; special kinds are taken to."""
+    classes = [entry.backend_class() for entry in config.backends]
+    return not classes or any(map(uses_kernels, classes))
+
+
+def failed(outcome: Outcome) -> bool:
+    """Whether an outcome is too incomplete for its memory to be measured."""
+    return outcome.status not in (OK, "wrong_acceptance", "wrong_refusal")

@@ -1,0 +1,340 @@
+"""The run folder: Parquet parts that appear whole or not at all, one set a group, and what is needed to read them.
+
+    NAME-FINGERPRINT/
+        config.yaml          the resolved experiment
+        provenance.json      versions, commit, machine, times, seeds
+        items/PART.parquet   one row per item
+        samples/PART.parquet one row per timed call
+        results/PART.parquet rows of special kinds of experiments
+
+A part belongs to one group and carries its name. Each file is written beside its place and renamed into it, the items
+last: a group is finished iff its items are there. What a killed run leaves behind of an unfinished group is ignored
+when reading and overwritten when the group is measured again, so rows are neither lost nor doubled. To have a group
+measured again, delete its part in ``items``.
+
+Every file is sealed (`tokdfa.core.stored_file`): parts in their footer, the others in a comment or key. Files of
+versions that did not seal are read as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
+from tokdfa.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from tokdfa.lab.config.expand import Group
+    from tokdfa.lab.config.experiment import ExperimentConfig
+
+TABLES = ("items", "samples", "results")
+CONFIG, PROVENANCE, LOCK = "config.yaml", "provenance.json", "run.lock"
+
+#: The key of a file's digest, in a footer or a JSON object.
+_SEAL = "seal"
+
+#: column -> Parquet type. JSON columns hold text.
+COLUMNS: dict[str, dict[str, str]] = {
+    "items": {
+        **dict.fromkeys(("item_id", "experiment", "tokenizer"), "string"),
+        "vocab_size": "int64",
+        **dict.fromkeys(("backend", "label", "options", "constraint", "constraint_kind", "workload"), "string"),
+        "seed": "int64",
+        **dict.fromkeys(("status", "message"), "string"),
+        **dict.fromkeys(("compile_s", "first_mask_s"), "float64"),
+        **dict.fromkeys(("states", "transitions", "bytes"), "int64"),
+        **dict.fromkeys(("memory_peak_bytes", "memory_retained_bytes", "steps"), "int64"),
+        **dict.fromkeys(("counters", "phases", "sizes"), "string"),
+        "seconds": "float64",
+        "measured_at": "string",
+    },
+    "samples": {
+        **dict.fromkeys(("item_id", "measure"), "string"),
+        **dict.fromkeys(("repeat", "step"), "int32"),
+        "ns": "int64",
+        **dict.fromkeys(("allowed", "differs"), "int32"),
+    },
+}
+
+
+class RunStore:
+    """The writing side of a run folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def locate(cls, config: ExperimentConfig, parent: str | Path | None = None) -> RunStore:
+        """The store of a config's run below `parent` (default: `config.results_folder`). Creates nothing."""
+        return cls((Path(parent) if parent is not None else config.results_folder) / config.folder_name)
+
+    def create(self, config: ExperimentConfig, fresh: bool = False) -> None:
+        """Make the folder, or check that an existing one belongs to `config`; `fresh` drops what it holds."""
+        with _writing(self.folder):
+            for table in TABLES:
+                (self.folder / table).mkdir(parents=True, exist_ok=True)
+            for left_behind in [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]:
+                left_behind.unlink()
+            if fresh:
+                (self.folder / PROVENANCE).unlink(missing_ok=True)
+                for part in itertools.chain.from_iterable(_parts(self.folder, table) for table in TABLES):
+                    part.unlink()
+        if (self.folder / CONFIG).exists() and not fresh:
+            self._check_config(config)
+        _write_sealed(self.folder / CONFIG, config.to_yaml().encode() + b"# " + BLANK + b"\n")
+
+    def _check_config(self, config: ExperimentConfig) -> None:
+        stored, given = (dict(data) for data in (read_config(self.folder), _plain(config)))
+        for data in (stored, given):
+            data.pop("question", None)
+        if stored != given:
+            differing = sorted(key for key in {*stored, *given} if stored.get(key) != given.get(key))
+            raise StoreError(
+                f"{self.folder / CONFIG} is of another experiment (it differs in {', '.join(differing)}); "
+                "it has been edited: restore it, or give another folder, or start afresh"
+            )
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other runs out of the folder; StoreError if one is at work. The system frees it if we are killed."""
+        import fcntl
+
+        with _writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = (self.folder / LOCK).open("a")
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise StoreError(f"another run is writing to {self.folder}; wait for it or stop it") from None
+            yield
+
+    def write_group(self, group: Group, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Store a finished group: ``{"items": rows, "samples": rows, "results": rows}``, items last."""
+        for name in sorted(TABLES, key=lambda table: table == "items"):
+            path = self.folder / name / f"{group.part_name}.parquet"
+            if tables.get(name):
+                _write_sealed(path, _to_parquet(tables[name], COLUMNS.get(name)))
+            else:
+                with _writing(path):
+                    path.unlink(missing_ok=True)
+
+    def progress(self) -> tuple[set[str], float | None]:
+        """The ids of the finished items, and the mean seconds an item took (None before the first)."""
+        ids: set[str] = set()
+        seconds: list[float] = []
+        for path in _parts(self.folder, "items"):
+            part = read_part(path)
+            ids |= set(part["item_id"].to_pylist())
+            seconds += [value for value in part["seconds"].to_pylist() if value is not None]
+        return ids, sum(seconds) / len(seconds) if seconds else None
+
+    def write_provenance(self, provenance: Mapping[str, Any]) -> None:
+        """Replace provenance.json."""
+        sealed = {**provenance, _SEAL: BLANK.decode()}
+        _write_sealed(self.folder / PROVENANCE, json.dumps(sealed, indent=2, ensure_ascii=False).encode())
+
+    def read_provenance(self) -> dict[str, Any] | None:
+        """provenance.json, or None before the first start."""
+        return read_json(self.folder / PROVENANCE) if (self.folder / PROVENANCE).exists() else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The reading side of a run folder. Frames are in the order of the experiment; each call reads the files anew."""
+
+    folder: Path
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved experiment, as plain data."""
+        return read_config(self.folder)
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Versions, commit, machine, times and seeds; empty if the run never started."""
+        return RunStore(self.folder).read_provenance() or {}
+
+    def items(self) -> pd.DataFrame:
+        """One row per item, columns as in ``COLUMNS["items"]``; integers are nullable."""
+        return self._frame("items")
+
+    def samples(self) -> pd.DataFrame:
+        """One row per timed call, columns as in ``COLUMNS["samples"]``."""
+        return self._frame("samples")
+
+    def results(self) -> pd.DataFrame:
+        """The rows of a special kind of experiment: `item_id`, and the columns of that kind."""
+        return self._frame("results")
+
+    def _frame(self, table: str) -> pd.DataFrame:
+        import pandas as pd
+        import pyarrow as pa
+
+        finished = {path.name for path in _parts(self.folder, "items")}
+        parts = [read_part(path) for path in _parts(self.folder, table) if path.name in finished]
+        if not parts:
+            schema = _schema(COLUMNS[table]) if table in COLUMNS else pa.schema([("item_id", pa.string())])
+            parts = [schema.empty_table()]
+        nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
+        merged = pa.concat_tables(_with_equal_types(parts), promote_options="permissive")
+        return merged.to_pandas(types_mapper=nullable.get)
+
+
+def open_run(folder: str | Path) -> Run:
+    """A stored run, finished or not. Raises StoreError if `folder` holds none; a damaged part is named when read."""
+    folder = Path(folder)
+    if not (folder / CONFIG).is_file():
+        raise StoreError(f"{folder} is not a run folder: it has no {CONFIG}")
+    return Run(folder)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The resolved experiment of a run folder, as plain data."""
+    import yaml
+
+    path = folder / CONFIG
+    try:
+        data = yaml.safe_load(_read_sealed(path).decode())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise StoreError(
+            f"{path} is damaged or edited ({_first_line(error)}); restore it, or start the run afresh"
+        ) from None
+    if not isinstance(data, dict):
+        raise StoreError(f"{path} is damaged (it holds no keys); start the run afresh")
+    return data
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; StoreError if the file is damaged."""
+    try:
+        data = json.loads(_read_sealed(path).decode())
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is damaged ({_first_line(error)}); delete it and start the run again") from None
+    if not isinstance(data, dict):
+        raise StoreError(f"{path} is damaged (it holds no keys); delete it and start the run again")
+    data.pop(_SEAL, None)
+    return data
+
+
+def read_part(path: Path) -> pa.Table:
+    """One Parquet part, its digest verified. StoreError names a damaged file and the remedy."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(pa.BufferReader(_read_sealed(path)), page_checksum_verification=True) as file:
+            return file.read().replace_schema_metadata(None)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        items_part = path.parent.parent / "items" / path.name
+        raise StoreError(
+            f"{path} is damaged ({_first_line(error)}); delete {items_part} and start the run again: "
+            "only the items of this part are measured anew"
+        ) from None
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """StoreError with the remedy for whatever keeps us from writing to `path`, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written ({error.strerror or error}); make room, or let this user write there, and start "
+            "the run again: what is finished is kept"
+        ) from None
+
+
+def _write_sealed(path: Path, content: bytes) -> None:
+    with _writing(path):
+        write_atomically(path, seal(content))
+
+
+def _read_sealed(path: Path) -> bytes:
+    """The bytes of a file; ValueError if they do not match their digest, OSError."""
+    content = path.read_bytes()
+    check_seal(content, required=False)
+    return content
+
+
+def _parts(folder: Path, table: str) -> list[Path]:
+    return sorted((folder / table).glob("*.parquet")) if (folder / table).is_dir() else []
+
+
+def _to_parquet(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | None) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    if columns:
+        table = pa.Table.from_pylist(list(rows), schema=_schema(columns))
+    else:
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = pa.table({name: _free_column([row.get(name) for row in rows]) for name in names})
+    with pq.ParquetWriter(buffer, table.schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_SEAL: BLANK.decode()})
+    return buffer.getvalue()
+
+
+def _free_column(values: Sequence[Any]) -> pa.Array:
+    """A column whose type follows its values; JSON text where values are nested or of mixed types."""
+    import pyarrow as pa
+
+    if not any(isinstance(value, dict | list | tuple) for value in values):
+        with contextlib.suppress(pa.ArrowException):
+            return pa.array(values)
+    return pa.array([_as_text(value) for value in values], pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _with_equal_types(parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """The parts with text in every column on whose type they do not agree, so that they can be put together."""
+    import pyarrow as pa
+
+    types: dict[str, set[str]] = {}
+    for field in itertools.chain.from_iterable(part.schema for part in parts):
+        if not pa.types.is_null(field.type):
+            number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+            types.setdefault(field.name, set()).add("number" if number else str(field.type))
+    unequal = {name for name, found in types.items() if len(found) > 1}
+    agreed = []
+    for part in parts:
+        for position, name in enumerate(part.column_names):
+            if name in unequal:
+                values = [_as_text(value) for value in part.column(position).to_pylist()]
+                part = part.set_column(position, name, pa.array(values, pa.string()))
+        agreed.append(part)
+    return agreed
+
+
+def _schema(columns: Mapping[str, str]) -> pa.Schema:
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "int64": pa.int64(), "int32": pa.int32(), "float64": pa.float64()}
+    return pa.schema([(name, types[kind]) for name, kind in columns.items()])
+
+
+def _plain(config: ExperimentConfig) -> dict[str, Any]:
+    import yaml
+
+    return dict(yaml.safe_load(config.to_yaml()))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,109 @@
+"""The worker process: prepares a tokenizer and its backends once, then forks a process for each job.
+
+A fork starts from the prepared state and ends with its job. So no job finds what an earlier one has left behind in
+caches or heaps, the memory of a contender is the growth of its own process, and a contender that dies takes nothing
+with it. The worker itself only loads, builds and waits.
+
+It talks to its watcher (`tokdfa.lab.run.watch`) through a pipe: jobs come in; (DONE, pickled result), (DIED, (exit
+code, last activity)) or (UNPREPARED, failure) goes out; KILL ends the job at work. What is going on at any moment
+stands on the board. If the watcher goes away, the worker kills its fork and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import traceback
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tokdfa.lab.measure.limits import Board, die_with_parent, failure_of, limit_address_space
+from tokdfa.lab.run.jobs import Workbench, run_job
+
+if TYPE_CHECKING:
+    from tokdfa.lab.run.jobs import Job
+
+#: What the watcher says, and what the worker answers.
+KILL, DONE, DIED, UNPREPARED = "kill", "done", "died", "unprepared"
+
+
+def main(pipe: int, board_descriptor: int) -> None:
+    """Serve jobs until the watcher closes the pipe. The first message is the watcher's table of backends."""
+    watcher = Connection(pipe)
+    board = Board(board_descriptor)
+    board.open_job()
+    bench = Workbench()
+    try:
+        _adopt_backends(watcher.recv())
+        while True:
+            message = watcher.recv()
+            if message == KILL:  # for a job that had ended by itself
+                continue
+            watcher.send(_serve(message, bench, board, watcher))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _adopt_backends(targets: dict[str, str]) -> None:
+    """Know the backends that the watcher knows, those that were registered while it ran included."""
+    from tokdfa.backends import registry
+
+    registry.BUILT_IN.update(targets)
+
+
+def _serve(job: Job, bench: Workbench, board: Board, watcher: Connection) -> tuple[str, Any]:
+    """Prepare for a job, run it in a fork, and say how it ended. EOFError if the watcher goes away."""
+    board.open_job()
+    try:
+        bench.prepare(job, board)
+    except Exception as error:  # the tokenizer cannot be loaded
+        return UNPREPARED, failure_of(error)
+    reader, writer = Pipe(duplex=False)
+    fork = os.fork()
+    if fork == 0:
+        watcher.close()  # else the watcher would not see the worker's death while this fork lives
+        _run_in_fork(job, bench, board, writer)
+    writer.close()
+    try:
+        result = _await_result(fork, reader, watcher)
+    except BaseException:
+        os.kill(fork, signal.SIGKILL)
+        raise
+    finally:
+        reader.close()
+        _, status = os.waitpid(fork, 0)
+        last = board.read()
+        board.open_job()
+    return (DIED, (os.waitstatus_to_exitcode(status), last)) if result is None else (DONE, result)
+
+
+def _await_result(fork: int, reader: Connection, watcher: Connection) -> bytes | None:
+    """The pickled result of the fork, None if it died without one. EOFError if the watcher goes away."""
+    while True:
+        ready = wait([watcher, reader])
+        if reader in ready:
+            try:
+                return reader.recv_bytes()
+            except EOFError:
+                return None
+        if watcher.recv() == KILL:
+            os.kill(fork, signal.SIGKILL)
+
+
+def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -> NoReturn:
+    """The life of a fork. It ends without Python's clean-up, which belongs to the worker."""
+    code = 1
+    try:
+        die_with_parent()
+        board.open_job()
+        limit_address_space(job.limits)
+        writer.send_bytes(pickle.dumps(run_job(job, bench, board)))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
