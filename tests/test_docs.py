@@ -22,6 +22,7 @@ from tests.test_plugins import PLUGIN
 from tokdfa.backends import registry
 from tokdfa.cli import app as cli
 from tokdfa.core import jit
+from tokdfa.lab import kinds
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -76,12 +77,12 @@ class Reader:
         self.monkeypatch.setattr(package, "__path__", [*package.__path__, str(path.parent)])
         self.monkeypatch.syspath_prepend(path.parent)  # new processes get this path, and not that of the package
         self.added.append(".".join(Path(file).with_suffix("").parts))
+        if path.parent.name == "kinds":  # where a new process finds it
+            self.monkeypatch.setitem(kinds.ADDED, path.stem, f"{path.stem}:KIND")
 
     def add_entry(self, file: str, name: str, line: str) -> None:
         """As if the line stood in the dictionary `name` of that module."""
         module = importlib.import_module(".".join(Path(file).with_suffix("").parts))
-        if name == "KINDS":  # its modules are imported by new processes
-            line = re.sub(r'"[\w.]+\.(\w+:)', r'"\1', line)
         (added,) = eval(f"{{{line}}}", dict(vars(module))).items()
         assert added[0] not in vars(module)[name]
         self.monkeypatch.setitem(vars(module)[name], *added)

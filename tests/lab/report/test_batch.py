@@ -16,7 +16,7 @@ from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.kinds import build_headlines, build_plots, build_tables
 
 if TYPE_CHECKING:
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
 
 #: Engine -> microseconds of a mask; batches take half as long, those of two threads a quarter.
 EACH = {"pushdown_trie": 2.0, "earley_trie": 4.0, "llguidance": 40.0}

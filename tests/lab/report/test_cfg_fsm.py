@@ -19,7 +19,7 @@ from tokdfa.lab.report.data import RunData, factors
 from tokdfa.lab.report.kinds import build_headlines, build_plots, build_tables
 
 if TYPE_CHECKING:
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
 
 FOLDER = Path("made-up")
 TOKENIZERS = {"mistral-v1": 32_000, "large": 128_000}

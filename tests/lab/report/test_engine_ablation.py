@@ -17,7 +17,7 @@ from tokdfa.lab.report.engine_ablation_data import SWITCHES, ends, reach, reuse,
 from tokdfa.lab.report.kinds import build_headlines, build_plots, build_tables
 
 if TYPE_CHECKING:
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
 
 FOLDER = Path("made-up")
 EARLEY, PUSHDOWN = FAMILIES["earley_trie"], FAMILIES["pushdown_trie"]

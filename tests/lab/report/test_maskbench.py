@@ -17,7 +17,7 @@ from tokdfa.lab.report.kinds import build_headlines, build_plots, build_tables
 from tokdfa.lab.report.maskbench_data import OUTCOMES, fields, passed_by_all, percentile
 
 if TYPE_CHECKING:
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
 
 TOKENS = 100
 

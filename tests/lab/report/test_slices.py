@@ -16,7 +16,7 @@ from tokdfa.lab.report.kinds import build_headlines, build_plots, build_tables
 from tokdfa.lab.report.slices import factors, left
 
 if TYPE_CHECKING:
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
 
 FOLDER = Path("made-up")
 PATHS = ("random walks", "texts")

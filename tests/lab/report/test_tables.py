@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tests.lab.report.synthetic import HOSTILE, FakeRun, backend_run, config
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, escape_markdown, visible
 from tokdfa.lab.report import tables
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, escape_markdown, visible
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.headlines import equal_masks, headlines
 from tokdfa.lab.report.kinds import build_headlines, build_tables

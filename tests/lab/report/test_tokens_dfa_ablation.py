@@ -32,7 +32,7 @@ from tokdfa.lab.report.tokens_dfa_ablation_data import (
 )
 
 if TYPE_CHECKING:
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
 
 FOLDER = Path("made-up")
 TOKENIZERS = {"small": 32_000, "large": 131_072}

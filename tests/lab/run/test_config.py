@@ -9,7 +9,7 @@ import yaml
 
 from tokdfa.backends.base import BUDGET_OPTIONS
 from tokdfa.errors import ConfigError
-from tokdfa.lab.config import experiment as config_module
+from tokdfa.lab import kinds
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.config.resolve import load_config
 
@@ -431,7 +431,7 @@ settings: {sides: 6, grid: [1, 2]}
 
 @pytest.fixture
 def dice(monkeypatch):
-    monkeypatch.setitem(config_module.KINDS, "dice", "tests.lab.run.fake_kind:run_item")
+    monkeypatch.setitem(kinds.ADDED, "dice", "tests.lab.run.fake_kind:KIND")
 
 
 def test_a_special_kind_gets_its_settings_with_tokenizer_and_constraint(tmp_path, dice):

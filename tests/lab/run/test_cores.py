@@ -11,7 +11,8 @@ import pytest
 from tests.lab.run.experiments import experiment, gone
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import Group, Item, expand_groups
-from tokdfa.lab.config.experiment import KINDS, BackendEntry
+from tokdfa.lab.config.experiment import BackendEntry
+from tokdfa.lab.kinds import targets
 from tokdfa.lab.run import cores
 from tokdfa.lab.run.cores import alone_on_this_machine, pin, take_cores, threads_of, usable_processors
 
@@ -114,7 +115,7 @@ def test_threads_of_backends_are_an_option(tmp_path):
     assert threads_of(Group(group.group_id, 0, group.items[:1])) == 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind, target in KINDS.items() if target])
+@pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends"}))
 def test_threads_of_special_kinds_are_a_setting(kind):
     with_models = {"skew", "skew_regex", "cost_vs_skew", "intoxication", "improper_mass", "saved_calls_lm"}
 

@@ -11,7 +11,7 @@ import pytest
 from tests.lab.run.experiments import children, experiment, run_all, trick
 from tokdfa.core import jit
 from tokdfa.errors import ClusterError, OptionError, StoreError
-from tokdfa.lab.config import experiment as config_module
+from tokdfa.lab import kinds
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.config.plan import describe
 from tokdfa.lab.config.resolve import load_config
@@ -295,7 +295,7 @@ def test_a_tokenizer_that_fails_in_the_worker_fails_its_items(tmp_path):
 
 
 def write_special(tmp_path, monkeypatch, settings):
-    monkeypatch.setitem(config_module.KINDS, "dice", "tests.lab.run.fake_kind:run_item")
+    monkeypatch.setitem(kinds.ADDED, "dice", "tests.lab.run.fake_kind:KIND")
     monkeypatch.setattr(jit, "is_warm", lambda: True)  # dice need no kernels
     path = tmp_path / "special.yaml"
     constraints = "[{label: a, choice: [a]}, {label: b, choice: [b]}]"

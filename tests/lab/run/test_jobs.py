@@ -49,11 +49,11 @@ def test_a_backend_is_built_once_and_a_peer_is_not_warmed_up_before_the_fork(boa
 
 def test_a_special_job_finds_its_module_imported(board):
     bench = Workbench()
-    bench.prepare(SpecialJob("tests.lab.run.fake_kind:run_item", {}, 0, Limits(), "bytes"), board)
+    bench.prepare(SpecialJob("tests.lab.run.fake_kind:KIND", {}, 0, Limits(), "bytes"), board)
     assert "tests.lab.run.fake_kind" in sys.modules
     assert bench.tokenizer is None  # it loads what it needs itself
     with pytest.raises(ModuleNotFoundError):
-        bench.prepare(SpecialJob("no.such.module:f", {}, 0, Limits()), board)
+        bench.prepare(SpecialJob("no.such.module:KIND", {}, 0, Limits()), board)
 
 
 def test_who_uses_kernels():

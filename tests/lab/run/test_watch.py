@@ -133,7 +133,7 @@ def test_last_words_are_those_of_the_job_at_work(watch):
 
 
 def test_a_special_job_that_cannot_be_found(watch):
-    missing = answer(watch, SpecialJob("tests.lab.run.fake_kind:nothing", {}, 0, Limits(), None))
+    missing = answer(watch, SpecialJob("tests.lab.run.experiments:nothing", {}, 0, Limits(), None))
     assert isinstance(missing.result, SpecialResult)
     assert missing.result.failure.kind == "error"
     assert "nothing" in missing.result.failure.message

@@ -13,7 +13,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.config.experiment import KINDS, hook
+from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.workloads import Texts, canonical_json, derive_seed
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _settings(config: ExperimentConfig, tokenizer: str | None, constraint: Const
 
 def _parts(kind: str, settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
     """The titles and settings of the items that a special kind splits its settings into; else one, without a title."""
-    split = hook(KINDS[kind], "split_settings")
+    split = find_kind(kind).split
     return [("", settings)] if split is None else split(settings, seed)
 
 

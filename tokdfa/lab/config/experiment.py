@@ -12,7 +12,6 @@ is missing and a constraint that a backend does not take are results, not mistak
 from __future__ import annotations
 
 import hashlib
-import importlib
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,50 +23,9 @@ from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.workloads import Workload, canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tokdfa.backends.base import Backend
 
 Measure = Literal["compile", "first_mask", "mask", "advance", "memory"]
-
-#: Kind of experiment -> "module:function" that measures one item of it, ``run_item(settings, seed) -> list[dict]``.
-#: "backends" is measured by `jobs`. The module may have more, see `hook`:
-#: ``check_settings(settings)`` raises OptionError;
-#: ``complete_settings(settings)`` gives what the settings stand for, such as whole paths, when a file is loaded;
-#: ``split_settings(settings, seed)`` gives a title and the settings of each item, where there are several;
-#: ``prepare_item(settings)`` makes, in the worker, what the processes of its items shall inherit;
-#: ``Settings``, a model with a field ``threads``, or ``THREADS`` says how many threads an item uses by default.
-KINDS: dict[str, str | None] = {
-    "backends": None,
-    "trie_walk": "tokdfa.lab.kinds.trie_walk:run_item",
-    "regex_states": "tokdfa.lab.kinds.regex_states:run_item",
-    "seen_masks": "tokdfa.lab.kinds.seen_masks:run_item",
-    "literal_muting": "tokdfa.lab.kinds.literal_muting:run_item",
-    "scaling": "tokdfa.lab.kinds.scaling:run_item",
-    "tokens_dfa_ablation": "tokdfa.lab.kinds.tokens_dfa_ablation:run_item",
-    "saved_calls": "tokdfa.lab.kinds.saved_calls:run_item",
-    "canonicity": "tokdfa.lab.kinds.canonicity:run_item",
-    "proper_table2": "tokdfa.lab.kinds.proper_table2:run_item",
-    "proper_scaling": "tokdfa.lab.kinds.proper_scaling:run_item",
-    "vegas": "tokdfa.lab.kinds.vegas:run_item",
-    "skew": "tokdfa.lab.kinds.skew:run_item",
-    "skew_regex": "tokdfa.lab.kinds.skew_regex:run_item",
-    "cost_vs_skew": "tokdfa.lab.kinds.cost_vs_skew:run_item",
-    "engine_ablation": "tokdfa.lab.kinds.engine_ablation:run_item",
-    "slices": "tokdfa.lab.kinds.slices:run_item",
-    "batch": "tokdfa.lab.kinds.batch:run_item",
-    "intoxication": "tokdfa.lab.kinds.intoxication:run_item",
-    "improper_mass": "tokdfa.lab.kinds.improper_mass:run_item",
-    "saved_calls_lm": "tokdfa.lab.kinds.saved_calls_lm:run_item",
-    "maskbench": "tokdfa.lab.kinds.maskbench:run_item",
-    "cfg_fsm": "tokdfa.lab.kinds.cfg_fsm:run_item",
-    "cold_start": "tokdfa.lab.kinds.cold_start:run_item",
-}
-
-
-def hook(target: str | None, name: str) -> Callable[..., Any] | None:
-    """The function called `name` of a kind's module (`target`: a value of `KINDS`), if it has one. Imports it."""
-    return getattr(importlib.import_module(target.partition(":")[0]), name, None) if target else None
 
 
 class BackendEntry(BaseModel):

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.errors import ConfigError, TokdfaError, pip_arguments
 from tokdfa.lab.config import checks
 from tokdfa.lab.config.constraints import read_constraints
-from tokdfa.lab.config.experiment import KINDS, BackendEntry, ExperimentConfig, hook
+from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
+from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.measure import MEASURES
+from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.workloads import WORKLOADS, Workload
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
         key: value for key, value in raw.items() if key not in ("tokenizers", "constraints", *_BACKEND_KEYS, "limits")
     }
     kind = raw.get("kind", "backends")
-    checks.require_known(source, ("kind",), "kind of experiment", kind, KINDS)
+    checks.require_known(source, ("kind",), "kind of experiment", kind, targets())
     _check_keys(source, raw, kind)
     if isinstance(raw.get("settings"), dict):
         fields["settings"] = _settings(source, raw["settings"], kind)
@@ -83,7 +85,7 @@ def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
             if not raw.get(key):
                 raise source.error(f"an experiment on backends needs {key}", (key,))
         for section in raw["settings"] if isinstance(raw.get("settings"), dict) else ():
-            if KINDS.get(section) is None:
+            if section == "backends" or section not in targets():
                 raise source.error(
                     "settings are for special kinds of experiments; one on backends has a section for each kind to "
                     f"measure beside them, and {section!r} is none",
@@ -276,10 +278,10 @@ def _checked_settings(source: YamlSource, config: ExperimentConfig) -> dict[str,
 
 
 def _checked_section(source: YamlSource, kind: str, settings: dict[str, Any], where: Where) -> dict[str, Any]:
-    check, complete = hook(KINDS[kind], "check_settings"), hook(KINDS[kind], "complete_settings")
     try:
-        if check is not None:
-            check(settings)
-        return settings if complete is None else complete(settings)
+        chosen = find_kind(kind)
+        if chosen.settings is not None:
+            typed_settings(chosen.settings, settings, "")
+        return settings if chosen.complete is None else chosen.complete(settings)
     except TokdfaError as error:
         raise source.error(str(error), where) from None

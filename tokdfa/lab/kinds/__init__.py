@@ -1,1 +1,70 @@
-"""What an experiment can ask: one file a kind. It says what one item measures, and how its rows are told."""
+"""What an experiment can ask: one file a kind, found by its name.
+
+A file ``NAME.py`` of this folder holds the kind NAME as its ``KIND`` (`tokdfa.lab.declare.kind`); other packages add
+kinds by entry points of the group ``tokdfa.kinds``. Nothing is imported before a kind is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.lab.declare.kind import GROUP, Kind
+
+if TYPE_CHECKING:
+    from tokdfa.lab.declare.kind import Settings
+
+
+#: Kinds of this process alone: name -> "module:attribute".
+ADDED: dict[str, str] = {}
+
+
+def targets() -> dict[str, str]:
+    """Every kind with the place of its `Kind`, "module:attribute"; those of other packages last."""
+    own = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    others = {entry.name: entry.value for entry in entry_points(group=GROUP)}
+    return {**others, **{name: f"{__name__}.{name}:KIND" for name in own}, **ADDED}
+
+
+def find_kind(name: str) -> Kind:
+    """A kind by its name; imports its module. Raises UnknownNameError, OptionError for an entry point without one."""
+    known = targets()
+    if name not in known:
+        raise UnknownNameError("kind of experiment", name, known)
+    return load_kind(known[name])
+
+
+@cache
+def load_kind(target: str) -> Kind:
+    """The kind at a place. Raises OptionError if there is none."""
+    name, _, attribute = target.partition(":")
+    module = importlib.import_module(name)
+    kind = getattr(module, attribute, None)
+    if kind is None and hasattr(module, "run_item"):
+        return _of_functions(module)
+    if not isinstance(kind, Kind):
+        raise OptionError(f"{target}, the entry point of a kind of experiment, is no Kind but {kind!r}")
+    return kind
+
+
+def _of_functions(module: Any) -> Kind:
+    """A kind whose module has functions instead of declarations."""
+    fields = getattr(getattr(module, "Settings", None), "model_fields", {})
+    threads = fields["threads"].default if "threads" in fields else getattr(module, "THREADS", 1)
+
+    def complete(settings: Settings) -> Settings:
+        if hasattr(module, "check_settings"):
+            module.check_settings(settings)
+        return dict(module.complete_settings(settings)) if hasattr(module, "complete_settings") else settings
+
+    return Kind(
+        measure=module.run_item,
+        complete=complete if hasattr(module, "check_settings") or hasattr(module, "complete_settings") else None,
+        split=getattr(module, "split_settings", None),
+        prepare=getattr(module, "prepare_item", None),
+        threads=threads,
+    )

@@ -24,6 +24,8 @@ from tokdfa import mask as masks
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Against, Column, Curves, Kind, Pivot, Quotient, Say, Stat, Summary
+from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import collector_off
 from tokdfa.regex.compile import compile_lazy
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -33,13 +35,15 @@ from tokdfa.vocabulary.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pandas as pd
+
     from tokdfa.backends.base import CompiledConstraint
 
 #: Options under which a peer really walks its trie.
 PEER_OPTIONS: dict[str, dict[str, Any]] = {"llguidance": {"slices": "off"}}
 
 
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one tokenizer and one pattern; a row for each engine.
 
     `settings`: tokenizer (name), label, regex (and search, ascii_classes, flags), repeats, peers (names). `seed`
@@ -70,11 +74,11 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     samples: dict[str, list[int]] = {engine: [] for engine in engines}
     found: dict[str, masks.Mask] = {}
     with collector_off():
-        for engine, measure in engines.items():
-            _, found[engine] = measure()
+        for engine, fill in engines.items():
+            _, found[engine] = fill()
         for _ in range(int(settings.get("repeats", 100))):
-            for engine, measure in engines.items():
-                samples[engine].append(measure()[0])
+            for engine, fill in engines.items():
+                samples[engine].append(fill()[0])
 
     ours = masks.mask_to_bool(found["tokdfa"], vocab.size)
     ends = np.zeros(vocab.size, dtype=np.bool_)
@@ -120,8 +124,93 @@ def _fill_once(compiled: CompiledConstraint) -> Callable[[], tuple[int, masks.Ma
     """A measurement of one first mask: forks are made outside the clock."""
     pristine = compiled.start()
 
-    def measure() -> tuple[int, masks.Mask]:
+    def fill() -> tuple[int, masks.Mask]:
         matcher = pristine.fork()
         return _walk_once(matcher.fill_mask, compiled.vocab.size)
 
-    return measure
+    return fill
+
+
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows, and those of each tokenizer's widest mask."""
+    rows = rows.assign(case=rows["label"].where(rows["label"].notna(), rows["pattern"]))
+    widest = rows["allowed"] == rows.groupby("tokenizer")["allowed"].transform("max")
+    return {"": rows, "widest": rows[widest]}
+
+
+KIND = Kind(
+    measure=measure,
+    columns=(
+        text("tokenizer"),
+        text("case", "pattern"),
+        text("engine"),
+        Column("vocab_size", "vocabulary size"),
+        Column("trie_nodes", "trie nodes"),
+        Column("allowed", "allowed"),
+        Column("density", "share of the vocabulary allowed", "share"),
+        Column("differs", "tokens that differ", "", "lower", "tokens in which a mask is not that of tokdfa"),
+        Column("nodes_visited", "nodes", "", "neither", "nodes that tokdfa's walk visits"),
+        seconds("ns_median", "walk", "one mask, median of the repeats"),
+        seconds("ns_per_node", "time per node", "over the nodes that tokdfa's walk visits"),
+        seconds("build_ms", "build time", "building the trie, median of five"),
+    ),
+    reference="tokdfa",
+    case=("tokenizer", "case"),
+    frames=frames,
+    tables=(
+        Pivot(
+            "trie_walk",
+            "Walks of the token trie",
+            "The mask of a pattern's first state, again and again: median, and how it compares with tokdfa's.",
+            rows=("tokenizer", "case"),
+            beside=("allowed:max", Stat("density", "max", "share"), "nodes_visited", "differs:max"),
+            value="ns_median",
+        ),
+        Pivot(
+            "node_times",
+            "Time per trie node",
+            "Time over the nodes that tokdfa's walk visits, for every engine.",
+            rows=("tokenizer", "case"),
+            beside=(Stat("density", "max", "share"),),
+            value="ns_per_node",
+            ratio=False,
+        ),
+        Summary(
+            "tries",
+            "The tries",
+            by=("tokenizer",),
+            values=("vocab_size", "trie_nodes", Quotient("trie_nodes", "vocab_size", "nodes per token"), "build_ms"),
+        ),
+    ),
+    charts=(
+        Curves(
+            "node_time_density",
+            "Time per trie node by mask density",
+            "One point per pattern.",
+            x="density",
+            y="ns_per_node",
+            panels="tokenizer",
+            hover=("case",),
+            where="density > 0",
+        ),
+        Curves(
+            "node_time_vocabulary",
+            "Time per trie node of the widest mask by vocabulary size",
+            "Of each tokenizer the pattern that allows most tokens.",
+            x="vocab_size",
+            y="ns_per_node",
+            hover=("tokenizer", "case"),
+            frame="widest",
+        ),
+    ),
+    sentences=(
+        Say(
+            "{tokenizer}: the widest mask ({allowed} tokens) takes tokdfa {time}, {node} a node.",
+            per=("tokenizer",),
+            blanks={"allowed": "allowed:max", "time": "ns_median", "node": "ns_per_node"},
+            frame="widest",
+            where="engine == 'tokdfa'",
+        ),
+        Against(("ns_median",), frame="widest"),
+    ),
+)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.report.metrics import Metric, format_seconds, short_factor, spread
 from tokdfa.lab.report.plots import Plot, left_out
 from tokdfa.lab.report.tables import failure_counts

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, status_cell, text_cell
 from tokdfa.lab.report import style
 from tokdfa.lab.report.canonicity_plots import build_time_bars, forbidden_curves
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, status_cell, text_cell
 from tokdfa.lab.report.metrics import format_bytes, format_count, format_seconds, short_factor
 from tokdfa.lab.report.plots import Plot, left_out
 from tokdfa.lab.report.tables import failure_counts

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.declare.cells import Cell, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.measure.cfg_fsm_names import CONCATENATION, NOTHING, PRODUCT, TREE, WALK
-from tokdfa.lab.report.cells import Cell, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.report.cfg_fsm_data import (
     AIM_GRAMMAR,
     CASE,

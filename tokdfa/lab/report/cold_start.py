@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tokdfa.lab.declare.cells import Table, number_cell, readable, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import Table, number_cell, readable, text_cell
 from tokdfa.lab.report.metrics import Metric, format_seconds
 from tokdfa.lab.report.plots import Plot, left_out
 from tokdfa.lab.report.tables import failure_counts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.report.cells import readable
+from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.report.compare_series import row_keys
 
 if TYPE_CHECKING:

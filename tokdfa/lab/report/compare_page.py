@@ -7,8 +7,8 @@ import math
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.declare.cells import Cell, Table, count_cell, number_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import Cell, Table, count_cell, number_cell, text_cell
 from tokdfa.lab.report.compare_statistics import FALSE_SHARE
 from tokdfa.lab.report.environments import environment_table
 from tokdfa.lab.report.metrics import Ratio, short_factor

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, share_cell, text_cell
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, share_cell, text_cell
 from tokdfa.lab.report.data import factors
 from tokdfa.lab.report.engine_ablation_data import (
     CASE,

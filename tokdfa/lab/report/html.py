@@ -12,17 +12,19 @@ All text that comes from data goes through `text`.
 
 from __future__ import annotations
 
+import base64
 import html
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from tokdfa.lab.declare.cells import visible
 from tokdfa.lab.report import html_style, style
-from tokdfa.lab.report.cells import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokdfa.lab.report.cells import Cell, Table
+    from tokdfa.lab.declare.cells import Cell, Table
+    from tokdfa.lab.declare.charts import Chart
     from tokdfa.lab.report.page import Page
     from tokdfa.lab.report.plots import Plot
 
@@ -151,10 +153,17 @@ def _class(name: str) -> str:
     return f' class="{name}"' if name else ""
 
 
-def _plots(plots: Sequence[Plot], place: _Place) -> str:
+def _drawn(plot: Plot | Chart, place: _Place) -> str:
+    if isinstance(plot.figure, tuple):
+        picture = base64.b64encode(plot.to_png()).decode()
+        return f'<img src="data:image/png;base64,{picture}" alt="{text(plot.title)}">'
+    return _named(style.to_svg(cast("Any", plot.figure), place.prefix + plot.name), plot.title)
+
+
+def _plots(plots: Sequence[Plot | Chart], place: _Place) -> str:
     figures = [
         f'<figure id="{place.prefix}{plot.name}">\n{_heading(plot.title, place.level + 1)}\n'
-        f"{_named(style.to_svg(plot.figure, place.prefix + plot.name), plot.title)}\n"
+        f"{_drawn(plot, place)}\n"
         f"<figcaption>{text(plot.caption)}</figcaption>\n</figure>"
         for plot in plots
         if plot.figure is not None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.lab.declare.cells import Cell, Table, count_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import Cell, Table, count_cell, text_cell
 from tokdfa.lab.report.intervals import Interval, bootstrap
 from tokdfa.lab.report.metrics import format_share, significant
 from tokdfa.lab.report.model_rows import failure_sentences, failures_table, models_table, part

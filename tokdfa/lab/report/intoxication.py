@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tokdfa.lab.declare.cells import Cell, Table, count_cell, share_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import Cell, Table, count_cell, share_cell, text_cell
 from tokdfa.lab.report.intervals import Interval, bootstrap, rank_correlation
 from tokdfa.lab.report.metrics import Metric, format_share, significant
 from tokdfa.lab.report.model_rows import failure_sentences, failures_table, models_table, part

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
     batch,
     canonicity,
@@ -29,17 +30,17 @@ from tokdfa.lab.report import (
     slices,
     tables,
     tokens_dfa_ablation,
-    trie_walk,
     vegas,
 )
 
 if TYPE_CHECKING:
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
+    from tokdfa.lab.declare.charts import Chart
+    from tokdfa.lab.declare.results import Results
     from tokdfa.lab.report.data import RunData
     from tokdfa.lab.report.plots import Plot
 
 _SPECIAL = {
-    "trie_walk": trie_walk,
     "regex_states": regex_states,
     "literal_muting": literal_muting,
     "scaling": scaling,
@@ -86,15 +87,27 @@ def _of_section(kind: str, table: Table) -> Table:
 
 def _special_tables(data: RunData) -> list[Table]:
     built: list[Table] = []
-    if len(data.results):
+    if (results := _declared(data)) is not None:
+        built += (table.build(results) for table in find_kind(data.kind).tables)
+    elif len(data.results):
         built += _SPECIAL[data.kind].build_tables(data) if data.kind in _SPECIAL else [tables.plain_results(data)]
     return [*built, *([tables.failures(data)] if len(data.failures) else [])]
 
 
-def build_plots(data: RunData) -> list[Plot]:
+def _declared(data: RunData) -> Results | None:
+    """The results of a kind that has declared how they are told; None of others."""
+    kind = find_kind(data.kind) if data.kind in targets() and data.kind not in _SPECIAL else None
+    if kind is None or not kind.columns:
+        return None
+    return kind.results(data.results, data.config)
+
+
+def build_plots(data: RunData) -> list[Plot | Chart]:
     """All plots of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
     if data.kind in _SPECIAL:
         return _SPECIAL[data.kind].build_plots(data)
+    if (results := _declared(data)) is not None:
+        return [chart.build(results) for chart in find_kind(data.kind).charts]
     if data.kind != "backends":
         return []
     return [*plots.build_plots(data), *(plot for section in data.sections.values() for plot in build_plots(section))]
@@ -116,4 +129,6 @@ def build_headlines(data: RunData) -> list[str]:
 
 def _special_headlines(data: RunData) -> list[str]:
     known = _SPECIAL[data.kind].headlines(data) if data.kind in _SPECIAL else []
+    if (results := _declared(data)) is not None:
+        known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
     return [*known, *([headlines.success(data)] if len(data.failures) else [])]

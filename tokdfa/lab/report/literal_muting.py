@@ -14,7 +14,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, number_cell, share_cell, status_cell, text_cell
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, number_cell, share_cell, status_cell, text_cell
 from tokdfa.lab.report.literal_muting_data import (
     MUTED,
     PHASES,

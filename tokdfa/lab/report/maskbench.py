@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.report.cells import Cell, Table, count_cell, number_cell, text_cell
+from tokdfa.lab.declare.cells import Cell, Table, count_cell, number_cell, text_cell
 from tokdfa.lab.report.maskbench_checks import draft_table, faults_table, refused_tests, walk_headlines, walks_table
 from tokdfa.lab.report.maskbench_data import (
     OUTCOMES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tokdfa.lab.report.cells import Cell, Table, count_cell, text_cell
+from tokdfa.lab.declare.cells import Cell, Table, count_cell, text_cell
 from tokdfa.lab.report.maskbench_data import REFUSED, measured
 
 if TYPE_CHECKING:

@@ -12,12 +12,36 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal
 
 from tokdfa.errors import UnknownNameError
+from tokdfa.lab.declare.columns import COMPARISON as _COMPARISON
+from tokdfa.lab.declare.columns import (
+    MISSING,
+    Ratio,
+    format_bytes,
+    format_count,
+    format_seconds,
+    format_share,
+    short_factor,
+    significant,
+    spread,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = [
+    "METRICS",
+    "MISSING",
+    "PERCENTILES",
+    "Metric",
+    "Ratio",
+    "format_bytes",
+    "format_count",
+    "format_seconds",
+    "format_share",
+    "short_factor",
+    "significant",
+    "spread",
+]
 
 #: Percentiles of mask times that are reported, in percent; the maximum and the mean stand beside them.
 PERCENTILES: tuple[float, ...] = (25, 50, 75, 90, 95, 99, 99.9)
@@ -26,18 +50,6 @@ PERCENTILES: tuple[float, ...] = (25, 50, 75, 90, 95, 99, 99.9)
 MEMORY_RESOLUTION = 100e3
 #: Little retained memory is a mean over copies (see `tokdfa.lab.measure.memory`).
 RETAINED_RESOLUTION = 5e3
-
-MISSING = "–"
-
-_TIME = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-_MEMORY = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
-_COMPARISON = {
-    "s": ("faster", "slower"),
-    "B": ("less", "more"),
-    "": ("fewer", "more"),
-    "share": ("lower", "higher"),
-    "ratio": ("lower", "higher"),
-}
 
 
 @dataclass(frozen=True)
@@ -90,74 +102,6 @@ class Metric:
         """`value` as a label of an axis: as `format`, without closing zeros."""
         text = self.format(value)
         return re.sub(r"\.?0+(?= |%|x|$)", "", text) if "." in text else text
-
-
-def format_seconds(value: float) -> str:
-    """Seconds as ``1.23 ms``."""
-    return _with_prefix(value, _TIME)
-
-
-def format_bytes(value: float) -> str:
-    """Bytes as ``1.23 MB`` (powers of ten)."""
-    return _with_prefix(value, _MEMORY)
-
-
-def format_count(value: float) -> str:
-    """A count with thousands separated; three significant digits when it is not whole."""
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else significant(value)
-
-
-def format_share(value: float) -> str:
-    """A share 0..1 as a percentage."""
-    return f"{significant(100 * value)}%"
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """`value` with `digits` significant digits, never in exponent form, thousands separated."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    rounded = round(value, decimals)
-    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))  # 9.996 has become 10.0
-    return f"{rounded:,.{max(0, decimals)}f}"
-
-
-def _with_prefix(value: float, prefixes: Sequence[tuple[str, float]]) -> str:
-    if value == 0:
-        return f"0 {prefixes[-1][0] if prefixes is _MEMORY else prefixes[0][0]}"
-    for unit, size in prefixes:
-        # a value that rounds up to 1,000 of the smaller unit belongs to the larger one
-        if abs(value) >= 0.9995 * size or size == prefixes[-1][1]:
-            return f"{significant(value / size)} {unit}"
-    raise AssertionError("the last prefix takes every value")
-
-
-class Ratio(NamedTuple):
-    """How much better than the reference, paired case by case: above 1 is better. `cases` were paired."""
-
-    median: float
-    low: float
-    high: float
-    cases: int
-
-    def describe(self, metric: Metric) -> str:
-        """``7.2x faster (1.3-40)``; a range that crosses 1 keeps its direction, so numbers below 1 are worse."""
-        ratio, word = self, metric.words[0]
-        if self.median < 1:
-            ratio, word = Ratio(1 / self.median, 1 / self.high, 1 / self.low, self.cases), metric.words[1]
-        text = "equal" if short_factor(ratio.median) == "1.0" else f"{short_factor(ratio.median)}x {word}"
-        return text + spread(ratio.low, ratio.high)
-
-
-def spread(low: float, high: float) -> str:
-    """`` (1.3–40)`` after a number; nothing where both ends read the same."""
-    first, last = short_factor(low), short_factor(high)
-    return "" if first == last else f" ({first}–{last})"
-
-
-def short_factor(value: float) -> str:
-    """A ratio with two significant digits: ``7.2``, ``40``, ``0.52``."""
-    return significant(value, 2) if value < 10 else f"{value:,.0f}"
 
 
 def _quantile(name: str, title: str, measure: str, quantile: float) -> Metric:

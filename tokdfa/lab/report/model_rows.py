@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.lab.report.cells import NOTHING, Table, count_cell, number_cell, readable, text_cell
+from tokdfa.lab.declare.cells import NOTHING, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.report.metrics import Metric
 from tokdfa.lab.report.tables import failure_counts
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.declare.cells import escape_markdown
 from tokdfa.lab.report import kinds
-from tokdfa.lab.report.cells import escape_markdown
 from tokdfa.lab.report.data import RunData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tokdfa.lab.report.cells import Table
+    from tokdfa.lab.declare.cells import Table
+    from tokdfa.lab.declare.charts import Chart
     from tokdfa.lab.report.data import StoredRun
     from tokdfa.lab.report.plots import Plot
 
@@ -31,7 +32,7 @@ class Page:
     made: str
     headlines: Sequence[str]
     tables: Sequence[Table]
-    plots: Sequence[Plot]
+    plots: Sequence[Plot | Chart]
     experiment: str
     command: str
 

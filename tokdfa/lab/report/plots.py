@@ -38,6 +38,11 @@ class Plot:
     figure: Figure | None = None
     reason: str = ""
 
+    def to_png(self) -> bytes:
+        """The picture."""
+        assert self.figure is not None
+        return style.to_png(self.figure)
+
 
 def slug(text: str) -> str:
     """`text` as part of a file name and of an id, at most 40 characters."""

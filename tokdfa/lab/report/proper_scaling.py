@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, number_cell, status_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, number_cell, status_cell, text_cell
 from tokdfa.lab.report.data import complete_columns
 from tokdfa.lab.report.metrics import METRICS, Metric
 from tokdfa.lab.report.plots import Plot, left_out, slug

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, status_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, status_cell, text_cell
 from tokdfa.lab.report.data import complete_columns
 from tokdfa.lab.report.metrics import Metric, format_bytes, format_seconds, short_factor
 from tokdfa.lab.report.plots import Plot, left_out, slug

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tokdfa.lab.declare.cells import NOTHING, Table, number_cell, status_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import NOTHING, Table, number_cell, status_cell, text_cell
 from tokdfa.lab.report.metrics import METRICS, short_factor, spread
 from tokdfa.lab.report.plots import MAX_GROUPS, Plot, grouped_bars, left_out
 from tokdfa.lab.report.tables import failure_counts

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tokdfa.lab.declare.cells import Cell, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import Cell, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.report.metrics import Metric, format_count, format_share
 from tokdfa.lab.report.plots import Plot, left_out, slug
 from tokdfa.lab.report.tables import failure_counts

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, share_cell, text_cell
 from tokdfa.lab.report import skew_plots
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, share_cell, text_cell
 from tokdfa.lab.report.metrics import significant
 from tokdfa.lab.report.model_rows import failure_sentences, failures_table, models, models_table
 from tokdfa.lab.report.plots import left_out

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, share_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, share_cell, text_cell
 from tokdfa.lab.report.metrics import Metric, format_share, significant
 from tokdfa.lab.report.model_rows import failure_sentences, failures_table, models, models_table, part
 from tokdfa.lab.report.plots import Plot, left_out, slug

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, share_cell, text_cell
 from tokdfa.lab.report import style
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, share_cell, text_cell
 from tokdfa.lab.report.data import complete_columns
 from tokdfa.lab.report.metrics import METRICS, Metric, format_share, short_factor, spread
 from tokdfa.lab.report.plots import MAX_GROUPS, Plot, grouped_bars, left_out

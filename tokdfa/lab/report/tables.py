@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.report.cells import (
+from tokdfa.lab.declare.cells import (
     NOTHING,
     Cell,
     Table,

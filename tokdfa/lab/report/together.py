@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tokdfa.lab.declare.cells import Cell, Table, text_cell
 from tokdfa.lab.report import html
-from tokdfa.lab.report.cells import Cell, Table, text_cell
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.environments import environment_table
 from tokdfa.lab.report.page import Page, readable_time

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.report.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, text_cell
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, number_cell, readable, text_cell
 from tokdfa.lab.report.metrics import METRICS, short_factor, spread
 from tokdfa.lab.report.tokens_dfa_ablation_data import (
     BASELINE,

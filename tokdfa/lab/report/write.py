@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError, UnknownNameError
-from tokdfa.lab.report import html, kinds, style
-from tokdfa.lab.report.cells import visible
+from tokdfa.lab.declare.cells import visible
+from tokdfa.lab.report import html, kinds
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.page import Page
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from tokdfa.lab.report.cells import Cell, Table
+    from tokdfa.lab.declare.cells import Cell, Table
     from tokdfa.lab.report.data import StoredRun
 
 FORMATS = ("md", "html", "png")
@@ -60,7 +60,7 @@ def write_report(run: StoredRun, folder: str | Path | None = None, formats: Iter
             for plot in page.plots:
                 if plot.figure is not None:
                     pictures[plot.name] = target / "plots" / f"{plot.name}.png"
-                    write_atomically(pictures[plot.name], style.to_png(plot.figure))
+                    write_atomically(pictures[plot.name], plot.to_png())
         if markdown:
             images = {name: path.relative_to(target).as_posix() for name, path in pictures.items()}
             write_atomically(markdown, page.markdown(images).encode())

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import tokdfa
 from tokdfa.errors import ClusterError, MissingDependency
-from tokdfa.lab.config.experiment import KINDS, hook
+from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.run import cluster_worker, provenance
 from tokdfa.lab.run.cores import usable_processors
@@ -288,7 +288,7 @@ def _checked_on_disk(config: ExperimentConfig) -> Iterator[tuple[str, dict[str, 
     """The sections of special kinds that complete their settings, and so check them against the disk."""
     sections = config.settings if config.kind == "backends" else {config.kind: config.settings}
     for kind, settings in sections.items():
-        if hook(KINDS[kind], "complete_settings") is not None:
+        if find_kind(kind).complete is not None:
             yield kind, settings
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import tokdfa
 from tokdfa.core import jit
 from tokdfa.errors import ClusterError, TokdfaError
-from tokdfa.lab.config.experiment import KINDS, hook
+from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.machine import machine_facts
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cores import alone_on_this_machine, take_cores, threads_of
@@ -103,7 +103,7 @@ def faults(order: Order) -> list[str]:
     missing = [path for path in order.paths if not Path(path).exists()]
     found += [f"{path} is not there; give every worker the same data at the same path" for path in missing]
     for kind, settings in () if missing else order.sections:
-        complete = hook(KINDS[kind], "complete_settings")
+        complete = find_kind(kind).complete
         try:
             if complete is not None:
                 complete(settings)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tokdfa.core.folders import open_private, private_folder
-from tokdfa.lab.config.experiment import KINDS, hook
+from tokdfa.lab.kinds import find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,14 +103,8 @@ def _threads(item: Item) -> int:
     if item.backend is not None:
         given: Any = item.backend.options.get("threads", 1)
     else:
-        given = item.settings.get("threads") or _default_threads(item.kind)
+        given = item.settings.get("threads") or find_kind(item.kind).threads
     return max(given) if isinstance(given, list | tuple) else int(given)
-
-
-def _default_threads(kind: str) -> Any:
-    """The ``threads`` that a special kind takes by default, from the type of its settings or its constant THREADS."""
-    field = getattr(hook(KINDS[kind], "Settings"), "model_fields", {}).get("threads")
-    return field.default if field is not None else hook(KINDS[kind], "THREADS") or 1
 
 
 def _try_lock(name: str) -> IO[str] | None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import collections
 import gc
-import importlib
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core import jit
-from tokdfa.lab.config.experiment import hook
+from tokdfa.lab.kinds import load_kind
 from tokdfa.lab.measure.limits import OK, Failure, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay
 from tokdfa.lab.measure.memory import measure_memory
@@ -78,7 +77,7 @@ class MemoryResult:
 
 @dataclass(frozen=True)
 class SpecialJob:
-    """One item of a special kind of experiment: ``target`` is "module:function"."""
+    """One item of a special kind of experiment: ``target`` is the place of its kind, "module:KIND"."""
 
     target: str
     settings: dict[str, Any]
@@ -117,12 +116,11 @@ class Workbench:
         """
         board.begin(-1, "prepare")
         if isinstance(job, SpecialJob):
-            importlib.import_module(job.target.partition(":")[0])
+            kind = load_kind(job.target)
             if job.target.startswith("tokdfa."):
                 self._load_kernels()
-            prepare = hook(job.target, "prepare_item")
-            if prepare is not None:
-                prepare(dict(job.settings))
+            if kind.prepare is not None:
+                kind.prepare(dict(job.settings))
             return
         if self.tokenizer is None or self.tokenizer.name != job.tokenizer:
             from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -256,11 +254,11 @@ def _run_memory(job: MemoryJob, bench: Workbench, board: Board) -> MemoryResult:
 
 
 def _run_special(job: SpecialJob, board: Board) -> SpecialResult:
-    module, _, function = job.target.partition(":")
     try:
-        run_item = getattr(importlib.import_module(module), function)
+        measure = load_kind(job.target).measure
+        assert measure is not None
         board.begin(-1, "run")
-        return SpecialResult(tuple(run_item(dict(job.settings), job.seed)))
+        return SpecialResult(tuple(measure(dict(job.settings), job.seed)))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.config.experiment import KINDS
+from tokdfa.lab.kinds import targets
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import Outcome
 from tokdfa.lab.run.jobs import GroupJob, GroupResult, MemoryJob, MemoryResult, SpecialJob, SpecialResult, failed
@@ -98,8 +98,7 @@ class GroupTask:
         return MemoryJob(item.tokenizer, self.constraint, (item.backend,), self._walks, self.config.limits)
 
     def _special_job(self, item: Item) -> SpecialJob:
-        target = KINDS[item.kind]
-        assert target is not None
+        target = targets()[item.kind]
         return SpecialJob(target, item.settings, item.seed, self.config.limits, item.tokenizer)
 
     def contender(self, index: int) -> str:

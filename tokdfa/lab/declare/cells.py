@@ -10,14 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.lab.report.metrics import MISSING, format_count, format_share
+from tokdfa.lab.declare.columns import MISSING, format_count, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
 
-    from tokdfa.lab.report.metrics import Metric, Ratio
+    from tokdfa.lab.declare.columns import Column, Ratio
+    from tokdfa.lab.report.metrics import Metric
 
 
 class Cell(NamedTuple):
@@ -109,7 +110,7 @@ def text_cell(value: object) -> Cell:
     return Cell(shown, shown)
 
 
-def number_cell(metric: Metric, value: float, best: bool = False, ratio: Ratio | None = None) -> Cell:
+def number_cell(metric: Column | Metric, value: float, best: bool = False, ratio: Ratio | None = None) -> Cell:
     """A cell for a metric's value in base units, with its ratio to a reference. NaN is missing and never best."""
     if math.isnan(value):
         return NOTHING

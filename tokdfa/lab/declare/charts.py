@@ -1,0 +1,322 @@
+"""Declared charts: curves, distributions, dots by row, points. Each becomes a Vega-Lite specification, plain data.
+
+One specification serves all: the page shows it with its tooltips and a legend that switches contenders on and off, and
+`Chart.to_png` draws the picture that Markdown shows. Axes are logarithmic where values span more than a factor of 30.
+A chart that would be empty says why.
+
+Source of the form: Vega-Lite (Satyanarayan et al. 2017), https://vega.github.io/vega-lite/docs/.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tokdfa.lab.declare.look import INK, MUTED, PAPER, looks
+from tokdfa.lab.declare.stats import Value, is_known, key_parts, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from tokdfa.lab.declare.columns import Column
+    from tokdfa.lab.declare.results import Results
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+#: A logarithmic axis where the largest value is so many times the smallest one.
+LOG_FROM = 30
+#: At most so many rows of dots in a panel, and panels of a chart.
+MOST_ROWS, MOST_PANELS = 40, 8
+#: Of a picture, in pixels before scaling.
+WIDTH, HEIGHT = 440, 220
+_TICKS = {
+    "s": "datum.value >= 1 ? format(datum.value, '~g') + ' s' : datum.value >= 1e-3 ? format(datum.value * 1e3, '~g')"
+    " + ' ms' : datum.value >= 1e-6 ? format(datum.value * 1e6, '~g')"
+    " + ' µs' : format(datum.value * 1e9, '~g') + ' ns'",
+    "B": "datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' GB' : datum.value >= 1e6 ? format(datum.value / 1e6,"
+    " '~g') + ' MB' : datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' kB' : format(datum.value, '~g') + ' B'",
+    "share": "format(datum.value * 100, '~g') + '%'",
+    "ratio": "format(datum.value, '~g') + 'x'",
+    "": "format(datum.value, ',~g')",
+}
+#: The style of all charts; on dark pages colours are exchanged one for one.
+CONFIG: dict[str, Any] = {
+    "background": PAPER,
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        **{"labelColor": INK, "titleColor": INK, "gridColor": "#d1d9e0", "domainColor": MUTED, "tickColor": MUTED},
+        **{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 150},
+    },
+    "legend": {"labelColor": INK, "titleColor": INK, "labelFontSize": 11, "labelLimit": 300, "symbolSize": 70},
+    "title": {"color": INK, "fontSize": 12, "anchor": "start"},
+}
+
+
+class Panel(NamedTuple):
+    """One drawing of a chart."""
+
+    title: str
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A titled chart of one or more panels, or the reason why there is none. `name` is fit for file names and ids."""
+
+    name: str
+    title: str
+    caption: str = ""
+    panels: tuple[Panel, ...] = ()
+    reason: str = ""
+
+    @property
+    def figure(self) -> tuple[Panel, ...] | None:
+        """The panels, None if nothing is drawn."""
+        return self.panels or None
+
+    def to_png(self) -> bytes:
+        """The picture, panels one below the other, with twice as many pixels as `WIDTH` says."""
+        import vl_convert
+
+        drawn = [{**panel.spec, "width": WIDTH, "title": panel.title or None} for panel in self.panels]
+        whole: dict[str, Any] = {"$schema": SCHEMA, "config": CONFIG}
+        whole |= drawn[0] if len(drawn) == 1 else {"vconcat": drawn, "resolve": {"legend": {"color": "shared"}}}
+        picture: bytes = vl_convert.vegalite_to_png(json.dumps(whole), scale=2)
+        return picture
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What all charts have. `by`: the column with the contenders; `panels`: a column, each of whose values gets a
+    panel; `hover`: columns that a tooltip shows beside the axes.
+    """
+
+    name: str
+    title: str
+    caption: str = ""
+    y: Value = ""
+    x: Value = ""
+    by: str = ""
+    panels: str = ""
+    hover: Sequence[str] = ()
+    frame: str = ""
+    where: str = ""
+    log: bool | None = None
+
+    def build(self, results: Results) -> Chart:
+        """The chart of a run's results."""
+        rows = results.rows(self.frame, self.where)
+        if rows.empty:
+            return Chart(self.name, self.title, reason="there are no such rows")
+        by = self.by or results.engine
+        groups = list(rows.groupby(self.panels, sort=False)) if self.panels in rows else [("", rows)]
+        # every panel gives a contender the same look, whoever is missing
+        names = [str(name) for name in rows[by].dropna().unique()] if by in rows else []
+        built = []
+        for key, group in groups[:MOST_PANELS]:
+            points = self.points(group, by, results)
+            if points:
+                built.append(Panel(str(key), _spec(self.layer(points, by, results), points, by, names)))
+        if not built:
+            return Chart(self.name, self.title, reason="no value can be drawn")
+        more = len(groups) - MOST_PANELS
+        caption = f"{self.caption} {more:,} more panels are left out.".strip() if more > 0 else self.caption
+        return Chart(self.name, self.title, caption, tuple(built))
+
+    def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
+        """What is drawn: a dict each with ``x``, ``y``, the contender, and texts for the tooltip."""
+        raise NotImplementedError
+
+    def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
+        """Mark and encoding."""
+        raise NotImplementedError
+
+    def axes(self, results: Results) -> tuple[Column, Column]:
+        """The columns of both axes."""
+        x, y = (value_of(one).described(results.columns) for one in (self.x, self.y))
+        return x, y
+
+
+@dataclass(frozen=True)
+class Curves(Declaration):
+    """`y` against the column `x`, a line with points for each contender; `y` is a statistic of the rows of one `x`."""
+
+    def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
+        x, y = self.axes(results)
+        stat = value_of(self.y)
+        found = []
+        for key, group in rows.sort_values(str(self.x), kind="stable").groupby([by, str(self.x)], sort=False):
+            contender, at = key_parts(key)
+            value = stat.compute(group, results.columns)
+            if is_known(value) and is_known(at):
+                place = float(at) * x.factor
+                found.append(_point(group, self.hover, by, contender, (x, place), (y, value)))
+        return found
+
+    def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
+        x, y = self.axes(results)
+        return {
+            "mark": {"type": "line", "point": {"size": 45}, "strokeWidth": 1.8},
+            "encoding": {"x": _axis("x", x, points, self.log), "y": _axis("y", y, points, self.log)},
+        }
+
+
+@dataclass(frozen=True)
+class Points(Declaration):
+    """One point for each row, or for each group of the columns `each` and each contender."""
+
+    each: Sequence[str] = ()
+
+    def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
+        (x, y), (first, second) = self.axes(results), (value_of(self.x), value_of(self.y))
+        keys = [name for name in (by, *self.each) if name in rows]
+        groups = rows.groupby(keys, sort=False) if self.each else rows.groupby(rows.index, sort=False)
+        found = []
+        for _, group in groups:
+            values = [stat.compute(group, results.columns) for stat in (first, second)]
+            if all(map(is_known, values)):
+                contender = group[by].iloc[0] if by in group else ""
+                hover = (*self.each, *self.hover)
+                found.append(_point(group, hover, by, contender, (x, values[0]), (y, values[1])))
+        return found
+
+    def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
+        x, y = self.axes(results)
+        return {
+            "mark": {"type": "point", "filled": True, "size": 45},
+            "encoding": {"x": _axis("x", x, points, self.log), "y": _axis("y", y, points, self.log)},
+        }
+
+
+@dataclass(frozen=True)
+class Distribution(Declaration):
+    """The share of values of the column `x` that are at most so large: a curve further to the left is better."""
+
+    def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
+        import numpy as np
+
+        x = results.column(str(self.x))
+        # enough points for a smooth curve, most of them in the tail, however many values there are
+        shares = np.unique(np.concatenate([np.linspace(0, 0.99, 100), np.linspace(0.99, 1, 41)]))
+        found = []
+        for contender, group in rows.groupby(by, sort=False):
+            values = group[x.name].dropna().to_numpy(dtype=float) * x.factor
+            values = values[values > 0]
+            if not len(values):
+                continue
+            for share, value in zip(shares, np.quantile(values, shares, method="inverted_cdf"), strict=True):
+                shown = {by: str(contender), "x": float(value), "y": float(share)}
+                found.append({**shown, x.head: x.format(value), "share": f"{share:.1%}"})
+        return found
+
+    def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
+        x = results.column(str(self.x))
+        share = {"axis": {"title": "share", "format": "%"}, "scale": {"domain": [0, 1]}, "field": "y"}
+        return {
+            "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
+            "encoding": {"x": _axis("x", x, points, self.log), "y": {**share, "type": "quantitative"}},
+        }
+
+
+@dataclass(frozen=True)
+class Bars(Declaration):
+    """`x` by the column `rows`: a line a row, a dot a contender, so that values on a logarithmic axis can be read."""
+
+    rows: str = ""
+
+    def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
+        stat = value_of(self.x)
+        column = stat.described(results.columns)
+        chosen = list(dict.fromkeys(rows[self.rows].dropna().astype(str)))[:MOST_ROWS]
+        found = []
+        for key, group in rows.groupby(list(dict.fromkeys([self.rows, by])), sort=False):
+            name, contender = key_parts(key)[0], key_parts(key)[-1]
+            value = stat.compute(group, results.columns)
+            if str(name) in chosen and is_known(value):
+                point = _point(group, self.hover, by, contender, (column, value), None)
+                found.append({**point, "row": str(name)})
+        return found
+
+    def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
+        column = value_of(self.x).described(results.columns)
+        names = list(dict.fromkeys(point["row"] for point in points))
+        row = {"field": "row", "type": "nominal", "sort": names, "axis": {"title": None, "grid": True}}
+        return {
+            "height": {"step": 17},
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.9},
+            "encoding": {"x": _axis("x", column, points, self.log), "y": row},
+        }
+
+
+def _point(
+    rows: pd.DataFrame,
+    hover: Sequence[str],
+    by: str,
+    contender: Any,
+    x: tuple[Column, float],
+    y: tuple[Column, float] | None,
+) -> dict[str, Any]:
+    point: dict[str, Any] = {by: str(contender), "x": x[1], x[0].head: x[0].format(x[1])}
+    if y is not None:
+        point |= {"y": y[1], y[0].head: y[0].format(y[1])}
+    return point | {name: str(rows[name].iloc[0]) for name in hover if name in rows}
+
+
+def _axis(which: str, column: Column, points: list[dict[str, Any]], log: bool | None) -> dict[str, Any]:
+    values = [point[which] for point in points]
+    least, most = min(values), max(values)
+    logarithmic = least > 0 and (most > LOG_FROM * least if log is None else log)
+    axis = {"title": column.axis_label, "labelExpr": _TICKS.get(column.unit, _TICKS[""]), "tickCount": 5}
+    if logarithmic:
+        axis["values"] = _decades(least, most)
+        scale: dict[str, Any] = {"type": "log", "nice": False, "padding": 8}
+    else:
+        scale = {"zero": bool(least >= 0 and most > 3 * least)}
+    return {"field": which, "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _decades(least: float, most: float) -> list[float]:
+    """The labels of a logarithmic axis: powers of ten, and between few of them twice and five times as much."""
+    first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    steps = (1,) if last - first > 4 else (1, 3) if last - first > 2 else (1, 2, 5)
+    # repr(float("2e-05")) is exact where 2 * 10 ** -5 is not
+    return [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+
+
+def _spec(layer: dict[str, Any], points: list[dict[str, Any]], by: str, names: list[str]) -> dict[str, Any]:
+    """Mark and encoding with the contenders' looks, a legend that switches them, tooltips, and the data."""
+    look = looks(names)
+    title = {"title": None, "orient": "bottom", "columns": 2}
+    colour = {"field": by, "type": "nominal", "legend": title}
+    colour |= {"scale": {"domain": names, "range": [look[name].colour for name in names]}}
+    encoding = {**layer["encoding"], "color": colour}
+    if layer["mark"]["type"] == "line":
+        dashes = {"domain": names, "range": [look[name].dash for name in names]}
+        encoding["strokeDash"] = {"field": by, "type": "nominal", "scale": dashes, "legend": title}
+    else:
+        shapes = {"domain": names, "range": [look[name].shape for name in names]}
+        encoding["shape"] = {"field": by, "type": "nominal", "scale": shapes, "legend": title}
+    encoding["opacity"] = {"condition": {"param": "on", "value": 1}, "value": 0.08}
+    shown = dict.fromkeys(name for point in points for name in point if name not in ("x", "y"))
+    encoding["tooltip"] = [{"field": _escaped(name), "title": name, "type": "nominal"} for name in shown]
+    select = {"type": "point", "fields": [by], "toggle": "true"}
+    return {
+        "data": {"values": [{key: _plain(value) for key, value in point.items()} for point in points]},
+        "height": HEIGHT,
+        **layer,
+        "params": [{"name": "on", "select": select, "bind": "legend"}],
+        "encoding": encoding,
+    }
+
+
+def _escaped(name: str) -> str:
+    """A field's name, in which Vega-Lite reads dots and brackets as a path."""
+    return "".join(f"\\{char}" if char in ".[]'\\" else char for char in name)
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,145 @@
+"""Declared sentences: templates with statistics in their blanks, contenders against the reference, how items ended.
+
+What a sentence lacks a number for is left unsaid, so a report of an unfinished run says what it can.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.lab.declare.cells import readable
+from tokdfa.lab.declare.columns import short_factor
+from tokdfa.lab.declare.stats import Quotient, Value, is_known, key_parts, paired, per_case, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tokdfa.lab.declare.results import Results
+
+
+@dataclass(frozen=True)
+class Say:
+    """A template, once for each group `per`: its blanks are columns of `per`, or names of `blanks`.
+
+    ``Say("{tokenizer}: {engine} takes {time}.", per=("tokenizer", "engine"), blanks={"time": "mask_ns:p99"})``. Ratios
+    (`Quotient`) are written as ``3.2``.
+    """
+
+    template: str
+    per: Sequence[str] = ()
+    blanks: Mapping[str, Value] = field(default_factory=dict)
+    frame: str = ""
+    where: str = ""
+
+    def sentences(self, results: Results) -> list[str]:
+        """The sentences of a run's results."""
+        rows = results.rows(self.frame, self.where)
+        if rows.empty:
+            return []
+        by = [name for name in self.per if name in rows]
+        said = []
+        for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
+            known: dict[str, Any] = dict(zip(by, map(str, key_parts(key)), strict=True))
+            for name, written in self.blanks.items():
+                known[name] = _written(value_of(written), group, results)
+            wanted = {name for _, name, _, _ in string.Formatter().parse(self.template) if name}
+            if all(known.get(name) is not None for name in wanted):
+                said.append(self.template.format(**known))
+        return said
+
+
+def _written(stat: Any, rows: Any, results: Results) -> str | None:
+    value, column = stat.compute(rows, results.columns), stat.described(results.columns)
+    if not is_known(value):
+        return None
+    if isinstance(value, str):
+        return value
+    return short_factor(value) if isinstance(stat, Quotient) else column.format(value)
+
+
+@dataclass(frozen=True)
+class Against:
+    """One sentence for each contender against the reference: `values`, paired case by case."""
+
+    values: Sequence[Value]
+    over: Sequence[str] = ()
+    frame: str = ""
+    where: str = ""
+
+    def sentences(self, results: Results) -> list[str]:
+        """The sentences of a run's results."""
+        rows = results.rows(self.frame, self.where)
+        if results.engine not in rows:
+            return []
+        found = {str(name): group for name, group in rows.groupby(results.engine, sort=False)}
+        if results.reference not in found:
+            return []
+        over = list(self.over or results.case)
+        said = []
+        for engine, mine in found.items():
+            if engine == results.reference:
+                continue
+            parts, cases = [], 0
+            for stat in map(value_of, self.values):
+                column = stat.described(results.columns)
+                theirs = per_case(stat, found[results.reference], over, results.columns)
+                ratio = paired(per_case(stat, mine, over, results.columns), theirs, column)
+                if ratio is not None:
+                    parts.append(f"{column.head} {ratio.describe(column)}")
+                    cases = max(cases, ratio.cases)
+            if parts:
+                of = f"median of {cases:,} cases (range)" if cases > 1 else "one case"
+                said.append(f"{engine} against {results.reference}, {of}: {', '.join(parts)}.")
+            else:
+                said.append(f"{engine} and {results.reference} have no case that both completed.")
+        return said
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How rows ended: "All 120 items succeeded.", or how many did not, by kind."""
+
+    what: str = "items"
+    frame: str = ""
+    where: str = ""
+
+    def sentences(self, results: Results) -> list[str]:
+        """One sentence, none without rows."""
+        rows = results.rows(self.frame, self.where)
+        if rows.empty or "status" not in rows:
+            return []
+        counts = Counter(map(readable, rows.loc[rows["status"] != "ok", "status"]))
+        if not counts:
+            return [f"All {len(rows):,} {self.what} succeeded."]
+        failed = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
+        return [f"{len(rows) - counts.total():,} of {len(rows):,} {self.what} succeeded; the others: {failed}."]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What no template says: `function` gives the sentences."""
+
+    function: Callable[[Results], list[str]]
+
+    def sentences(self, results: Results) -> list[str]:
+        """The sentences of a run's results."""
+        return self.function(results)
+
+
+Sentence = Say | Against | Tally | Computed
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean of `values` and its 95 % bootstrap interval (percentile, seeded); NaN at both ends of fewer than six."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    data = np.asarray(values, dtype=np.float64)
+    if len(data) < 6 or float(data.std()) == 0:
+        return float(data.mean()) if len(data) else math.nan, math.nan, math.nan
+    found = bootstrap((data,), np.mean, n_resamples=999, method="percentile", rng=np.random.default_rng(0))
+    return float(data.mean()), float(found.confidence_interval.low), float(found.confidence_interval.high)

@@ -1,0 +1,175 @@
+"""A statistic of a column within a group of rows: what cells of tables, axes of plots and blanks of sentences hold.
+
+A statistic is written as text, ``COLUMN:HOW`` (``mask_ns:p99``), or as a `Stat` where it needs a title of its own or is
+of some rows only. HOW is one of median (what is left out means this for numbers), mean, min, max, sum, first, last,
+count (rows that have a value), distinct, share (of rows that are true), or a percentile such as p99.9.
+
+Ratios are paired: between two groups' values of the same cases, then the median over the cases with its range.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa.errors import OptionError
+from tokdfa.lab.declare.columns import Column, Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    import pandas as pd
+
+PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9)
+_WORDS = ("median", "mean", "min", "max", "sum", "first", "last", "count", "distinct", "share")
+_PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Stat:
+    """`how` of `column`, over the rows for which the pandas query `where` holds. `title`: its head in tables."""
+
+    column: str
+    how: str = ""
+    title: str = ""
+    where: str = ""
+
+    def __post_init__(self) -> None:
+        if self.how and self.how not in _WORDS and not _PERCENTILE.fullmatch(self.how):
+            raise OptionError(f"{self.column}:{self.how}: there is no such statistic; known: {', '.join(_WORDS)}, pNN")
+
+    @classmethod
+    def of(cls, written: str | Stat) -> Stat:
+        """A statistic as it is written: ``mask_ns:p99``."""
+        if isinstance(written, Stat):
+            return written
+        column, _, how = written.partition(":")
+        return cls(column, how)
+
+    def described(self, columns: Mapping[str, Column]) -> Column:
+        """What the statistic is: the column's unit and better end under the statistic's own title."""
+        column = columns.get(self.column, Column(self.column))
+        how = self.how or ("first" if column.unit == "text" else "median")
+        if how in ("count", "distinct"):
+            return Column(self.column, self.title or column.head, "", "neither", column.meaning)
+        if how == "share":
+            return replace(column, title=self.title or column.head, unit="share", factor=1.0)
+        quiet = not self.how or how in ("first", "last", "median")
+        return replace(column, title=self.title or (column.head if quiet else f"{column.head}, {how}"))
+
+    def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Any:
+        """Its value in base units; NaN (of texts: None) where there is nothing to take it of."""
+        column = columns.get(self.column, Column(self.column))
+        if self.where:
+            rows = rows.query(self.where)
+        is_text = column.unit == "text"
+        if self.column not in rows:
+            return None if is_text else math.nan
+        values = rows[self.column].dropna()
+        how = self.how or ("first" if is_text else "median")
+        if how == "count":
+            return float(len(values))
+        if how == "distinct":
+            return float(values.nunique())
+        if not len(values):
+            return None if is_text else math.nan
+        if is_text:
+            return values.iloc[-1 if how == "last" else 0]
+        return _of_numbers(_numbers(values), how) * (1.0 if how == "share" else column.factor)
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """One statistic over another, as a ratio: "takes 3.2 times as long"."""
+
+    above: str | Stat
+    below: str | Stat
+    title: str = ""
+
+    def described(self, columns: Mapping[str, Column]) -> Column:
+        title = self.title or f"{Stat.of(self.above).described(columns).head}, ratio"
+        return Column(Stat.of(self.above).column, title, "ratio")
+
+    def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> float:
+        below = Stat.of(self.below).compute(rows, columns)
+        return float(Stat.of(self.above).compute(rows, columns) / below) if below else math.nan
+
+
+#: What may stand wherever a number is asked for.
+Value = str | Stat | Quotient
+
+
+def value_of(written: Value) -> Stat | Quotient:
+    """A statistic or a quotient as it is written."""
+    return written if isinstance(written, Quotient) else Stat.of(written)
+
+
+def percentiles(column: str, *, mean: bool = True, most: bool = True, of: Sequence[float] = PERCENTILES) -> list[Stat]:
+    """The columns of a table of percentiles: p25 ... p99.9, max, mean."""
+    found = [Stat(column, f"p{percent:g}", f"p{percent:g}") for percent in of]
+    return [*found, *([Stat(column, "max", "max")] if most else []), *([Stat(column, "mean", "mean")] if mean else [])]
+
+
+def _numbers(values: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The numbers of a column; a cell may hold an array of float32, little end first, which is as many numbers."""
+    if isinstance(values.iloc[0], bytes):
+        return np.concatenate([np.frombuffer(value, dtype="<f4") for value in values]).astype(np.float64)
+    return values.to_numpy(dtype=np.float64)
+
+
+def _of_numbers(values: np.ndarray[Any, np.dtype[np.float64]], how: str) -> float:
+    if not len(values):
+        return math.nan
+    if percent := _PERCENTILE.fullmatch(how):
+        return float(np.percentile(values, float(percent[1])))
+    if how in ("first", "last"):
+        return float(values[0 if how == "first" else -1])
+    return float(getattr(np, "mean" if how == "share" else how)(values))
+
+
+def paired(mine: pd.Series[Any], theirs: pd.Series[Any], column: Column) -> Ratio | None:
+    """How much better `mine` is than `theirs`, case by case (the index); above 1 is better. None without a pair.
+
+    Values below the column's resolution count as that; pairs in which one is zero even so are left out.
+    """
+    import pandas as pd
+
+    pairs = pd.concat({"mine": mine, "theirs": theirs}, axis=1).dropna()
+    pairs = pairs.astype("float64").clip(lower=column.resolution)
+    pairs = pairs[(pairs > 0).all(axis=1)]
+    if pairs.empty:
+        return None
+    ratios = pairs["theirs"] / pairs["mine"]
+    if column.better == "higher":
+        ratios = 1 / ratios
+    return Ratio(float(ratios.median()), float(ratios.min()), float(ratios.max()), len(ratios))
+
+
+def per_case(
+    stat: Stat | Quotient, rows: pd.DataFrame, over: Sequence[str], columns: Mapping[str, Column]
+) -> pd.Series[Any]:
+    """The statistic of each case, the index telling which; of all rows together where no columns make a case."""
+    import pandas as pd
+
+    by = [name for name in over if name in rows]
+    if not by:
+        return pd.Series([stat.compute(rows, columns)])
+    groups = rows.groupby(by, sort=False, dropna=False)
+    found = {key: stat.compute(group, columns) for key, group in groups}
+    keys = [tuple("" if not is_known(part) else str(part) for part in key_parts(key)) for key in found]
+    return pd.Series(list(found.values()), index=pd.MultiIndex.from_tuples(keys, names=by))
+
+
+def key_parts(key: Any) -> list[Any]:
+    """The key of a group as a list, of one column too."""
+    return list(key) if isinstance(key, tuple) else [key]
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value is neither None nor NaN."""
+    return value is not None and not (isinstance(value, float) and math.isnan(value)) and str(value) != "<NA>"

@@ -1,0 +1,352 @@
+"""Declared tables: one row a group (`Summary`), engines side by side (`Pivot`), parts of an ablation (`Pairs`), growth
+with a size (`Growth`), rows as they are (`Listing`), and what none of these says (`Custom`).
+
+A table is built from `Results` alone and has no rows where there is nothing to show; empty tables are left out of
+reports. The best numbers among contenders of the same place are marked, as their column defines best.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, readable, text_cell
+from tokdfa.lab.declare.columns import Column, Ratio, short_factor
+from tokdfa.lab.declare.stats import Quotient, Stat, Value, is_known, key_parts, paired, per_case, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas as pd
+
+    from tokdfa.lab.declare.results import Results
+
+#: A `Listing` shows so many rows at most; the store has them all.
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What all tables have. `frame`, `where`: of which rows it is made. `brief`: the heads that a terminal shows."""
+
+    name: str
+    title: str
+    note: str = ""
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]], brief: Sequence[str] = ()) -> Table:
+        """The built table."""
+        return Table(self.name, self.title, self.note, tuple(columns), tuple(map(tuple, rows)), tuple(brief))
+
+    def build(self, results: Results) -> Table:
+        """The table of a run's results."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Summary(Declared):
+    """One row for each group `by`, one column for each of `values`.
+
+    `over`: columns that make a case; then a value is taken of each case, and the median over the cases is shown.
+    `ratios`: the values (by place in `values`) that get a ratio to the reference's row, paired by case; "all" for all.
+    """
+
+    by: Sequence[str] = ("engine",)
+    values: Sequence[Value] = ()
+    over: Sequence[str] = ()
+    ratios: Sequence[int] | str = ()
+    frame: str = ""
+    where: str = ""
+    brief: Sequence[str] = ()
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        by = [name for name in self.by if name in rows]
+        if rows.empty or not by:
+            return self.table((), ())
+        stats = [value_of(value) for value in self.values]
+        columns = [stat.described(results.columns) for stat in stats]
+        groups = list(rows.groupby(by, sort=False, dropna=False))
+        series = [[per_case(stat, group, self.over, results.columns) for stat in stats] for _, group in groups]
+        shown = [[_middle(values) for values in of_group] for of_group in series]
+        kept = [place for place in range(len(stats)) if any(is_known(numbers[place]) for numbers in shown)]
+        place_of = {tuple(key_parts(key)): number for number, (key, _) in enumerate(groups)}
+        built = []
+        for number, (key, _) in enumerate(groups):
+            names = key_parts(key)
+            cells = [text_cell(name) for name in names]
+            other = [place_of[found] for found in place_of if _same_place(found, names, by, results.engine)]
+            base = next((one for one in other if _engine_of(groups[one][0], by, results) == results.reference), None)
+            for place in kept:
+                column = columns[place]
+                best = _best(column, [shown[one][place] for one in other])
+                ratio = None
+                if base is not None and base != number and (self.ratios == "all" or place in self.ratios):
+                    ratio = paired(series[number][place], series[base][place], column)
+                cells.append(_value_cell(column, shown[number][place], best, ratio))
+            built.append(cells)
+        heads = [*(results.column(name).head for name in by), *(columns[place].head for place in kept)]
+        return self.table(heads, built, self.brief)
+
+
+@dataclass(frozen=True)
+class Pivot(Declared):
+    """One row for each group of `rows`, one column for each value of the column `across` (the engines by default).
+
+    A cell holds `value` with its ratio to the reference's, or `detail` beside it; what failed shows its status.
+    `beside`: further statistics of the whole row.
+    """
+
+    rows: Sequence[str] = ()
+    value: Value = ""
+    across: str = ""
+    beside: Sequence[Value] = ()
+    detail: Value = ""
+    ratio: bool = True
+    frame: str = ""
+    where: str = ""
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        across = self.across or results.engine
+        by = [name for name in self.rows if name in rows]
+        if rows.empty or across not in rows:
+            return self.table((), ())
+        names = list(rows[across].dropna().unique())
+        stat, detail = value_of(self.value), value_of(self.detail) if self.detail else None
+        column = stat.described(results.columns)
+        beside = [value_of(value) for value in self.beside]
+        built = []
+        for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
+            found = dict(iter(group.groupby(across, sort=False)))
+            values = {name: stat.compute(mine, results.columns) for name, mine in found.items()}
+            best = _best(column, list(values.values())) if across == results.engine else math.nan
+            cells = [text_cell(name) for name in key_parts(key)]
+            cells += [
+                _value_cell(one.described(results.columns), one.compute(group, results.columns)) for one in beside
+            ]
+            for name in names:
+                if name not in found:
+                    cells.append(NOTHING)
+                    continue
+                cell = _value_cell(column, values[name], best)
+                if not is_known(values[name]):
+                    cell = _status(found[name])
+                elif detail is not None:
+                    extra = detail.described(results.columns).format(detail.compute(found[name], results.columns))
+                    cell = cell._replace(detail=extra)
+                elif self.ratio and results.reference in values and name != results.reference:
+                    ratio = _ratio_of(values[name], values[results.reference], column)
+                    cell = _value_cell(column, values[name], best, ratio)
+                cells.append(cell)
+            built.append(cells)
+        places = [results.column(name).head for name in by]
+        others = [one.described(results.columns).head for one in beside]
+        heads = [_head(across, name, results) for name in names]
+        return self.table([*places, *others, *heads], built, [*places, *heads])
+
+
+@dataclass(frozen=True)
+class Listing(Declared):
+    """Rows as they are, those columns that are `shown` (by default all that are declared). `sort`: a column, the
+    largest first, or ``-COLUMN``, the smallest first.
+    """
+
+    shown: Sequence[str] = ()
+    sort: str = ""
+    most: int = MOST_ROWS
+    frame: str = ""
+    where: str = ""
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        names = [name for name in (self.shown or results.columns) if name in rows and rows[name].notna().any()]
+        if self.sort.lstrip("-") in rows:
+            rows = rows.sort_values(self.sort.lstrip("-"), ascending=self.sort.startswith("-"), kind="stable")
+        columns = [results.column(name) for name in names]
+        built = [
+            [_value_cell(column, _stored(value, column)) for column, value in zip(columns, row, strict=True)]
+            for row in rows[names].head(self.most).itertuples(index=False)
+        ]
+        note = self.note
+        if len(rows) > self.most:
+            note = f"{note} The first {self.most:,} of {len(rows):,}; the store has them all.".strip()
+        return Table(self.name, self.title, note, tuple(column.head for column in columns), tuple(map(tuple, built)))
+
+
+@dataclass(frozen=True)
+class Pairs(Declared):
+    """What each part of an ablation buys: for each part the variant without it over the variant with it, per case.
+
+    `parts`: (the part's title, the variant with it, the variant without it); if there are none, the experiment's
+    settings may give them under ``parts``. Cells: the median over the cases and their range, above 1 if the part pays.
+    """
+
+    parts: Sequence[tuple[str, str, str]] = ()
+    values: Sequence[Value] = ()
+    over: Sequence[str] = ()
+    frame: str = ""
+    where: str = ""
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        if results.engine not in rows:
+            return self.table((), ())
+        variants = dict(iter(rows.groupby(results.engine, sort=False)))
+        over = list(self.over or results.case)
+        stats = [value_of(value) for value in self.values]
+        columns = [stat.described(results.columns) for stat in stats]
+        built = []
+        for title, having, lacking in self.parts or _parts_of(results):
+            if having not in variants or lacking not in variants:
+                continue
+            cells = [text_cell(title)]
+            for stat, column in zip(stats, columns, strict=True):
+                mine, theirs = (per_case(stat, variants[one], over, results.columns) for one in (having, lacking))
+                cells.append(_factor_cell(paired(mine, theirs, column)))
+            first = [per_case(stats[0], variants[one], over, results.columns) for one in (having, lacking)]
+            built.append([*cells, *_extremes(first[0], first[1], columns[0])])
+        return self.table(["part", *(column.head for column in columns), "most for", "least for"], built)
+
+
+@dataclass(frozen=True)
+class Growth(Declared):
+    """The exponent of a power law, `value` over `x`, one column a contender: the median slope of all pairs of points
+    in logarithms (Theil and Sen), of three sizes and more.
+    """
+
+    rows: Sequence[str] = ()
+    x: str = ""
+    value: Value = ""
+    across: str = ""
+    frame: str = ""
+    where: str = ""
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        across = self.across or results.engine
+        if rows.empty or across not in rows:
+            return self.table((), ())
+        names = list(rows[across].dropna().unique())
+        by = [name for name in self.rows if name in rows]
+        stat = value_of(self.value)
+        built = []
+        for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
+            cells = [text_cell(name) for name in key_parts(key)]
+            for name in names:
+                mine = group[group[across] == name]
+                points = {size: stat.compute(one, results.columns) for size, one in mine.groupby(self.x)}
+                slope = exponent(list(points), list(points.values()))
+                cells.append(NOTHING if math.isnan(slope) else Cell(f"n^{slope:.2f}", slope))
+            built.append(cells)
+        return self.table([*(results.column(name).head for name in by), *map(str, names)], built)
+
+
+@dataclass(frozen=True)
+class Custom(Declared):
+    """What no other table says: `function` gives heads and rows of cells."""
+
+    function: Callable[[Results], tuple[Sequence[str], Sequence[Sequence[Cell]]]] | None = None
+
+    def build(self, results: Results) -> Table:
+        assert self.function is not None
+        return self.table(*self.function(results))
+
+
+def exponent(sizes: Sequence[Any], values: Sequence[float]) -> float:
+    """The exponent of a power law through points (Theil and Sen in logarithms); NaN of fewer than three."""
+    import numpy as np
+    from scipy.stats import theilslopes
+
+    points = [(float(size), value) for size, value in zip(sizes, values, strict=True) if is_known(value)]
+    points = [(size, value) for size, value in points if size > 0 and value > 0]
+    if len({size for size, _ in points}) < 3:
+        return math.nan
+    x, y = np.log(np.array(points)).T
+    return float(theilslopes(y, x).slope)
+
+
+def _parts_of(results: Results) -> list[tuple[str, str, str]]:
+    """The parts that the experiment's file gives: ``{part, with, without}`` each."""
+    given = (results.config.get("settings") or {}).get("parts") or []
+    return [(part["part"], part["with"], part["without"]) for part in given]
+
+
+def _middle(values: pd.Series[Any]) -> Any:
+    """The median of numbers; of texts the first."""
+    known = values.dropna()
+    if known.empty:
+        return math.nan
+    return known.iloc[0] if isinstance(known.iloc[0], str) else float(known.astype("float64").median())
+
+
+def _same_place(found: Sequence[Any], names: Sequence[Any], by: Sequence[str], engine: str) -> bool:
+    """Whether two groups are of the same place, which is all but the engine."""
+    return all(
+        one == other or not (is_known(one) or is_known(other))
+        for name, one, other in zip(by, found, names, strict=True)
+        if name != engine
+    )
+
+
+def _engine_of(key: Any, by: Sequence[str], results: Results) -> str:
+    names = key_parts(key)
+    return str(names[list(by).index(results.engine)]) if results.engine in by else ""
+
+
+def _best(column: Column, values: Sequence[Any]) -> float:
+    """The best of some values; NaN (equal to nothing) unless at least two are there to compare."""
+    known = [float(value) for value in values if is_known(value) and not isinstance(value, str)]
+    if len(known) < 2 or column.better == "neither":
+        return math.nan
+    return max(known) if column.better == "higher" else min(known)
+
+
+def _value_cell(column: Column, value: Any, best: float = math.nan, ratio: Ratio | None = None) -> Cell:
+    if column.unit == "text" or isinstance(value, str):
+        return text_cell(value)
+    if not is_known(value):
+        return NOTHING
+    return number_cell(column, float(value), float(value) == best, ratio)
+
+
+def _stat_cell(stat: Stat | Quotient, rows: pd.DataFrame, results: Results) -> Cell:
+    return _value_cell(stat.described(results.columns), stat.compute(rows, results.columns))
+
+
+def _stored(value: Any, column: Column) -> Any:
+    """A stored value in base units."""
+    if isinstance(value, str | bool) or not is_known(value) or column.unit == "text":
+        return str(value).lower() if isinstance(value, bool) else value
+    return float(value) * column.factor
+
+
+def _status(rows: pd.DataFrame) -> Cell:
+    """The status of what failed, in a column of numbers."""
+    failed = rows.loc[rows["status"] != "ok", "status"] if "status" in rows else rows.iloc[:0]
+    return Cell(readable(failed.iloc[0]), math.nan) if len(failed) else NOTHING
+
+
+def _ratio_of(mine: float, theirs: float, column: Column) -> Ratio | None:
+    import pandas as pd
+
+    return paired(pd.Series([mine]), pd.Series([theirs]), column)
+
+
+def _factor_cell(ratio: Ratio | None) -> Cell:
+    if ratio is None:
+        return NOTHING
+    detail = f"{short_factor(ratio.low)}–{short_factor(ratio.high)}"
+    return Cell(f"{short_factor(ratio.median)}x", ratio.median, detail=detail)
+
+
+def _extremes(mine: pd.Series[Any], theirs: pd.Series[Any], column: Column) -> list[Cell]:
+    """The case that the part helps most, and the one that it helps least."""
+    ratios = (theirs / mine if column.better != "higher" else mine / theirs).dropna()
+    if ratios.empty:
+        return [NOTHING, NOTHING]
+    return [text_cell(", ".join(map(str, key_parts(one)))) for one in (ratios.idxmax(), ratios.idxmin())]
+
+
+def _head(across: str, name: Any, results: Results) -> str:
+    return str(name) if across == results.engine or isinstance(name, str) else f"{results.column(across).head} {name}"
