@@ -61,8 +61,12 @@ class Kind:
     charts: Sequence[Declaration] = ()
     sentences: Sequence[Sentence] = ()
 
-    def results(self, rows: pd.DataFrame, config: Mapping[str, Any], reference: str = "") -> Results:
-        """The rows of a run, ready for the declarations."""
-        frames = {"": rows} if self.frames is None or not len(rows) else self.frames(rows)
+    def results(
+        self, rows: pd.DataFrame, config: Mapping[str, Any], reference: str = "", items: pd.DataFrame | None = None
+    ) -> Results:
+        """The rows of a run, ready for the declarations. `items`: how each item ended, as the frame ``items``."""
+        frames = {"": rows} if self.frames is None or not len(rows) else dict(self.frames(rows))
+        if items is not None:
+            frames["items"] = items
         columns = {column.name: column for column in self.columns}
         return Results(frames, columns, self.engine, self.case, reference or self.reference, config)

@@ -81,7 +81,8 @@ class Summary(Declared):
                 column = columns[place]
                 best = _best(column, [shown[one][place] for one in other])
                 ratio = None
-                if base is not None and base != number and (self.ratios == "all" or place in self.ratios):
+                asked = column.better != "neither" and (self.ratios == "all" or place in self.ratios)
+                if base is not None and base != number and asked:
                     ratio = paired(series[number][place], series[base][place], column)
                 cells.append(_value_cell(column, shown[number][place], best, ratio))
             built.append(cells)
@@ -179,7 +180,7 @@ class Pairs(Declared):
     """What each part of an ablation buys: for each part the variant without it over the variant with it, per case.
 
     `parts`: (the part's title, the variant with it, the variant without it); if there are none, the experiment's
-    settings may give them under ``parts``. Cells: the median over the cases and their range, above 1 if the part pays.
+    file gives them as ``parts``. Cells: the median over the cases and their range, above 1 if the part pays.
     """
 
     parts: Sequence[tuple[str, str, str]] = ()
@@ -268,8 +269,7 @@ def exponent(sizes: Sequence[Any], values: Sequence[float]) -> float:
 
 def _parts_of(results: Results) -> list[tuple[str, str, str]]:
     """The parts that the experiment's file gives: ``{part, with, without}`` each."""
-    given = (results.config.get("settings") or {}).get("parts") or []
-    return [(part["part"], part["with"], part["without"]) for part in given]
+    return [(part["part"], part["with"], part["without"]) for part in results.config.get("parts") or []]
 
 
 def _middle(values: pd.Series[Any]) -> Any:

@@ -18,7 +18,6 @@ from tokdfa.lab.report import (
     intoxication,
     literal_muting,
     maskbench,
-    plots,
     proper_scaling,
     proper_table2,
     regex_states,
@@ -70,13 +69,9 @@ def build_tables(data: RunData) -> list[Table]:
 
     What an experiment on backends has measured beside them follows its own tables, sentences and plots.
     """
-    built: list[Table] = []
-    if data.kind == "backends":
-        built += tables.build_tables(data) if len(data.items) else []
-        for kind, section in data.sections.items():
-            built += (_of_section(kind, table) for table in _special_tables(section))
-    else:
-        built += _special_tables(data)
+    built = _own_tables(data)
+    for kind, section in data.sections.items():
+        built += (_of_section(kind, table) for table in _own_tables(section))
     return [*(table for table in built if table.rows), tables.environment(data)]
 
 
@@ -85,7 +80,7 @@ def _of_section(kind: str, table: Table) -> Table:
     return table if table.name.startswith(kind) else replace(table, name=f"{kind}_{table.name}")
 
 
-def _special_tables(data: RunData) -> list[Table]:
+def _own_tables(data: RunData) -> list[Table]:
     built: list[Table] = []
     if (results := _declared(data)) is not None:
         built += (table.build(results) for table in find_kind(data.kind).tables)
@@ -99,36 +94,31 @@ def _declared(data: RunData) -> Results | None:
     kind = find_kind(data.kind) if data.kind in targets() and data.kind not in _SPECIAL else None
     if kind is None or not kind.columns:
         return None
-    return kind.results(data.results, data.config)
+    rows = data.items.merge(data.samples, on="item_id", how="left") if data.kind == "backends" else data.results
+    return kind.results(rows, data.config, data.reference or "", data.items)
 
 
 def build_plots(data: RunData) -> list[Plot | Chart]:
     """All plots of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
     if data.kind in _SPECIAL:
-        return _SPECIAL[data.kind].build_plots(data)
-    if (results := _declared(data)) is not None:
-        return [chart.build(results) for chart in find_kind(data.kind).charts]
-    if data.kind != "backends":
+        return list(_SPECIAL[data.kind].build_plots(data))
+    if (results := _declared(data)) is None:
         return []
-    return [*plots.build_plots(data), *(plot for section in data.sections.values() for plot in build_plots(section))]
+    own = [chart.build(results) for chart in find_kind(data.kind).charts]
+    return [*own, *(plot for section in data.sections.values() for plot in build_plots(section))]
 
 
 def build_headlines(data: RunData) -> list[str]:
     """What the run found, in sentences computed from its data, after a warning if it was interrupted."""
-    if data.kind == "backends":
-        sentences = headlines.headlines(data)
-        for section in data.sections.values():
-            sentences += _special_headlines(section)
-    else:
-        sentences = _special_headlines(data)
+    sentences = [line for one in (data, *data.sections.values()) for line in _own_headlines(one)]
     unfinished = (
         ["The run was interrupted: this is what it had finished."] if data.provenance.get("interrupted") else []
     )
     return [*unfinished, *sentences]
 
 
-def _special_headlines(data: RunData) -> list[str]:
+def _own_headlines(data: RunData) -> list[str]:
     known = _SPECIAL[data.kind].headlines(data) if data.kind in _SPECIAL else []
     if (results := _declared(data)) is not None:
         known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
-    return [*known, *([headlines.success(data)] if len(data.failures) else [])]
+    return [*known, *([headlines.success(data)] if len(data.failures) or data.kind == "backends" else [])]

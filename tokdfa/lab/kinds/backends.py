@@ -1,0 +1,235 @@
+"""The experiment ``kind: backends``: what each backend takes on the same constraints, walks and tokenizers.
+
+This is the kind of an experiment that names none. Its items are not measured by a function here but side by side, by
+`tokdfa.lab.run.jobs`: compiles in turns, then all contenders along the same walks, mask by mask. An option that is
+given as a list makes a contender of each value, so an ablation is a grid and needs no code; ``parts`` in the file names
+the contenders with and without a part, and `Pairs` says what the part buys.
+
+The rows are the samples, each with its item beside it; an item without samples has one row. A *case* is a tokenizer, a
+constraint, a workload and a seed. Only items that succeeded enter a comparison; all others are listed as failures.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.lab.declare import (
+    Against,
+    Bars,
+    Column,
+    Computed,
+    Curves,
+    Custom,
+    Distribution,
+    Kind,
+    Pairs,
+    Pivot,
+    Points,
+    Results,
+    Stat,
+    Summary,
+    percentiles,
+)
+from tokdfa.lab.declare.columns import seconds, text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from tokdfa.lab.declare.cells import Cell
+
+CASE = ("tokenizer", "constraint", "workload", "seed")
+#: Resident memory is measured in pages of a whole process: a peak below this many bytes is noise.
+PEAK_RESOLUTION = 100e3
+#: Little retained memory is a mean over copies (see `tokdfa.lab.measure.memory`).
+RETAINED_RESOLUTION = 5e3
+#: The prefix of columns with what matchers have counted.
+COUNTED = "count_"
+
+_TIMES = ("compile", "first_mask", "mask_p50", "mask_mean", "mask_p90", "mask_p99", "mask_max", "advance_p50")
+
+
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The frames of a run.
+
+    "": the items that succeeded, with the numbers of their samples and of their matchers' counters; ``mask``: the
+    samples of masks; ``compared``: those that were compared with another contender's; ``differing``: of these the ones
+    of contenders and places where some mask differs.
+    """
+    items = rows.drop_duplicates("item_id").drop(columns=["measure", "repeat", "step", "ns", "allowed", "differs"])
+    done = items[items["status"] == "ok"].set_index("item_id")
+    times = rows[rows["status"].eq("ok") & rows["ns"].notna()]
+    groups = {measure: group.groupby("item_id")["ns"] for measure, group in times.groupby("measure")}
+    numbers: dict[str, Any] = {"compile": done["compile_s"] * 1e9, "first_mask": done["first_mask_s"] * 1e9}
+    if "mask" in groups:
+        numbers |= {f"mask_p{percent}": groups["mask"].quantile(percent / 100) for percent in (50, 90, 99)}
+        numbers |= {"mask_mean": groups["mask"].mean(), "mask_max": groups["mask"].max()}
+    if "advance" in groups:
+        numbers["advance_p50"] = groups["advance"].quantile(0.5)
+    counted = [json.loads(text or "{}") for text in done["counters"].fillna("")] if "counters" in done else []
+    for name in dict.fromkeys(name for one in counted for name in one):
+        numbers[COUNTED + name] = [one.get(name) for one in counted]
+    masks = times[times["measure"] == "mask"].rename(columns={"ns": "mask_ns"})
+    masks = masks.assign(share=masks["allowed"] / masks["vocab_size"])
+    compared = masks[masks["differs"].notna()]
+    places = compared.groupby(["label", *CASE], dropna=False)["differs"].transform("max") > 0
+    return {
+        "": done.assign(**numbers, done=done["label"].map(_done(items))).reset_index(),
+        "mask": masks,
+        "compared": compared,
+        "differing": compared[places],
+    }
+
+
+def _done(items: pd.DataFrame) -> dict[str, str]:
+    """label -> how many of its items succeeded, as ``14/18``."""
+    groups = items.groupby("label", sort=False)["status"]
+    return {str(label): f"{(found == 'ok').sum()}/{len(found)}" for label, found in groups}
+
+
+def _work(results: Results) -> tuple[Sequence[str], Sequence[Sequence[Cell]]]:
+    """What matchers have counted, one column a counter."""
+    names = [str(name) for name in results.rows() if str(name).startswith(COUNTED)]
+    table = Summary("work", "", by=("label",), values=names, over=CASE).build(results)
+    return [head.removeprefix("count ") for head in table.columns], table.rows
+
+
+def _equal_masks(results: Results) -> list[str]:
+    """How many masks were compared with the reference's, and how many differ."""
+    masks = results.rows("compared")
+    compared = masks[masks["label"] != results.reference] if len(masks) else masks
+    if compared.empty:
+        return ["No masks were compared between backends."]
+    differ = compared[compared["differs"] > 0]
+    if differ.empty:
+        return [f"All {len(compared):,} masks that were compared equal those of {results.reference}."]
+    who = ", ".join(f"{label} in {count:,}" for label, count in differ["label"].value_counts().items())
+    return [f"{len(differ):,} of {len(compared):,} compared masks differ from those of {results.reference}: {who}."]
+
+
+def _by_constraint(value: str, title: str) -> Pivot:
+    note = "The median of the repeats, and of the workloads where there are several; the fastest of a row is bold."
+    return Pivot(value, f"{title} by constraint and tokenizer", note, rows=("tokenizer", "constraint"), value=value)
+
+
+KIND = Kind(
+    engine="label",
+    case=CASE,
+    place=("repeat", "step"),
+    frames=frames,
+    columns=(
+        text("label", "backend"),
+        *map(text, ("tokenizer", "constraint", "workload", "done")),
+        seconds("compile_ns"),
+        *(
+            Column(name, title, "s", "lower", meaning, 1e-9)
+            for name, title, meaning in (
+                ("compile", "compile time", "from the constraint to a compiled one; median of the repeats"),
+                ("first_mask", "time to first mask", "compile, start a matcher, fill its first mask; median"),
+                ("mask_ns", "mask time", "filling the mask once"),
+                ("mask_p50", "median mask time", "filling the mask once; of the item's samples"),
+                ("mask_mean", "mean mask time", "filling the mask once; of the item's samples"),
+                ("mask_p90", "p90 mask time", "filling the mask once; of the item's samples"),
+                ("mask_p99", "p99 mask time", "filling the mask once; of the item's samples"),
+                ("mask_max", "maximal mask time", "filling the mask once; of the item's samples"),
+                ("advance_p50", "median advance time", "advancing by one token; of the item's samples"),
+            )
+        ),
+        Column(
+            "memory_peak_bytes",
+            "peak memory",
+            "B",
+            "lower",
+            "growth of the process while compiling, at its highest",
+            resolution=PEAK_RESOLUTION,
+        ),
+        Column(
+            "memory_retained_bytes",
+            "retained memory",
+            "B",
+            "lower",
+            "growth of the process that stays",
+            resolution=RETAINED_RESOLUTION,
+        ),
+        Column("states", "states", "", "lower", "states of the compiled constraint"),
+        Column("transitions", "transitions", "", "lower", "token transitions of the compiled constraint"),
+        Column("vocab_size", "vocabulary size", "", "neither", "logit width of the model"),
+        Column("share", "share allowed", "share", "neither", "allowed tokens over the vocabulary size"),
+        Column("differs", "tokens that differ", "", "neither", "bits of a mask that are not the reference's"),
+    ),
+    tables=(
+        Summary(
+            "overview",
+            "Backends side by side",
+            "Medians over cases: tokenizer, constraint, workload and seed. Ratios are to the reference, paired case by "
+            "case: median (lowest–highest). The best are in bold.",
+            by=("label",),
+            values=("done", *_TIMES, "memory_peak_bytes", "memory_retained_bytes"),
+            over=CASE,
+            ratios="all",
+            brief=("backend", "done", "compile time", "median mask time", "retained memory"),
+        ),
+        Pairs(
+            "parts",
+            "What each part buys",
+            "Without the part over with it, case by case, so above 1 it pays: median, lowest to highest.",
+            values=("mask_mean", "mask_p50", "mask_p99", "advance_p50", "compile"),
+            over=CASE,
+        ),
+        _by_constraint("compile", "Compile time"),
+        _by_constraint("first_mask", "Time to first mask"),
+        _by_constraint("mask_mean", "Mean mask time"),
+        _by_constraint("mask_p99", "P99 mask time"),
+        Summary(
+            "mask_percentiles",
+            "Mask time: percentiles",
+            "All mask samples of the items that succeeded, pooled over constraints and workloads; each counts once.",
+            by=("tokenizer", "label"),
+            values=(Stat("mask_ns", "count", "masks"), *percentiles("mask_ns"), "share"),
+            frame="mask",
+        ),
+        Custom("work", "What was counted", "Medians over cases of what the matchers of all walks count.", _work),
+        Summary(
+            "differences",
+            "Where masks differ",
+            "Each mask was compared with the reference's after the same tokens; tokens are the bits that differ.",
+            by=("label", "tokenizer", "constraint", "workload"),
+            values=(
+                Stat("differs", "count", "masks compared"),
+                Stat("differs", "count", "masks that differ", "differs > 0"),
+                Stat("differs", "median", "tokens, median", "differs > 0"),
+                Stat("differs", "max", "tokens, max"),
+            ),
+            frame="differing",
+        ),
+    ),
+    charts=(
+        Distribution(
+            "mask_ecdf",
+            "Mask time: share of masks that took at most so long",
+            "All mask samples of the items that succeeded, pooled over constraints and workloads; left is better.",
+            x="mask_ns",
+            panels="tokenizer",
+            frame="mask",
+        ),
+        Bars("compile", "Compile time by constraint", x="compile", rows="constraint", panels="tokenizer"),
+        Bars(
+            "memory",
+            "Retained memory of a compiled constraint",
+            "Median over constraints and workloads.",
+            x="memory_retained_bytes",
+            rows="label",
+            panels="tokenizer",
+        ),
+        Points(
+            "cost_states", "Compile time against states", x="states", y="compile", hover=("tokenizer", "constraint")
+        ),
+        Curves("cost_vocabulary", "Mean mask time by vocabulary size", x="vocab_size", y="mask_mean"),
+    ),
+    sentences=(
+        Against(("compile", "mask_p50", "mask_mean", "mask_p99", "memory_retained_bytes"), over=CASE),
+        Computed(_equal_masks),
+    ),
+)
