@@ -12,6 +12,7 @@ from tokdfa.lab.measure.measure import (
     check_support,
     measure_compiles,
     replay,
+    replay_seen,
     rotated,
 )
 from tokdfa.lab.measure.workloads import Walk
@@ -202,3 +203,20 @@ def test_the_first_failure_stays():
     outcome.fail(Failure("timeout", "first"))
     outcome.fail(Failure("crash", "second"))
     assert (outcome.status, outcome.message) == ("timeout", "first")
+
+
+def test_seen_masks_are_filled_in_blocks_of_one_contender():
+    racing = compiled("honest", "honest")
+    replay_seen(racing, [walk("abc"), walk("ax"), walk("zz", end=False)], 3, 60, ignore)
+    for contender in racing:
+        samples = [one for one in contender.outcome.samples if one.measure == "seen"]
+        # the positions before a, b, c and the end; before a, x and the end; before the z that is refused
+        assert [(one.repeat, one.step) for one in samples] == [(turn, step) for turn in range(3) for step in range(8)]
+    filled = [tag for tag, what in journal if what.startswith("mask")]
+    assert filled == ["0"] * 8 + ["1"] * 8 + (["0"] * 9 + ["1"] * 9) * 3
+
+
+def test_seen_masks_end_with_the_seconds_of_a_contender():
+    racing = compiled("honest")
+    replay_seen(racing, [walk("abc")], 50, 0, ignore)
+    assert {one.repeat for one in racing[0].outcome.samples if one.measure == "seen"} == {0}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.lab.report.synthetic import PROVENANCE, FakeRun, config, regex_states_run, trie_walk_run
 from tokdfa.lab.kinds import targets
-from tokdfa.lab.report import regex_states, trie_walk
+from tokdfa.lab.report import regex_states
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.kinds import build_headlines, build_plots, build_tables
 
@@ -15,52 +15,8 @@ FOLDER = Path("made-up")
 
 
 @pytest.fixture(scope="module")
-def walks():
-    return RunData.read(trie_walk_run(FOLDER))
-
-
-@pytest.fixture(scope="module")
 def states():
     return RunData.read(regex_states_run(FOLDER))
-
-
-def test_walks_have_a_row_per_pattern_and_a_column_per_engine(walks):
-    table, tries, environment = build_tables(walks)
-    assert (table.name, tries.name, environment.name) == ("trie_walk", "tries", "environment")
-    assert len(table.rows) == 12
-    frame = table.frame
-    row = frame[(frame["tokenizer"] == "llama") & (frame["pattern"] == 'label of [^"]*')].iloc[0]
-    nodes = int(2 * 128_256 * 0.95) + 10
-    assert row["nodes"] == nodes
-    assert row["tokdfa"] == pytest.approx(2e-9 * nodes)
-    assert row["llguidance slices off"] == pytest.approx(4e-9 * nodes)
-    assert row["llguidance slices off: ratio"] == pytest.approx(2)
-    assert row["tokdfa, walk alone: ratio"] == pytest.approx(0.9)
-    assert table.rows[0][table.columns.index("llguidance slices off")].detail == "2.0x (4.00 ns a node)"
-    assert tries.frame["nodes per token"].tolist() == [2, 2, 2]
-    assert tries.rows[0][-1].text == "3.20 ms"
-
-
-def test_walk_headlines_are_about_the_widest_mask(walks):
-    sentences = build_headlines(walks)
-    assert len(sentences) == 3
-    assert sentences[0] == (
-        "small: the widest mask (30,400 tokens) takes tokdfa 122 µs, 2.00 ns a node; "
-        "llguidance slices off takes 243 µs, 2.0 times as long."
-    )
-
-
-def test_walks_of_one_vocabulary_have_no_plot_against_its_size():
-    run = trie_walk_run(FOLDER)
-    run.frames["results"] = run.frames["results"].query("tokenizer == 'small'")
-    plots = trie_walk.build_plots(RunData.read(run))
-    assert [plot.reason for plot in plots] == ["", "fewer than two vocabulary sizes"]
-
-
-def test_masks_that_allow_nothing_have_no_density():
-    run = trie_walk_run(FOLDER)
-    run.frames["results"] = run.frames["results"].assign(density=0.0, allowed=0)
-    assert trie_walk.build_plots(RunData.read(run))[0].reason == "no pattern allows a token"
 
 
 def test_states_have_a_column_per_variant(states):
@@ -125,9 +81,9 @@ def test_an_interrupted_run_says_so():
     assert build_headlines(RunData.read(run))[0] == "The run was interrupted: this is what it had finished."
 
 
-@pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends", "seen_masks"}))
+@pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends", "trie_walk"}))
 def test_a_run_without_results_says_so(kind):
-    """Before there are rows, and where every item failed. (`seen_masks` has no sentences of its own.)"""
+    """Before there are rows, and where every item failed."""
     item = {"item_id": "1", "label": kind, "status": "timeout", "message": "too slow", "tokenizer": "small"}
     failed = "0 of 1 items succeeded; the others: 1 timeout."
     for frames, more in (({}, []), ({"items": pd.DataFrame([item])}, [failed])):

@@ -60,6 +60,7 @@ def test_defaults_are_filled_in(tmp_path):
         "reference": "fake",
         "workloads": [{"label": "random_walk 5x40", "kind": "random_walk", "walks": 5, "steps": 40}],
         "measures": ["compile", "first_mask", "mask", "advance", "memory"],
+        "parts": [],
         "repeats": 5,
         "seed": 0,
         "limits": {"seconds": 60.0, "memory_mb": 4000.0},
@@ -498,3 +499,24 @@ def test_what_is_measured_beside_backends_is_checked(tmp_path, dice, settings, w
     with pytest.raises(ConfigError, match=said) as caught:
         load(tmp_path, BASE + f"settings: {settings}")
     assert caught.value.where == where
+
+
+def test_parts_of_an_ablation_name_backends(tmp_path):
+    two = f"{BASE}  - token_index\n"
+    ablation = f'{two}parts: [{{part: "speed", with: token_index, without: fake}}]'
+    config = load(tmp_path, ablation)
+    assert [(part.having, part.without) for part in config.parts] == [("token_index", "fake")]
+    (tmp_path / "again.yaml").write_text(config.to_yaml())
+    assert load_config(tmp_path / "again.yaml").model_dump() == config.model_dump()
+    assert config.folder_name == load(tmp_path, two).folder_name  # they are how it is told, not what is measured
+    with pytest.raises(ConfigError, match=r"parts\[0\].*token_indes.*did you mean"):
+        load(tmp_path, ablation.replace("with: token_index", "with: token_indes"))
+
+
+def test_grids_may_overlap(tmp_path):
+    grids = ("{lazy: [false, true]}", "{lazy: [true, false], minimal: [true]}")
+    text = BASE.replace("  - fake\n", "".join(f"  - {{name: token_index, options: {grid}}}\n" for grid in grids))
+    assert [entry.label for entry in load(tmp_path, text).backends] == [
+        "token_index lazy=false",
+        "token_index lazy=true",
+    ]

@@ -25,7 +25,7 @@ from tokdfa.lab.measure.workloads import Workload, canonical_json
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
 
-Measure = Literal["compile", "first_mask", "mask", "advance", "memory"]
+Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "memory"]
 
 
 class BackendEntry(BaseModel):
@@ -44,6 +44,16 @@ class BackendEntry(BaseModel):
         return backend_class(self.name)
 
 
+class Part(BaseModel):
+    """A part of an ablation by its title, and the labels of the backends with it and without it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+
+    part: str
+    having: Annotated[str, Field(alias="with")]
+    without: str
+
+
 class ExperimentConfig(BaseModel):
     """An experiment, resolved. Made by `load_config`; see the module's page for what it guarantees."""
 
@@ -58,6 +68,7 @@ class ExperimentConfig(BaseModel):
     reference: str = ""
     workloads: list[Annotated[Workload, Field(discriminator="kind")]] = Field(default_factory=list)
     measures: list[Measure] = Field(default_factory=list)
+    parts: list[Part] = Field(default_factory=list)
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     limits: Limits = Field(default_factory=Limits)
@@ -81,8 +92,8 @@ class ExperimentConfig(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """10 hex digits of a hash of all that results depend on: everything but `question`."""
-        content = canonical_json(self.model_dump(mode="json", exclude={"question"}))
+        """10 hex digits of a hash of all that results depend on: everything but `question` and `parts`."""
+        content = canonical_json(self.model_dump(mode="json", exclude={"question", "parts"}))
         return hashlib.sha256(content.encode()).hexdigest()[:10]
 
     @property
@@ -99,6 +110,8 @@ class ExperimentConfig(BaseModel):
         """The resolved experiment as YAML text, which `load_config` reads back to an equal config."""
         import yaml
 
-        data = self.model_dump(mode="json")
+        data = self.model_dump(mode="json", by_alias=True)
+        if not self.parts:
+            del data["parts"]
         data["constraints"] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in self.constraints]
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

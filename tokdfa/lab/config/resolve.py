@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.errors import ConfigError, TokdfaError, pip_arguments
 from tokdfa.lab.config import checks
 from tokdfa.lab.config.constraints import read_constraints
-from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
+from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig, Part
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.limits import Limits
-from tokdfa.lab.measure.measure import MEASURES
+from tokdfa.lab.measure.measure import DEFAULT_MEASURES, MEASURES
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.workloads import WORKLOADS, Workload
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_GRID = 1_000
 
 #: Keys that belong to experiments of the kind "backends" only.
-_BACKEND_KEYS = ("backends", "reference", "workloads", "measures")
+_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "parts")
 
 
 def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> ExperimentConfig:
@@ -107,7 +107,19 @@ def _backend_fields(source: YamlSource, raw: dict[str, Any]) -> dict[str, Any]:
         "reference": reference,
         "workloads": _workloads(source, raw),
         "measures": _measures(source, raw),
+        "parts": _parts(source, raw, labels),
     }
+
+
+def _parts(source: YamlSource, raw: dict[str, Any], labels: list[str]) -> list[Part]:
+    """The parts of an ablation, whose labels must be those of backends."""
+    found = []
+    for index, given in enumerate(checks.as_list(source, raw.get("parts", []), ("parts",))):
+        part = checks.as_model(source, Part, given, ("parts", index))
+        for key, label in (("with", part.having), ("without", part.without)):
+            checks.require_known(source, ("parts", index, key), "backend label", label, labels)
+        found.append(part)
+    return found
 
 
 def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:
@@ -146,13 +158,15 @@ def _backends(source: YamlSource, raw: dict[str, Any]) -> list[BackendEntry]:
             checks.require_known(source, where, "backend", given, backend_names())
             given = {"name": given}
         grid = _grid(source, checks.as_mapping(source, given, where), where)
-        entries += grid
-        places += [where] * len(grid)
-    same: dict[tuple[str, str], str] = {}
-    for entry, where in zip(entries, places, strict=True):
-        twin = same.setdefault((entry.name, repr(sorted(entry.options.items()))), entry.label)
-        if twin != entry.label:
-            raise source.error(f"{entry.label!r} and {twin!r} are the same backend with the same options", where)
+        for entry in grid:
+            twin = next((one for one in entries if (one.name, one.options) == (entry.name, entry.options)), None)
+            if twin is None or twin.label == entry.label:
+                entries.append(entry)
+                places.append(where)
+            elif len(grid) == 1:  # grids may overlap
+                raise source.error(
+                    f"{entry.label!r} and {twin.label!r} are the same backend with the same options", where
+                )
     checks.refuse_twice(source, "backend label", [entry.label for entry in entries], places)
     return entries
 
@@ -222,7 +236,7 @@ def _workloads(source: YamlSource, raw: dict[str, Any]) -> list[Workload]:
 
 
 def _measures(source: YamlSource, raw: dict[str, Any]) -> list[str]:
-    given = checks.as_list(source, raw.get("measures", list(MEASURES)), ("measures",))
+    given = checks.as_list(source, raw.get("measures", list(DEFAULT_MEASURES)), ("measures",))
     for index, measure in enumerate(given):
         checks.require_known(source, ("measures", index), "measure", measure, MEASURES)
     if not given:

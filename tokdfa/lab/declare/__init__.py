@@ -11,7 +11,7 @@ from tokdfa.lab.declare.kind import Kind
 from tokdfa.lab.declare.results import Results
 from tokdfa.lab.declare.sentences import Against, Computed, Say, Tally
 from tokdfa.lab.declare.stats import Quotient, Stat, percentiles
-from tokdfa.lab.declare.tables import Custom, Growth, Listing, Pairs, Pivot, Summary
+from tokdfa.lab.declare.tables import Custom, Growth, Listing, Options, Pairs, Pivot, Summary
 
 __all__ = [
     "Against",
@@ -25,6 +25,7 @@ __all__ = [
     "Growth",
     "Kind",
     "Listing",
+    "Options",
     "Pairs",
     "Pivot",
     "Points",

@@ -30,6 +30,8 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 LOG_FROM = 30
 #: At most so many rows of dots in a panel, and panels of a chart.
 MOST_ROWS, MOST_PANELS = 40, 8
+#: Contenders whose looks differ.
+MOST_CONTENDERS = 24
 #: Of a picture, in pixels before scaling.
 WIDTH, HEIGHT = 440, 220
 _TICKS = {
@@ -116,6 +118,8 @@ class Declaration:
         groups = list(rows.groupby(self.panels, sort=False)) if self.panels in rows else [("", rows)]
         # every panel gives a contender the same look, whoever is missing
         names = [str(name) for name in rows[by].dropna().unique()] if by in rows else []
+        if len(names) > MOST_CONTENDERS:
+            return Chart(self.name, self.title, reason=f"{len(names):,} contenders cannot be told apart")
         built = []
         for key, group in groups[:MOST_PANELS]:
             points = self.points(group, by, results)

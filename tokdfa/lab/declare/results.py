@@ -36,7 +36,10 @@ class Results:
         found = self.frames.get(frame)
         if found is None or not len(found):
             return pd.DataFrame(columns=[*self.columns])
-        return found.query(where) if where else found
+        try:
+            return found.query(where) if where else found
+        except pd.errors.UndefinedVariableError:
+            return found.iloc[:0]  # of a column that this run does not have no condition holds
 
     def column(self, name: str) -> Column:
         """What a column is; one that is not declared is a count."""

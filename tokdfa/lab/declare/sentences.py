@@ -58,14 +58,18 @@ def _written(stat: Any, rows: Any, results: Results) -> str | None:
         return None
     if isinstance(value, str):
         return value
-    return short_factor(value) if isinstance(stat, Quotient) else column.format(value)
+    return short_factor(value) if isinstance(stat, Quotient) and stat.unit == "ratio" else column.format(value)
 
 
 @dataclass(frozen=True)
 class Against:
-    """One sentence for each contender against the reference: `values`, paired case by case."""
+    """One sentence for each contender against the reference: `values`, paired case by case.
+
+    There is none if there are more than `most` contenders: what many differ in is a question for their options.
+    """
 
     values: Sequence[Value]
+    most: int = 12
     over: Sequence[str] = ()
     frame: str = ""
     where: str = ""
@@ -76,7 +80,7 @@ class Against:
         if results.engine not in rows:
             return []
         found = {str(name): group for name, group in rows.groupby(results.engine, sort=False)}
-        if results.reference not in found:
+        if results.reference not in found or len(found) > self.most + 1:
             return []
         over = list(self.over or results.case)
         said = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -85,15 +85,16 @@ class Stat:
 
 @dataclass(frozen=True)
 class Quotient:
-    """One statistic over another, as a ratio: "takes 3.2 times as long"."""
+    """One statistic over another, as a ratio ("takes 3.2 times as long") or as a share."""
 
     above: str | Stat
     below: str | Stat
     title: str = ""
+    unit: Literal["ratio", "share"] = "ratio"
 
     def described(self, columns: Mapping[str, Column]) -> Column:
         title = self.title or f"{Stat.of(self.above).described(columns).head}, ratio"
-        return Column(Stat.of(self.above).column, title, "ratio")
+        return Column(Stat.of(self.above).column, title, self.unit)
 
     def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> float:
         below = Stat.of(self.below).compute(rows, columns)

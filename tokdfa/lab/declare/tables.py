@@ -7,6 +7,7 @@ reports. The best numbers among contenders of the same place are marked, as thei
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: A `Listing` shows so many rows at most; the store has them all.
 MOST_ROWS = 200
+#: Contenders side by side that can be read.
+MOST_COLUMNS = 16
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class Declared:
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]], brief: Sequence[str] = ()) -> Table:
         """The built table."""
         return Table(self.name, self.title, self.note, tuple(columns), tuple(map(tuple, rows)), tuple(brief))
+
+    def known(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+        """The built table without columns of which nothing is known."""
+        kept = [place for place in range(len(columns)) if any(row[place] != NOTHING for row in rows)]
+        return self.table([columns[place] for place in kept], [[row[place] for place in kept] for row in rows])
 
     def build(self, results: Results) -> Table:
         """The table of a run's results."""
@@ -95,7 +103,7 @@ class Pivot(Declared):
     """One row for each group of `rows`, one column for each value of the column `across` (the engines by default).
 
     A cell holds `value` with its ratio to the reference's, or `detail` beside it; what failed shows its status.
-    `beside`: further statistics of the whole row.
+    `beside`: further statistics of the whole row. With more than `MOST_COLUMNS` contenders there is no table.
     """
 
     rows: Sequence[str] = ()
@@ -114,6 +122,8 @@ class Pivot(Declared):
         if rows.empty or across not in rows:
             return self.table((), ())
         names = list(rows[across].dropna().unique())
+        if len(names) > MOST_COLUMNS:
+            return self.table((), ())
         stat, detail = value_of(self.value), value_of(self.detail) if self.detail else None
         column = stat.described(results.columns)
         beside = [value_of(value) for value in self.beside]
@@ -207,7 +217,66 @@ class Pairs(Declared):
                 cells.append(_factor_cell(paired(mine, theirs, column)))
             first = [per_case(stats[0], variants[one], over, results.columns) for one in (having, lacking)]
             built.append([*cells, *_extremes(first[0], first[1], columns[0])])
-        return self.table(["part", *(column.head for column in columns), "most for", "least for"], built)
+        return self.known(["part", *(column.head for column in columns), "most for", "least for"], built)
+
+
+@dataclass(frozen=True)
+class Options(Declared):
+    """What each value of an option changes against its first value, over all contenders of one backend that differ in
+    this option alone. The rows have the columns ``backend`` and ``options``, JSON.
+    """
+
+    values: Sequence[Value] = ()
+    over: Sequence[str] = ()
+    frame: str = ""
+    where: str = ""
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        if results.engine not in rows or "options" not in rows:
+            return self.table((), ())
+        stats = [value_of(value) for value in self.values]
+        columns = [stat.described(results.columns) for stat in stats]
+        numbers = {
+            str(name): [per_case(stat, group, self.over or results.case, results.columns) for stat in stats]
+            for name, group in rows.groupby(results.engine, sort=False)
+        }
+        built = []
+        for (backend, option, value, first), pairs in _single_changes(rows, results.engine).items():
+            cells = [text_cell(backend), text_cell(option), text_cell(value), text_cell(first)]
+            for place, column in enumerate(columns):
+                ratio = _pooled([(numbers[mine][place], numbers[theirs][place]) for mine, theirs in pairs], column)
+                cells.append(NOTHING if ratio is None else Cell(ratio.describe(column), ratio.median))
+            built.append([*cells, Cell(f"{len(pairs):,}", float(len(pairs)))])
+        return self.known(["backend", "option", "value", "against", *(one.head for one in columns), "pairs"], built)
+
+
+def _single_changes(rows: pd.DataFrame, engine: str) -> dict[tuple[str, str, str, str], list[tuple[str, str]]]:
+    """(backend, option, its value, its first value) -> pairs of contenders that differ in nothing else."""
+    known = rows.drop_duplicates(engine)[[engine, "backend", "options"]].itertuples(index=False)
+    given = [(str(name), str(backend), json.loads(options or "{}")) for name, backend, options in known]
+    first: dict[tuple[str, str], Any] = {}
+    for _, backend, options in given:
+        for option, value in options.items():
+            first.setdefault((backend, option), value)
+    places = {(backend, json.dumps(options, sort_keys=True)): name for name, backend, options in given}
+    found: dict[tuple[str, str, str, str], list[tuple[str, str]]] = {}
+    for name, backend, options in given:
+        for option, value in options.items():
+            base = first[backend, option]
+            other = places.get((backend, json.dumps({**options, option: base}, sort_keys=True)))
+            if value != base and other is not None:
+                key = (backend, option, json.dumps(value), json.dumps(base))
+                found.setdefault(key, []).append((name, other))
+    return found
+
+
+def _pooled(pairs: Sequence[tuple[pd.Series[Any], pd.Series[Any]]], column: Column) -> Ratio | None:
+    """The ratio over the cases of all pairs together."""
+    import pandas as pd
+
+    mine, theirs = (pd.concat({place: pair[side] for place, pair in enumerate(pairs)}) for side in (0, 1))
+    return paired(mine, theirs, column)
 
 
 @dataclass(frozen=True)
@@ -345,7 +414,14 @@ def _extremes(mine: pd.Series[Any], theirs: pd.Series[Any], column: Column) -> l
     ratios = (theirs / mine if column.better != "higher" else mine / theirs).dropna()
     if ratios.empty:
         return [NOTHING, NOTHING]
-    return [text_cell(", ".join(map(str, key_parts(one)))) for one in (ratios.idxmax(), ratios.idxmin())]
+    names = list(ratios.index.names)
+    told = [
+        place
+        for place, name in enumerate(names)
+        if name != "seed" and ratios.index.get_level_values(place).nunique() > 1
+    ]
+    ends = [key_parts(one) for one in (ratios.idxmax(), ratios.idxmin())]
+    return [text_cell(", ".join(str(one[place]) for place in told)) for one in ends]
 
 
 def _head(across: str, name: Any, results: Results) -> str:

@@ -12,7 +12,8 @@ constraint, a workload and a seed. Only items that succeeded enter a comparison;
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, cast
 
 from tokdfa.lab.declare import (
     Against,
@@ -23,10 +24,13 @@ from tokdfa.lab.declare import (
     Custom,
     Distribution,
     Kind,
+    Options,
     Pairs,
     Pivot,
     Points,
+    Quotient,
     Results,
+    Say,
     Stat,
     Summary,
     percentiles,
@@ -48,15 +52,39 @@ RETAINED_RESOLUTION = 5e3
 #: The prefix of columns with what matchers have counted.
 COUNTED = "count_"
 
-_TIMES = ("compile", "first_mask", "mask_p50", "mask_mean", "mask_p90", "mask_p99", "mask_max", "advance_p50")
+_TIMES = (
+    *("compile", "first_mask", "mask_p50", "mask_mean", "mask_p90", "mask_p99", "mask_max", "wide_mean", "seen_p50"),
+    "advance_p50",
+)
+#: What an option or a part may change.
+_PARTS_OF_COST = (
+    *("mask_mean", "mask_p50", "mask_p99", "wide_mean", "seen_p50", "advance_p50", "compile", "nodes"),
+    *("transitions", "memory_retained_bytes"),
+)
+_PARTS = Pairs(
+    "parts",
+    "What each part buys",
+    "Without the part over with it, case by case, so above 1 it pays: median, lowest to highest.",
+    values=_PARTS_OF_COST,
+    over=CASE,
+)
+_OPTIONS = Options(
+    "options",
+    "What each option changes",
+    "Contenders that differ in one option alone, case by case: median (lowest–highest).",
+    values=_PARTS_OF_COST,
+    over=CASE,
+)
+#: A mask is wide from this share of the vocabulary on.
+WIDE = 0.5
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The frames of a run.
 
-    "": the items that succeeded, with the numbers of their samples and of their matchers' counters; ``mask``: the
-    samples of masks; ``compared``: those that were compared with another contender's; ``differing``: of these the ones
-    of contenders and places where some mask differs.
+    "": the items that succeeded, with the numbers of their samples and of their matchers' counters; ``mask``, ``seen``:
+    the samples of masks, and of masks seen before; ``compared``: the masks that were compared with another
+    contender's; ``differing``: of these the ones of contenders and places where some mask differs.
     """
     items = rows.drop_duplicates("item_id").drop(columns=["measure", "repeat", "step", "ns", "allowed", "differs"])
     done = items[items["status"] == "ok"].set_index("item_id")
@@ -68,9 +96,15 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         numbers |= {"mask_mean": groups["mask"].mean(), "mask_max": groups["mask"].max()}
     if "advance" in groups:
         numbers["advance_p50"] = groups["advance"].quantile(0.5)
+    if "seen" in groups:
+        numbers["seen_p50"] = groups["seen"].quantile(0.5)
+    wide = times[(times["measure"] == "mask") & (times["allowed"] >= WIDE * times["vocab_size"])]
+    numbers["wide_mean"] = wide.groupby("item_id")["ns"].mean()
     counted = [json.loads(text or "{}") for text in done["counters"].fillna("")] if "counters" in done else []
     for name in dict.fromkeys(name for one in counted for name in one):
         numbers[COUNTED + name] = [one.get(name) for one in counted]
+    if COUNTED + "nodes_visited" in numbers:
+        numbers["nodes"] = numbers[COUNTED + "nodes_visited"]
     masks = times[times["measure"] == "mask"].rename(columns={"ns": "mask_ns"})
     masks = masks.assign(share=masks["allowed"] / masks["vocab_size"])
     compared = masks[masks["differs"].notna()]
@@ -78,6 +112,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {
         "": done.assign(**numbers, done=done["label"].map(_done(items))).reset_index(),
         "mask": masks,
+        "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
         "compared": compared,
         "differing": compared[places],
     }
@@ -109,56 +144,88 @@ def _equal_masks(results: Results) -> list[str]:
     return [f"{len(differ):,} of {len(compared):,} compared masks differ from those of {results.reference}: {who}."]
 
 
+def _parts(results: Results) -> list[str]:
+    """What each part of an ablation buys, by the first value that is known."""
+    table, said = _PARTS.build(results), []
+    for row in table.rows:
+        cells = dict(zip(table.columns, row, strict=True))
+        head = next((head for head in table.columns if head in _TIME_HEADS and cells[head].value is not None), None)
+        if head is not None:
+            ends = f"most for {cells['most for'].text}, least for {cells['least for'].text}"
+            said.append(f"{row[0].text}: {head} {cells[head].text} as good ({cells[head].detail}); {ends}.")
+    return said
+
+
+def _options(results: Results) -> list[str]:
+    """What each option changes most, where the experiment names no parts."""
+    table, said = _OPTIONS.build(results), []
+    for row in table.rows if not results.config.get("parts") else ():
+        cells = dict(zip(table.columns, row, strict=True))
+        known = {head: cell for head, cell in cells.items() if head in _TIME_HEADS and isinstance(cell.value, float)}
+        if known:
+            head = max(known, key=lambda one: abs(math.log(cast("float", known[one].value))))
+            backend, option, value, first = (cell.text for cell in row[:4])
+            said.append(f"{backend} with {option}={value} instead of {first}: {head} {known[head].text}.")
+    return said
+
+
 def _by_constraint(value: str, title: str) -> Pivot:
     note = "The median of the repeats, and of the workloads where there are several; the fastest of a row is bold."
     return Pivot(value, f"{title} by constraint and tokenizer", note, rows=("tokenizer", "constraint"), value=value)
 
+
+_COLUMNS = (
+    text("label", "backend"),
+    *map(text, ("tokenizer", "constraint", "workload", "done")),
+    seconds("compile_ns"),
+    *(
+        Column(name, title, "s", "lower", meaning, 1e-9)
+        for name, title, meaning in (
+            ("compile", "compile time", "from the constraint to a compiled one; median of the repeats"),
+            ("first_mask", "time to first mask", "compile, start a matcher, fill its first mask; median"),
+            ("mask_ns", "mask time", "filling the mask once"),
+            ("mask_p50", "median mask time", "filling the mask once; of the item's samples"),
+            ("mask_mean", "mean mask time", "filling the mask once; of the item's samples"),
+            ("mask_p90", "p90 mask time", "filling the mask once; of the item's samples"),
+            ("mask_p99", "p99 mask time", "filling the mask once; of the item's samples"),
+            ("mask_max", "maximal mask time", "filling the mask once; of the item's samples"),
+            ("wide_mean", "mean time of wide masks", "masks that allow half of the vocabulary or more"),
+            ("seen_p50", "median time of a mask seen before", "filling the mask of a state again"),
+            ("seen_ns", "seen mask time", "filling the mask of a state that has been seen before"),
+            ("advance_p50", "median advance time", "advancing by one token; of the item's samples"),
+        )
+    ),
+    Column(
+        "memory_peak_bytes",
+        "peak memory",
+        "B",
+        "lower",
+        "growth of the process while compiling, at its highest",
+        resolution=PEAK_RESOLUTION,
+    ),
+    Column(
+        "memory_retained_bytes",
+        "retained memory",
+        "B",
+        "lower",
+        "growth of the process that stays",
+        resolution=RETAINED_RESOLUTION,
+    ),
+    Column("nodes", "nodes visited", "", "lower", "nodes of the token trie that the walks of all masks visit"),
+    Column("states", "states", "", "lower", "states of the compiled constraint"),
+    Column("transitions", "transitions", "", "lower", "token transitions of the compiled constraint"),
+    Column("vocab_size", "vocabulary size", "", "neither", "logit width of the model"),
+    Column("share", "share allowed", "share", "neither", "allowed tokens over the vocabulary size"),
+    Column("differs", "tokens that differ", "", "neither", "bits of a mask that are not the reference's"),
+)
+_TIME_HEADS = {column.head for column in _COLUMNS if column.name in _PARTS_OF_COST and column.unit == "s"}
 
 KIND = Kind(
     engine="label",
     case=CASE,
     place=("repeat", "step"),
     frames=frames,
-    columns=(
-        text("label", "backend"),
-        *map(text, ("tokenizer", "constraint", "workload", "done")),
-        seconds("compile_ns"),
-        *(
-            Column(name, title, "s", "lower", meaning, 1e-9)
-            for name, title, meaning in (
-                ("compile", "compile time", "from the constraint to a compiled one; median of the repeats"),
-                ("first_mask", "time to first mask", "compile, start a matcher, fill its first mask; median"),
-                ("mask_ns", "mask time", "filling the mask once"),
-                ("mask_p50", "median mask time", "filling the mask once; of the item's samples"),
-                ("mask_mean", "mean mask time", "filling the mask once; of the item's samples"),
-                ("mask_p90", "p90 mask time", "filling the mask once; of the item's samples"),
-                ("mask_p99", "p99 mask time", "filling the mask once; of the item's samples"),
-                ("mask_max", "maximal mask time", "filling the mask once; of the item's samples"),
-                ("advance_p50", "median advance time", "advancing by one token; of the item's samples"),
-            )
-        ),
-        Column(
-            "memory_peak_bytes",
-            "peak memory",
-            "B",
-            "lower",
-            "growth of the process while compiling, at its highest",
-            resolution=PEAK_RESOLUTION,
-        ),
-        Column(
-            "memory_retained_bytes",
-            "retained memory",
-            "B",
-            "lower",
-            "growth of the process that stays",
-            resolution=RETAINED_RESOLUTION,
-        ),
-        Column("states", "states", "", "lower", "states of the compiled constraint"),
-        Column("transitions", "transitions", "", "lower", "token transitions of the compiled constraint"),
-        Column("vocab_size", "vocabulary size", "", "neither", "logit width of the model"),
-        Column("share", "share allowed", "share", "neither", "allowed tokens over the vocabulary size"),
-        Column("differs", "tokens that differ", "", "neither", "bits of a mask that are not the reference's"),
-    ),
+    columns=_COLUMNS,
     tables=(
         Summary(
             "overview",
@@ -171,13 +238,8 @@ KIND = Kind(
             ratios="all",
             brief=("backend", "done", "compile time", "median mask time", "retained memory"),
         ),
-        Pairs(
-            "parts",
-            "What each part buys",
-            "Without the part over with it, case by case, so above 1 it pays: median, lowest to highest.",
-            values=("mask_mean", "mask_p50", "mask_p99", "advance_p50", "compile"),
-            over=CASE,
-        ),
+        _PARTS,
+        _OPTIONS,
         _by_constraint("compile", "Compile time"),
         _by_constraint("first_mask", "Time to first mask"),
         _by_constraint("mask_mean", "Mean mask time"),
@@ -189,6 +251,14 @@ KIND = Kind(
             by=("tokenizer", "label"),
             values=(Stat("mask_ns", "count", "masks"), *percentiles("mask_ns"), "share"),
             frame="mask",
+        ),
+        Summary(
+            "seen_percentiles",
+            "A mask seen before: percentiles",
+            "Masks of states that have been seen before, filled again and again, each backend by itself.",
+            by=("tokenizer", "label"),
+            values=(Stat("seen_ns", "count", "masks"), *percentiles("seen_ns")),
+            frame="seen",
         ),
         Custom("work", "What was counted", "Medians over cases of what the matchers of all walks count.", _work),
         Summary(
@@ -229,7 +299,15 @@ KIND = Kind(
         Curves("cost_vocabulary", "Mean mask time by vocabulary size", x="vocab_size", y="mask_mean"),
     ),
     sentences=(
+        Computed(_parts),
+        Computed(_options),
         Against(("compile", "mask_p50", "mask_mean", "mask_p99", "memory_retained_bytes"), over=CASE),
+        Say(
+            "{label}: a lexeme ends at {share} of the nodes of its walks.",
+            per=("label",),
+            blanks={"share": Quotient("count_lexeme_ends:sum", "count_nodes_visited:sum", unit="share")},
+            where="count_lexeme_ends > 0",
+        ),
         Computed(_equal_masks),
     ),
 )

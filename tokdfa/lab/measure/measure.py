@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MEASURES = ("compile", "first_mask", "mask", "advance", "memory")
+MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "memory")
+#: What is measured unless an experiment says so itself: masks of states that have been seen before are asked for.
+DEFAULT_MEASURES = tuple(measure for measure in MEASURES if measure != "seen")
 
 
 class Sample(NamedTuple):
@@ -175,6 +177,59 @@ def replay(
                 racers = [racer for racer in racers if racer.within(seconds)]
         for racer in racers:
             racer.finish(walk, number)
+
+
+def replay_seen(
+    contenders: Sequence[Contender], walks: Sequence[Walk], rounds: int, seconds: float, begin: Begin
+) -> None:
+    """Fill the masks of all positions of the walks again and again, each contender in blocks of its own, A B C A B C.
+
+    In a decoding loop one engine runs by itself and meets the same few states again and again; `replay` times first
+    visits, with the caches full of others' data. Every position has a matcher of its own, so who remembers its last
+    mask only answers from memory, too. Samples: `repeat` is the round, `step` the number of the position.
+    """
+    blocks: list[tuple[Contender, list[Matcher], masks.Mask]] = []
+    for contender in contenders:
+        if contender.dropped or contender.compiled is None:
+            continue
+        mask = masks.allocate_mask(contender.backend.vocab.size)
+        begin(contender.index, "seen masks")
+        try:
+            positions = _positions(contender.compiled, walks)
+            for matcher in positions:
+                matcher.fill_mask(mask)
+        except BaseException as error:
+            _drop_or_raise(contender, error)
+            continue
+        blocks.append((contender, positions, mask))
+    spent = [0] * len(blocks)
+    with collector_off():
+        for turn in range(rounds):
+            for number, (contender, positions, mask) in enumerate(blocks):
+                if spent[number] > seconds * 1e9 or not positions:
+                    continue
+                begin(contender.index, "seen masks")
+                positions[0].fill_mask(mask)  # brings the engine's code back into the caches
+                for step, matcher in enumerate(positions):
+                    started = time.perf_counter_ns()
+                    matcher.fill_mask(mask)
+                    ns = time.perf_counter_ns() - started
+                    spent[number] += ns
+                    contender.outcome.samples.append(Sample("seen", turn, step, ns))
+
+
+def _positions(compiled: CompiledConstraint, walks: Sequence[Walk]) -> list[Matcher]:
+    """A matcher for each position of the walks, as far as their tokens are allowed."""
+    found = []
+    for walk in walks:
+        matcher = compiled.start()
+        for token in walk.tokens:
+            found.append(matcher.fork())
+            try:
+                matcher.advance(token)
+            except TokenRefused:
+                break
+    return found
 
 
 @dataclass

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.core import jit
 from tokdfa.lab.kinds import load_kind
 from tokdfa.lab.measure.limits import OK, Failure, failure_of
-from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay
+from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import Strings, Texts, plan_walks
@@ -184,11 +184,13 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
     repeats = job.repeats if timed else 1
     measure_compiles(contenders, job.constraint, repeats, board.begin, first_mask="first_mask" in job.measures)
     walks: list[Walk] = []
-    if {"mask", "advance", "memory"} & set(job.measures):
+    if {"mask", "advance", "seen", "memory"} & set(job.measures):
         walks = _decide_walks(job, bench.tokenizer, contenders, board)
     kept = frozenset(job.measures) & {"mask", "advance"}
     if kept:
         replay(contenders, walks, job.reference, job.limits.seconds, board.begin, kept)
+    if "seen" in job.measures:
+        replay_seen(contenders, walks, job.repeats, job.limits.seconds, board.begin)
     for contender in contenders:
         if contender.compiled is not None:
             contender.outcome.sizes = {**contender.compiled.sizes}

@@ -99,6 +99,7 @@ class RunStore:
         stored, given = (dict(data) for data in (read_config(self.folder), _plain(config)))
         for data in (stored, given):
             data.pop("question", None)
+            data.pop("parts", None)
         if stored != given:
             differing = sorted(key for key in {*stored, *given} if stored.get(key) != given.get(key))
             raise StoreError(

@@ -1,0 +1,248 @@
+"""Declarations over small frames whose statistics can be worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import vl_convert
+
+from tokdfa.errors import OptionError
+from tokdfa.lab.declare import (
+    Against,
+    Bars,
+    Column,
+    Curves,
+    Custom,
+    Distribution,
+    Growth,
+    Listing,
+    Options,
+    Pairs,
+    Pivot,
+    Points,
+    Quotient,
+    Results,
+    Say,
+    Stat,
+    Summary,
+    Tally,
+    percentiles,
+)
+from tokdfa.lab.declare.cells import text_cell
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.declare.stats import paired
+from tokdfa.lab.declare.tables import exponent
+
+COLUMNS = {
+    column.name: column
+    for column in (
+        text("engine"),
+        text("case"),
+        seconds("mask_ns", "mask time"),
+        Column("nodes", "nodes", "", "lower"),
+        Column("passes", "passes", "share", "higher"),
+    )
+}
+ROWS = pd.DataFrame(
+    {
+        "engine": ["ours", "ours", "theirs", "theirs", "broken"],
+        "case": ["a", "b", "a", "b", "a"],
+        "mask_ns": [100.0, 400.0, 300.0, 200.0, None],
+        "nodes": [10, 40, 10, 40, None],
+        "passes": [True, False, True, True, None],
+        "status": ["ok", "ok", "ok", "ok", "timeout"],
+    }
+)
+
+
+def results(rows: pd.DataFrame = ROWS, **more) -> Results:
+    return Results({"": rows}, COLUMNS, "engine", ("case",), more.pop("reference", "ours"), more)
+
+
+def texts(table) -> list[list[str]]:
+    return [[f"{cell.text}, {cell.detail}" if cell.detail else cell.text for cell in row] for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("mask_ns", 250e-9),
+        ("mask_ns:max", 400e-9),
+        ("mask_ns:mean", 250e-9),
+        ("mask_ns:p25", 175e-9),
+        ("mask_ns:count", 4.0),
+        ("nodes:distinct", 2.0),
+        ("nodes:sum", 100.0),
+        ("passes:share", 0.75),
+        ("engine:last", "broken"),
+    ],
+)
+def test_statistics(written, value):
+    found = Stat.of(written).compute(ROWS, COLUMNS)
+    assert found == value if isinstance(value, str) else found == pytest.approx(value)
+
+
+def test_statistics_of_nothing_are_missing_and_unknown_ones_are_refused():
+    assert math.isnan(Stat("mask_ns", where="mask_ns > 1e9").compute(ROWS, COLUMNS))
+    assert Stat("engine").compute(ROWS.iloc[:0], COLUMNS) is None
+    assert math.isnan(Quotient("mask_ns", Stat("nodes", where="nodes > 99")).compute(ROWS, COLUMNS))
+    with pytest.raises(OptionError, match="p100"):
+        Stat("mask_ns", "p100")
+
+
+def test_cells_may_hold_arrays():
+    rows = pd.DataFrame({"mask_ns": [np.array([1, 2], dtype="<f4").tobytes(), np.array([9], dtype="<f4").tobytes()]})
+    assert Stat("mask_ns", "max").compute(rows, COLUMNS) == pytest.approx(9e-9)
+
+
+def test_ratios_are_paired_by_case_and_say_which_end_is_better():
+    mine, theirs = pd.Series({"a": 2.0, "b": 5.0, "c": None}), pd.Series({"a": 4.0, "b": 5.0, "c": 1.0, "d": 9.0})
+    ratio = paired(mine, theirs, COLUMNS["mask_ns"])
+    assert ratio is not None
+    assert (ratio.median, ratio.low, ratio.high, ratio.cases) == (1.5, 1.0, 2.0, 2)
+    higher = paired(mine, theirs, COLUMNS["passes"])
+    assert higher is not None
+    assert (higher.low, higher.high) == (0.5, 1.0)
+    coarse = Column("m", "memory", "B", "lower", resolution=5.0)
+    equal = paired(mine, theirs, coarse)
+    assert equal is not None
+    assert (equal.low, equal.high) == (1.0, 1.0)
+    assert paired(mine, pd.Series({"z": 1.0}), coarse) is None
+
+
+def test_a_summary_takes_medians_over_cases_and_pairs_with_the_reference():
+    table = Summary("s", "S", by=("engine",), values=("mask_ns", "passes:share"), over=("case",), ratios="all").build(
+        results()
+    )
+    assert table.columns == ("engine", "mask time", "passes")
+    assert texts(table) == [
+        ["ours", "250 ns", "50.0%"],
+        ["theirs", "250 ns, 1.2x faster (0.33–2.0)", "100%, equal"],
+        ["broken", "–", "–"],
+    ]
+    assert [row[2].best for row in table.rows] == [False, True, False]
+
+
+def test_a_pivot_has_an_engine_a_column_and_shows_how_items_failed():
+    table = Pivot("p", "P", rows=("case",), value="mask_ns", beside=("nodes:max",)).build(results())
+    assert table.columns == ("case", "nodes, max", "ours", "theirs", "broken")
+    assert texts(table) == [
+        ["a", "10", "100 ns", "300 ns, 3.0x slower", "timeout"],
+        ["b", "40", "400 ns", "200 ns, 2.0x faster", "–"],
+    ]
+    detailed = Pivot("p", "P", rows=("case",), value="mask_ns", detail="nodes").build(results())
+    assert texts(detailed)[0][1] == "100 ns, 10"
+    many = pd.DataFrame({"engine": [f"e{n}" for n in range(40)], "case": "a", "mask_ns": 1.0})
+    assert not Pivot("p", "P", rows=("case",), value="mask_ns").build(results(many)).rows
+
+
+def test_parts_of_an_ablation_are_without_over_with():
+    for declared, more in (
+        (Pairs("x", "X", parts=(("memory", "ours", "theirs"),), values=("mask_ns",)), {}),
+        (Pairs("x", "X", values=("mask_ns",)), {"parts": [{"part": "memory", "with": "ours", "without": "theirs"}]}),
+    ):
+        assert texts(declared.build(results(**more))) == [["memory", "1.8x, 0.50–3.0", "a", "b"]]
+    assert not Pairs("x", "X", parts=(("memory", "ours", "nobody"),), values=("mask_ns",)).build(results()).rows
+
+
+def test_options_compare_those_that_differ_in_nothing_else():
+    grid = [(memo, width) for memo in (True, False) for width in (1, 2)]
+    rows = pd.DataFrame(
+        {
+            "engine": [f"{memo} {width}" for memo, width in grid],
+            "backend": "e",
+            "options": [json.dumps({"memo": memo, "width": width}) for memo, width in grid],
+            "case": "a",
+            "mask_ns": [10.0, 20.0, 40.0, 40.0],
+        }
+    )
+    table = Options("o", "O", values=("mask_ns", "nodes")).build(results(rows))
+    assert table.columns == ("backend", "option", "value", "against", "mask time", "pairs")
+    assert texts(table) == [
+        ["e", "width", "2", "1", "1.3x slower (1.0–2.0)", "2"],
+        ["e", "memo", "false", "true", "2.7x slower (2.0–4.0)", "2"],
+    ]
+
+
+def test_growth_is_the_exponent_of_a_power_law():
+    sizes = [1, 2, 4, 8]
+    rows = pd.DataFrame({"engine": "ours", "size": sizes, "mask_ns": [3.0 * size**2 for size in sizes]})
+    assert texts(Growth("g", "G", x="size", value="mask_ns").build(results(rows))) == [["n^2.00"]]
+    assert math.isnan(exponent([1, 2], [1.0, 2.0]))
+    assert math.isnan(exponent([1, 2, 4], [0.0, math.nan, 2.0]))
+
+
+def test_a_listing_shows_the_largest_and_says_how_many_there_are():
+    table = Listing("l", "L", shown=("case", "mask_ns"), sort="mask_ns", most=2).build(results())
+    assert texts(table) == [["b", "400 ns"], ["a", "300 ns"]]
+    assert "2 of 5" in table.note
+
+
+def test_tables_of_nothing_have_no_rows():
+    empty = results(ROWS.iloc[:0])
+    tables = (
+        Summary("s", "S", values=("mask_ns",)),
+        Pivot("p", "P", rows=("case",), value="mask_ns"),
+        Pairs("x", "X", values=("mask_ns",)),
+        Options("o", "O", values=("mask_ns",)),
+        Growth("g", "G", x="size", value="mask_ns"),
+        Listing("l", "L"),
+        Summary("s", "S", values=("mask_ns",), where="no_such_column > 1"),
+    )
+    assert not any(table.build(empty).rows for table in tables)
+    assert not tables[-1].build(results()).rows
+    custom = Custom("c", "C", function=lambda results: (["n"], [[text_cell(len(results.rows()))]]))
+    assert texts(custom.build(results())) == [["5"]]
+
+
+def test_sentences():
+    said = Say(
+        "{engine}: {time}, {ratio} of all.",
+        per=("engine",),
+        blanks={"time": "mask_ns:max", "ratio": Quotient("mask_ns:max", Stat("mask_ns", "sum"))},
+    )
+    assert said.sentences(results()) == ["ours: 400 ns, 0.80 of all.", "theirs: 300 ns, 0.60 of all."]
+    assert Against(("mask_ns",)).sentences(results()) == [
+        "theirs against ours, median of 2 cases (range): mask time 1.2x faster (0.33–2.0).",
+        "broken and ours have no case that both completed.",
+    ]
+    assert Against(("mask_ns",), most=1).sentences(results()) == []
+    assert Tally("rows").sentences(results()) == ["4 of 5 rows succeeded; the others: 1 timeout."]
+    assert Tally("rows").sentences(results(ROWS.iloc[:4])) == ["All 4 rows succeeded."]
+    assert not [
+        line for one in (said, Against(("mask_ns",)), Tally()) for line in one.sentences(results(ROWS.iloc[:0]))
+    ]
+
+
+HOSTILE = ROWS.assign(case=['x"y', "a.b[0]\\", 'x"y', "a.b[0]\\", "c"])
+
+
+@pytest.mark.parametrize("rows", [ROWS, HOSTILE])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        Curves("c", "C", x="nodes", y="mask_ns", hover=("case",)),
+        Points("p", "P", x="nodes", y="mask_ns", each=("case",)),
+        Distribution("d", "D", x="mask_ns"),
+        Bars("b", "B", x="mask_ns", rows="case", hover=("case",)),
+        Curves("c", "C", x="nodes", y="mask_ns", panels="case", log=True),
+    ],
+)
+def test_charts_are_specifications_that_vega_lite_takes(declared, rows):
+    chart = declared.build(results(rows))
+    assert chart.panels
+    for panel in chart.panels:
+        vl_convert.vegalite_to_vega(json.dumps(panel.spec))
+        engines = panel.spec["encoding"]["color"]["scale"]["domain"]
+        assert engines == ["ours", "theirs", "broken"]  # the same looks in every panel
+        assert all(np.isfinite(point["x"]) for point in panel.spec["data"]["values"])
+    assert chart.to_png().startswith(b"\x89PNG")
+    assert declared.build(results(ROWS.iloc[:0])).reason
+
+
+def test_percentiles_are_columns():
+    assert [stat.how for stat in percentiles("mask_ns")][-3:] == ["p99.9", "max", "mean"]

@@ -1,0 +1,99 @@
+"""What a comparison of backends says of samples whose statistics are known."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from tokdfa.lab.kinds.backends import KIND
+
+#: label -> (options, compile in s, nanoseconds of the masks, tokens that differ)
+LABELS = {
+    "memo": ({"memo": True}, 0.001, [100, 100, 400], 0),
+    "plain": ({"memo": False}, 0.002, [300, 300, 1200], 0),
+    "peer": ({}, 0.004, [200, 200, 200], 2),
+}
+
+
+def rows() -> pd.DataFrame:
+    found = []
+    for constraint, factor in (("a", 1), ("b", 10)):
+        for label, (options, compile_s, masks, differs) in LABELS.items():
+            item = {
+                "item_id": f"{label} {constraint}", "label": label, "backend": label if label == "peer" else "ours",
+                "options": json.dumps(options), "tokenizer": "t", "vocab_size": 100, "constraint": constraint,
+                "workload": "w", "seed": 1, "status": "ok", "message": None, "compile_s": compile_s * factor,
+                "first_mask_s": None, "memory_peak_bytes": None, "memory_retained_bytes": 100.0, "states": 5,
+                "counters": json.dumps({"nodes_visited": 7 * factor, "lexeme_ends": 1}), "transitions": None,
+            }  # fmt: skip
+            found += [
+                {
+                    **item,
+                    "measure": "mask",
+                    "repeat": 0,
+                    "step": step,
+                    "ns": ns * factor,
+                    "allowed": 60,
+                    "differs": differs,
+                }
+                for step, ns in enumerate(masks)
+            ]
+    failed = {**found[-1], "item_id": "f", "constraint": "c", "status": "timeout", "measure": None, "ns": None}
+    return pd.DataFrame([*found, failed])
+
+
+@pytest.fixture(scope="module")
+def results():
+    return KIND.results(rows(), {"parts": [{"part": "memory", "with": "memo", "without": "plain"}]}, "peer")
+
+
+def table(results, name: str):
+    return next(one.build(results) for one in KIND.tables if one.name == name)
+
+
+def test_the_overview_pairs_case_by_case(results):
+    overview = table(results, "overview")
+    frame = overview.frame.set_index("backend")
+    assert frame["done"].to_dict() == {"memo": "2/2", "plain": "2/2", "peer": "2/3"}
+    assert frame["compile time"].to_dict() == pytest.approx({"memo": 0.0055, "plain": 0.011, "peer": 0.022})
+    assert frame["compile time: ratio"]["memo"] == pytest.approx(4)
+    assert frame["mean mask time: ratio"]["plain"] == pytest.approx(200 / 600)
+    assert "peak memory" not in frame  # nothing was measured of it
+
+
+def test_parts_and_options_say_what_they_buy(results):
+    assert table(results, "parts").frame["mean mask time"].tolist() == [3.0]
+    (row,) = table(results, "options").rows
+    assert [cell.text for cell in row[:5]] == ["ours", "memo", "false", "true", "3.0x slower"]
+
+
+def test_masks_are_pooled_and_differences_counted(results):
+    frame = table(results, "mask_percentiles").frame.set_index("backend")
+    assert frame["masks"]["memo"] == 6
+    assert frame["max"]["plain"] == pytest.approx(12e-6)
+    differing = table(results, "differences").frame
+    assert differing["backend"].unique().tolist() == ["peer"]
+    assert differing["tokens, max"].tolist() == [2, 2]
+
+
+def test_the_sentences(results):
+    said = [line for sentence in KIND.sentences for line in sentence.sentences(results)]
+    assert said[0].startswith("memory: mean mask time 3.0x as good")
+    assert any(line.startswith("memo against peer, median of 2 cases") for line in said)
+    assert "memo: a lexeme ends at 2.60% of the nodes of its walks." in said
+    assert "All 12 masks that were compared equal those of peer." in said
+
+
+def test_charts_are_drawn_of_what_was_measured(results):
+    drawn = {chart.name: chart.build(results) for chart in KIND.charts}
+    assert drawn["mask_ecdf"].panels
+    assert drawn["memory"].panels
+    assert drawn["cost_vocabulary"].panels
+
+
+def test_a_run_without_samples_has_no_tables():
+    empty = KIND.results(rows().iloc[:0], {}, "peer")
+    assert not [one.name for one in KIND.tables if one.build(empty).rows]
+    assert all(chart.build(empty).reason for chart in KIND.charts)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tokdfa.errors import OptionError
+from tokdfa.lab.kinds.trie_walk import KIND, measure
+
+
+def test_engines_make_the_same_mask() -> None:
+    rows = measure({"tokenizer": "mistral-v1", "label": "digits", "regex": "[0-9]+", "repeats": 3}, seed=0)
+    assert [row["engine"] for row in rows] == ["tokdfa", "tokdfa, walk alone", "llguidance slices off"]
+    assert {row["differs"] for row in rows} == {0}
+    assert {row["allowed"] for row in rows} == {20}  # ten pieces and ten byte tokens
+    for row in rows:
+        assert row["ns_per_node"] == pytest.approx(row["ns_median"] / row["nodes_visited"])
+        assert row["ns_min"] <= row["ns_median"]
+    with pytest.raises(OptionError, match="glrmask"):
+        measure({"tokenizer": "bytes", "regex": "a", "peers": ["glrmask"]}, seed=0)
+
+
+def test_the_verdict_is_about_the_widest_mask() -> None:
+    place = {"tokenizer": "t", "pattern": "p", "vocab_size": 100, "trie_nodes": 210, "build_ms": 1.0, "differs": 0}
+    rows = pd.DataFrame(
+        {**place, "label": label, "engine": engine, "allowed": allowed, "density": allowed / 100, "ns_median": ns,
+         "ns_per_node": ns / allowed, "nodes_visited": allowed}
+        for label, allowed in (("few", 4), ("many", 80))
+        for engine, ns in (("tokdfa", allowed * 2.0), ("llguidance slices off", allowed * 5.0))
+    )  # fmt: skip
+    results = KIND.results(rows, {})
+    assert results.rows("widest")["case"].unique().tolist() == ["many"]
+    said = [line for sentence in KIND.sentences for line in sentence.sentences(results)]
+    assert said == [
+        "t: the widest mask (80 tokens) takes tokdfa 160 ns, 2.00 ns a node.",
+        "llguidance slices off against tokdfa, one case: walk 2.5x slower.",
+    ]
+    walks = KIND.tables[0].build(results).frame
+    assert walks["llguidance slices off"].tolist() == pytest.approx([20e-9, 400e-9])
+    assert KIND.tables[2].build(results).frame["nodes per token"].tolist() == [2.1]
