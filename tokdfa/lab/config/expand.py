@@ -147,6 +147,7 @@ def _item(
         "workload": [workload.label, workload.key()] if workload else None,
         "reference": config.reference,
         "measures": config.measures,
+        **({"batch": config.batch.model_dump(mode="json")} if config.batch else {}),
         "repeats": config.repeats,
         "limits": config.limits.model_dump(mode="json"),
         "settings": settings,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from tokdfa.lab.measure.batch import Batch  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.workloads import Workload, canonical_json
@@ -25,7 +26,7 @@ from tokdfa.lab.measure.workloads import Workload, canonical_json
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
 
-Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "memory"]
+Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "batch", "memory"]
 
 
 class BackendEntry(BaseModel):
@@ -68,6 +69,7 @@ class ExperimentConfig(BaseModel):
     reference: str = ""
     workloads: list[Annotated[Workload, Field(discriminator="kind")]] = Field(default_factory=list)
     measures: list[Measure] = Field(default_factory=list)
+    batch: Batch | None = None
     parts: list[Part] = Field(default_factory=list)
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -93,7 +95,8 @@ class ExperimentConfig(BaseModel):
     @property
     def fingerprint(self) -> str:
         """10 hex digits of a hash of all that results depend on: everything but `question` and `parts`."""
-        content = canonical_json(self.model_dump(mode="json", exclude={"question", "parts"}))
+        left_out = {"question", "parts", *(() if self.batch else ("batch",))}
+        content = canonical_json(self.model_dump(mode="json", exclude=left_out))
         return hashlib.sha256(content.encode()).hexdigest()[:10]
 
     @property
@@ -111,7 +114,8 @@ class ExperimentConfig(BaseModel):
         import yaml
 
         data = self.model_dump(mode="json", by_alias=True)
-        if not self.parts:
-            del data["parts"]
+        for key in ("parts", "batch"):
+            if not data[key]:
+                del data[key]
         data["constraints"] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in self.constraints]
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

@@ -16,6 +16,7 @@ from tokdfa.lab.config.constraints import read_constraints
 from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig, Part
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
 from tokdfa.lab.kinds import find_kind, targets
+from tokdfa.lab.measure.batch import Batch
 from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.measure import DEFAULT_MEASURES, MEASURES
 from tokdfa.lab.measure.settings import typed_settings
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 MAX_GRID = 1_000
 
 #: Keys that belong to experiments of the kind "backends" only.
-_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "parts")
+_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "batch", "parts")
 
 
 def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> ExperimentConfig:
@@ -107,8 +108,17 @@ def _backend_fields(source: YamlSource, raw: dict[str, Any]) -> dict[str, Any]:
         "reference": reference,
         "workloads": _workloads(source, raw),
         "measures": _measures(source, raw),
+        "batch": _batch(source, raw),
         "parts": _parts(source, raw, labels),
     }
+
+
+def _batch(source: YamlSource, raw: dict[str, Any]) -> Batch | None:
+    """The sizes of batches, where they are measured."""
+    if "batch" in raw and "batch" not in raw.get("measures", []):
+        raise source.error("sizes of batches are for the measure 'batch', which is not among the measures", ("batch",))
+    asked = "batch" in raw.get("measures", [])
+    return checks.as_model(source, Batch, raw.get("batch", {}), ("batch",)) if asked else None
 
 
 def _parts(source: YamlSource, raw: dict[str, Any], labels: list[str]) -> list[Part]:

@@ -83,14 +83,17 @@ class Against:
         if results.reference not in found or len(found) > self.most + 1:
             return []
         over = list(self.over or results.case)
+        base = {
+            stat: per_case(stat, found[results.reference], over, results.columns) for stat in map(value_of, self.values)
+        }
+        base = {stat: values for stat, values in base.items() if values.notna().any()}
         said = []
         for engine, mine in found.items():
             if engine == results.reference:
                 continue
             parts, cases = [], 0
-            for stat in map(value_of, self.values):
+            for stat, theirs in base.items():
                 column = stat.described(results.columns)
-                theirs = per_case(stat, found[results.reference], over, results.columns)
                 ratio = paired(per_case(stat, mine, over, results.columns), theirs, column)
                 if ratio is not None:
                     parts.append(f"{column.head} {ratio.describe(column)}")
@@ -98,7 +101,7 @@ class Against:
             if parts:
                 of = f"median of {cases:,} cases (range)" if cases > 1 else "one case"
                 said.append(f"{engine} against {results.reference}, {of}: {', '.join(parts)}.")
-            else:
+            elif base:
                 said.append(f"{engine} and {results.reference} have no case that both completed.")
         return said
 

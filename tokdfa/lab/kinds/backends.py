@@ -113,9 +113,28 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "": done.assign(**numbers, done=done["label"].map(_done(items))).reset_index(),
         "mask": masks,
         "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
+        "batch": _batches(times),
         "compared": compared,
         "differing": compared[places],
     }
+
+
+#: Number of threads -> how a batch was filled.
+_CALLS = {"0": " loop", "1": " batch"}
+
+
+def _batches(times: pd.DataFrame) -> pd.DataFrame:
+    """The samples of batches, with their size, their phase, and who filled them how."""
+    found = times[times["measure"].str.startswith("batch_")]
+    told = found["measure"].str.extract(r"batch_(?P<size>\d+)_(?P<threads>\d+)_(?P<phase>\w+)")
+    threads = told["threads"].map(_CALLS.get).fillna(" batch, " + told["threads"] + " threads")
+    return found.assign(
+        size=told["size"].astype(int),
+        phase=told["phase"],
+        way=found["label"] + threads,
+        batch_ns=found["ns"],
+        batch_mask_ns=found["ns"] / told["size"].astype("float"),
+    )
 
 
 def _done(items: pd.DataFrame) -> dict[str, str]:
@@ -133,6 +152,8 @@ def _work(results: Results) -> tuple[Sequence[str], Sequence[Sequence[Cell]]]:
 
 def _equal_masks(results: Results) -> list[str]:
     """How many masks were compared with the reference's, and how many differ."""
+    if results.rows("mask").empty:
+        return []
     masks = results.rows("compared")
     compared = masks[masks["label"] != results.reference] if len(masks) else masks
     if compared.empty:
@@ -176,7 +197,7 @@ def _by_constraint(value: str, title: str) -> Pivot:
 
 _COLUMNS = (
     text("label", "backend"),
-    *map(text, ("tokenizer", "constraint", "workload", "done")),
+    *map(text, ("tokenizer", "constraint", "workload", "done", "phase", "way")),
     seconds("compile_ns"),
     *(
         Column(name, title, "s", "lower", meaning, 1e-9)
@@ -192,6 +213,8 @@ _COLUMNS = (
             ("wide_mean", "mean time of wide masks", "masks that allow half of the vocabulary or more"),
             ("seen_p50", "median time of a mask seen before", "filling the mask of a state again"),
             ("seen_ns", "seen mask time", "filling the mask of a state that has been seen before"),
+            ("batch_ns", "time of a batch", "filling the masks of all matchers of a batch"),
+            ("batch_mask_ns", "time of a mask in a batch", "the time of a batch over its masks"),
             ("advance_p50", "median advance time", "advancing by one token; of the item's samples"),
         )
     ),
@@ -260,6 +283,15 @@ KIND = Kind(
             values=(Stat("seen_ns", "count", "masks"), *percentiles("seen_ns")),
             frame="seen",
         ),
+        Pivot(
+            "batches",
+            "Time of a batch",
+            "The masks of so many matchers at spread places, one after another or by the engine's call for batches.",
+            rows=("tokenizer", "constraint", "size", "phase"),
+            across="way",
+            value="batch_ns",
+            frame="batch",
+        ),
         Custom("work", "What was counted", "Medians over cases of what the matchers of all walks count.", _work),
         Summary(
             "differences",
@@ -299,6 +331,13 @@ KIND = Kind(
         Curves("cost_vocabulary", "Mean mask time by vocabulary size", x="vocab_size", y="mask_mean"),
     ),
     sentences=(
+        Say(
+            "{size} matchers, masks seen before: {way} takes {time} a mask.",
+            per=("size", "way"),
+            blanks={"time": "batch_mask_ns"},
+            frame="batch",
+            where="phase == 'seen' and size == size.max()",
+        ),
         Computed(_parts),
         Computed(_options),
         Against(("compile", "mask_p50", "mask_mean", "mask_p99", "memory_retained_bytes"), over=CASE),

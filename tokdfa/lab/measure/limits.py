@@ -36,7 +36,10 @@ OK = "ok"
 FAILURES = ("unsupported", "timeout", "memory", "wrong_acceptance", "wrong_refusal", "crash", "error")
 
 #: What a measuring process can be doing, in the order of the work.
-PHASES = ("idle", "prepare", "warm up", "compile", "first mask", "plan the walks", "mask", "advance", "memory", "run")
+PHASES = (
+    *("idle", "prepare", "warm up", "compile", "first mask", "plan the walks", "mask", "advance"),
+    *("seen masks", "batch", "memory", "run"),
+)
 #: Loading a tokenizer, building its trie, compiling kernels: not what is measured, so with a limit of their own.
 PREPARING = frozenset({"idle", "prepare", "warm up"})
 PREPARE_SECONDS = 300.0

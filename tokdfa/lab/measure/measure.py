@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "memory")
-#: What is measured unless an experiment says so itself: masks of states that have been seen before are asked for.
-DEFAULT_MEASURES = tuple(measure for measure in MEASURES if measure != "seen")
+MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "batch", "memory")
+#: What is measured unless an experiment says so itself.
+DEFAULT_MEASURES = ("compile", "first_mask", "mask", "advance", "memory")
 
 
 class Sample(NamedTuple):

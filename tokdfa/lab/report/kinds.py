@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
-    batch,
     canonicity,
     cfg_fsm,
     cold_start,
@@ -45,7 +44,6 @@ _SPECIAL = {
     "proper_table2": proper_table2,
     "proper_scaling": proper_scaling,
     "vegas": vegas,
-    "batch": batch,
     "skew_regex": skew_regex,
     "cost_vs_skew": cost_vs_skew,
     "skew": skew,

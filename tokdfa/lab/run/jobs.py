@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.core import jit
 from tokdfa.lab.kinds import load_kind
+from tokdfa.lab.measure.batch import measure_batches
 from tokdfa.lab.measure.limits import OK, Failure, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
     from tokdfa.constraint import Constraint
     from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
+    from tokdfa.lab.measure.batch import Batch
     from tokdfa.lab.measure.limits import Board, Limits
     from tokdfa.lab.measure.workloads import Walk, Workload
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -43,6 +45,7 @@ class GroupJob:
     repeats: int
     seed: int
     limits: Limits
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True)
@@ -184,17 +187,21 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
     repeats = job.repeats if timed else 1
     measure_compiles(contenders, job.constraint, repeats, board.begin, first_mask="first_mask" in job.measures)
     walks: list[Walk] = []
-    if {"mask", "advance", "seen", "memory"} & set(job.measures):
+    if {"mask", "advance", "seen", "batch", "memory"} & set(job.measures):
         walks = _decide_walks(job, bench.tokenizer, contenders, board)
     kept = frozenset(job.measures) & {"mask", "advance"}
     if kept:
         replay(contenders, walks, job.reference, job.limits.seconds, board.begin, kept)
     if "seen" in job.measures:
         replay_seen(contenders, walks, job.repeats, job.limits.seconds, board.begin)
+    if job.batch is not None:
+        measure_batches(contenders, job.constraint, walks, job.batch, job.repeats, job.limits.seconds, board.begin)
     for contender in contenders:
         if contender.compiled is not None:
             contender.outcome.sizes = {**contender.compiled.sizes}
-        contender.outcome.samples = [one for one in contender.outcome.samples if one.measure in job.measures]
+        contender.outcome.samples = [
+            one for one in contender.outcome.samples if one.measure in job.measures or one.measure.startswith("batch_")
+        ]
     return GroupResult(
         tuple(outcomes), tuple(walks), bench.tokenizer.vocabulary.size, bench.tokenizer.vocabulary.fingerprint
     )

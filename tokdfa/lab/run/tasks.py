@@ -89,6 +89,7 @@ class GroupTask:
             repeats=config.repeats,
             seed=first.seed,
             limits=config.limits,
+            batch=config.batch,
         )
 
     def _memory_job(self, item: Item) -> MemoryJob:
