@@ -23,13 +23,13 @@ import numpy as np
 from tokdfa.backends.cfg_fsm.splits import SplitTable
 from tokdfa.constraint import Grammar
 from tokdfa.errors import OptionError
-from tokdfa.lab.kinds.scaling import check_keys, sample_by_length
 from tokdfa.lab.measure.cfg_fsm_families import MOST, fill_template, is_template
 from tokdfa.lab.measure.cfg_fsm_masks import WAYS, measure_ways
 from tokdfa.lab.measure.cfg_fsm_names import CONCATENATION, MASKS, NOTHING, TERMINALS, TOKEN_BYTES, TREE, WALK
 from tokdfa.lab.measure.cfg_fsm_replay import ENGINES, replay_texts
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.grammar_replay import chosen, constraint_of
+from tokdfa.lab.measure.growing import sample_by_length
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

@@ -31,9 +31,10 @@ from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.proper_table2 import OTHER_STEPS
-from tokdfa.lab.kinds.scaling import NOT_ASKED, fill_template, is_template, random_words, state_count
+from tokdfa.lab.kinds.scaling import NOT_ASKED
 from tokdfa.lab.measure.clock import collector_off
 from tokdfa.lab.measure.engines import Engine, check_engines
+from tokdfa.lab.measure.growing import fill_template, is_template, random_words, state_count
 from tokdfa.lab.measure.limits import OK, Failure, failure_of
 from tokdfa.lab.measure.measure import rotated
 from tokdfa.lab.measure.settings import typed_settings

@@ -22,3 +22,8 @@ def typed_settings(kind: type[Typed], settings: Mapping[str, Any], place: str = 
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         raise OptionError(f"{place}{key}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+
+
+def own_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
+    """The settings of an item as a `kind`, without its tokenizer and its constraint, which stand beside them."""
+    return typed_settings(kind, {name: value for name, value in settings.items() if name in kind.model_fields})

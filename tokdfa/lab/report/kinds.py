@@ -21,7 +21,6 @@ from tokdfa.lab.report import (
     regex_states,
     saved_calls,
     saved_calls_lm,
-    scaling,
     skew,
     skew_regex,
     tables,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 _SPECIAL = {
     "regex_states": regex_states,
     "literal_muting": literal_muting,
-    "scaling": scaling,
     "saved_calls": saved_calls,
     "canonicity": canonicity,
     "proper_table2": proper_table2,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from tokdfa.backends.base import YES
-from tokdfa.errors import OptionError, TokdfaError, UnknownNameError
+from tokdfa.errors import OptionError, TokdfaError
 from tokdfa.lab.kinds import scaling
+from tokdfa.lab.kinds.scaling import KIND, Settings
+from tokdfa.lab.measure import growing
+from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -21,7 +23,7 @@ TWO = [{"label": "plain", "backend": "token_index"}, {"label": "classes", "backe
 
 def run(**changes: Any) -> list[dict[str, Any]]:
     settings = {"tokenizer": "bytes", "label": "letters", "regex": "[a-z]{1,n}", "states": {"letters": [2, 5]}}
-    return scaling.run_item({"repeats": 1, "engines": TWO, **settings, **changes}, seed=3)
+    return scaling.measure({"repeats": 1, "engines": TWO, **settings, **changes}, seed=3)
 
 
 def spelled(vocab: Vocabulary) -> list[bytes]:
@@ -29,33 +31,33 @@ def spelled(vocab: Vocabulary) -> list[bytes]:
 
 
 def test_templates_are_filled() -> None:
-    assert scaling.fill_template("a{n}b{1,n}c{2}{n}", 7, seed=0) == "a{7}b{1,7}c{2}{7}"
-    few, many = (scaling.fill_template("x(<words>)y", n, seed=1) for n in (3, 5))
+    assert growing.fill_template("a{n}b{1,n}c{2}{n}", 7, seed=0) == "a{7}b{1,7}c{2}{7}"
+    few, many = (growing.fill_template("x(<words>)y", n, seed=1) for n in (3, 5))
     assert many.startswith(few[:-2])
     assert re.fullmatch(r"x\([a-z]{4,10}(\|[a-z]{4,10}){4}\)y", many)
     with pytest.raises(OptionError, match="no template"):
-        scaling.fill_template("a{1,2}n", 3, seed=0)
+        growing.fill_template("a{1,2}n", 3, seed=0)
 
 
 def test_random_words_are_distinct_and_repeatable() -> None:
-    words = scaling.random_words(2000, seed=5)
+    words = growing.random_words(2000, seed=5)
     assert len(set(words)) == 2000
-    assert words[:50] == scaling.random_words(50, seed=5) != scaling.random_words(50, seed=6)
+    assert words[:50] == growing.random_words(50, seed=5) != growing.random_words(50, seed=6)
 
 
 def test_first_tokens_are_the_first_that_spell() -> None:
-    vocab = scaling.first_tokens(SMALL, 3)
+    vocab = growing.first_tokens(SMALL, 3)
     assert spelled(vocab)[:3] == [b"ab", b"a", b"abc"]
     assert sorted(spelled(vocab)[3:-1]) == [bytes([byte]) for byte in range(256) if byte != ord("a")]
     assert vocab.end_tokens == (vocab.size - 1,)
-    whole = scaling.first_tokens(SMALL, 99)
+    whole = growing.first_tokens(SMALL, 99)
     assert {*spelled(SMALL)} <= {*spelled(whole)}
     assert whole.single_byte_tokens.all()
 
 
 def test_samples_hold_short_tokens_and_share_them() -> None:
     vocab = load_tokenizer("mistral-v1").vocabulary
-    samples = {longest: scaling.sample_by_length(vocab, longest, 1500, seed=2) for longest in (1, 2, 3, 8)}
+    samples = {longest: growing.sample_by_length(vocab, longest, 1500, seed=2) for longest in (1, 2, 3, 8)}
     assert {longest: sample.size - 1 for longest, sample in samples.items()} == {1: 256, 2: 1500, 3: 1500, 8: 1500}
     for longest, sample in samples.items():
         assert sample.lengths.max() == longest
@@ -63,7 +65,7 @@ def test_samples_hold_short_tokens_and_share_them() -> None:
         assert {*spelled(sample)} <= {*spelled(vocab)}
     long, short = ({token for token in spelled(samples[longest]) if len(token) == 3} for longest in (8, 3))
     assert long < short  # the shuffled list is one: what the wider sample takes of length 3, the narrower does too
-    assert spelled(samples[3]) != spelled(scaling.sample_by_length(vocab, 3, 1500, seed=4))
+    assert spelled(samples[3]) != spelled(growing.sample_by_length(vocab, 3, 1500, seed=4))
 
 
 def test_a_family_has_a_row_for_each_size_and_engine() -> None:
@@ -77,7 +79,6 @@ def test_a_family_has_a_row_for_each_size_and_engine() -> None:
         assert row["states"] == row["parameter"] + 1
         assert (row["vocab_tokens"], row["mean_token_bytes"], row["repeats"]) == (256, 1.0, 3)
         own = row["engine"] != "peer"
-        assert row["index_part"] == ("own phases" if own else "whole compile")
         assert 0 < row["index_s"] < row["compile_s"] if own else row["index_s"] == row["compile_s"] > 0
         assert 0 < row["fixed_index_s"] <= row["fixed_compile_s"]
     assert rows[1]["token_classes"] == 1  # on single bytes, all letters do the same
@@ -135,42 +136,13 @@ def test_an_engine_that_cannot_is_asked_again() -> None:
     assert all(row["states"] == row["parameter"] + 1 for row in rows)
 
 
-class Stub:
-    """A backend whose phases are known, and that writes down its turns."""
-
-    packages = ()
-    kinds = ()
-
-    def __init__(self, name: str, turns: list[str]) -> None:
-        self.name, self.turns = name, turns
-        self.vocab = SMALL
-
-    def supports(self, constraint: object) -> object:
-        return YES
-
-    def compile(self, constraint: Any) -> object:
-        if constraint.pattern != "a":
-            self.turns.append(self.name)
-        phases = {"parse": 8.0, "automaton": 4.0, "classes": 2.0, "minimize": 1.0, "masks": 0.5}
-        return SimpleNamespace(phases=phases, sizes={"bytes": 7})
-
-
-def test_engines_take_turns_and_shared_phases_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns: list[str] = []
-    monkeypatch.setattr(scaling, "create_backend", lambda name, vocab: Stub(name, turns))
-    engines = [{"label": name, "backend": name} for name in "abc"]
-    rows = run(engines=engines, repeats=3, states={"letters": [2]})
-    assert "".join(turns) == "abcbcacab"
-    assert [(row["index_s"], row["fixed_index_s"], row["bytes"]) for row in rows] == [(2.5, 2.5, 7)] * 3
-
-
 def test_constraints_that_do_not_fit_are_refused() -> None:
     with pytest.raises(OptionError, match=r"needs values of n: give settings\.states an entry 'other'"):
         run(label="other")
     with pytest.raises(OptionError, match="no template"):
         run(regex="[a-z]+")
     with pytest.raises(OptionError, match="takes regexes"):
-        scaling.run_item({"tokenizer": "bytes", "choice": ["a"]}, seed=0)
+        scaling.measure({"tokenizer": "bytes", "choice": ["a"]}, seed=0)
 
 
 def test_an_automaton_with_too_many_states_is_left_to_the_engines() -> None:
@@ -188,39 +160,42 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_good_settings_pass() -> None:
-    scaling.check_settings(GOOD)
-    scaling.check_settings({"vocabulary": [10]})
-
-
 @pytest.mark.parametrize(
-    ("change", "error", "said"),
+    ("change", "said"),
     [
-        ({"vocabularies": [1]}, UnknownNameError, "vocabulary"),
-        ({"states": {"letters": [2, 1]}}, OptionError, r"states\['letters'\]: rising"),
-        ({"states": [1, 2]}, OptionError, "states is keys and values"),
-        ({"vocabulary": []}, OptionError, "vocabulary: rising"),
-        ({"vocabulary": [True]}, OptionError, "vocabulary: rising"),
-        ({"token_length": {"tokens": 300, "length": [1]}}, UnknownNameError, "lengths"),
-        ({"token_length": {"lengths": [1]}}, OptionError, r"token_length\.tokens"),
-        ({"repeats": 0}, OptionError, "repeats"),
-        ({"seconds": 0}, OptionError, "seconds"),
-        ({"seconds": float("nan")}, OptionError, "seconds"),
-        ({"engines": []}, OptionError, "engines is a list"),
-        ({"engines": ["token_index"]}, OptionError, "an engine is keys and values"),
-        ({"engines": [{"backend": "token_index"}]}, OptionError, "needs a label"),
-        ({"engines": [{"label": "x", "backend": "token_indx"}]}, UnknownNameError, "token_index"),
-        ({"engines": [{"label": "x", "backend": "token_index", "option": {}}]}, UnknownNameError, "options"),
-        ({"engines": [{**TWO[0], "options": {"wlk": "trie"}}]}, UnknownNameError, "walk"),
-        ({"engines": [{**TWO[0], "options": {"walk": "run"}}]}, OptionError, "per_token"),
-        ({"engines": [TWO[0], TWO[0]]}, OptionError, "same label"),
+        ({"vocabularies": [1]}, "vocabularies"),
+        ({"states": {"letters": [2, 1]}}, r"states\.letters: .*rising"),
+        ({"vocabulary": []}, "vocabulary"),
+        ({"token_length": {"tokens": 300, "length": [1]}}, r"token_length\.length"),
+        ({"repeats": 0}, "repeats"),
+        ({"seconds": float("nan")}, "seconds"),
+        ({"engines": [{"backend": "token_index"}]}, r"engines\.0\.label"),
+        ({"engines": [{"label": "x", "backend": "token_indx"}]}, "did you mean 'token_index'"),
+        ({"engines": [{**TWO[0], "options": {"wlk": "trie"}}]}, "no option 'wlk'"),
+        ({"engines": [{**TWO[0], "options": {"walk": "run"}}]}, "per_token"),
+        ({"engines": [TWO[0], TWO[0]]}, "same label"),
+        ({"states": {}, "vocabulary": None, "token_length": None}, "at least one"),
     ],
 )
-def test_bad_settings_are_refused(change: dict[str, Any], error: type[TokdfaError], said: str) -> None:
-    with pytest.raises(error, match=said):
-        scaling.check_settings({**GOOD, **change})
+def test_bad_settings_are_refused(change: dict[str, Any], said: str) -> None:
+    typed_settings(Settings, GOOD)
+    with pytest.raises(TokdfaError, match=said):
+        typed_settings(Settings, {**GOOD, **change})
 
 
-def test_settings_without_a_series_are_refused() -> None:
-    with pytest.raises(OptionError, match="at least one"):
-        scaling.check_settings({"repeats": 3})
+def test_the_report_tells_exponents_of_what_is_above_the_fixed_cost() -> None:
+    rows = pd.DataFrame(
+        {
+            "engine": engine, "tokenizer": "t", "family": "f", "axis": "states", "parameter": n, "states": n,
+            "vocab_tokens": 256, "mean_token_bytes": 1.0, "compile_s": cost, "index_s": cost, "fixed_index_s": 1.0,
+            "status": "ok", "message": "",
+        }
+        for engine, power in (("square", 2), ("flat", 0))
+        for n in (2, 4, 8, 16)
+        for cost in (1.0 * n**power,)
+    )  # fmt: skip
+    results = KIND.results(rows, {})
+    said = [line for sentence in KIND.sentences for line in sentence.sentences(results)]
+    assert said[0] == "Compile cost against DFA states, exponent (median of 1 series): square 2.00."
+    assert KIND.charts[0].build(results).panels
+    assert KIND.charts[1].build(results).reason
