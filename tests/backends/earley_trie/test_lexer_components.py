@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.earley_trie.test_lexer import step_all
 from tests.grammar.lexed_cfgs import lexed_cfgs, make_cfg
-from tests.grammar.test_lexer import step_all
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.automata.minimize import minimize
 from tokdfa.backends.earley_trie.lexer import Lexer

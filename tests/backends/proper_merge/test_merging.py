@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.backends.proper_merge.token_languages import TEXTS, finite_languages, regexes, sequences
 from tests.proper.small_tokenizers import (
     USER_DEFINED,
     merge_list,
@@ -18,7 +19,6 @@ from tests.proper.small_tokenizers import (
     trained_byte_level,
     trained_metaspace,
 )
-from tests.token_automata.token_languages import TEXTS, finite_languages, regexes, sequences
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
 from tokdfa.backends.proper_merge.marked_product import marked_product

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.earley_trie.test_partition import DENSE
 from tests.grammar.lexed_cfgs import PATTERNS, make_cfg, run
-from tests.grammar.test_partition import DENSE
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.earley_trie.test_machine import RULES
 from tests.grammar.lexed_cfgs import lexed_cfgs, make_cfg, mask_of, run, short_texts
-from tests.grammar.test_machine import RULES
 from tests.naive.lexed_earley import LexedEarley
 from tests.packages import needs_smollm2
 from tests.vocabulary.vocabularies import vocabularies
@@ -32,7 +32,7 @@ from tokdfa.proper.toy_tokenizers import toy_with_pieces
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
+FOLDER = Path(__file__).parents[3] / "experiments" / "inputs" / "grammars"
 #: An object with the keys that a schema would fix, and values of every kind.
 FIXED_KEYS = Grammar(
     r"""

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.backends.proper_merge.test_merging import merge_lists, pieces
+from tests.backends.proper_merge.token_languages import TEXTS, regexes
 from tests.proper.small_tokenizers import merge_list, ranked_pieces, real
-from tests.token_automata.test_direct_merge import merge_lists, pieces
-from tests.token_automata.token_languages import TEXTS, regexes
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
 from tokdfa.backends.proper_merge.marked_product import marked_product

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokdfa
+from tests.backends.tokens_dfa.muting_oracle import MutedLanguage, spells_muted
 from tests.strategies import short_texts
-from tests.token_automata.muting_oracle import MutedLanguage, spells_muted
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.tokens_dfa.contraction import contract
 from tokdfa.backends.tokens_dfa.muting import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tokdfa.automata.dfa import Dfa
 
-INPUTS = Path(__file__).parents[2] / "experiments" / "inputs"
+INPUTS = Path(__file__).parents[3] / "experiments" / "inputs"
 PATTERNS = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
 TEXTS = yaml.safe_load((INPUTS / "regex_texts.yaml").read_text())
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.backends.proper_merge.token_languages import sequences
 from tests.proper.small_tokenizers import merge_list, real, scored_pieces, trained_metaspace
-from tests.token_automata.token_languages import sequences
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
 from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.constraint import Choice, Regex
