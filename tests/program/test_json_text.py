@@ -71,7 +71,6 @@ def test_noise_is_judged_as_by_json(text):
     assert string_dfa("all").accepts(data) == (meaning(data) is not None)
 
 
-@settings(max_examples=100)
 @given(words(6), st.randoms(use_true_random=False))
 def test_what_is_written_is_read(text, rng):
     data = spelled(text, rng.choice)

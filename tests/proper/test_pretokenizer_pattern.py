@@ -15,9 +15,7 @@ from tests.proper.pretokenizers import (
 from tests.strategies import short_texts
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported, TokenizerError
 from tokdfa.proper.pretokenizer import build_marked_dfa
-from tokdfa.regex.library_parser import source_sets
 from tokdfa.regex.parse import parse
-from tokdfa.regex.syntax_tree import SourceSet
 
 TEXTS = short_texts(5, "aB\né")
 
@@ -196,23 +194,3 @@ def test_limits() -> None:
         build_marked_dfa(tiktoken_steps("(?>(?:a|b)*?a(?:a|b){13}c)|[abc]"), cache=False)
     with pytest.raises(LimitExceeded, match="vectors"):
         build_marked_dfa(tiktoken_steps("[abc](?=[abc]{17}c)|[abc]"), cache=False)
-
-
-def test_oniguruma_takes_one_character_for_several() -> None:
-    """The reason for refusing letters without regard to case in that dialect; tiktoken does not."""
-    assert pieces_by_tokenizers(library_split("(?i:ss)", "removed", invert=True))("aßb") == ["ß"]
-    assert pieces_by_tokenizers(library_split("(?i:s(?:s))", "removed", invert=True))("aßb") == ["ß"]
-    assert pieces_by_tiktoken("(?i:ss)")("aßb") == []
-    assert pieces_by_tiktoken("(?i:ss)")("aſSb") == ["ſS"]
-
-
-def test_character_sets_of_a_pattern() -> None:
-    tree = parse(r"a\.|(?i:b[c\]])|[^[d]e]|a.", dialect="tiktoken")
-    assert source_sets(tree) == [
-        SourceSet("character", "a", 0),
-        SourceSet("character", ".", 1),
-        SourceSet("tiktoken", "(?i:b)", 8),
-        SourceSet("tiktoken", r"(?i:[c\]])", 9),
-        SourceSet("tiktoken", "[^[d]e]", 16),
-        SourceSet("tiktoken", ".", 25),
-    ]

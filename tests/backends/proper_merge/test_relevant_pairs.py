@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-FEW = settings(deadline=None, derandomize=True, max_examples=40)
+FEW = settings(max_examples=40)
 INPUTS = Path(__file__).parents[3] / "experiments" / "inputs"
 REGEXES = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
 

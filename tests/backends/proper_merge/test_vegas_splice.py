@@ -59,7 +59,6 @@ def check(
     return merged
 
 
-@settings(max_examples=100)
 @given(merges=merge_lists(), pattern=regexes(), whole=st.booleans())
 @example(merges=[("a", "b")], pattern="(ab|ca)*", whole=False)
 @example(merges=[("b", "c"), ("a", "b")], pattern="a(bc)*", whole=False)
