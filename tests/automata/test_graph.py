@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 
 from tests.automata.strategies import byte_set, dfas
 from tokdfa.automata.algebra import minimize
-from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.graph import byte_set_label, to_dot, to_networkx, token_automaton_to_networkx, token_label
 from tokdfa.automata.nfa import glushkov, subset_construction
 from tokdfa.errors import AutomatonError
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
 
 DIGITS, LOWER = b"0123456789", b"abcdefghijklmnopqrstuvwxyz"
 
@@ -25,22 +28,6 @@ def ends_in_abb() -> Dfa:
     either = byte_set(b"ab")
     tree = ("concat", [("repeat", either, 0, None), byte_set(b"a"), byte_set(b"b"), byte_set(b"b")])
     return minimize(subset_construction(glushkov(tree)))
-
-
-def test_an_edge_for_each_pair_of_states_or_for_each_class():
-    # a leads to 1; b and c lead to 1 and die there in different ways
-    table = np.full((2, 256), -1)
-    table[0, [ord("a"), ord("b"), ord("c")]] = 1
-    table[1, ord("b")] = 1
-    dfa = Dfa.from_table(table, np.array([False, True]), 0)
-    merged = [(source, target, data["label"]) for source, target, data in to_networkx(dfa).edges(data=True)]
-    assert merged == [(0, 1, "[a-c]"), (1, 1, "b")]
-    apart = to_networkx(dfa, by_class=True).edges(data=True)
-    assert sorted((source, target, data["label"]) for source, target, data in apart) == [
-        (0, 1, "[ac]"),
-        (0, 1, "b"),
-        (1, 1, "b"),
-    ]
 
 
 @given(dfas(), st.booleans())
@@ -117,21 +104,6 @@ def test_what_is_no_byte_set_has_no_label(wrong):
 )
 def test_labels_of_tokens(token, label):
     assert token_label(token) == label
-
-
-def test_an_automaton_over_tokens_as_a_graph():
-    edges = [(0, b"hel", 1), (1, b"lo", 2), (0, b"hello", 2), (0, "hello", 2), (2, 7, 2)]
-    graph = token_automaton_to_networkx(edges, start=0, accepting=[2])
-    assert [(source, data["label"], target) for source, target, data in graph.edges(data=True)] == [
-        (0, "hel", 1),
-        (0, "hello", 2),
-        (0, "hello", 2),
-        (1, "lo", 2),
-        (2, "7", 2),
-    ]
-    assert [data["token"] for *_, data in graph.edges(data=True)] == [b"hel", b"hello", "hello", b"lo", 7]
-    assert [node for node, data in graph.nodes(data=True) if data["accepting"]] == [2]
-    assert [node for node, data in graph.nodes(data=True) if data["start"]] == [0]
 
 
 def test_dot_text():

@@ -45,21 +45,6 @@ def test_words_are_accepted_distinct_and_in_order(dfa):
         assert shortest_word(dfa) is None
 
 
-def test_finite_languages_end():
-    three = automaton(("union", [("empty",), ("concat", [byte_set(b"ab"), byte_set(b"c")])]))
-    assert words(three, 10) == [b"", b"ac", b"bc"]
-    assert words(three, 2) == [b"", b"ac"]
-    assert words(three, 0) == words(three, -1) == []
-    assert count_words(three, 10**15) == 3
-
-
-def test_languages_with_gaps_between_lengths():
-    block = ("concat", [ANY, *[byte_set(b"a")] * 6])
-    sevens = automaton(("repeat", block, 0, None))
-    assert words(sevens, 257) == [b"", *(bytes([first]) + b"aaaaaa" for first in range(256))]
-    assert [count_words(sevens, longest) for longest in (6, 7, 13, 14)] == [1, 257, 257, 257 + 256**2]
-
-
 def test_counts_are_exact_beyond_64_bits():
     assert count_words(automaton(("repeat", ANY, 0, None)), 40) == (256**41 - 1) // 255
 

@@ -65,6 +65,10 @@ COMMON: list[tuple[Any, Any, Any]] = [
     ({"contains": {"type": "integer"}, "minContains": 2, "maxContains": 3}, [1, "a", 2], [1, "a"]),
     ({"allOf": [{"minimum": 1}, {"maximum": 3}, {"multipleOf": 0.5}]}, 2.5, 2.25),
     ({"prefixItems": [{"type": "string"}], "items": False}, ["a"], ["a", 1]),
+    ({"allOf": [{"items": {"type": "string"}}, {"prefixItems": [{}], "items": {"maxLength": 1}}]},
+     ["ab", "a"], ["a", 1]),
+    ({"allOf": [{"items": {"maxLength": 1}}, {"prefixItems": [{}, {}], "items": {"type": "string"}}]},
+     ["a", 1, "a"], ["a", 1, 1]),
     ({"const": {"a": [1, {"b": None}]}}, {"a": [1.0, {"b": None}]}, {"a": [True, {"b": None}]}),
     ({"minProperties": 1, "maxProperties": 2, "type": "object"}, {"a": 1}, {}),
 ]  # fmt: skip

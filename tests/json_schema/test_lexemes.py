@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
-from tokdfa.automata.algebra import distinguishing_word
+from tests.pushdown_trie.json_strings import meaning, spelled, words
 from tokdfa.automata.minimize import minimize
 from tokdfa.json_schema.lexemes import StringExpressions
-from tokdfa.json_schema.string_set import StringSet, string_automaton
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import MAX_REPEAT
 
@@ -61,23 +58,6 @@ def test_strings_are_what_python_reads(
         assert accepts(long, text) == (word is not None and least <= len(word))
     if escapes == "needed":
         assert not any(accepts(found, rb'"\u0061"') for found in (named, others, long))
-
-
-@pytest.mark.parametrize("escapes", ESCAPES)
-@pytest.mark.parametrize("names", [("a", "ab", "b"), ("",), (LETTERS[:9], LETTERS[9:]), ("é", "ê", "\U0010ffff", "/")])
-def test_names_are_those_of_string_sets(names: tuple[str, ...], escapes: Escapes) -> None:
-    """The same languages as by literal trees and complements."""
-    for write, strings in [
-        (lambda own: own.named(names), StringSet(values=frozenset(names))),
-        (lambda own: own.others(names), StringSet(not_values=frozenset(names))),
-        (lambda own: own.counted(1, 2), StringSet(min_length=1, max_length=2)),
-        (lambda own: own.counted(2, None), StringSet(min_length=2)),
-    ]:
-        own = StringExpressions(escapes)
-        automaton, start = own.automaton(write(own))
-        assert start == 0
-        theirs = whole(string_automaton(strings, escapes))
-        assert distinguishing_word(whole(automaton), theirs) is None
 
 
 def test_counts_beyond_all_texts() -> None:

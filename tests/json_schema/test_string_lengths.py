@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -8,7 +7,7 @@ from tests.json_schema.test_patterns import as_ecma
 from tests.naive import regex_matcher
 from tests.strategies import regex_patterns, short_texts
 from tokdfa.json_schema.patterns import parse_pattern
-from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow
+from tokdfa.json_schema.string_lengths import length_range, narrow
 
 SHORT = short_texts(4, "ab-")
 
@@ -27,20 +26,3 @@ def test_narrowed_matches_are_the_matches_of_these_lengths(pattern: str, low: in
         if narrowed is not None:
             expected = [text for text in matches if low <= len(text) and (high is None or len(text) <= high)]
             assert [text for text in SHORT if regex_matcher.full_match(narrowed, text)] == expected
-
-
-@pytest.mark.parametrize(
-    ("pattern", "body"),
-    [
-        ("^ab$", "ab"),
-        ("^a$|^b+$", "a|b+"),
-        ("^$", ""),
-        ("^(?:a|b)$", "a|b"),
-        ("^a|b$", None),
-        ("^a", None),
-        ("a$", None),
-        *((pattern, None) for pattern in ("^", "$", "^^a$", "^(?=a)b$", r"^\ba$", "^a$|b", "^(?:^a$)$")),
-    ],
-)
-def test_anchored_bodies(pattern: str, body: str | None) -> None:
-    assert anchored_body(parse_pattern(pattern)) == (None if body is None else parse_pattern(body))

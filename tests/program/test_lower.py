@@ -100,6 +100,12 @@ def test_equal_ends_of_rules_are_shared():
     assert len(twice.code) == len(once.code) + 1
 
 
+def test_equal_texts_are_one_unless_one_is_lazy():
+    grammar = 'start: A "x" | b "y" | c "z"\nA: /a+/\nb[lazy]: /a+/\nc: /a+/\n'
+    texts = lower_grammar(read_lark(grammar), longest=True).texts
+    assert sorted(text.lazy for text in texts if text.make().accepts(b"aa")) == [False, True]
+
+
 def test_a_frame_without_rules_reads_nothing_ever():
     store = ExpressionStore()
     cfg = Cfg((Lexeme("a", store.literal(b"a")),), ("a", "s", "dead"), ((1, (0,)), (1, (2, 0))), 1, -1, store)

@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 
 from tests.packages import needs_smollm2
-from tests.proper.small_tokenizers import USER_DEFINED, real, scored_pieces
+from tests.proper.small_tokenizers import real
 from tokdfa.errors import VocabularyError
-from tokdfa.proper.explain import explain, is_proper_piece
-from tokdfa.proper.rules_cache import build_canonicity
-from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.proper.explain import explain
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tokdfa.proper.canonical import Canonicity
 
 
@@ -74,29 +70,3 @@ def test_faults_have_a_place() -> None:
     assert explain(mistral, [letter, byte[0x0A], letter]) is None
     with pytest.raises(VocabularyError, match="outside"):
         explain(llama, [0, llama.size])
-
-
-def test_isolated_tokens(tmp_path: Path) -> None:
-    """User-defined pieces cut the text: ab|[x]|ab; what spells one otherwise is not proper."""
-    scores = dict.fromkeys("ab[]x", -9.0) | {"ab": -1.0, "x]": -2.0, "[x]": 0.0, "[x]b": 0.0}
-    name = scored_pieces(tmp_path / "m", scores, {"[x]": USER_DEFINED, "[x]b": USER_DEFINED})
-    tokenizer = load_tokenizer(name)
-    canonicity = build_canonicity(tokenizer)
-    for text in ("ab[x]ab", "[x]", "[x][x]a", "a[x]b", "[x]bb", "x]ab[", "[[x]]"):
-        tokens = tokenizer.encode(text)
-        assert explain(canonicity, tokens) is None, text
-        for place in range(len(tokens)):
-            letters = [
-                canonicity.letter_tokens[bytes([byte])] for byte in canonicity.vocabulary.token_bytes(tokens[place])
-            ]
-            changed = [*tokens[:place], *letters, *tokens[place + 1 :]]
-            assert is_proper_piece(canonicity, changed) == (tokenizer.encode(text) == changed), (text, changed)
-    ids = canonicity.letter_tokens
-    fault = explain(canonicity, [ids[b"a"], ids[b"["], ids[b"x"], ids[b"]"]])
-    assert fault is not None
-    assert (fault.kind, fault.position) == ("isolated", 1)
-    one = tokenizer.encode("[x]")
-    assert tokenizer.encode("[x]b") != [*one, ids[b"b"]]
-    fault = explain(canonicity, [*one, ids[b"b"]])
-    assert fault is not None
-    assert (fault.kind, fault.position) == ("isolated", 0)

@@ -307,19 +307,6 @@ def test_chunks_do_not_show(name: str, size: int, tmp_path: Path, monkeypatch: p
             assert join_pieces(encode_text(tokenizer, text)) == tuple(tokenizer.encode(text))
 
 
-@pytest.fixture(scope="module")
-def tokenizer_with_isolated(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return fresh(user_defined(tmp_path_factory.mktemp("user") / "model"))
-
-
-@given(parts=st.lists(st.sampled_from(["a", "b", "ab", "[x]", "[", "x]", " ", "\u00e9", "\u2603", "  a"]), max_size=30))
-def test_isolated_texts_and_byte_tokens(tokenizer_with_isolated: Tokenizer, parts: list[str]) -> None:
-    tokenizer = tokenizer_with_isolated
-    tokens = [token for part in parts for token in tokenizer.encode(part)]
-    verdict = explain_tokens(tokenizer, tokens)
-    assert verdict.is_proper == (tokenizer.encode("".join(parts)) == tokens)
-
-
 @given(text=st.text("ab", max_size=60), size=st.integers(1, 9))
 def test_chunks_with_rules_that_reach_far(tokenizer_of_two_letters: Tokenizer, text: str, size: int) -> None:
     """Long tokens with equal scores and irregular derivations, so that a change at a joint spreads to both sides."""

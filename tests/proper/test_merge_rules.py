@@ -72,21 +72,6 @@ def test_trained_lists(make, tmp_path: Path) -> None:  # type: ignore[no-untyped
         assert tokenizer.spell([left, right]) == tokenizer.vocabulary.token_bytes(result)
 
 
-def test_letters() -> None:
-    for name in ("mistral-v1", "llama3"):
-        rules, vocabulary = real(name).rules, real(name).vocabulary
-        for token in range(0, vocabulary.size, 37):
-            letters = rules.letters(token).tolist()
-            if letters:
-                assert vocabulary.spell(letters) == vocabulary.token_bytes(token)
-                length = len(
-                    vocabulary.token_bytes(token).decode() if name == "mistral-v1" else vocabulary.token_bytes(token)
-                )
-                assert len(letters) == length
-    byte_piece = 3 + 0xE9
-    assert not len(real("mistral-v1").rules.letters(byte_piece))
-
-
 def test_user_defined_pieces_do_not_merge() -> None:
     """Mistral's third model has pieces such as [REFERENCE_DOC_1] that are user-defined."""
     import mistral_common

@@ -10,7 +10,7 @@ from tests.regex.terms import ALPHABET, build, terms
 from tokdfa.automata.algebra import minimize
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
-from tokdfa.regex.expression import ANY_BYTE, ANY_BYTES, EMPTY, LAWS, NOTHING, ExpressionStore
+from tokdfa.regex.expression import ANY_BYTE, ANY_BYTES, LAWS, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 
 LENGTH = 5
@@ -75,25 +75,6 @@ def test_each_law_identifies_what_it_says() -> None:
         assert one == other, law
         one, other = pairs(ExpressionStore(without_laws=[law]))[law]
         assert one != other, law
-
-
-def test_reserved_numbers_and_identities() -> None:
-    store = ExpressionStore()
-    a = store.byte_set(b"a")
-    assert store.view(NOTHING) == ("nothing",)
-    assert store.view(EMPTY) == ("empty",)
-    assert store.bytes_of(ANY_BYTE).all()
-    assert store.view(ANY_BYTES) == ("repeat", ANY_BYTE, 0, None)
-    assert store.concat(a, NOTHING) == NOTHING
-    assert store.concat(a, EMPTY) == a == store.concat(EMPTY, a) == store.union([NOTHING, a]) == store.repeat(a, 1, 1)
-    assert store.union([]) == NOTHING
-    assert store.intersection([]) == ANY_BYTES
-    assert store.repeat(NOTHING, 0, 5) == EMPTY
-    assert store.repeat(NOTHING, 1, 5) == NOTHING
-    assert store.repeat(a, 0, 0) == EMPTY
-    assert store.byte_set([]) == NOTHING
-    assert store.intersection([a, store.complement(a)]) == NOTHING
-    assert store.intersection([EMPTY, a]) == NOTHING
 
 
 def test_growth_keeps_numbers() -> None:

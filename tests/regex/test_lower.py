@@ -162,16 +162,6 @@ def test_many_choices_share_prefixes_and_suffixes() -> None:
     assert dfa.accepts(b"item-12344-end")
     assert not dfa.accepts(b"item-12345-end")
     assert not dfa.accepts(b"item-40000-end")
-    source = random.Random(2)
-    words = ["".join(source.choices("abcdefgh", k=source.randint(1, 10))) for _ in range(20_000)]
-    store = ExpressionStore()
-    dfa = LazyDfa(store, lower_choice(Choice(words), store))
-    assert len(store) < sum(map(len, words))
-    known = set(words)
-    for word in words[:300]:
-        assert dfa.accepts(word.encode())
-        for other in (word[:-1], word + "a"):
-            assert dfa.accepts(other.encode()) == (other in known)
 
 
 @pytest.mark.parametrize("leaf", ["a", "^a", "a$", "(?!a)b", r"a\b", "^$a"])

@@ -39,50 +39,22 @@ A, B, C = chars("a"), chars("b"), chars("c")
     ("pattern", "tree"),
     [
         ("", EMPTY_NODE),
-        ("abc", Concat((A, B, C))),
-        ("a|b|", Alternation((A, B, EMPTY_NODE))),
         ("(a(?:b)(?P<x>c)(?<y>a))", Concat((A, B, C, A))),
-        ("(a|b)c", Concat((Alternation((A, B)), C))),
-        ("(ab)*", Repeat(Concat((A, B)), 0, None)),
-        ("ab*", Concat((A, Repeat(B, 0, None)))),
-        ("a+?", Repeat(A, 1, None)),
-        ("a??", Repeat(A, 0, 1)),
-        ("a{3}", Repeat(A, 3, 3)),
-        ("a{3,}", Repeat(A, 3, None)),
         ("a{,3}", Repeat(A, 0, 3)),
-        ("a{2,3}?", Repeat(A, 2, 3)),
         ("a{,}", Repeat(A, 0, None)),
-        ("a{1}", A),
-        ("a{0}", EMPTY_NODE),
         ("a{0,0007}", Repeat(A, 0, 7)),
-        ("a{", Concat((A, chars("{")))),
-        ("a{b", Concat((A, chars("{"), B))),
-        ("a{}", Concat((A, chars("{"), chars("}")))),
-        ("^a$", Concat((Assertion("text_start"), A, Assertion("text_end")))),
         (r"\Aa\z\Z", Concat((Assertion("text_start"), A, Assertion("text_end"), Assertion("text_end")))),
-        ("(?m)^a$", Concat((Assertion("line_start"), A, Assertion("line_end")))),
-        ("^a|b$", Alternation((Concat((Assertion("text_start"), A)), Concat((B, Assertion("text_end")))))),
-        ("(?=ab)", LookAhead(Concat((A, B)), negative=False)),
         ("(?!a)*", Repeat(LookAhead(A, negative=True), 0, None)),
         ("(?!a)[a-c]", chars("b-c")),
         ("(?=[ab])(?!b).", A),
         ("(?!a)a", NEVER),
         (r"[^\s\S]", NEVER),
-        ("[]a]", chars("]", "a")),
-        ("[a-]", chars("-", "a")),
-        ("[-a]", chars("-", "a")),
         ("[a-c-e]", chars("-", "a-c", "e")),
-        ("[[]", chars("[")),
-        ("[()|^]", chars("(-)", "^", "|")),
         (r"[\b\]\-]", chars("\b", "-", "]")),
         ("[[:digit:]_]", chars("0-9", "_")),
         ("[[:^ascii:]]", chars("\x80-\U0010ffff")),
-        (".", chars("\0-\t", "\v-\U0010ffff")),
-        ("(?s).", chars("\0-\U0010ffff")),
         ("(?s:.)(?-s:.)", Concat((chars("\0-\U0010ffff"), chars("\0-\t", "\v-\U0010ffff")))),
         ("a(?#note )*", Repeat(A, 0, None)),
-        ("(?i)a", chars("A", "a")),
-        ("(?i:a)a", Concat((chars("A", "a"), A))),
         ("((?i)a|b)c", Concat((Alternation((chars("A", "a"), chars("B", "b"))), C))),
         ("(?i)k", chars("K", "k", "\u212a")),
         ("(?i)[^a]", chars("\0-@", "B-`", "b-\U0010ffff")),
@@ -92,6 +64,7 @@ A, B, C = chars("a"), chars("b"), chars("c")
     ],
 )
 def test_trees(pattern: str, tree: Node) -> None:
+    """What `re` lacks, reads otherwise or does not simplify; the rest is compared with it below."""
     assert parse(pattern) == tree
 
 
@@ -342,34 +315,6 @@ def test_limits() -> None:
         with pytest.raises(LimitExceeded, match="position 2"):
             parse(f"a{{{count}}}")
     assert parse(f"a{{{'0' * 5000}2}}") == Repeat(A, 2, 2)
-
-
-@pytest.mark.parametrize(
-    "again",
-    [
-        "[a-c]",
-        "[]a]",
-        r"[^]\]]",
-        r"\d",
-        ".",
-        "a?",
-        "(?:a|bc)",
-        "(ab)",
-        "(?P<n>ab|c)",
-        "((a)b|[)]c)+",
-        "(?i:ab(c))",
-        "(?=a|b)",
-        "(a{2,3}|(?#)b)",
-    ],
-)
-def test_what_is_written_twice_is_one_object(again: str) -> None:
-    """As a group of the same text, and as the content of another group."""
-    node = parse(f"(?:{again})?|z(?:{again})?|(?P<m>{again})*")
-    assert isinstance(node, Alternation)
-    once, behind, inside = node.options
-    assert once == Repeat(parse(again), 0, 1)
-    assert behind.parts[1] is once
-    assert inside.body is once.body
 
 
 @pytest.mark.parametrize(

@@ -57,25 +57,6 @@ def test_an_included_program_means_the_same_anywhere(before: list[tuple], term: 
     assert program.expression(program.include(Program())) == NOTHING
 
 
-@pytest.mark.parametrize("law", ["", *LAWS])
-def test_a_choice_is_the_union_of_its_edges(law: str) -> None:
-    store, program = ExpressionStore(filter(None, [law])), Program()
-    ab, c, d = program.byte_set(b"ab"), program.byte_set(b"c"), program.byte_set(b"d")
-    tail = program.repeat(c, 0, 3)
-    values = [program.choice([(ab, known(EMPTY))]), program.choice([(d, tail), (ab, d), (c, known(EMPTY))])]
-    store.run(program)
-    one, *edges = [
-        store.concat(program.expression(head), expression)
-        for head, expression in (
-            (ab, EMPTY),
-            (d, program.expression(tail)),
-            (ab, program.expression(d)),
-            (c, EMPTY),
-        )
-    ]
-    assert [program.expression(value) for value in values] == [one, store.union(edges)]
-
-
 def test_a_run_that_outgrows_the_store_goes_on_where_it_stopped() -> None:
     words = [b"word%d" % number for number in range(3000)]
     program, store, roomy = Program(), ExpressionStore(), ExpressionStore()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,15 +7,12 @@ from tokdfa.regex.char_sets import contains
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
     NEVER,
-    Alternation,
     Assertion,
     CharSet,
-    Concat,
     LookAhead,
     Node,
     NodePool,
     Repeat,
-    Symbol,
     alternation,
     concat,
     repeat,
@@ -24,28 +20,6 @@ from tokdfa.regex.syntax_tree import (
 
 A, B, SURROGATE = CharSet(((97, 97),)), CharSet(((98, 98),)), CharSet(((0xD800, 0xD800),))
 E_ACUTE, SEVERAL = CharSet(((0xE9, 0xE9),)), CharSet(((97, 98),))
-
-
-@pytest.mark.parametrize(
-    ("node", "text"),
-    [
-        (A, b"a"),
-        (Concat((A, E_ACUTE, B)), "aéb".encode()),
-        (Concat((A, Symbol(b"\xff"), B)), b"a\xffb"),
-        (Symbol(b"\xff\x01"), b"\xff\x01"),
-        (EMPTY_NODE, None),
-        (NEVER, None),
-        (SEVERAL, None),
-        (SURROGATE, None),
-        (Concat((A, SURROGATE)), None),
-        (Concat((A, Repeat(B, 2, 2))), None),
-        (Alternation((A, Concat((A, B)))), None),
-        (Assertion("text_start"), None),
-        (LookAhead(A, negative=False), None),
-    ],
-)
-def test_only_text(node: Node, text: bytes | None) -> None:
-    assert node.text == text
 
 
 LEAVES = st.sampled_from([A, B, SEVERAL, NEVER, EMPTY_NODE, Assertion("text_end"), LookAhead(A, negative=True)])

@@ -11,7 +11,6 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -140,15 +139,6 @@ def test_logit_width(every: list[Tokenizer]) -> None:
         assert wide.fingerprint != tokenizer.fingerprint
         with pytest.raises(VocabularyError, match="do not fit a logit width"):
             load_tokenizer(tokenizer.name, size=size - 2)
-
-
-def test_bytes() -> None:
-    tokenizer = load_tokenizer("bytes")
-    assert [tokenizer.vocabulary.token_bytes(token) for token in range(257)] == [bytes([i]) for i in range(256)] + [b""]
-    assert tokenizer.vocabulary.end_tokens == (256,)
-    assert tokenizer.encode("é") == [0xC3, 0xA9]
-    assert tokenizer.decode([0x61, 0xC3, 256]) == "a\ufffd"
-    assert load_tokenizer("bytes", size=300).vocabulary.size == 300
 
 
 def test_the_same_name_gives_the_same_object() -> None:
@@ -294,21 +284,6 @@ def test_a_path_may_hold_a_question_mark_or_a_colon(tmp_path: Path, monkeypatch:
     assert load_tokenizer(f"tiktoken:{path}?pattern=gpt2&end=999").vocabulary.size == 1000
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load_tokenizer("tiktoken:~/what? a:b").vocabulary.size == 257
-
-
-@pytest.mark.parametrize("wrong", [{"a": 0}, None, 5, b"bytes"])
-def test_a_name_is_a_str(wrong: Any) -> None:
-    with pytest.raises(OptionError, match=r"loaded by its name.*for a dict use Vocabulary\.from_dict"):
-        load_tokenizer(wrong)
-
-
-@pytest.mark.parametrize("wrong", ["300", 300.0, [300]])
-def test_a_size_is_a_number(wrong: Any) -> None:
-    with pytest.raises(OptionError, match="size"):
-        load_tokenizer("bytes", size=wrong)
-    for small in (256, 0, -1):
-        with pytest.raises(VocabularyError, match=r"fit a logit width|has 1 to"):
-            load_tokenizer("bytes", size=small)
 
 
 def test_wrong_texts_and_tokens(every: list[Tokenizer]) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,13 +9,15 @@ from hypothesis import strategies as st
 
 from tests.naive.automata import PlainDfa
 from tokdfa.automata.algebra import minimize
-from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.tokens_dfa import contraction
 from tokdfa.backends.tokens_dfa.contraction import contract
 from tokdfa.backends.tokens_dfa.muting import Muting
 from tokdfa.constraint import Choice
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.compile import compile_dfa
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
 
 NONE = -1
 
@@ -82,16 +86,6 @@ def test_a_ghost_in_one_class_with_a_byte() -> None:
     assert dfa.accepts(b"!")
     assert not dfa.accepts(b"\xc0")
     assert ghost_targets.tolist() == [[1], [-1]]
-
-
-def test_nothing_to_contract() -> None:
-    dfa = compile_dfa(Choice(["ab"]))
-    same, ghost_targets = contract(dfa, muting())
-    assert same is dfa
-    assert ghost_targets.shape == (3, 0)
-    empty, ghost_targets = contract(Dfa.empty(), muting(b"\xc0"))
-    assert empty.state_count == 0
-    assert ghost_targets.shape == (0, 1)
 
 
 def test_limit(monkeypatch: pytest.MonkeyPatch) -> None:

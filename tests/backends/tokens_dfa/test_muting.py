@@ -182,14 +182,6 @@ def test_literals_of_a_choice(choices: list[str | bytes], literals: dict[bytes, 
     assert {literal.text: literal.occurrences for literal in muting.literals} == literals
 
 
-def test_a_choice_in_codes() -> None:
-    vocab = Vocabulary([b"ab", b"c", b"-", b""], end_tokens=[3])
-    texts, muting = mute_choice(Choice(["c", "abc-ab", "-x", "x-"]), vocab)
-    assert muting.ghost_tokens.tolist() == [0, 1]
-    assert texts == [b"-x", b"x-", b"\xc0\xc1-\xc0", b"\xc1"]
-    assert muting.unspelled == (b"x",)
-
-
 def test_leads_are_bytes_of_no_text() -> None:
     without = [byte for byte in range(256) if byte != 0xF9]
     _, muting = mute_choice(Choice([bytes(without)]), BYTES)
