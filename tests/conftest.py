@@ -27,6 +27,8 @@ FAST = {
     "automata": "words",
     "regex": "expression shortest",
     "proper": "replay",
+    "grammar": "special",
+    "token_automata": "token_index",
     "program": "form",
     "pushdown_trie": "rows stacks",
     "json_schema": "document clauses object_states",
