@@ -18,7 +18,7 @@ from tests.json_schema.spellings import spellings
 from tests.json_schema.test_lower import accepts, machine_of, random_text
 from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
-from tokdfa.errors import EmptyLanguageError, SchemaUnsupported, TokdfaError
+from tokdfa.errors import EmptyLanguageError, OptionError, SchemaUnsupported, TokdfaError
 from tokdfa.json_schema.form_grammar import schema_grammar
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.plans import MAX_REMEMBERED
@@ -272,6 +272,12 @@ def test_lenient_remembers_what_it_can_and_lists_the_rest() -> None:
     assert accepts(machine, '{"open":{"x":1,"x":2},"a":null}')
     assert not accepts(machine, '{"open":{"x":1,"x":null},"a":null}'), "the keyword itself holds"
     assert not accepts(machine, '{"open":{},"a":null,"a":null}')
+
+
+def test_the_option_is_checked() -> None:
+    with pytest.raises(OptionError, match="declared, refused"):
+        JsonSchema(True, duplicates="no")
+    assert JsonSchema(True) != JsonSchema(True, duplicates="refused")
 
 
 # Random schemas.

@@ -44,6 +44,17 @@ def test_byte_fallback_tokens() -> None:
     assert rule.spell("<0xff>") == b"\xff"
 
 
+def test_supported_chains() -> None:
+    mark = (("\u2581", " "),)
+    assert read_decoder(PATH, {"type": "ByteLevel"}) == SpellingRule(byte_level=True)
+    assert read_decoder(PATH, METASPACE) == SpellingRule(mark)
+    fallback, fuse = {"type": "ByteFallback"}, {"type": "Fuse"}
+    assert read_decoder(PATH, sequence(REPLACE, fallback, fuse, STRIP)) == SpellingRule(mark, byte_fallback=True)
+    assert read_decoder(PATH, sequence(sequence(METASPACE), fallback)) == SpellingRule(mark, byte_fallback=True)
+    assert read_decoder(PATH, fuse) == SpellingRule()
+    assert SpellingRule(mark).spell("\u2581a\u2581") == b" a "
+
+
 @pytest.mark.parametrize(
     ("decoder", "message"),
     [
@@ -55,6 +66,7 @@ def test_byte_fallback_tokens() -> None:
         (STRIP, "'Strip'"),
         (sequence(REPLACE, STRIP, {"type": "Fuse"}), "'Strip'"),
         (sequence(REPLACE, {"type": "Fuse"}, {**STRIP, "stop": 1}), "'Strip'"),
+        (sequence(REPLACE, {"type": "Fuse"}, {**STRIP, "start": 2}), "'Strip'"),
         (sequence({"type": "Fuse"}, REPLACE), "'Replace'"),
         (sequence({"type": "ByteFallback"}, REPLACE), "'Replace'"),
         (sequence({"type": "ByteLevel"}, {"type": "ByteFallback"}), "'ByteFallback'"),
