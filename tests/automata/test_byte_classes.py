@@ -24,21 +24,21 @@ def check_coarsest(byte_class, representatives, same):
     assert (np.diff(representatives.astype(int)) > 0).all()
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, st.integers(0, 4), st.integers(1, 3))
 def test_columns(seed, rows, values):
     table = np.random.default_rng(seed).integers(-1, values, size=(rows, 256))
     check_coarsest(*byte_classes(table), lambda a, b: (table[:, a] == table[:, b]).all())
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, st.integers(0, 12))
 def test_sets(seed, count):
     sets = np.random.default_rng(seed).random((count, 256)) < 0.1
     check_coarsest(*classes_of_sets(sets), lambda a, b: (sets[:, a] == sets[:, b]).all())
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, st.integers(1, 6), st.integers(1, 6))
 def test_common_refinement(seed, first_count, second_count):
     rng = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ def test_common_refinement(seed, first_count, second_count):
     check_coarsest(*common_classes(first, second), lambda a, b: first[a] == first[b] and second[a] == second[b])
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, st.integers(1, 20))
 def test_merging_columns_is_the_same_as_starting_from_bytes(seed, classes):
     rng = np.random.default_rng(seed)

@@ -77,29 +77,6 @@ def test_nothing_hides_a_state_or_a_label(name):
             assert nearest > RADIUS - (0.02 if node in (arrow.source, arrow.target) else 0.0)
 
 
-def test_labels_as_measured_are_as_large_as_painted():
-    ax = draw(TOKENS)
-    ax.figure.canvas.draw()
-    sizes = {"\n".join(arrow.lines): arrow.size for arrow in lay_out(TOKENS).arrows}
-    compared = 0
-    for text in ax.texts:
-        if text.get_text() in sizes:
-            box = ax.transData.inverted().transform_bbox(text.get_window_extent())
-            assert box.width == pytest.approx(sizes[text.get_text()][0], abs=0.08)
-            compared += 1
-    assert compared == len(sizes)
-
-
-def test_columns_are_distances():
-    places = lay_out(GRAPHS["textbook"]).places
-    assert [places[state][1] for state in range(4)] == [0, 0, 0, 0]
-    assert sorted(range(4), key=lambda state: places[state][0]) == [0, 1, 2, 3]
-    # ab|c: b is read in the second column, and the end stands right of both ways
-    fork = token_automaton_to_networkx([(0, "a", 1), (1, "b", 2), (0, "c", 2)], accepting=[2])
-    places = lay_out(fork).places
-    assert places[0][0] < places[1][0] < places[2][0]
-
-
 def test_arrows_that_skip_states_run_around_them():
     chain = [(state, "a", state + 1) for state in range(6)]
     layout = lay_out(token_automaton_to_networkx([*chain, (0, "skip", 6), (5, "back", 1)]))

@@ -26,18 +26,6 @@ def test_states_are_numbered_breadth_first_by_value():
     assert [dfa.accepts(word) for word in (b"", b"ab", b"aabb", b"abab", b"aab", b"c")] == [True] * 3 + [False] * 3
 
 
-def test_equal_values_are_one_state():
-    dfa = explore(0, lambda state: [(state + 1) % 5] * 3, lambda state: state == 4, BY_LETTER)
-    assert dfa.state_count == 5
-    assert dfa.accepts(b"abcd")
-    assert dfa.accepts(b"abcd" + b"x" * 5)
-    assert not dfa.accepts(b"abc")
-
-
-def test_no_start_is_the_empty_language():
-    assert explore(None, lambda state: [], lambda state: True, BY_LETTER).state_count == 0
-
-
 def test_the_limit_is_the_number_of_states():
     def count_to(last, limit):
         return explore(

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.automata.strategies import ALPHABET, dfas, plain
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import distance_to_accept, is_empty, live_states, trim
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(dfas())
 def test_distances_and_live_states_equal_the_plain_ones(dfa):
     twin = plain(dfa)
@@ -20,7 +19,6 @@ def test_distances_and_live_states_equal_the_plain_ones(dfa):
     assert is_empty(dfa) == (not twin.live())
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(dfas())
 def test_trimming_keeps_the_language_and_the_live_states(dfa):
     trimmed = trim(dfa)
@@ -28,7 +26,6 @@ def test_trimming_keeps_the_language_and_the_live_states(dfa):
     assert trimmed.state_count == len(plain(dfa).live()) == live_states(trimmed).sum()
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(dfas(least_states=1))
 def test_trimming_numbers_breadth_first_by_ascending_bytes(dfa):
     trimmed = trim(dfa)
@@ -40,7 +37,6 @@ def test_trimming_numbers_breadth_first_by_ascending_bytes(dfa):
     assert met == list(range(trimmed.state_count))
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(dfas())
 def test_trimming_finds_the_coarsest_classes_and_settles(dfa):
     trimmed = trim(dfa)

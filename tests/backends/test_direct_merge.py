@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokdfa
+from tests.backends.proper_merge.token_languages import sequences
 from tests.proper.small_tokenizers import USER_DEFINED, merge_list, ranked_pieces, scored_pieces
-from tests.token_automata.token_languages import sequences
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import words
 from tokdfa.backends.proper_merge.direct_merge import CONTEXT_TABLES, DirectMerge, ProperIndex

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.tokens_dfa.muting_oracle import MutedLanguage
 from tests.strategies import regex_patterns
-from tests.token_automata.muting_oracle import MutedLanguage
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import minimize

@@ -18,7 +18,6 @@ from tokdfa.core.interning import (
     InterningTable,
     Limit,
     append,
-    find,
     find_slot,
     first_of,
     grow_together,
@@ -168,14 +167,6 @@ def test_equal_hashes_of_different_contents(content):
     assert [table.intern(part) for part in (content, other, content, other)] == [0, 1, 0, 1]
     table.grow(entries=40)
     assert (table.find(*content), table.find(*other), table.find(content[0])) == (0, 1, ABSENT)
-
-
-def test_a_part_of_an_array_is_a_content():
-    table = InterningTable()
-    words = np.array([9, 1, 2, 3, 1, 2], dtype=np.int64)
-    assert intern(words, 1, 3, table.struct) == intern(words, 4, 6, table.struct) == 0
-    assert intern(words, 1, 1, table.struct) == intern(words, 6, 6, table.struct) == 1
-    assert find(words, 0, 2, table.struct) == ABSENT
 
 
 @pytest.mark.parametrize("entries", [1, 2, 3, 64])

@@ -42,19 +42,6 @@ def test_a_struct_keeps_its_arrays_alive():
     assert len(junk) == 200
 
 
-def test_empty_arrays():
-    assert _use_kernel(Pair(np.zeros(1, dtype=np.int8), np.zeros((1, 0), dtype=np.int8)), 0) == (0, 1, 0, 1)
-
-
-def test_structs_of_one_kind_have_one_type():
-    """So a kernel is compiled once for them."""
-    small, large = (Pair(np.zeros(size, dtype=np.int16), np.zeros((size, 1), dtype=np.int16)) for size in (1, 9))
-    other = Pair(np.zeros(1, dtype=np.int32), np.zeros((1, 1), dtype=np.int16))
-    assert small._numba_type_ is large._numba_type_
-    assert small._numba_type_ != other._numba_type_
-    assert "int16" in str(small._numba_type_)
-
-
 def test_what_is_no_array_of_a_struct_is_refused():
     good = np.zeros((4, 4), dtype=np.int32)
     with pytest.raises(TypeError, match="Pair has 2 arrays, not 1"):
@@ -62,15 +49,6 @@ def test_what_is_no_array_of_a_struct_is_refused():
     for bad in (good[:, ::2], good.T[1:3], np.zeros((2, 2, 2), dtype=np.int32)):
         with pytest.raises(TypingError, match="C-contiguous and have one or two dimensions"):
             Pair(good[0], bad)
-
-
-def test_a_field_that_is_not_there():
-    @kernel
-    def read(pair):  # type: ignore[no-untyped-def]
-        return pair.wrong[0]
-
-    with pytest.raises(TypingError, match="wrong"):
-        read(Pair(np.zeros(1, dtype=np.int32), np.zeros((1, 1), dtype=np.int32)))
 
 
 class Declared(Struct, fields=("words", "table"), declared={"words": ("int64", 1), "table": ("uint8", 2)}):

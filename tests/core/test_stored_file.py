@@ -43,7 +43,7 @@ def test_no_kind_is_missing(stored: StoredEntry) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_changed_bit_never_gives_another_result(stored: StoredEntry, kind: str, data: st.DataObject) -> None:
     """An error that names the file, or a cache that is set aside: only what ends at the digest may go unnoticed."""

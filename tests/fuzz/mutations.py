@@ -43,12 +43,8 @@ def mutated_texts(draw: st.DrawFn, seeds: Sequence[str], words: Sequence[str]) -
         elif how == 7:
             put = str(draw(st.sampled_from(NUMBERS)))
         else:
-            put, end = (
-                draw(
-                    st.sampled_from((*TEXTS, "")),
-                ),
-                draw(st.sampled_from((end, len(text)))),
-            )
+            put = draw(st.sampled_from((*TEXTS, "")))
+            end = draw(st.sampled_from((end, len(text))))
         text = text[:begin] + put + text[end:]
     return text
 

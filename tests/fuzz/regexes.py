@@ -44,10 +44,7 @@ z-a] [[:alpha:]] [[:^digit:]] && -- ~~ {,} {0} {0,0} {1,} {2,1} {1000} {99999} {
 (((( )))) ||| *? ++ .* .{1,300} (?!a). (?=a) (?s:.) \Q..\E é İ ſ K
 """
 #: What is put in, renamed to, and made into texts.
-WORDS = (
-    *_PLAIN_WORDS.split(),
-    *('\U0010ffff', "\u0000", "\ud800"),
-)  # fmt: skip
+WORDS = (*_PLAIN_WORDS.split(), "\U0010ffff", "\u0000", "\ud800")
 
 
 class RegexEntry:

@@ -48,10 +48,7 @@ ipv6 hostname regex json-pointer http://json-schema.org/draft-03/schema# http://
 http://json-schema.org/draft-07/schema# https://json-schema.org/draft/2019-09/schema
 """
 #: What is put in, renamed to, and made into texts.
-WORDS = (
-    *_PLAIN_WORDS.split(),
-
-)  # fmt: skip
+WORDS = tuple(_PLAIN_WORDS.split())
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 

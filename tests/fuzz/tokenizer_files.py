@@ -62,10 +62,7 @@ post_processor truncation padding config default_vocab_size default_num_special_
 special_tokens a b ab ▁ Ġ <0x41> <0xZZ> YWI= YQ== === AAAA
 """
 #: What is put in, renamed to, and made into texts.
-WORDS = (
-    *_PLAIN_WORDS.split(),
-    *("a b",),
-)  # fmt: skip
+WORDS = (*_PLAIN_WORDS.split(), "a b")
 
 
 class TokenizerEntry:

@@ -23,29 +23,8 @@ NEED_A_TOKENIZER = ("cartesian_merge", "direct_merge", "encoded_texts")
 
 #: `bytes` is that tokenizer; `words` has all bytes and some longer tokens, some of them twice; `odd` lacks most bytes.
 VOCABULARIES = ("bytes", "words", "odd")
-_LONGER = (
-    *(
-        "ab",
-        "abc",
-        "aa",
-        "00",
-        "12",
-        "2024",
-        "-0",
-        '"a',
-        '":',
-        '": "',
-        '",',
-        "],",
-        "}}",
-        "{}",
-        "[[",
-        "true",
-        "null",
-        "  ",
-    ),
-    *("\n  ", "\\n", "\\u00", '\\"', "é", "日本", "😀", "(?", "=>", "ab"),
-)
+_PLAIN = r"""ab abc aa 00 12 2024 -0 "a ": ", ], }} {} [[ true null \n \u00 \" é 日本 😀 (? => ab"""
+_LONGER = (*_PLAIN.split(), '": "', "  ", "\n  ")
 
 
 class WrongMask(Exception):

@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.grammar.random_cfgs import cfgs, make_cfg
 from tokdfa.grammar.analysis import nullable_symbols, productive_symbols, reachable_symbols
@@ -25,7 +25,6 @@ def closure(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
     return reached
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(cfgs())
 def test_facts_are_their_definitions(cfg: Cfg) -> None:
     nullable = heights(cfg, set())

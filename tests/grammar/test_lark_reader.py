@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from tokdfa.errors import (
     TokdfaError,
     UnknownNameError,
 )
-from tokdfa.grammar.cfg import Lexeme, SpecialTokens
+from tokdfa.grammar.cfg import Lexeme
 from tokdfa.grammar.lark_reader import read_lark
 
 
@@ -35,13 +36,13 @@ def agree_with_lark(grammar: str, letters: str, longest: int) -> None:
         assert recogniser.accepts(text.encode()) == judge.accepts(text), text
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(lark_grammars())
 def test_random_grammars_accept_what_lark_accepts(grammar: str) -> None:
     agree_with_lark(grammar, "ab", 4)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(lark_grammars(max_rules=3, ignore=True))
 def test_random_grammars_skip_what_lark_skips(grammar: str) -> None:
     agree_with_lark(grammar, "abc", 3)
@@ -150,34 +151,12 @@ def test_special_tokens_stand_between_lexemes() -> None:
         (tuple(b"<|tool|>a"), False),
     ]:
         assert recogniser.accepts(text) == expected, text
-    specials = [lexeme for lexeme in cfg.lexemes if isinstance(lexeme, SpecialTokens)]
-    assert [(special.names, special.ranges, special.negated) for special in specials] == [
-        (("<|tool|>",), (), False),
-        ((), ((3, 4),), False),
-        ((), (), True),
-    ]
-    assert (specials[1].line, specials[1].column) == (1, 21)
-
-
-def test_equal_lexemes_are_one_but_not_the_skipped_one() -> None:
-    cfg = read_lark('start: "ab" A /ab/ lazy " "\nA: "a" "b"\nlazy[lazy]: "ab"\n%ignore " "')
-    kinds = [
-        (lexeme.name, lexeme.lazy, lexeme.line, lexeme.column) for lexeme in cfg.lexemes if isinstance(lexeme, Lexeme)
-    ]
-    assert kinds == [('"ab"', False, 1, 8), ('" "', False, 1, 25), ("lazy", True, 3, 1), ("%ignore", False, 4, 1)]
-    assert cfg.skip == 3
-    assert all(cfg.skip not in right for _, right in cfg.rules)
 
 
 def test_no_lexeme_is_empty() -> None:
     cfg = read_lark('start: /a*/ B "c"? ""\nB: ~"b"\n%ignore /x*/')
     assert all(not cfg.store.nullable(lexeme.expression) for lexeme in cfg.lexemes if isinstance(lexeme, Lexeme))
     assert read_lark('start: "a"\n%ignore ""').skip == -1
-
-
-def test_what_is_not_used_is_not_in_the_grammar() -> None:
-    cfg = read_lark('start: "a" | endless\nendless: "b" endless\nunused: /c(?=d)/ E\nE: "e"')
-    assert cfg.names == ('"a"', "start")
 
 
 def test_another_start() -> None:
@@ -316,34 +295,14 @@ def test_limits_of_expressions_get_a_place() -> None:
 
 
 PIECES = (
-    *(
-        "start",
-        ":",
-        '"a"',
-        "A",
-        "\n",
-        " ",
-        "|",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        "2",
-        ",",
-        "~",
-        "&",
-        "->",
-        "/b/",
-        "<x>",
-        "\r",
+    *re.split(
+        " ", 'start : "a" A | ( ) [ ] { } 2 , ~ & -> /b/ <x> %ignore %import common. WS . .. * ? ! = lazy \\ " / é'
     ),
-    *("%ignore", "%import", "common.", "WS", "// c", ".", "..", "*", "?", "!", "=", "lazy", "\\", '"', "/", "é"),
+    *("\n", " ", "\r", "// c"),
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for grammar in (text, 'start: "a" ' + text):

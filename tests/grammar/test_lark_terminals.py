@@ -3,7 +3,7 @@ from re._parser import SubPattern, parse
 
 import lark
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.strategies import as_python, regex_patterns, short_texts
@@ -47,7 +47,6 @@ PATTERNS = regex_patterns(anchors=False, look_ahead=False, boundaries=False).fil
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(PATTERNS, st.sampled_from(["", "^", "$", "^$"]))
 @example("a[*?]b", "")
 @example("a\\*?", "")
@@ -67,7 +66,6 @@ def test_what_looks_lazy_in_a_class_is_not() -> None:
     assert matched("T: /[[:alpha:]*?]{2}/") == {"aa", "ab", "ba", "bb"}
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.text(st.sampled_from('ab-é"\\\n\t'), min_size=1, max_size=3), st.booleans())
 def test_strings_are_larks(text: str, ignore_case: bool) -> None:
     escaped = (
@@ -113,7 +111,6 @@ def terms() -> st.SearchStrategy[tuple[str, frozenset[str]]]:
     return st.recursive(leaves, extend, max_leaves=5)
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
 @given(terms())
 def test_and_or_not_are_those_of_sets_of_texts(term: tuple[str, frozenset[str]]) -> None:
     written, meaning = term

@@ -1,11 +1,11 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.languages import all_texts
 from tests.strategies import regex_patterns
 from tokdfa.constraint import Regex
 from tokdfa.grammar.lexemes import matches_nothing, without_empty
-from tokdfa.regex.expression import EMPTY, NOTHING, ExpressionStore
+from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower_regex
 
@@ -17,7 +17,6 @@ def nullable_patterns() -> st.SearchStrategy[str]:
     return st.lists(PLAIN, min_size=1, max_size=3).map(lambda parts: "".join(f"({part})?" for part in parts))
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
 @given(st.one_of(PLAIN, nullable_patterns()))
 def test_without_the_empty_text(pattern: str) -> None:
     store = ExpressionStore()
@@ -36,14 +35,8 @@ def test_without_the_empty_text_of_what_is_boolean() -> None:
     a = store.literal(b"a")
     expression = store.concat(store.complement(a), store.repeat(store.literal(b"b"), 0, 2))
     cut = LazyDfa(store, without_empty(store, expression))
-    assert [cut.accepts(word) for word in (b"", b"a", b"b", b"ab", b"aa", b"abb")] == [
-        False,
-        False,
-        True,
-        True,
-        True,
-        True,
-    ]
+    assert all(map(cut.accepts, (b"b", b"ab", b"aa", b"abb")))
+    assert not any(map(cut.accepts, (b"", b"a")))
 
 
 def test_long_chains_cost_no_stack() -> None:
@@ -54,13 +47,3 @@ def test_long_chains_cost_no_stack() -> None:
     longer = without_empty(store, store.concat(*optional * 2500))
     assert not store.nullable(longer)
     assert not matches_nothing(store, longer)
-
-
-def test_nothing() -> None:
-    store = ExpressionStore()
-    letters = store.byte_set(b"ab")
-    assert matches_nothing(store, NOTHING)
-    assert not matches_nothing(store, EMPTY)
-    assert without_empty(store, EMPTY) == NOTHING
-    assert matches_nothing(store, store.intersection([store.literal(b"ab"), store.repeat(letters, 3, None)]))
-    assert not matches_nothing(store, store.intersection([store.literal(b"aba"), store.repeat(letters, 3, None)]))

@@ -56,22 +56,6 @@ def test_counts_take_few_flat_rules(low: int, high: int | None) -> None:
     assert max(len(right) for _, right in cfg.rules) <= LONGEST_CHOICE
 
 
-def test_without_bound_they_are_left_recursive() -> None:
-    assert str(repeated(0, None)) == "start -> x*\nx* -> ε\nx* -> x* x"
-    assert str(repeated(1, None)) == "start -> x+\nx+ -> x\nx+ -> x+ x"
-    assert str(repeated(3, None)) == "start -> x{3,}\nx{3,} -> x{3} x*\nx{3} -> x x x\nx* -> ε\nx* -> x* x"
-    assert str(repeated(0, 1)) == "start -> x?\nx? -> ε\nx? -> x"
-    assert str(repeated(1, 1)) == "start -> x"
-
-
-def test_equal_repetitions_are_one_symbol() -> None:
-    store = ExpressionStore()
-    builder = CfgBuilder(store)
-    repetitions, lexeme = Repetitions(builder), builder.lexeme("x", store.literal(b"x"))
-    assert repetitions.repeat(lexeme, 2, 30) == repetitions.repeat(lexeme, 2, 30)
-    assert repetitions.repeat(lexeme, 2, 30) != repetitions.repeat(lexeme, 2, 31)
-
-
 @pytest.mark.parametrize(("low", "high"), [(-1, 2), (3, 2)])
 def test_bad_bounds(low: int, high: int) -> None:
     with pytest.raises(OptionError, match=r"0 <= low <= high"):

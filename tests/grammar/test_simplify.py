@@ -17,7 +17,7 @@ def language(cfg: Cfg) -> set[bytes]:
     return {word for word in WORDS if recogniser.accepts(word)}
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(max_examples=60)
 @given(cfgs())
 def test_a_smaller_grammar_for_the_same_texts(cfg: Cfg) -> None:
     if cfg.start not in productive_symbols(cfg):

@@ -10,13 +10,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
-from tests.naive.schema_values import array_holds, holds, object_holds, shape_holds
+from tests.naive.schema_values import array_holds, holds, object_holds
 from tokdfa.errors import SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
-    ANYTHING,
     EVERYTHING,
-    IMPOSSIBLE,
-    NOTHING,
     Demand,
     ObjectClause,
     Scope,
@@ -29,7 +26,6 @@ from tokdfa.json_schema.complement import (
     complement,
     complement_array,
     complement_object,
-    negations,
 )
 from tokdfa.json_schema.string_set import StringSet
 
@@ -56,11 +52,6 @@ def test_clauses_and_their_complements_share_the_values_out(schema: dict[str, An
                 assert is_outside != array_holds(expander, items, value), (items, value)
 
 
-def test_the_complement_of_everything_is_nothing_and_the_other_way_round() -> None:
-    assert complement(ANYTHING, intersect).is_nothing
-    assert complement(IMPOSSIBLE, intersect) == ANYTHING
-
-
 def test_many_numbers_leave_the_gaps_between_them() -> None:
     expander, root, negated = expand({"enum": [*range(1_000), 2.5, 7.0]})
     shape = expander.shape(negated)
@@ -75,12 +66,6 @@ def test_draft_4_tells_spellings_of_numbers_apart() -> None:
     for value, wanted in ((1, True), (Decimal("1.0"), False), (-1, False), (Decimal("1.5"), False)):
         assert holds(expander, root, value) == wanted
         assert holds(expander, negated, value) != wanted
-
-
-def test_negations_of_a_state_are_of_its_literals() -> None:
-    assert list(negations(EVERYTHING)) == []
-    assert list(negations(NOTHING)) == [EVERYTHING]
-    assert list(negations(frozenset([4, 7]))) == [frozenset([5]), frozenset([6])]
 
 
 def test_that_no_member_is_in_two_states_at_once_is_not_one_state() -> None:
@@ -99,12 +84,3 @@ def test_a_complement_that_grows_may_be_refused() -> None:
     expander, root, _ = expand({"type": "object", "required": list("abcdef")})
     with pytest.raises(TooManyClauses):
         complement(expander.shape(root), lambda one, other: intersect(one, other, 6))
-
-
-def test_twice_negated_is_the_same_set() -> None:
-    schema = {"not": {"not": {"properties": {"a": {"type": "string"}}, "required": ["b"], "maxItems": 1}}}
-    expander, root, _ = expand(schema)
-    for value in map(exact, COMMON_VALUES):
-        plain = not isinstance(value, dict) or ("b" in value and isinstance(value.get("a", ""), str))
-        plain = plain and (not isinstance(value, list) or len(value) <= 1)
-        assert shape_holds(expander, expander.shape(root), value) == plain

@@ -10,8 +10,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.json_schema.spellings import random_text, respell
-from tokdfa.automata.algebra import distinguishing_word
-from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import UnknownNameError, UnsupportedConstraint
 from tokdfa.json_schema.formats import ASSERTED_FORMATS, FORMATS, outside_of
 from tokdfa.json_schema.patterns import parse_pattern
@@ -195,13 +193,6 @@ def test_the_checkers_names_are_asserted_whatever_the_draft() -> None:
     assert set(ASSERTED_FORMATS.values()) == {frozenset(FORMATS)}
 
 
-def test_small_formats_are_explicit_and_shared() -> None:
-    for name, form in FORMATS.items():
-        automaton = string_automaton(StringSet(formats=(name,)))
-        assert isinstance(automaton, LazyDfa if form.large else Dfa), name
-        assert (automaton is string_automaton(StringSet(formats=(name,)))) != form.large
-
-
 def test_no_text_is_in_a_format_and_in_its_negation() -> None:
     for name, form in FORMATS.items():
         if form.outside is not None and not form.large:
@@ -217,15 +208,3 @@ def test_unknown_names_and_negations() -> None:
             outside_of(name)
         with pytest.raises(UnsupportedConstraint, match=name):
             StringSet(not_formats=(name,)).is_empty()
-
-
-def test_a_format_beside_a_pattern_and_lengths() -> None:
-    strings = StringSet(formats=("date-time",), patterns=("Z$",), max_length=20)
-    assert strings.holds("2024-02-29T00:00:00Z")
-    assert not strings.holds("2024-02-29T00:00:00.5Z")
-    assert not strings.holds("2024-02-29T00:00:00z")
-    dfa = string_automaton(strings)
-    for text in ("2024-02-29T00:00:00Z", "2023-02-29T00:00:00Z", "2024-02-29T00:00:00.5Z"):
-        assert dfa.accepts(respell(text, random.Random(1))) == strings.holds(text)
-    same = string_automaton(StringSet(formats=("ipv4",), min_length=7, max_length=15))
-    assert distinguishing_word(same, string_automaton(StringSet(formats=("ipv4",)))) is None

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
-from tokdfa.automata.algebra import distinguishing_word
+from tests.pushdown_trie.json_strings import meaning, spelled, words
 from tokdfa.automata.minimize import minimize
-from tokdfa.constraint import Regex
-from tokdfa.json_schema import lexemes
-from tokdfa.json_schema.lexemes import StringExpressions, text_automaton
-from tokdfa.json_schema.string_set import StringSet, string_automaton
-from tokdfa.program.form import Text
-from tokdfa.regex.compile import compile_dfa, compile_lazy
+from tokdfa.json_schema.lexemes import StringExpressions
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import MAX_REPEAT
 
@@ -39,7 +32,6 @@ def whole(automaton: Dfa | LazyDfa) -> Dfa:
     return minimize(automaton.to_dfa() if isinstance(automaton, LazyDfa) else automaton)
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
 @given(
     st.lists(words(), min_size=1, max_size=5),
     st.lists(words(), max_size=5),
@@ -68,23 +60,6 @@ def test_strings_are_what_python_reads(
         assert not any(accepts(found, rb'"\u0061"') for found in (named, others, long))
 
 
-@pytest.mark.parametrize("escapes", ESCAPES)
-@pytest.mark.parametrize("names", [("a", "ab", "b"), ("",), (LETTERS[:9], LETTERS[9:]), ("é", "ê", "\U0010ffff", "/")])
-def test_names_are_those_of_string_sets(names: tuple[str, ...], escapes: Escapes) -> None:
-    """The same languages as by literal trees and complements."""
-    for write, strings in [
-        (lambda own: own.named(names), StringSet(values=frozenset(names))),
-        (lambda own: own.others(names), StringSet(not_values=frozenset(names))),
-        (lambda own: own.counted(1, 2), StringSet(min_length=1, max_length=2)),
-        (lambda own: own.counted(2, None), StringSet(min_length=2)),
-    ]:
-        own = StringExpressions(escapes)
-        automaton, start = own.automaton(write(own))
-        assert start == 0
-        theirs = whole(string_automaton(strings, escapes))
-        assert distinguishing_word(whole(automaton), theirs) is None
-
-
 def test_counts_beyond_all_texts() -> None:
     strings = StringExpressions("all")
     long, wide = strings.counted(2**31, None), strings.counted(1, MAX_REPEAT + 1)
@@ -100,25 +75,3 @@ def test_many_names_cost_what_is_read() -> None:
     assert not accepts(found, b'"name number 17"')
     assert accepts(found, b'"name number 2000"')
     assert found[0].state_count < 200
-
-
-def test_explicit_automata_are_kept_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexemes, "_kept", type(lexemes._kept)())
-    made: list[str] = []
-
-    def text(pattern: str, key: bytes, lazy: bool = False) -> Text:
-        def make() -> Dfa | LazyDfa:
-            made.append(pattern)
-            return compile_lazy(Regex(pattern)) if lazy else compile_dfa(Regex(pattern))
-
-        return Text(pattern, key, make)
-
-    one, start = text_automaton(text("ab*", b"one"))
-    assert (text_automaton(text("ab*", b"one"))[0], start) == (one, 0)
-    assert text_automaton(text("a", b"two"))[0] is not one
-    lazies = [text_automaton(text("c+", b"lazy", lazy=True))[0] for _ in range(2)]
-    assert lazies[0] is not lazies[1]  # they grow, so each grammar has its own
-    assert made == ["ab*", "a", "c+", "c+"]
-    monkeypatch.setattr(lexemes, "KEPT_STATES", 3)
-    text_automaton(text("xyz", b"large"))
-    assert not lexemes._kept

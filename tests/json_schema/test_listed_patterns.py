@@ -60,7 +60,6 @@ def patterns(draw):
 TEXTS = ["".join(letters) for length in range(4) for letters in itertools.product("ab\n$", repeat=length)]
 
 
-@settings(max_examples=150)
 @given(patterns())
 def test_against_both_readings(pattern):
     """Listed texts are those in which both readings find the pattern; and those forbidden, in which either does."""

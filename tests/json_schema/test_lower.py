@@ -141,14 +141,6 @@ def test_any_order_takes_every_permutation() -> None:
         assert not accepts(by_any, text)
 
 
-def test_equal_names_are_equal_however_escaped() -> None:
-    machine = machine_of({"properties": {"a/é": {"type": "integer"}}, "type": "object"})
-    for name in (r"a/é", r"\u0061/é", r"a\/\u00e9", r"a/\u00E9"):
-        assert accepts(machine, f'{{"{name}":1}}')
-        assert not accepts(machine, f'{{"{name}":"x"}}')
-    assert accepts(machine, r'{"b":"x"}')
-
-
 def test_what_many_refer_to_is_lowered_once() -> None:
     point = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
     names = [f"at {k}" for k in range(20)]
@@ -166,21 +158,6 @@ def test_what_many_refer_to_is_lowered_once() -> None:
         assert not accepts(machine, json.dumps({name: {}}))
     assert accepts(machine, '[{"x":1}]')
     assert not accepts(machine, '[{"y":1}]')
-
-
-def test_references_with_company_keep_their_own_meaning() -> None:
-    """Siblings count from 2019-09 on, and an id of its own changes what a reference means."""
-    defs = {"$defs": {"short": {"type": "string", "maxLength": 2}}}
-    both = {**defs, "properties": {"a": {"$ref": "#/$defs/short", "minLength": 2}}}
-    assert not accepts(machine_of(both), '{"a":"x"}')
-    assert accepts(machine_of({"$schema": "http://json-schema.org/draft-07/schema#", **both}), '{"a":"x"}')
-    own = {"$id": "urn:example:own", "$ref": "#/$defs/short", "$defs": {"short": {"type": "integer"}}}
-    resource = machine_of({**defs, "properties": {"a": own, "b": {"$ref": "#/$defs/short"}}})
-    assert accepts(resource, '{"a":1,"b":"x"}')
-    assert not accepts(resource, '{"a":"x"}')
-    typed = machine_of({**defs, "properties": {"a": {"$ref": "#/$defs/short", "type": ["string", "null"]}}})
-    assert accepts(typed, '{"a":"x"}')
-    assert not accepts(typed, '{"a":null}')
 
 
 def test_a_broken_reference_matters_only_where_it_is_reached() -> None:
@@ -219,15 +196,6 @@ def test_max_nesting_bounds_every_value() -> None:
     machine = machine_of(chain, max_nesting=2)
     assert accepts(machine, '{"next":{"next":null}}')
     assert not accepts(machine, '{"next":{"next":{}}}')
-
-
-def test_lenient_lists_what_is_dropped() -> None:
-    schema = {"properties": {"a": {"type": "array", "uniqueItems": True}}}
-    with pytest.raises(SchemaUnsupported, match="uniqueItems"):
-        lower_schema(JsonSchema(schema))
-    form, dropped = lower_schema(JsonSchema(schema, lenient=True))
-    assert [(drop.pointer, drop.keyword) for drop in dropped] == [("/properties/a", "uniqueItems")]
-    assert accepts(Machine(form, pool()), '{"a":[1,1]}')
 
 
 def test_large_schemas_are_written_when_reached() -> None:
@@ -282,20 +250,6 @@ def test_hostile_schemas_stay_bounded() -> None:
     names = {f"name{k}": {"type": "integer"} for k in range(3_000)}
     machine = machine_of({"type": "object", "properties": names})
     assert accepts(machine, '{"name5": 1, "name2999": 2}')
-
-
-def test_numbers_of_a_schema_are_exact() -> None:
-    machine = machine_of('{"enum": [1.10, 12345678901234567890123, 1e300]}')
-    for text, expected in [
-        ("1.1", True),
-        ("11e-1", True),
-        ("12345678901234567890123", True),
-        ("12345678901234567890124", False),
-        ("1e300", True),
-        ("1e299", False),
-        ("1.2345678901234567890123e22", False),  # a double to most readers, and then another number
-    ]:
-        assert accepts(machine, text) is expected
 
 
 @pytest.mark.parametrize("extra", [{}, {"patternProperties": {"^x": True}}, {"required": ["p7", "p77"]}])

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, example, given, settings
 
 from tests.json_schema.spellings import plain, respell
-from tests.naive import regex_matcher
 from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_texts
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
@@ -35,7 +34,6 @@ def finds(pattern: str, text: str) -> bool:
     return StringSet(patterns=(pattern,)).holds(text)
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
 @given(regex_patterns())
 @example("(?:^|a)*b$|(?:a|$)+")
 @example("(?:(?!ab).)*\\b")
@@ -61,7 +59,7 @@ def test_random_patterns_find_what_re_finds(pattern: str) -> None:
                 assert json_text.accepts(plain(text)) == expected, text
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 @given(regex_patterns(boundaries=False))
 def test_every_spelling_of_a_text_is_treated_alike(pattern: str) -> None:
     ecma, oracle, rng = as_ecma(pattern), as_python(pattern.replace("é", "§")), random.Random(pattern)
@@ -201,12 +199,6 @@ def test_surrogates_match_nothing() -> None:
     assert StringSet(patterns=(r"^[\ud800-\udfff]$",)).is_empty()
     assert StringSet(patterns=(r"^\ud800$",)).is_empty()
     assert not finds(r"^[^a]$", "\ud800")
-
-
-def test_naive_relations_agree() -> None:
-    for pattern in ("^(?:a|ab)(?:c|bcd)?$", "(?=a.)[^]b", r"^\w{1,2}\b-?$"):
-        for text in SHORT:
-            assert finds(pattern, text) == regex_matcher.search(parse_pattern(pattern), text), (pattern, text)
 
 
 def test_what_must_not_be_found_is_read_widely() -> None:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.json_schema.schemas import expand
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema import lower
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.survey import survey_states
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.mask import allocate_mask
 from tokdfa.program.form import LATER
@@ -83,22 +81,6 @@ def test_what_no_value_has_is_left_out_though_it_is_uncertain(deep: Any) -> None
 def test_what_is_broken_is_refused_at_once() -> None:
     with pytest.raises(SchemaError, match="leads nowhere"):
         lower_schema(JsonSchema(large({"$ref": "#/$defs/none"})))
-
-
-def test_states_that_may_wait_are_closed_but_for_uncertain_ones() -> None:
-    schema = large({"type": "array", "uniqueItems": True, "items": {"type": "object", "properties": {"a": {}}}})
-    expander, root, _ = expand(schema)
-    certain, uncertain = survey_states(expander.oracle, root)
-    assert len(uncertain) == 1
-    assert certain.isdisjoint(uncertain)
-    known = certain.union(uncertain)
-    for state in known:
-        shape = expander.shape(state)
-        for array in shape.arrays:
-            assert known.issuperset([*array.prefix, array.rest])
-        for clause in shape.objects:
-            for scope in clause.scopes:
-                assert known.issuperset(scope.properties.values())
 
 
 @pytest.mark.parametrize("case", CASES[::2], ids=lambda case: case.name)

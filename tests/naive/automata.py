@@ -97,34 +97,3 @@ def all_words(alphabet: bytes, longest: int):
     for length in range(longest + 1):
         for letters in product(sorted(alphabet), repeat=length):
             yield bytes(letters)
-
-
-def match_ends(tree, word: bytes, begin: int) -> set[int]:
-    """Where a match of an expression (nested tuples) in `word` that starts at `begin` can end."""
-    kind = tree[0]
-    if kind == "empty":
-        return {begin}
-    if kind == "nothing":
-        return set()
-    if kind == "bytes":
-        return {begin + 1} if begin < len(word) and tree[1][word[begin]] else set()
-    if kind == "union":
-        return {end for part in tree[1] for end in match_ends(part, word, begin)}
-    if kind == "concat":
-        ends = {begin}
-        for part in tree[1]:
-            ends = {end for middle in ends for end in match_ends(part, word, middle)}
-        return ends
-    _, body, low, high = tree
-    ends = {begin}
-    for _ in range(low):
-        ends = {end for middle in ends for end in match_ends(body, word, middle)}
-    found = set(ends)
-    for _ in range(len(word) + 1 if high is None else high - low):
-        ends = {end for middle in ends for end in match_ends(body, word, middle)}
-        found |= ends
-    return found
-
-
-def matches(tree, word: bytes) -> bool:
-    return len(word) in match_ends(tree, word, 0)

@@ -37,26 +37,8 @@ def test_every_character_in_every_spelling(escapes):
 
 
 def test_what_is_no_string():
-    broken = [
-        '"\\ud800"',
-        '"\\udc00"',
-        '"\\ud800\\u0041"',
-        '"\\x"',
-        '"\n"',
-        '"a',
-        'a"',
-        '""x',
-        "",
-        '"\\u12g4"',
-        '"\\ud800\\',
-    ]
-    for data in [
-        *(text.encode() for text in broken),
-        b'"\xc0\xaf"',
-        b'"\xed\xa0\x80"',
-        b'"\xf4\x90\x80\x80"',
-        b'"\xff"',
-    ]:
+    broken = rb'"\ud800" "\udc00" "\ud800\u0041" "\x" "a a" ""x "\u12g4" "\ud800\ '.split()
+    for data in [*broken, b"", b'"\n"', b'"\xc0\xaf"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xff"']:
         assert not string_dfa("all").accepts(data), data
         assert not string_dfa("needed").accepts(data), data
     assert string_dfa("all").accepts(b'"\\u0061\\/"')
@@ -71,7 +53,6 @@ def test_noise_is_judged_as_by_json(text):
     assert string_dfa("all").accepts(data) == (meaning(data) is not None)
 
 
-@settings(max_examples=100)
 @given(words(6), st.randoms(use_true_random=False))
 def test_what_is_written_is_read(text, rng):
     data = spelled(text, rng.choice)

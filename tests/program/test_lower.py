@@ -1,28 +1,19 @@
-"""What forms look like. What they mean is checked by the machine that runs them, see `test_machine`."""
+"""Keys and errors of texts, and what is shared. What forms mean is checked by the machine that runs them."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.grammar.lexed_cfgs import make_cfg
 from tokdfa.automata.dfa import Dfa
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, RegexSyntaxError
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.program.form import ANY, CALL, OPERATION, RETURN, RETURN_PLACE, TEXT, TOKEN
+from tokdfa.program.form import ANY
 from tokdfa.program.lower import EXPLICIT_STATES, ExpressionKeys, lower_grammar, lower_regular
 from tokdfa.regex.compile import lower_constraint
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
-
-
-def operations(form):
-    return sorted(form.code[:, OPERATION].tolist())
-
-
-def labels(form):
-    return [text.label for text in form.texts]
 
 
 def key_of(pattern, store=None):
@@ -31,15 +22,6 @@ def key_of(pattern, store=None):
 
 
 # Regular constraints.
-
-
-@pytest.mark.parametrize("constraint", [Regex("a+b"), Choice(["yes", "no"])])
-def test_a_regular_constraint_is_one_text(constraint):
-    form = lower_regular(constraint)
-    assert operations(form) == [RETURN, TEXT]
-    assert (len(form.texts), len(form.entries), form.skip, form.longest) == (1, 0, -1, False)
-    assert form.code[form.start].tolist() == [TEXT, 0, RETURN_PLACE]
-    assert form.texts[0].make().accepts(b"yes" if constraint.kind == "choice" else b"aab")
 
 
 def test_equal_constraints_have_equal_keys():
@@ -112,33 +94,16 @@ def test_keys_of_deep_expressions():
 # Grammars.
 
 
-def test_single_lexemes_become_one_text():
-    """Five keywords are one item of a row; what is lazy or a special token stays by itself."""
-    form = lower_grammar(read_lark('start: "a" | "b" | "c" | D start | "d"\nD: "x"\n'), longest=False)
-    assert labels(form) == ["D", '"a" | "b" | "c" | "d"']
-    assert form.texts[1].make().accepts(b"c")
-    form = lower_grammar(read_lark('start: "a" | x | <|t|> | "b"\nx[lazy]: /b*c/\n'), longest=True)
-    assert TOKEN in operations(form)
-    assert sorted(text.lazy for text in form.texts) == [False, True]
-
-
-def test_many_names_are_cut_in_labels():
-    cfg = make_cfg(tuple("abcdef"), {"s": [(letter,) for letter in "abcdef"]})
-    assert labels(lower_grammar(cfg, longest=False)) == ["a | b | c | d | ..."]
-
-
 def test_equal_ends_of_rules_are_shared():
     once = lower_grammar(read_lark('start: "a" x "." | "b"\nx: "c" "d"\n'), longest=False)
     twice = lower_grammar(read_lark('start: "a" x "." | "b" | "c" "a" x "."\nx: "c" "d"\n'), longest=False)
     assert len(twice.code) == len(once.code) + 1
 
 
-def test_every_frame_has_an_entry():
-    form = lower_grammar(read_lark('start: x y | y\nx: "a" | "b" "b"\ny: x | "c" y\n'), longest=False)
-    assert list(form.frame_names) == ["start", "x", "y"]
-    assert form.code[form.start].tolist() == [CALL, 0, RETURN_PLACE]
-    assert all(entry != RETURN_PLACE for entry in form.entries.tolist())
-    assert ANY in operations(form)
+def test_equal_texts_are_one_unless_one_is_lazy():
+    grammar = 'start: A "x" | b "y" | c "z"\nA: /a+/\nb[lazy]: /a+/\nc: /a+/\n'
+    texts = lower_grammar(read_lark(grammar), longest=True).texts
+    assert sorted(text.lazy for text in texts if text.make().accepts(b"aa")) == [False, True]
 
 
 def test_a_frame_without_rules_reads_nothing_ever():
@@ -147,20 +112,6 @@ def test_a_frame_without_rules_reads_nothing_ever():
     form = lower_grammar(cfg, longest=False)
     operation, begin, end = form.code[form.entries[1]].tolist()
     assert (operation, begin) == (ANY, end)
-
-
-def test_what_is_skipped():
-    """Longest match: a text at a place of its own. Any lexer: texts of any number of them, after lexemes and first."""
-    cfg = read_lark('start: "a" "b"\n%ignore / /\n')
-    longest, often = lower_grammar(cfg, longest=True), lower_grammar(cfg, longest=False)
-    assert longest.code[longest.skip].tolist()[::2] == [TEXT, RETURN_PLACE]
-    assert not longest.texts[longest.code[longest.skip, 1]].make().accepts(b"  ")
-    assert often.skip == -1
-    assert often.code[often.start, OPERATION] == TEXT
-    skipped = often.texts[often.code[often.start, 1]]
-    assert [skipped.make().accepts(text) for text in (b"", b"   ", b"a")] == [True, True, False]
-    reads = [place for place in range(len(often.code)) if often.code[place, 1] == often.code[often.start, 1]]
-    assert len([place for place in reads if often.code[place, OPERATION] == TEXT]) == 3
 
 
 def test_a_terminal_that_matches_nothing_is_named():

@@ -30,11 +30,9 @@ from tokdfa.errors import OptionError, TokenizerError, VocabularyError
 from tokdfa.proper import explain_text as module
 from tokdfa.proper.canonical import Canonicity
 from tokdfa.proper.explain_text import (
-    Piece,
     Verdict,
     encode_text,
     explain_tokens,
-    first_difference,
     join_pieces,
     merge_steps,
 )
@@ -243,38 +241,42 @@ def test_a_pair_at_fault_is_one_by_itself(name: str) -> None:
     assert tried > 100
 
 
-def test_faults_in_words() -> None:
-    tokenizer = load_tokenizer("llama3")
-
-    def fault_of(*parts: str | bytes | int) -> tuple[int, str, str]:
-        known = by_bytes(tokenizer)
-        tokens = [
-            part if isinstance(part, int) else known[part if isinstance(part, bytes) else part.encode()][0]
-            for part in parts
-        ]
-        fault = explain_tokens(tokenizer, tokens).fault
-        assert fault is not None
-        return fault.position, fault.kind, fault.reason
-
-    position, kind, reason = fault_of("en", "   ", "!")
-    assert (position, kind) == (1, "border")
-    assert reason.endswith("b'   ' runs across the border between the pieces '  ' and ' !'")
-    position, kind, reason = fault_of("a", "bo", "ol", "   ", "!")
-    assert (position, kind) == (1, "pair")  # the first fault, in a piece before the border
-    assert "merge into" in reason
-    assert "rank" in reason
-    position, kind, reason = fault_of("a", b" \xe2\x98")
-    assert (position, kind) == (1, "utf8")
-    assert "no text ends here: b'\\xe2\\x98' of 26182" in reason
-    position, kind, reason = fault_of("a", b"\x98", "b")
-    assert (position, kind) == (1, "utf8")
-    assert "is not UTF-8" in reason
-    position, kind, reason = fault_of("a", 128001)
-    assert (position, kind) == (1, "special")
-    assert "token 128001 is the special token <|end_of_text|>, an end token" in reason
-    fault = explain_tokens(load_tokenizer("bytes", size=300), [97, 299]).fault
+@pytest.mark.parametrize(
+    ("name", "parts", "position", "kind"),
+    [
+        ("llama3", ["en", "   ", "!"], 1, "border"),
+        ("llama3", ["a", "bo", "ol", "   ", "!"], 1, "pair"),  # the first fault, in a piece before the border
+        ("llama3", ["a", b" \xe2\x98"], 1, "utf8"),
+        ("llama3", ["a", b"\x98", "b"], 1, "utf8"),
+        ("llama3", ["a", 128001], 1, "special"),
+        # SentencePiece reads U+2581 as a space, so its bytes are never encoded
+        ("mistral-v1", ["a", *(bytes([byte]) for byte in "\u2581".encode())], 1, "lost"),
+        ("spaces_lost", [*"ab c d"], 2, "lost"),
+        ("digits_and_bytes", [*"a<tool>"], 1, "isolated"),
+        ("user_defined", ["a", "b[", "x]", "a"], 1, "isolated"),
+        ("user_defined", ["a", "b", "[x]", "b"], 1, "pair"),  # [x]b is cut out whole, but this comes first
+        ("ranked", ["x", "y", "b"], 0, "piece"),
+        # x y b would be the token xyb if the piece ended there; but it goes on inside the token at fault
+        ("ranked", ["x", "y", "b", "e ", "c"], 3, "border"),
+    ],
+)
+def test_places_of_faults(name: str, parts: list[str | bytes | int], position: int, kind: str, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(name) if name in REAL else fresh(MAKERS[name](tmp_path / "file"))
+    known = by_bytes(tokenizer)
+    tokens = [
+        part if isinstance(part, int) else known[part if isinstance(part, bytes) else part.encode()][0]
+        for part in parts
+    ]
+    fault = explain_tokens(tokenizer, tokens).fault
     assert fault is not None
-    assert "token 299 is padding" in fault.reason
+    assert (fault.position, fault.kind) == (position, kind)
+
+
+def test_texts_that_are_lost_or_cut_at_isolated_tokens(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="loses or changes a part of the text"):
+        encode_text(fresh(spaces_lost(tmp_path / "lost.json")), "ab c d")
+    pieces = encode_text(fresh(digits_and_bytes(tmp_path / "isolated.json")), "a12<tool>      b")
+    assert [piece.text for piece in pieces] == [b"a", b"1", b"2", b"<tool>", b"      ", b"b"]
 
 
 def test_bad_ids_and_texts() -> None:
@@ -293,39 +295,6 @@ def test_bad_ids_and_texts() -> None:
     assert encode_text(tokenizer, "") == ()
 
 
-def test_a_sequence_of_a_hidden_space_is_lost() -> None:
-    """SentencePiece reads U+2581 as a space, so its bytes are never encoded."""
-    tokenizer = load_tokenizer("mistral-v1")
-    tokens = [tokenizer.encode("a")[0], *(3 + byte for byte in "\u2581".encode())]
-    assert tokenizer.vocabulary.spell(tokens) == "a\u2581".encode()
-    fault = explain_tokens(tokenizer, tokens).fault
-    assert fault is not None
-    assert (fault.position, fault.kind) == (1, "lost")
-
-
-def test_where_a_text_is_lost(tmp_path: Path) -> None:
-    tokenizer = fresh(spaces_lost(tmp_path / "t.json"))
-    tokens = [by_bytes(tokenizer)[bytes([byte])][0] for byte in b"ab c d"]
-    fault = explain_tokens(tokenizer, tokens).fault
-    assert fault is not None
-    assert (fault.position, fault.kind) == (2, "lost")
-    with pytest.raises(TokenizerError, match="loses or changes a part of the text, at ' c d'"):
-        encode_text(tokenizer, "ab c d")
-
-
-def test_isolated_tokens_and_borders(tmp_path: Path) -> None:
-    tokenizer = fresh(digits_and_bytes(tmp_path / "t.json"))
-    pieces = encode_text(tokenizer, "a12<tool>      b")
-    assert [piece.text for piece in pieces] == [b"a", b"1", b"2", b"<tool>", b"      ", b"b"]
-    (tool,) = by_bytes(tokenizer)[b"<tool>"]
-    assert pieces[3] == Piece(b"<tool>", (tool,))
-    letters = [by_bytes(tokenizer)[bytes([byte])][0] for byte in b"a<tool>"]
-    fault = explain_tokens(tokenizer, letters).fault
-    assert fault is not None
-    assert (fault.position, fault.kind) == (1, "isolated")
-    assert f"as the isolated token {tool} b'<tool>'" in fault.reason
-
-
 @pytest.mark.parametrize("name", ["mistral-v1", "llama3", "trained_metaspace", "user_defined"])
 @pytest.mark.parametrize("size", [1, 7, 50])
 def test_chunks_do_not_show(name: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,42 +305,6 @@ def test_chunks_do_not_show(name: str, size: int, tmp_path: Path, monkeypatch: p
     for text in [*TEXTS[::5], *repeated]:
         if "\u2581" not in text:
             assert join_pieces(encode_text(tokenizer, text)) == tuple(tokenizer.encode(text))
-
-
-@pytest.fixture(scope="module")
-def tokenizer_with_isolated(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return fresh(user_defined(tmp_path_factory.mktemp("user") / "model"))
-
-
-@given(parts=st.lists(st.sampled_from(["a", "b", "ab", "[x]", "[", "x]", " ", "\u00e9", "\u2603", "  a"]), max_size=30))
-def test_isolated_texts_and_byte_tokens(tokenizer_with_isolated: Tokenizer, parts: list[str]) -> None:
-    tokenizer = tokenizer_with_isolated
-    tokens = [token for part in parts for token in tokenizer.encode(part)]
-    verdict = explain_tokens(tokenizer, tokens)
-    assert verdict.is_proper == (tokenizer.encode("".join(parts)) == tokens)
-
-
-def test_a_token_across_the_border_of_an_isolated_text(tokenizer_with_isolated: Tokenizer) -> None:
-    known = by_bytes(tokenizer_with_isolated)
-    fault = explain_tokens(tokenizer_with_isolated, [known[part][0] for part in (b"a", b"b[", b"x]", b"a")]).fault
-    assert fault is not None
-    assert (fault.position, fault.kind) == (1, "isolated")
-    fault = explain_tokens(tokenizer_with_isolated, [known[part][0] for part in (b"a", b"b", b"[x]", b"b")]).fault
-    assert fault is not None
-    assert (fault.position, fault.kind) == (1, "pair")  # [x]b is cut out whole, but this comes first
-
-
-def test_the_beginning_of_a_longer_piece_is_no_whole_piece(tmp_path: Path) -> None:
-    """x y b would be the token xyb if the piece ended there; but it goes on inside the token at fault."""
-    tokenizer = fresh(ranked(tmp_path / "ranks"))
-    known = by_bytes(tokenizer)
-    letters = [known[part][0] for part in (b"x", b"y", b"b")]
-    whole = explain_tokens(tokenizer, letters).fault
-    assert whole is not None
-    assert (whole.position, whole.kind) == (0, "piece")
-    border = explain_tokens(tokenizer, [*letters, known[b"e "][0], known[b"c"][0]]).fault
-    assert border is not None
-    assert (border.position, border.kind) == (3, "border")
 
 
 @given(text=st.text("ab", max_size=60), size=st.integers(1, 9))
@@ -458,15 +391,3 @@ def test_a_wrong_rule_is_an_error_not_a_verdict(tmp_path: Path) -> None:
         encode_text(tokenizer, text)
     tokenizer._kept["canonicity"] = right
     assert explain_tokens(tokenizer, tokenizer.encode(text)).is_proper
-
-
-def test_tables_and_merging_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "explain", lambda *_: None)
-    with pytest.raises(TokenizerError, match=r"internal error: the tokens .* are judged proper, but merging"):
-        explain_tokens(load_tokenizer("tekken"), [1097, *load_tokenizer("tekken").encode("b")])
-
-
-def test_first_difference() -> None:
-    assert first_difference([1, 2], [1, 3]) == 1
-    assert first_difference([1], [1, 3]) == 1
-    assert first_difference([], []) == 0

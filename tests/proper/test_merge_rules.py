@@ -11,7 +11,6 @@ import pytest
 from tests.proper.small_tokenizers import (
     BYTE,
     merge_list,
-    ranked_pieces,
     real,
     scored_pieces,
     trained_byte_level,
@@ -47,14 +46,6 @@ def test_rules_of_real_tokenizers(name: str, count: int) -> None:
     assert {array.dtype for array in vars(rules).values()} == {np.dtype(np.int32)}
 
 
-def test_find() -> None:
-    rules = real("mistral-v1").rules
-    for index in range(0, len(rules), 997):
-        assert rules.find(int(rules.left[index]), int(rules.right[index])) == index
-    assert rules.find(int(rules.left[0]), 2) == -1
-    assert rules.find(0, 0) == -1
-
-
 def test_merge_list_order_and_repetition(tmp_path: Path) -> None:
     """The library takes the last place of a pair that is listed twice; which it is, shows in abc."""
     name = merge_list(tmp_path / "t.json", "abc", [("a", "b"), ("b", "c"), ("a", "b")])
@@ -79,21 +70,6 @@ def test_trained_lists(make, tmp_path: Path) -> None:  # type: ignore[no-untyped
     assert len(expected) > 200
     for left, right, result in zip(rules.left.tolist(), rules.right.tolist(), rules.result.tolist(), strict=True):
         assert tokenizer.spell([left, right]) == tokenizer.vocabulary.token_bytes(result)
-
-
-def test_letters() -> None:
-    for name in ("mistral-v1", "llama3"):
-        rules, vocabulary = real(name).rules, real(name).vocabulary
-        for token in range(0, vocabulary.size, 37):
-            letters = rules.letters(token).tolist()
-            if letters:
-                assert vocabulary.spell(letters) == vocabulary.token_bytes(token)
-                length = len(
-                    vocabulary.token_bytes(token).decode() if name == "mistral-v1" else vocabulary.token_bytes(token)
-                )
-                assert len(letters) == length
-    byte_piece = 3 + 0xE9
-    assert not len(real("mistral-v1").rules.letters(byte_piece))
 
 
 def test_user_defined_pieces_do_not_merge() -> None:
@@ -130,12 +106,6 @@ def test_byte_tokens_that_merge_are_refused(tmp_path: Path) -> None:
         extract_rules(load_tokenizer(name))
 
 
-def test_no_rules() -> None:
-    rules = extract_rules(load_tokenizer("bytes"))
-    assert len(rules) == 0
-    assert rules.letters(65).tolist() == [65]
-
-
 def test_a_byte_piece_is_not_what_it_looks_like(tmp_path: Path) -> None:
     """The letters < 0 x 4 1 > next to a byte piece <0x41>: the text is not the piece, and never merges into it."""
     letters = dict.fromkeys("<0x41>", -9.0)
@@ -146,10 +116,3 @@ def test_a_byte_piece_is_not_what_it_looks_like(tmp_path: Path) -> None:
     rules = extract_rules(tokenizer)
     assert {tokenizer.vocabulary.token_bytes(int(token)) for token in rules.result} == {b"0x", b"0x4", b"<0x4"}
     assert tokenizer.spell(tokenizer.encode("<0x41>")) == b"<0x41>"
-
-
-def test_ranked_pieces_have_the_rank_of_their_result(tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(ranked_pieces(tmp_path / "ranks", ["abc", "ab", "bc"]))
-    rules = extract_rules(tokenizer)
-    assert sorted(as_dict(rules)) == [(97, 98), (97, 258), (98, 99), (257, 99)]
-    assert np.array_equal(rules.rank, rules.result)

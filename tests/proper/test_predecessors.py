@@ -42,7 +42,7 @@ def test_real_tokenizers(name: str) -> None:
     assert check(canonicity, tokens) > 1000
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_random_merge_lists(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Merge lists in any order make irregular tokens."""

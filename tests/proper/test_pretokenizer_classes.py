@@ -12,7 +12,6 @@ from tokdfa.proper.pretokenizer_classes import (
     SCALAR_COUNT,
     all_scalars,
     check_pattern,
-    common_scalar_classes,
     scalar_classes,
 )
 from tokdfa.regex.parse import parse
@@ -27,13 +26,6 @@ SAMPLE = [*range(0x300), *random.Random(1).sample(range(SCALAR_COUNT), 300)]
 def members(wanted: SourceSet) -> set[str]:
     classes, holds = scalar_classes([wanted])
     return {all_scalars()[place] for place in np.flatnonzero(holds[0][classes])}
-
-
-def test_all_scalars() -> None:
-    text = all_scalars()
-    assert len(text) == SCALAR_COUNT == len(set(text))
-    assert text == "".join(sorted(text))
-    assert not any(0xD800 <= ord(character) < 0xE000 for character in text)
 
 
 @pytest.mark.parametrize("source", [r"\p{L}", r"\s", r"[^\s\p{L}\p{N}]", "(?i:k)", ".", r"[a-f&&[^c]]", r"\x{1F389}"])
@@ -80,32 +72,6 @@ def test_members_of_pre_tokenizers(kind: str) -> None:
         character = all_scalars()[place]
         pieces = [piece for piece, _ in splitter.pre_tokenize_str(f"a{character}a")]
         assert (character in found) == (len(pieces) > 1)
-
-
-def test_classes_are_the_coarsest() -> None:
-    sets = [SourceSet("character", "a"), SourceSet("tiktoken", "[a-c]"), SourceSet("tiktoken", "[b-d]")]
-    classes, holds = scalar_classes(sets)
-    assert sorted(map(tuple, holds.T.tolist())) == [
-        (False, False, False),
-        (False, False, True),
-        (False, True, True),
-        (True, True, False),
-    ]
-    for character in "abcde":
-        row = holds[:, classes[ord(character)]].tolist()
-        assert row == [character == "a", character in "abc", character in "bcd"]
-    alone, nothing = scalar_classes([])
-    assert not alone.any()
-    assert nothing.shape == (0, 1)
-
-
-def test_common_classes() -> None:
-    first, _ = scalar_classes([SourceSet("tiktoken", "[a-c]")])
-    second, _ = scalar_classes([SourceSet("tiktoken", "[c-e]")])
-    both, to_first, to_second = common_scalar_classes(first, second)
-    assert len(to_first) == len(to_second) == 4
-    assert (to_first[both] == first).all()
-    assert (to_second[both] == second).all()
 
 
 def test_patterns_that_a_library_refuses() -> None:

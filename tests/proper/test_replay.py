@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.proper.judge import assert_replay_agrees
@@ -34,7 +34,6 @@ def test_the_example_of_the_source() -> None:
     assert {texts[u] for u in np.flatnonzero(allowed[3])} == set(texts)
 
 
-@settings(max_examples=100)
 @given(merges=merge_lists(), text=st.text(LETTERS, max_size=14))
 def test_merges_as_the_library(
     tmp_path_factory: pytest.TempPathFactory, merges: list[tuple[str, str]], text: str
@@ -46,7 +45,6 @@ def test_merges_as_the_library(
     assert tokens == tokenizer.encode(text)
 
 
-@settings(max_examples=100)
 @given(merges=merge_lists(in_any_order=False))
 def test_bigrams_of_random_lists(tmp_path_factory: pytest.TempPathFactory, merges: list[tuple[str, str]]) -> None:
     name = merge_list(tmp_path_factory.mktemp("merges") / "t.json", LETTERS, merges)

@@ -61,25 +61,6 @@ def test_read_is_what_was_built(built: list[str], tmp_path: Path) -> None:
     assert len(list((tmp_path / "cache").iterdir())) == 3
 
 
-def test_damaged_files_are_built_anew(built: list[str], tmp_path: Path) -> None:
-    name = ranked_pieces(tmp_path / "ranks", ["ab", "abc"])
-    tokenizer = load_tokenizer(name)
-    made = read_or_build(tokenizer, tmp_path)
-    (file,) = tmp_path.glob("*.npz")
-    content = file.read_bytes()
-    random = np.random.default_rng(0)
-    damaged = [b"", b"no archive", content[: len(content) // 2], content[:-1]]
-    for place in random.integers(0, len(content), 30).tolist():
-        damaged.append(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
-    for wrong in damaged:
-        file.write_bytes(wrong)
-        assert_equal(read_or_build(tokenizer, tmp_path), made)
-    file.write_bytes(content)
-    built.clear()
-    read_or_build(tokenizer, tmp_path)
-    assert not built
-
-
 def changes() -> list[tuple[str, Any]]:
     """Arrays that would lead a kernel astray, and arrays of another type or length."""
     return [

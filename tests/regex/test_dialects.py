@@ -34,7 +34,6 @@ def test_what_is_refused_is_refused_by_name(dialect: str) -> None:
         assert caught.value.position == 1
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(regex_patterns(boundaries=False))
 def test_lark_reads_what_tokdfa_reads_but_lazy_quantifiers(pattern: str) -> None:
     ours = parse(pattern)
@@ -67,7 +66,6 @@ def test_what_only_looks_like_a_lazy_quantifier_is_read(pattern: str) -> None:
 DIFFERENT = (".", "\\s", "\\w", "\\W", "(?!", "\\A", "\\Z", "{,")
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(regex_patterns().filter(lambda pattern: not any(part in pattern for part in DIFFERENT)))
 def test_ecma_and_tokdfa_have_a_common_core(pattern: str) -> None:
     """The same sets in the same order but for surrogates, where nothing that they differ in is written."""
@@ -78,7 +76,7 @@ def test_ecma_and_tokdfa_have_a_common_core(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", LIBRARY_DIALECTS)
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(max_examples=50)
 @given(st.sampled_from(["a", "[b-d]", r"\s", "."]), st.sampled_from("*+?"))
 def test_libraries_prefer_a_match(dialect: str, source: str, quantifier: str) -> None:
     body = SourceSet("character" if source == "a" else dialect, source, 1)

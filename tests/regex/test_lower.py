@@ -15,12 +15,10 @@ from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, RegexSyntaxError
 from tokdfa.regex import lower as lowering
 from tokdfa.regex.dialects import MAX_NESTING
-from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING, ExpressionStore
+from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower, lower_choice, lower_regex
 from tokdfa.regex.parse import parse
-from tokdfa.regex.program import Program
-from tokdfa.regex.utf8 import utf8_expression
 
 SHORT = short_texts(3)
 
@@ -30,7 +28,7 @@ def dfa_of(pattern: str, flags: str = "", search: bool = False, ascii_classes: b
     return LazyDfa(store, lower(parse(pattern, flags, ascii_classes), store, search))
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(regex_patterns(), st.sampled_from(["", "", "m", "s", "i"]))
 @example("(?:^|a)*b$|(?:a|$)+", "")
 @example("(?:^|-)*a(?:$)", "m")
@@ -46,7 +44,6 @@ def test_random_patterns_accept_what_re_accepts(pattern: str, flags: str) -> Non
             assert inside.accepts(text.encode()) == bool(oracle.search(text)), text
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
 @given(regex_patterns(look_ahead=False, boundaries=False))
 @example("(?:(?:^|a)(?:-|$))*")
 @example("(?:(?:(?:^|a)b)*-|^)+")
@@ -59,54 +56,6 @@ def test_anchors_in_loops_are_resolved(pattern: str) -> None:
     dfa = LazyDfa(store, root)
     for text in SHORT:
         assert dfa.accepts(text.encode()) == bool(oracle.fullmatch(text)), text
-
-
-@pytest.mark.parametrize(
-    ("pattern", "search", "build"),
-    [
-        ("^abc$", False, lambda s, any_text: s.literal(b"abc")),
-        ("a^b", False, lambda s, any_text: NOTHING),
-        ("a$b", False, lambda s, any_text: NOTHING),
-        ("a*^b", False, lambda s, any_text: s.literal(b"b")),
-        ("b$a*", False, lambda s, any_text: s.literal(b"b")),
-        ("", True, lambda s, any_text: any_text),
-        ("^$", True, lambda s, any_text: EMPTY),
-        ("ab", True, lambda s, any_text: s.concat(any_text, s.literal(b"ab"), any_text)),
-        ("^ab", True, lambda s, any_text: s.concat(s.literal(b"ab"), any_text)),
-        ("(ab$)", True, lambda s, any_text: s.concat(any_text, s.literal(b"ab"))),
-        (
-            "^a|b$",
-            True,
-            lambda s, any_text: s.union([s.concat(s.literal(b"a"), any_text), s.concat(any_text, s.literal(b"b"))]),
-        ),
-        (
-            "^(?!foo)[a-z]+$",
-            False,
-            lambda s, any_text: s.intersection(
-                [
-                    s.repeat(s.byte_set(range(97, 123)), 1, None),
-                    s.complement(s.concat(s.literal(b"foo"), ANY_BYTES)),
-                ]
-            ),
-        ),
-        (
-            "((^|,)a)*",
-            False,
-            lambda s, any_text: s.union(
-                [
-                    EMPTY,
-                    s.concat(s.literal(b"a"), s.repeat(s.literal(b",a"), 0, None)),
-                    s.concat(s.literal(b",a"), s.repeat(s.literal(b",a"), 0, None)),
-                ]
-            ),
-        ),
-        ("é|ü|a", False, lambda s, any_text: utf8_expression(((97, 97), (0xE9, 0xE9), (0xFC, 0xFC)), s)),
-    ],
-)
-def test_expressions(pattern: str, search: bool, build) -> None:
-    store = ExpressionStore()
-    any_text = store.repeat(utf8_expression(((0, 0x10FFFF),), store), 0, None)
-    assert lower(parse(pattern), store, search) == build(store, any_text)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +138,6 @@ def test_constraints() -> None:
         assert not dfa.accepts(text)
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.lists(st.text("ab", max_size=5), min_size=1, max_size=12))
 def test_random_choices(choices: list[str]) -> None:
     store = ExpressionStore()
@@ -214,16 +162,6 @@ def test_many_choices_share_prefixes_and_suffixes() -> None:
     assert dfa.accepts(b"item-12344-end")
     assert not dfa.accepts(b"item-12345-end")
     assert not dfa.accepts(b"item-40000-end")
-    source = random.Random(2)
-    words = ["".join(source.choices("abcdefgh", k=source.randint(1, 10))) for _ in range(20_000)]
-    store = ExpressionStore()
-    dfa = LazyDfa(store, lower_choice(Choice(words), store))
-    assert len(store) < sum(map(len, words))
-    known = set(words)
-    for word in words[:300]:
-        assert dfa.accepts(word.encode())
-        for other in (word[:-1], word + "a"):
-            assert dfa.accepts(other.encode()) == (other in known)
 
 
 @pytest.mark.parametrize("leaf", ["a", "^a", "a$", "(?!a)b", r"a\b", "^$a"])
@@ -232,42 +170,18 @@ def test_deep_nesting_takes_neither_python_stack_nor_exponential_work(leaf: str,
     pattern = leaf
     for _ in range(MAX_NESTING - 1):
         pattern = around.format(pattern)
-    node, store = parse(pattern, ascii_classes=True), ExpressionStore()
-    limit = sys.getrecursionlimit()
+    store, limit = ExpressionStore(), sys.getrecursionlimit()
     frame, depth = sys._getframe(), 0
     while frame:
         frame, depth = frame.f_back, depth + 1
     sys.setrecursionlimit(depth + 60)
     try:
+        node = parse(pattern, ascii_classes=True)
         lower(node, store)
         lower(node, store, search=True)
     finally:
         sys.setrecursionlimit(limit)
     assert len(store) < 60 * MAX_NESTING
-
-
-@pytest.mark.parametrize("pattern", ["a(b|[c-e]+)*é|(x{2,3}|yz|)w", r"^(\w+|,(\w+))$", "", "(ab|cd|ce)f(ab|cd|ce)"])
-def test_a_pattern_is_built_in_one_run(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, runs = ExpressionStore(), []
-    run = store.run
-    monkeypatch.setattr(store, "run", lambda program: (runs.append(program.count), run(program)))
-    root = lower(parse(pattern), store)
-    assert len(runs) == 1
-    # built piece by piece it is the same
-    monkeypatch.setattr(lowering, "LONG_PROGRAM", 0)
-    assert lower(parse(pattern), store) == root
-    assert len(runs) > 2 or not pattern
-
-
-@pytest.mark.parametrize("part", ["(?:x[0-9]+|y)", "(?:a|bc*){2,}", r"\w", r"(?:\w|\d[^a])?"])
-def test_what_is_repeated_is_written_once(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = []
-    for times in (2, 20):
-        store = ExpressionStore()
-        monkeypatch.setattr(store, "run", lambda program: counts.append(program.count))
-        monkeypatch.setattr(Program, "expression", lambda program, value: EMPTY)
-        lower(parse(part * times), store)
-    assert counts[0] == counts[1] > 0
 
 
 def test_limits_of_the_store_hold_while_a_long_pattern_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

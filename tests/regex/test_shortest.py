@@ -28,7 +28,7 @@ def shortest_way(dfa):
 def test_bounds() -> None:
     seen = set()
 
-    @settings(deadline=None, derandomize=True, max_examples=300)
+    @settings(max_examples=300)
     @given(terms())
     def check(term: tuple) -> None:
         store = ExpressionStore()

@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokdfa.regex.char_sets import contains
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
     NEVER,
-    Alternation,
     Assertion,
     CharSet,
-    Concat,
     LookAhead,
     Node,
     NodePool,
     Repeat,
-    Symbol,
     alternation,
     concat,
     repeat,
@@ -26,35 +22,6 @@ A, B, SURROGATE = CharSet(((97, 97),)), CharSet(((98, 98),)), CharSet(((0xD800, 
 E_ACUTE, SEVERAL = CharSet(((0xE9, 0xE9),)), CharSet(((97, 98),))
 
 
-@pytest.mark.parametrize(
-    ("node", "text"),
-    [
-        (A, b"a"),
-        (Concat((A, E_ACUTE, B)), "aéb".encode()),
-        (Concat((A, Symbol(b"\xff"), B)), b"a\xffb"),
-        (Symbol(b"\xff\x01"), b"\xff\x01"),
-        (EMPTY_NODE, None),
-        (NEVER, None),
-        (SEVERAL, None),
-        (SURROGATE, None),
-        (Concat((A, SURROGATE)), None),
-        (Concat((A, Repeat(B, 2, 2))), None),
-        (Alternation((A, Concat((A, B)))), None),
-        (Assertion("text_start"), None),
-        (LookAhead(A, negative=False), None),
-    ],
-)
-def test_only_text(node: Node, text: bytes | None) -> None:
-    assert node.text == text
-
-
-def test_assertions_are_those_below() -> None:
-    start, end = Assertion("text_start"), Assertion("text_end")
-    node = Concat((A, Repeat(Alternation((start, B)), 0, 2), LookAhead(Concat((A, end)), negative=True)))
-    assert node.assertions == {"text_start", "text_end", "look_ahead"}
-    assert Concat((A, B)).assertions == Symbol(b"\xff").assertions == frozenset()
-
-
 LEAVES = st.sampled_from([A, B, SEVERAL, NEVER, EMPTY_NODE, Assertion("text_end"), LookAhead(A, negative=True)])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["concat", "alternation", "repeat"]), st.lists(st.integers(0, 30), max_size=4)),
@@ -62,7 +29,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.lists(LEAVES, min_size=1, max_size=5), STEPS)
 def test_a_pool_makes_what_the_functions_make_and_each_once(leaves: list[Node], steps: list) -> None:
     pool = NodePool()

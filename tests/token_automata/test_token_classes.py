@@ -6,21 +6,20 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.vocabulary.vocabularies import ODD, vocabularies
+from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.tokens_dfa.transformations import transformations
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.token_automata.columns import Columns, distinct_rows, join, transpose, unite
+from tokdfa.token_automata.columns import Columns, join, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-texts = st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=6).map(bytes), min_size=1)
 tables = st.integers(1, 6).flatmap(
     lambda states: st.lists(
         st.lists(st.integers(-1, states - 1), min_size=4, max_size=4), min_size=states, max_size=states
@@ -57,7 +56,6 @@ def numbered_by_first_token(columns: Columns) -> bool:
     return list(dict.fromkeys(columns.class_of.tolist())) == list(range(columns.class_count))
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(vocabularies(), tables, both, st.integers(1, 4))
 def test_transformations(vocab: Vocabulary, table: list[list[int]], byte_classes: bool, threads: int) -> None:
     dfa = automaton(table)
@@ -69,7 +67,6 @@ def test_transformations(vocab: Vocabulary, table: list[list[int]], byte_classes
     assert (np.diff(columns.ranks) > 0).all()
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(vocabularies(), tables, both, both, both, both, st.integers(1, 4))
 def test_prefix_graphs(
     vocab: Vocabulary, table: list[list[int]], dead: bool, by_class: bool, merge: bool, shared: bool, parts: int
@@ -99,7 +96,6 @@ def test_prefix_graphs(
         assert np.array_equal(united, wanted)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(vocabularies(), st.integers(1, 9))
 def test_a_trie_is_split_into_runs_of_nodes(vocab: Vocabulary, parts: int) -> None:
     trie = vocab.trie
@@ -137,39 +133,6 @@ def test_jobs_run_in_threads_and_keep_their_order() -> None:
         run_in_threads([lambda: 0, lambda: fail(1), lambda: fail(2)])
 
 
-entries = st.lists(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), max_size=6, unique_by=lambda e: e[0]), max_size=8
-)
-
-
-def sparse(rows: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
-    flat = [entry for row in rows for entry in sorted(row)]
-    return offsets, np.array([k for k, _ in flat], np.int32), np.array([v for _, v in flat], np.int32)
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(entries)
-def test_transpose(rows: list[list[tuple[int, int]]]) -> None:
-    offsets, ks, values = transpose(6, *sparse(rows))
-    for column in range(6):
-        part = slice(offsets[column], offsets[column + 1])
-        wanted = [(k, value) for k, row in enumerate(rows) for key, value in row if key == column]
-        assert list(zip(ks[part].tolist(), values[part].tolist(), strict=True)) == wanted
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(entries)
-def test_distinct_rows(rows: list[list[tuple[int, int]]]) -> None:
-    number, offsets, keys, values = distinct_rows(*sparse(rows))
-    contents = [tuple(sorted(row)) for row in rows]
-    distinct = list(dict.fromkeys(contents))
-    assert number.tolist() == [distinct.index(content) for content in contents]
-    for place, content in enumerate(distinct):
-        part = slice(offsets[place], offsets[place + 1])
-        assert tuple(zip(keys[part].tolist(), values[part].tolist(), strict=True)) == content
-
-
 def test_stores_grow() -> None:
     """More columns and pairs than there is room for at first, several times over."""
     dfa = compile_dfa(Regex("[ab]{0,900}|a?b{3}"))
@@ -177,12 +140,3 @@ def test_stores_grow() -> None:
     columns = transformations(vocab.trie, dfa)
     assert pairs_by_rank(columns) == {r: p for r, p in expected_pairs(vocab, dfa).items() if p}
     assert len(columns.sources) > 40_000
-
-
-def test_no_tokens() -> None:
-    vocab = Vocabulary([b""], end_tokens=[0])
-    dfa = compile_dfa(Choice(["a"]))
-    assert transformations(vocab.trie, dfa).class_count == 0
-    graphs = build_prefix_graphs(vocab.trie, dfa)
-    assert walk_graphs(graphs, dfa, prefix_graphs=False).class_count == graphs.class_count == 0
-    assert transformations(ODD.trie, dfa, threads=50).class_count == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vocabulary.vocabularies import vocabularies
@@ -23,7 +23,6 @@ def rows(vocab: Vocabulary, table: TokenTable) -> list[dict[int, int]]:
     return found
 
 
-@settings(max_examples=150)
 @given(vocabularies(), texts)
 def test_rows_are_what_running_the_bytes_gives(vocab: Vocabulary, language: set[bytes]) -> None:
     dfa = compile_dfa(Choice(language))

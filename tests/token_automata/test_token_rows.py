@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokdfa.token_automata.token_rows import TokenRows
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 WORDS = [word for size in range(7) for word in itertools.product(range(2), repeat=size)]
 
@@ -68,14 +67,3 @@ def test_a_long_chain_is_minimised_in_little_time() -> None:
     automaton = TokenRows(both, [*ends, *ends, False], len(both) - 1).trimmed()
     assert automaton.state_count == 2 * length + 3
     assert automaton.minimal().state_count == length + 2
-
-
-def test_table() -> None:
-    vocab = Vocabulary([b"b", b"a", b"ab", b""], end_tokens=[3])
-    rows = TokenRows([{0: 1, 1: 0, 2: 1}, {1: 0}], [False, True], 0)
-    table = rows.table(vocab)
-    assert table.offsets.tolist() == [0, 3, 4]
-    for state, row in enumerate(rows.rows):
-        for token in range(3):
-            assert table.look_up(state, int(vocab.trie.rank_of[token])) == row.get(token, -1)
-    assert (rows.state_count, rows.transition_count) == (2, 4)

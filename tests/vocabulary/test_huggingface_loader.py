@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.vocabulary.tokenizer_files import (
-    TEXTS,
     added,
     byte_fallback,
     byte_level,
     metaspace_unigram,
     write_json,
 )
-from tokdfa.errors import TokenizerError, VocabularyError
+from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-texts = st.text(alphabet=st.characters(exclude_characters=["\u2581"], exclude_categories=["Cs"]))
 
 
 @pytest.fixture(scope="module")
@@ -87,23 +82,6 @@ def test_every_character_of_byte_tokens(bytes_path: Path, fallback_path: Path) -
             assert tokenizer.spell(tokens) == ("a" + character).encode()
 
 
-@pytest.mark.parametrize("text", [text for text in TEXTS if "\u2581" not in text])
-def test_texts_are_spelled_exactly(bytes_path: Path, fallback_path: Path, text: str) -> None:
-    for tokenizer in (load(bytes_path), load(fallback_path)):
-        tokens = tokenizer.encode(text)
-        assert tokenizer.spell(tokens) == text.encode()
-        assert tokenizer.decode(tokens) == text
-        assert not set(tokens) & set(tokenizer.vocabulary.special_tokens)
-
-
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(text=texts)
-def test_any_text_is_spelled_exactly(bytes_path: Path, fallback_path: Path, text: str) -> None:
-    for tokenizer in (load(bytes_path), load(fallback_path)):
-        assert tokenizer.spell(tokenizer.encode(text)) == text.encode()
-        assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
 @pytest.mark.parametrize("text", ["a", " a", "ab  ab", "  x", "étéab\n"])
 def test_a_leading_space_is_the_dummy_prefix(
     bytes_path: Path, fallback_path: Path, unigram_path: Path, text: str
@@ -157,23 +135,6 @@ def test_dropout_is_switched_off(folder: Path, bytes_path: Path) -> None:
     assert load(path).encode("Hello world " * 20) == load(bytes_path).encode("Hello world " * 20)
 
 
-def test_end_tokens_can_be_chosen(bytes_path: Path, folder: Path) -> None:
-    assert load_tokenizer(f"hf:{bytes_path}?end=<|bos|>,1").vocabulary.end_tokens == (0, 1)
-    with pytest.raises(TokenizerError, match=r"end token '<tool>' is not among the special tokens: '<\|bos\|>' \(0\)"):
-        load_tokenizer(f"hf:{bytes_path}?end=<tool>")
-    unnamed = byte_fallback(folder / "unnamed.json", added_tokens=[added(0, "<unk>"), added(1, "<s>")])
-    with pytest.raises(TokenizerError, match=r"no special token is known to end a text; name one with \?end=NAME"):
-        load(unnamed)
-    assert load_tokenizer(f"hf:{unnamed}?end=<s>").vocabulary.end_tokens == (1,)
-
-
-def test_logit_width(fallback_path: Path) -> None:
-    size = load(fallback_path).vocabulary.size
-    assert load(fallback_path, size=size + 100).vocabulary.size == size + 100
-    with pytest.raises(VocabularyError, match="do not fit a logit width"):
-        load(fallback_path, size=size - 1)
-
-
 def test_an_added_token_of_the_byte_alphabet_spells_what_it_decodes_to(folder: Path) -> None:
     # "é" is also the alphabet's character of the byte 0xE9: the library encodes é to it and decodes it to 0xE9.
     path = byte_level(folder / "ambiguous.json")
@@ -187,9 +148,11 @@ def test_an_added_token_of_the_byte_alphabet_spells_what_it_decodes_to(folder: P
     )
 
 
-def word_piece(path: Path) -> Path:
-    model = {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "max_input_chars_per_word": 9}
-    return byte_fallback(path, model={**model, "vocab": {"u": 0, "<s>": 1, "</s>": 2}})
+def test_without_a_known_end_token_one_must_be_named(folder: Path) -> None:
+    unnamed = byte_fallback(folder / "unnamed.json", added_tokens=[added(0, "<unk>"), added(1, "<s>")])
+    with pytest.raises(TokenizerError, match=r"\?end=NAME"):
+        load(unnamed)
+    assert load_tokenizer(f"hf:{unnamed}?end=<s>").vocabulary.end_tokens == (1,)
 
 
 def bpe(**changes: Any) -> dict[str, Any]:
@@ -199,9 +162,10 @@ def bpe(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": None}, "not a tokenizer.json: it has no object 'model'"),
-        ({"model": bpe(type="WordLevel")}, "a WordLevel model gives tokens no exact bytes"),
-        ({"model": bpe(type="Foo")}, "a Foo model"),
+        ({"model": None}, "object 'model'"),
+        ({"model": bpe(type="WordLevel")}, "WordLevel"),
+        ({"model": {"type": "WordPiece", "unk_token": "u", "vocab": {"u": 0, "<s>": 1, "</s>": 2}}}, "WordPiece"),
+        ({"model": bpe(type="Foo")}, "Foo"),
         ({"model": bpe(end_of_word_suffix="</w>")}, "end_of_word_suffix '</w>'"),
         ({"model": bpe(continuing_subword_prefix="##")}, "continuing_subword_prefix '##'"),
         ({"model": bpe(vocab=[["a", 0.0]])}, "must be an object of text -> id"),
@@ -209,14 +173,21 @@ def bpe(**changes: Any) -> dict[str, Any]:
         ({"model": bpe(vocab={"a": 10**9})}, "the id 1000000000 of 'a'"),
         ({"model": bpe(vocab={"a": "0"})}, "the id '0' of 'a'"),
         ({"model": bpe(vocab={"a": 0, "b": 0})}, "id 0 is given to 'a' and to 'b'"),
-        ({"model": bpe(merges=["a z"])}, "tokenizers refuses this file: .*out of vocabulary"),
+        ({"model": bpe(merges=["a z"])}, "tokenizers refuses this file"),
         ({"model": {"type": "Unigram", "vocab": {"a": 0}}}, "must be a list of"),
         ({"model": {"type": "Unigram", "vocab": [["a"]], "unk_id": 0}}, "tokenizers refuses this file"),
         ({"decoder": None}, "there is no decoder"),
-        ({"decoder": {"type": "Fuse"}}, "the model spells bytes as <0xHH>, but its decoder prints them"),
-        ({"added_tokens": [added(2, "</s>"), added(7, "<new>")]}, "'<new>' has the id 7 in the file, but .* gives it"),
+        ({"decoder": {"type": "Fuse"}}, "<0xHH>"),
+        ({"added_tokens": [added(2, "</s>"), added(7, "<new>")]}, "'<new>' has the id 7"),
         ({"added_tokens": [{"id": 2}]}, "tokenizers refuses this file"),
         ({"pre_tokenizer": {"type": "Foo"}}, "tokenizers refuses this file"),
+        ({"decoder": {"type": {"a": 1}}}, "decoder: a step"),
+        ({"decoder": {"type": "Sequence", "decoders": 3}}, "decoder: a Sequence"),
+        ({"decoder": {"type": "Sequence", "decoders": [3]}}, "decoder: a step"),
+        ({"decoder": {"type": "Metaspace", "replacement": 3}}, "replacement of Metaspace"),
+        ({"normalizer": {"type": "Prepend", "prepend": []}}, "prepend of Prepend"),
+        ({"pre_tokenizer": {"type": "Sequence"}}, "pre_tokenizer: a Sequence"),
+        ({"normalizer": "NFC"}, "normalizer: a step"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -226,11 +197,6 @@ def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], message: str)
     assert "tokenizer.json" in str(caught.value)
 
 
-def test_word_piece_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match="a WordPiece model gives tokens no exact bytes; BPE and Unigram do"):
-        load(word_piece(tmp_path / "tokenizer.json"))
-
-
 def test_a_spelling_that_the_library_decodes_differently_is_refused(tmp_path: Path) -> None:
     # The library also reads <0x+5> as the byte 5, which no published tokenizer contains and our rule does not know.
     path = byte_fallback(tmp_path / "tokenizer.json")
@@ -238,40 +204,6 @@ def test_a_spelling_that_the_library_decodes_differently_is_refused(tmp_path: Pa
     spec["model"]["vocab"]["<0x+5>"] = 3
     with pytest.raises(TokenizerError, match=r"token 3 should spell b'<0x\+5>', but tokenizers decodes '\\x05'"):
         load(write_json(path, spec))
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [(b"{", "line 1, column 2"), (b"", "line 1, column 1"), (b"[]", "a JSON list"), (b"\xff{}", "is not UTF-8")],
-)
-def test_broken_files(tmp_path: Path, data: bytes, message: str) -> None:
-    (tmp_path / "tokenizer.json").write_bytes(data)
-    with pytest.raises(TokenizerError, match=message):
-        load(tmp_path / "tokenizer.json")
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"decoder": {"type": {"a": 1}}}, "decoder: a step must be an object with a type"),
-        ({"decoder": {"type": "Sequence", "decoders": 3}}, "decoder: a Sequence needs a list decoders"),
-        ({"decoder": {"type": "Sequence", "decoders": [3]}}, "decoder: a step must be"),
-        (
-            {"decoder": {"type": "Metaspace", "replacement": 3}},
-            "replacement of Metaspace must be a text, not 3",
-        ),
-        (
-            {"normalizer": {"type": "Prepend", "prepend": []}},
-            r"prepend of Prepend must be a text, not \[\]",
-        ),
-        ({"pre_tokenizer": {"type": "Sequence"}}, "pre_tokenizer: a Sequence needs a list pretokenizers"),
-        ({"normalizer": "NFC"}, "normalizer: a step must be"),
-    ],
-)
-def test_steps_of_other_types_are_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
-    path = byte_fallback(tmp_path / "tokenizer.json", **changes)
-    with pytest.raises(TokenizerError, match=rf"tokenizer\.json: .*{reason}"):
-        load_tokenizer(f"hf:{path}")
 
 
 @pytest.mark.parametrize("unknown", [{}, [], 3, "not there"])

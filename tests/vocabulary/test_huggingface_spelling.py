@@ -66,6 +66,7 @@ def test_supported_chains() -> None:
         (STRIP, "'Strip'"),
         (sequence(REPLACE, STRIP, {"type": "Fuse"}), "'Strip'"),
         (sequence(REPLACE, {"type": "Fuse"}, {**STRIP, "stop": 1}), "'Strip'"),
+        (sequence(REPLACE, {"type": "Fuse"}, {**STRIP, "start": 2}), "'Strip'"),
         (sequence({"type": "Fuse"}, REPLACE), "'Replace'"),
         (sequence({"type": "ByteFallback"}, REPLACE), "'Replace'"),
         (sequence({"type": "ByteLevel"}, {"type": "ByteFallback"}), "'ByteFallback'"),

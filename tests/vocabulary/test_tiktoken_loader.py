@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 import tiktoken
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.vocabulary.tokenizer_files import TEXTS, rank_file, tekken_file, write_json
-from tokdfa.errors import TokenizerError, UnknownNameError, VocabularyError
+from tests.vocabulary.tokenizer_files import TEXTS, rank_file, tekken_file
+from tokdfa.errors import TokenizerError, UnknownNameError
 from tokdfa.vocabulary.tiktoken_loader import PATTERNS, _catching_panics
 from tokdfa.vocabulary.tokenizers import load_tokenizer
-
-texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +63,6 @@ def test_encode_and_decode_are_the_references(tekkenizer: Any, llama: Any, text:
         assert tokenizer.spell(tokenizer.encode(text)) == text.encode()
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(texts)
-def test_any_text(text: str) -> None:
-    for name in ("tekken", "llama3"):
-        tokenizer = load_tokenizer(name)
-        assert tokenizer.spell(tokenizer.encode(text)) == text.encode()
-        assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
-def test_special_tokens_are_left_out_of_decoding() -> None:
-    llama3 = load_tokenizer("llama3")
-    assert llama3.decode([128_000, *llama3.encode("hi"), 128_009]) == "hi"
-    tekken = load_tokenizer("tekken")
-    assert tekken.decode([1, *tekken.encode("hi"), 2, 999]) == "hi"
-
-
 def test_patterns_are_the_published_ones(monkeypatch: pytest.MonkeyPatch, llama: Any) -> None:
     from tiktoken_ext import openai_public
 
@@ -112,17 +92,9 @@ def test_rank_file_with_each_pattern(tmp_path: Path, pattern: str, text: str) ->
 def test_default_pattern_and_end_token(tmp_path: Path) -> None:
     path = rank_file(tmp_path / "ranks", {b"12": 256, b"1234": 258, b"34": 257})
     plain = load_tokenizer(f"tiktoken:{path}")
-    assert plain.vocabulary.end_tokens == (259,)
-    assert plain.vocabulary.size == 260
+    assert (plain.vocabulary.size, plain.vocabulary.end_tokens) == (260, (259,))
     assert plain.encode("1234") == load_tokenizer(f"tiktoken:{path}?pattern=cl100k").encode("1234") == [256, 51, 52]
-    assert load_tokenizer(f"tiktoken:{path}?pattern=gpt2").encode("1234") == [258]
     assert plain.fingerprint != load_tokenizer(f"tiktoken:{path}?pattern=gpt2").fingerprint
-    chosen = load_tokenizer(f"tiktoken:{path}?pattern=gpt2&end=300,259")
-    assert chosen.vocabulary.end_tokens == (259, 300)
-    assert chosen.vocabulary.size == 301
-    assert load_tokenizer(f"tiktoken:{path}", size=512).vocabulary.size == 512
-    with pytest.raises(VocabularyError, match="260 tokens do not fit"):
-        load_tokenizer(f"tiktoken:{path}", size=259)
 
 
 def test_an_end_token_may_fill_a_gap_between_ranks(tmp_path: Path) -> None:
@@ -138,15 +110,15 @@ def test_an_end_token_may_fill_a_gap_between_ranks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([b"YQ== 0", b"Y!== 1"], r"line 2: b'Y!==' is not base64"),
-        ([b"YQ== 0", b"YWI 1"], r"line 2: b'YWI' is not base64"),
-        ([b"YQ== 0", b"", b"YWI="], "line 3: b'YWI=' is not a base64 token, a space and a rank"),
-        ([b"YQ== x"], "line 1: .* is not a base64 token"),
-        ([b"YQ== -1"], "line 1: .* is not a base64 token"),
-        ([b"YQ== " + b"9" * 9], "line 1: rank 999999999 is too large"),
-        ([b"YQ== " + b"9" * 90], "line 1: .* is not a base64 token"),
-        ([b"YQ== 0", b"Yg== 0"], "line 2: rank 0 was given to b'a' before"),
-        ([b"YQ== 0", b"YQ== 0"], "line 2: rank 0 was given to b'a' before"),
+        ([b"YQ== 0", b"Y!== 1"], "line 2"),
+        ([b"YQ== 0", b"YWI 1"], "line 2"),
+        ([b"YQ== 0", b"", b"YWI="], "line 3"),
+        ([b"YQ== x"], "line 1"),
+        ([b"YQ== -1"], "line 1"),
+        ([b"YQ== " + b"9" * 9], "line 1"),
+        ([b"YQ== " + b"9" * 90], "line 1"),
+        ([b"YQ== 0", b"Yg== 0"], "line 2"),
+        ([b"YQ== 0", b"YQ== 0"], "line 2"),
         ([b"YQ== 0", b"YQ== 1"], "ranks 0 and 1 are both b'a'"),
         ([b"==== 0"], "line 1"),
         ([], "the file holds no tokens"),
@@ -167,22 +139,6 @@ def test_faults_of_rank_file_names_are_named(tmp_path: Path) -> None:
     path = rank_file(tmp_path / "ranks")
     with pytest.raises(UnknownNameError, match=r"no word pattern 'cl100k_base'; did you mean 'cl100k'"):
         load_tokenizer(f"tiktoken:{path}?pattern=cl100k_base")
-    with pytest.raises(TokenizerError, match="end token 97 spells b'a'"):
-        load_tokenizer(f"tiktoken:{path}?end=97")
-    for wrong in ("</s>", "", "-1", "9" * 50, "5000000"):
-        with pytest.raises(TokenizerError, match="is not an id; a rank file has no names"):
-            load_tokenizer(f"tiktoken:{path}?end={wrong}")
-
-
-def test_a_small_tekken_file(tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(f"tekken:{tekken_file(tmp_path / 'tekken.json')}")
-    vocab = tokenizer.vocabulary
-    assert vocab.size == 267
-    assert tokenizer.encode("abc <s>") == [266, *(10 + byte for byte in b"c <s>")]
-    assert tokenizer.decode(tokenizer.encode("abc <s>")) == "abc <s>"
-    assert vocab.spell(range(10)) == b""
-    assert vocab.special_tokens[2] == "</s>"
-    assert vocab.end_tokens == (2,)
 
 
 def test_a_tekken_file_with_its_own_special_tokens(tmp_path: Path) -> None:
@@ -203,13 +159,13 @@ _CONFIG = {"pattern": ".", "default_vocab_size": 267, "default_num_special_token
     ("changes", "message"),
     [
         ({"config": None}, "not a Tekken file"),
-        ({"config": {**_CONFIG, "pattern": 3}}, "config.pattern must be a str, not 3"),
+        ({"config": {**_CONFIG, "pattern": 3}}, "config.pattern"),
         ({"config": {**_CONFIG, "pattern": "(["}}, "tiktoken refuses this tokenizer"),
-        ({"config": {**_CONFIG, "default_vocab_size": "267"}}, "config.default_vocab_size must be a int"),
+        ({"config": {**_CONFIG, "default_vocab_size": "267"}}, "config.default_vocab_size"),
         ({"config": {**_CONFIG, "default_vocab_size": 10}}, "is impossible"),
         ({"config": {**_CONFIG, "default_vocab_size": 10**9}}, "is impossible"),
         ({"config": {**_CONFIG, "default_num_special_tokens": 0}}, "is impossible"),
-        ({"config": {**_CONFIG, "default_vocab_size": 1000}}, "'vocab' holds 258 tokens, but config promises 990"),
+        ({"config": {**_CONFIG, "default_vocab_size": 1000}}, "holds 258 tokens"),
         ({"vocab": None}, "'vocab' holds no list"),
         ({"vocab": [{"rank": 0, "token_bytes": "AA=="}] * 257}, r"vocab\[1\] needs token_bytes and the rank 1"),
         ({"vocab": [{"rank": i, "token_bytes": "AA=="} for i in range(257)]}, r"vocab\[0\] and vocab\[1\] are both"),
@@ -227,12 +183,6 @@ def test_faults_of_tekken_files_are_named(tmp_path: Path, changes: dict[str, Any
     with pytest.raises(TokenizerError, match=message) as caught:
         load_tokenizer(f"tekken:{path}")
     assert "tekken.json" in str(caught.value)
-
-
-def test_a_tokenizer_json_is_no_tekken_file(tmp_path: Path) -> None:
-    path = write_json(tmp_path / "tokenizer.json", {"model": {}})
-    with pytest.raises(TokenizerError, match="not a Tekken file: it has no object 'config'"):
-        load_tokenizer(f"tekken:{path}")
 
 
 def test_a_panic_of_the_library_is_an_error_of_ours() -> None:

@@ -11,11 +11,10 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tokdfa
@@ -38,24 +37,29 @@ NAMED = ["mistral-v1", "tekken", "llama3", "smollm2", "bytes"]
 INSTALLED = [name for name in NAMED if name != "smollm2" or tokenizer_names()[name].installed]
 
 
-@pytest.fixture(scope="module", params=["others", pytest.param("smollm2", marks=needs_smollm2)])
-def every(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Tokenizer]:
-    """One tokenizer of every name and family, that of smollm2 apart."""
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Family -> the name of a tokenizer in a file."""
     import mistral_common
 
+    folder = tmp_path_factory.mktemp("every")
+    model = Path(mistral_common.__path__[0]) / "data" / "mistral_instruct_tokenizer_240323.model.v3"
+    return {
+        "hf": f"hf:{byte_level(folder / 'byte_level.json')}",
+        "fallback": f"hf:{byte_fallback(folder / 'byte_fallback.json')}",
+        "gguf": f"gguf:{small_gguf(folder / 'small.gguf')}",
+        "tiktoken": f"tiktoken:{rank_file(folder / 'ranks', {b'ab': 256, b' a': 257})}?pattern=gpt2",
+        "tekken": f"tekken:{tekken_file(folder / 'tekken.json')}",
+        "sentencepiece": f"sentencepiece:{model}",
+    }
+
+
+@pytest.fixture(scope="module", params=["others", pytest.param("smollm2", marks=needs_smollm2)])
+def every(request: pytest.FixtureRequest, files: dict[str, str]) -> list[Tokenizer]:
+    """One tokenizer of every name and family, that of smollm2 apart."""
     if request.param == "smollm2":
         return [load_tokenizer("smollm2")]
-    folder = tmp_path_factory.mktemp("every")
-    names = [
-        *(name for name in NAMED if name != "smollm2"),
-        f"hf:{byte_level(folder / 'byte_level.json')}",
-        f"hf:{byte_fallback(folder / 'byte_fallback.json')}",
-        f"gguf:{small_gguf(folder / 'small.gguf')}",
-        f"tiktoken:{rank_file(folder / 'ranks', {b'ab': 256, b' a': 257})}?pattern=gpt2",
-        f"tekken:{tekken_file(folder / 'tekken.json')}",
-        f"sentencepiece:{Path(mistral_common.__path__[0]) / 'data' / 'mistral_instruct_tokenizer_240323.model.v3'}",
-    ]
-    return [load_tokenizer(name) for name in names]
+    return [load_tokenizer(name) for name in [*NAMED, *files.values()] if name != "smollm2"]
 
 
 @pytest.mark.parametrize("every", ["others"], indirect=True)
@@ -70,7 +74,6 @@ def has_letters(tokenizer: Tokenizer, text: str) -> bool:
     return tokenizer.name != "smollm2" or not set(text.encode()) & set(b"\x04\x06\x13\x14\x16\x1d\xf1\xf2")
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(data=st.data())
 def test_laws(every: list[Tokenizer], data: st.DataObject) -> None:
     text = data.draw(
@@ -100,13 +103,42 @@ def test_laws(every: list[Tokenizer], data: st.DataObject) -> None:
             assert tokenizer.decode(wild) == expected
 
 
-def test_bytes() -> None:
-    tokenizer = load_tokenizer("bytes")
-    assert [tokenizer.vocabulary.token_bytes(token) for token in range(257)] == [bytes([i]) for i in range(256)] + [b""]
-    assert tokenizer.vocabulary.end_tokens == (256,)
-    assert tokenizer.encode("é") == [0xC3, 0xA9]
-    assert tokenizer.decode([0x61, 0xC3, 256]) == "a\ufffd"
-    assert load_tokenizer("bytes", size=300).vocabulary.size == 300
+@pytest.mark.parametrize(
+    ("family", "chosen", "ends"),
+    [
+        ("hf", "?end=<|bos|>,1", (0, 1)),
+        ("gguf", "?end=<stop>", (261,)),
+        ("gguf", "?end=260", (260,)),
+        ("sentencepiece", "?end=2,<s>", (1, 2)),
+        ("tiktoken", "&end=300,258", (258, 300)),
+    ],
+)
+def test_end_tokens_can_be_chosen(files: dict[str, str], family: str, chosen: str, ends: tuple[int, ...]) -> None:
+    assert load_tokenizer(files[family] + chosen).vocabulary.end_tokens == ends
+
+
+@pytest.mark.parametrize(
+    ("family", "wrong"),
+    [
+        *(("hf", "?end=<tool>"), ("gguf", "?end=<tool>"), ("sentencepiece", "?end=<0x41>"), ("tiktoken", "&end=97")),
+        *(("tiktoken", f"&end={wrong}") for wrong in ("</s>", "", "-1", "9" * 50, "5000000")),
+    ],
+)
+def test_end_tokens_that_cannot_be(files: dict[str, str], family: str, wrong: str) -> None:
+    with pytest.raises(TokenizerError, match="end"):
+        load_tokenizer(files[family] + wrong)
+
+
+def test_logit_width(every: list[Tokenizer]) -> None:
+    for tokenizer in every:
+        size = tokenizer.vocabulary.size
+        wide = load_tokenizer(tokenizer.name, size=size + 100)
+        assert wide.vocabulary.size == size + 100
+        assert wide.vocabulary.spell(range(size, size + 100)) == b""
+        assert wide.encode("ab c") == tokenizer.encode("ab c")
+        assert wide.fingerprint != tokenizer.fingerprint
+        with pytest.raises(VocabularyError, match="do not fit a logit width"):
+            load_tokenizer(tokenizer.name, size=size - 2)
 
 
 def test_the_same_name_gives_the_same_object() -> None:
@@ -222,16 +254,12 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mistral", "there is no tokenizer 'mistral'; did you mean 'mistral-v1'"),
-        ("LLAMA3", "there is no tokenizer 'LLAMA3'"),
-        ("", "there is no tokenizer ''"),
-        ("hf", "there is no tokenizer 'hf'"),
-        ("mistral-v1:x", "there is no tokenizer 'mistral-v1:x'"),
-        ("ggml:/x", "there is no tokenizer 'ggml:/x'"),
-        ("hf:x?ends=1", "there is no option of hf:PATH 'ends'; did you mean 'end'"),
-        ("hf:x?end=1&pattern=gpt2", "there is no option of hf:PATH 'pattern'"),
-        ("gguf:x?pre=smollm", "there is no option of gguf:PATH 'pre'"),
-        ("tekken:x?end=1", "there is no option of tekken:PATH 'end'"),
+        ("mistral", "did you mean 'mistral-v1'"),
+        *((name, "no tokenizer") for name in ("LLAMA3", "", "hf", "mistral-v1:x", "ggml:/x")),
+        ("hf:x?ends=1", "did you mean 'end'"),
+        ("hf:x?end=1&pattern=gpt2", "'pattern'"),
+        ("gguf:x?pre=smollm", "'pre'"),
+        ("tekken:x?end=1", "'end'"),
     ],
 )
 def test_unknown_names_and_options(name: str, message: str) -> None:
@@ -258,21 +286,6 @@ def test_a_path_may_hold_a_question_mark_or_a_colon(tmp_path: Path, monkeypatch:
     assert load_tokenizer("tiktoken:~/what? a:b").vocabulary.size == 257
 
 
-@pytest.mark.parametrize("wrong", [{"a": 0}, None, 5, b"bytes"])
-def test_a_name_is_a_str(wrong: Any) -> None:
-    with pytest.raises(OptionError, match=r"loaded by its name.*for a dict use Vocabulary\.from_dict"):
-        load_tokenizer(wrong)
-
-
-@pytest.mark.parametrize("wrong", ["300", 300.0, [300]])
-def test_a_size_is_a_number(wrong: Any) -> None:
-    with pytest.raises(OptionError, match="size"):
-        load_tokenizer("bytes", size=wrong)
-    for small in (256, 0, -1):
-        with pytest.raises(VocabularyError, match=r"fit a logit width|has 1 to"):
-            load_tokenizer("bytes", size=small)
-
-
 def test_wrong_texts_and_tokens(every: list[Tokenizer]) -> None:
     for tokenizer in every:
         with pytest.raises(OptionError, match="surrogates not allowed at position 1"):
@@ -284,10 +297,6 @@ def test_wrong_texts_and_tokens(every: list[Tokenizer]) -> None:
                 tokenizer.decode([token])
             with pytest.raises(VocabularyError, match="is outside"):
                 tokenizer.spell([token])
-
-
-def test_repr() -> None:
-    assert repr(load_tokenizer("bytes")) == "Tokenizer('bytes', size=257)"
 
 
 def test_a_vocabulary_that_cannot_be_names_its_file(tmp_path: Path) -> None:

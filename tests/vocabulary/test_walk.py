@@ -48,7 +48,7 @@ def mask_of(vocab: Vocabulary, tokens: set[int]) -> list[int]:
     return masks.mask_from_ids(sorted(tokens), vocab.size).tolist()
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(vocabularies(ALPHABET), recognizers)
 def test_all_forms_allow_what_brute_force_allows(vocab: Vocabulary, recognizer: TableRecognizer) -> None:
     expected = brute_force(vocab, recognizer, 0)
@@ -83,7 +83,6 @@ def test_all_forms_allow_what_brute_force_allows(vocab: Vocabulary, recognizer: 
     assert vocab.trie.rank_of[room[:count]].tolist() == sorted(vocab.trie.rank_of[room[:count]].tolist())
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(vocabularies(ALPHABET), recognizers, st.lists(st.sampled_from(list(ALPHABET)), max_size=5).map(bytes))
 def test_pending_bytes_begin_the_token(vocab: Vocabulary, recognizer: TableRecognizer, pending: bytes) -> None:
     """Allowed: prefixes of the pending bytes, and tokens that go on from them as the recogniser allows."""
@@ -105,7 +104,6 @@ def test_pending_bytes_begin_the_token(vocab: Vocabulary, recognizer: TableRecog
     assert mask.tolist() == mask_of(vocab, expected)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(vocabularies(ALPHABET), recognizers, st.randoms(use_true_random=False))
 def test_a_filtered_trie_allows_the_filtered_tokens(
     vocab: Vocabulary, recognizer: TableRecognizer, random: Any

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tokdfa
@@ -89,7 +89,6 @@ def walk_in_steps(walk: Any, vocab: Vocabulary, both: Both, out: Any, patience: 
         left[0] = patience
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
 @given(vocabularies(ALPHABET), tables, tables, st.integers(1, 9))
 def test_every_walk_takes_what_the_recursive_walk_allows(
     vocab: Vocabulary, first: list[int], second: list[int], patience: int

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 import pytest
 
-from tests.token_automata.token_languages import sequences
+from tests.backends.proper_merge.token_languages import sequences
 from tokdfa.lab.report.proper_figures import (
     A_THEN_B,
     BOOLEAN,

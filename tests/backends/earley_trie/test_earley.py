@@ -18,7 +18,6 @@ def next_row(machine, row, symbol):
     return machine.next_row(row, machine.lexer.set_of([symbol]))
 
 
-@settings(max_examples=120)
 @given(byte_cfgs())
 def test_rows_accept_what_plain_earley_accepts(cfg):
     """All texts of up to six lexemes, and which lexemes may follow each."""
@@ -157,10 +156,3 @@ def test_many_nullable_symbols():
     assert accepts(machine, b"a" * 150)
     assert run(machine, machine.start, b"a" * 151) == -1
     assert machine.rows.row_count == 151
-
-
-def test_a_row_can_be_described():
-    rows = Rows(make_cfg(("a", "b"), {"s": [("a", "t", "b")], "t": [("b",)]}))
-    ((dot, origin),) = rows.kernel_of(0)
-    assert (rows.describe_dot(dot), origin) == ("text -> • s", 0)
-    assert rows.describe_dot(int(rows.initial_dots[0]) + 1) == "s -> a • t b"

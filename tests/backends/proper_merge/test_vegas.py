@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.backends.proper_merge.test_merging import merge_lists, pieces
+from tests.backends.proper_merge.token_languages import TEXTS, regexes
 from tests.proper.small_tokenizers import merge_list, ranked_pieces, real
-from tests.token_automata.test_direct_merge import merge_lists, pieces
-from tests.token_automata.token_languages import TEXTS, regexes
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
 from tokdfa.backends.proper_merge.marked_product import marked_product
@@ -142,13 +142,6 @@ class TestParts:
         other = divided(canonicity, "x(aa|ab|ac)y")
         assert [part.key for part in other.parts] != [part.key for part in division.parts]
 
-    def test_start_and_end_inside_a_part(self, tmp_path: Path) -> None:
-        canonicity = build_canonicity(load_tokenizer(merge_list(tmp_path / "t.json", "ab", [("a", "a")])))
-        division = divided(canonicity, "a*")
-        assert not division.is_cut.any()
-        assert [place.entries for place in division.places] == [(division.letters.start,)]
-        assert any(division.parts[0].rows.accepting[2:])
-
     def test_no_text_no_parts(self) -> None:
         canonicity = real("mistral-v1")
         division = divided(canonicity, "")
@@ -177,7 +170,6 @@ class TestTheExampleOf002:
         (state,) = {row[colon] for row in without.letters.rows if len(row) == 1 and colon in row}
         assert not without.is_cut[state]
 
-    @settings(max_examples=200)
     @given(
         before=st.text("abcdefghij _:-", max_size=8),
         value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=12),

@@ -14,7 +14,7 @@ from tests.naive.lexed_earley import LexedEarley
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.earley_trie.lexer import Lexer
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
-from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
+from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -65,25 +65,6 @@ def test_states_are_sets_of_automata(cfg):
 def test_all_patterns_at_once():
     patterns = (*PATTERNS, *MORE_PATTERNS)
     check_states(make_cfg(patterns, {"s": [(patterns[0],)]}, lazy=(4, 7)), list(range(0, len(patterns), 2)))
-
-
-def test_states_are_shared_between_places():
-    lexer = Lexer(make_cfg(("a+", "ab", "b"), {"s": [("b",)]}))
-    both, one = lexer.start_state([0, 1]), lexer.start_state([0])
-    assert both != one
-    assert lexer.start_state([0, 1]) == both
-    assert step_all(lexer, both, b"aa") == step_all(lexer, one, b"a") == step_all(lexer, one, b"aaaa")
-    assert step_all(lexer, both, b"a") != step_all(lexer, one, b"a")
-
-
-def test_a_start_state_differs_from_the_same_components_later():
-    """a* as a lexeme: after one letter the automaton is where it began, but now the lexeme may end."""
-    lexer = Lexer(make_cfg(("a*",), {"s": [("a*",)]}))
-    start = lexer.start_state([0])
-    later = lexer.step(start, ord("a"))
-    assert lexer.components_of(later) == lexer.components_of(start)
-    assert later != start
-    assert (lexer.accepting[start] == -1, lexer.accepting[later] >= 0) == (True, True)
 
 
 def test_lexemes_that_come_as_automata():
@@ -150,14 +131,6 @@ def test_counters_stay_lazy():
     assert lexer.nbytes < 5_000_000
 
 
-def test_counted_terminal_ends_where_its_count_ends():
-    lexer = Lexer(make_cfg(("(ab){2500}",), {"s": [("(ab){2500}",)]}))
-    state = step_all(lexer, lexer.start_state([0]), b"ab" * 2500)
-    assert lexer.accepting[state] >= 0
-    assert lexer.step(state, ord("a")) == -1
-    assert lexer.accepting[step_all(lexer, lexer.start_state([0]), b"ab" * 2499)] == -1
-
-
 @pytest.mark.parametrize("pattern", ["x{0,100000}y", "[ab]*a[ab]{8}"])
 def test_too_many_states(pattern):
     """The limit counts states of the lexer and of lazy automata; what was made stays usable."""
@@ -181,12 +154,3 @@ def test_an_empty_lexeme_is_refused():
     cfg = Cfg((Lexeme("NOTHING", nothing, line=3),), ("NOTHING", "s"), ((1, (0,)),), 1, -1, cfg.store)
     with pytest.raises(EmptyLanguageError, match=r"NOTHING \(line 3\)"):
         Lexer(cfg)
-
-
-def test_special_tokens_read_no_bytes():
-    store = ExpressionStore()
-    lexemes = (SpecialTokens(names=("<s>",)), Lexeme("a", store.literal(b"a")))
-    lexer = Lexer(Cfg(lexemes, ("<s>", "a", "s"), ((2, (0, 1)),), 2, -1, store))
-    assert lexer.components_of(lexer.start_state([0])) == []
-    assert [lexer.step(lexer.start_state([0]), byte) for byte in range(256)] == [-1] * 256
-    assert lexer.step(lexer.start_state([0, 1]), ord("a")) >= 0

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.backends.proper_merge.token_languages import TEXTS, finite_languages, regexes, sequences
 from tests.proper.small_tokenizers import (
     USER_DEFINED,
     merge_list,
@@ -18,12 +19,9 @@ from tests.proper.small_tokenizers import (
     trained_byte_level,
     trained_metaspace,
 )
-from tests.token_automata.token_languages import TEXTS, finite_languages, regexes, sequences
 from tokdfa.automata.dfa import Dfa
-from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
 from tokdfa.backends.proper_merge.marked_product import marked_product
-from tokdfa.backends.proper_merge.merging import merge_rows, proper_tokenizations
-from tokdfa.backends.proper_merge.merging_stages import MergeStages
+from tokdfa.backends.proper_merge.merging import proper_tokenizations
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.proper.piece_borders import load_marked_dfa
@@ -122,7 +120,6 @@ class TestExamplesOf002:
         assert (rows.state_count, rows.transition_count) == (5, 4)
 
 
-@settings(max_examples=100)
 @given(merges=merge_lists(), texts=finite_languages(), whole=st.booleans())
 def test_finite_languages_with_merge_lists(
     tmp_path_factory: pytest.TempPathFactory, merges: list[tuple[str, str]], texts: list[str], whole: bool
@@ -131,7 +128,6 @@ def test_finite_languages_with_merge_lists(
     check(build_canonicity(load_tokenizer(merge_list(path, "abc", merges, ignore_merges=whole))), Choice(texts), 100)
 
 
-@settings(max_examples=100)
 @given(
     scored=st.booleans(), texts=pieces(), language=finite_languages(), scores=st.lists(st.integers(0, 3), min_size=12)
 )
@@ -152,7 +148,6 @@ def _with_pieces(folder: pytest.TempPathFactory, scored: bool, texts: list[str],
     return scored_pieces(path, dict.fromkeys("abc", -9.0) | scored_texts)
 
 
-@settings(max_examples=100)
 @given(merges=merge_lists(), pattern=regexes())
 @example(merges=[("a", "a"), ("aa", "a")], pattern="a*")
 @example(merges=[("aa", "a"), ("a", "a")], pattern="(a|b)*")  # aaa is irregular
@@ -164,7 +159,6 @@ def test_infinite_languages_with_merge_lists(
     check(build_canonicity(load_tokenizer(merge_list(path, "abc", merges))), Regex(pattern), 7)
 
 
-@settings(max_examples=100)
 @given(scored=st.booleans(), texts=pieces(), pattern=regexes(), scores=st.lists(st.integers(0, 3), min_size=12))
 @example(scored=True, texts=["aa", "aaa"], pattern="a*", scores=[0] * 12)
 @example(scored=True, texts=["aa", "aaa", "aab", "baa"], pattern="[ab]*", scores=[0] * 12)
@@ -200,19 +194,8 @@ def test_ties_in_irregular_tokens(tmp_path: Path, scores: dict[str, float]) -> N
 def test_trained_tokenizers(tmp_path: Path, trained: object) -> None:
     tokenizer = load_tokenizer(trained(tmp_path / "tokenizer.json"))  # type: ignore[operator]
     canonicity, marked = build_canonicity(tokenizer), load_marked_dfa(tokenizer)
-    texts = [
-        "the quick brown fox",
-        "the the the",
-        "",
-        " ",
-        "    x",
-        "123 456",
-        "don't",
-        "ééé",
-        "日本",
-        "aaaaaaaaaa",
-        "a\nb",
-    ]
+    texts = [*("the quick brown fox", "the the the", "", " ", "    x", "123 456", "don't", "ééé", "日本", "aaaaaaaaaa")]
+    texts.append("a\nb")
     rows = proper_tokenizations(marked_product(compile_dfa(Choice(texts)), marked), canonicity)
     assert sequences(rows, canonicity.vocabulary) == {tuple(tokenizer.encode(text)) for text in texts}
 
@@ -278,32 +261,3 @@ class TestLimits:
         rows = proper_tokenizations(marked, real("llama3"), minimal=False)
         with pytest.raises(LimitExceeded, match="cartesian_merge"):
             proper_tokenizations(marked, real("llama3"), max_states=rows.state_count - 1)
-
-
-class TestStages:
-    def test_runs_of_spaces_are_one_stage(self) -> None:
-        """All fourteen of them, in Mistral v1, have one score; their parts are single spaces."""
-        canonicity = real("mistral-v1")
-        (space,) = canonicity.rules.letters(int(canonicity.source.encode_piece(b" ")[0])).tolist()
-        ((_, made),) = MergeStages(canonicity).spelled_with([space])
-        assert sorted(len(parts) for _, parts in made) == [*range(2, 15), 16]
-        for token, parts in made:
-            assert set(parts) == {space}
-            assert canonicity.vocabulary.spell(parts) == canonicity.vocabulary.token_bytes(token)
-
-    def test_every_stage_once_and_in_order(self) -> None:
-        canonicity = real("llama3")
-        stages = list(MergeStages(canonicity).spelled_with(canonicity.source.letters.tolist()))
-        levels = [level for level, _ in stages]
-        assert levels == sorted(set(levels))
-        made = [token for _, tokens in stages for token, _ in tokens]
-        derivations = canonicity.derivations
-        assert sorted(made) == np.flatnonzero(derivations.is_proper & (derivations.level >= 0)).tolist()
-
-    def test_rules_that_find_no_place_change_nothing(self) -> None:
-        canonicity = real("mistral-v1")
-        letters = letter_automaton(marked_product(compile_dfa(Regex("[0-9]+")), None), canonicity)
-        before = [dict(row) for row in letters.rows]
-        merged = merge_rows(letters, MergeStages(canonicity))
-        assert merged.rules_applied == 0
-        assert merged.rows.rows == before

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-FEW = settings(deadline=None, derandomize=True, max_examples=40)
-INPUTS = Path(__file__).parents[2] / "experiments" / "inputs"
+FEW = settings(max_examples=40)
+INPUTS = Path(__file__).parents[3] / "experiments" / "inputs"
 REGEXES = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
 
 
@@ -197,26 +197,3 @@ def test_limits_name_the_remedy(options: dict[str, int], limit: str) -> None:
     with pytest.raises(LimitExceeded, match='relevance="fixpoint"') as caught:
         backend.compile(Regex("[a-z]{1,6}"))
     assert caught.value.limit == limit
-
-
-def test_rows_and_counts_of_the_table() -> None:
-    """What the table says of its rows agrees with the fixpoint's, and with itself, state by state."""
-    tokenizer = load_tokenizer("mistral-v1")
-    fixpoint, searched = both(tokenizer, Regex('"[a-c ]{1,9}"'))
-    fixpoint.states.settle_all((-1, (fixpoint.table.automaton.starts[0],)))
-    found = searched.table
-    dead = 0
-    for key in found.graph.text.keys.tolist():
-        (tokens, targets, live), (*same, live_too) = found.row(key), fixpoint.table.row(key)
-        assert [tokens.tolist(), targets.tolist()] == [array.tolist() for array in same]
-        assert not (live & ~live_too).any()  # what the start does not lead to is not live here
-        lead_on = [
-            found.is_live(target, token) for token, target in zip(tokens.tolist(), targets.tolist(), strict=True)
-        ]
-        assert live.tolist() == lead_on
-        dead += int((~live).sum())
-    assert found.dead_transitions == dead > 0
-    assert found.settled_states == len(found.graph.text.keys)
-    assert 0 < found.nbytes < 10_000_000
-    assert found.row(10**6)[0].size == 0
-    assert not found.is_live(10**6, 300)

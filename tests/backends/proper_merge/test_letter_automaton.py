@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.backends.proper_merge.token_languages import sequences
 from tests.proper.small_tokenizers import merge_list, real, scored_pieces, trained_metaspace
-from tests.token_automata.token_languages import sequences
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
 from tokdfa.backends.proper_merge.marked_product import marked_product
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Choice
 from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.regex.compile import compile_dfa
@@ -42,14 +42,6 @@ def test_letters_of_texts(name: str) -> None:
     canonicity = real(name)
     letters = letter_automaton(marked_product(compile_dfa(Choice(TEXTS)), None), canonicity)
     assert sequences(letters, canonicity.vocabulary) == {letters_of(canonicity, text) for text in TEXTS}
-
-
-def test_every_character_of_a_class() -> None:
-    canonicity = real("mistral-v1")
-    letters = letter_automaton(marked_product(compile_dfa(Regex("[À-ӿ]")), None), canonicity)
-    expected = {letters_of(canonicity, chr(code)) for code in range(0xC0, 0x500)}
-    assert sequences(letters, canonicity.vocabulary) == expected
-    assert {len(spelled) for spelled in expected} == {1, 2}
 
 
 def test_a_character_that_byte_tokens_have_begun() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.backends.proper_merge.test_merging import merge_lists, pieces
+from tests.backends.proper_merge.token_languages import regexes
 from tests.proper.small_tokenizers import merge_list, ranked_pieces, real, trained_byte_level, trained_metaspace
-from tests.token_automata.test_direct_merge import merge_lists, pieces
-from tests.token_automata.token_languages import regexes
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.proper_merge.direct_merge import DirectMerge
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
@@ -59,7 +59,6 @@ def check(
     return merged
 
 
-@settings(max_examples=100)
 @given(merges=merge_lists(), pattern=regexes(), whole=st.booleans())
 @example(merges=[("a", "b")], pattern="(ab|ca)*", whole=False)
 @example(merges=[("b", "c"), ("a", "b")], pattern="a(bc)*", whole=False)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.earley_trie.test_partition import DENSE
 from tests.grammar.lexed_cfgs import PATTERNS, make_cfg, run
-from tests.grammar.test_partition import DENSE
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine
@@ -83,8 +83,3 @@ def test_work_is_counted():
     assert walked(walker, machine.start) == [0, 1]
     assert [machine.counter(which) for which in (S_NODES, S_SCANS)] == [8, 2]
     assert machine.counter(S_ENDS) - ends == 2
-
-
-def test_an_empty_vocabulary():
-    machine = Machine(make_cfg(("a",), {"s": [("a",)]}))
-    assert walked(Walker(machine, Vocabulary([b"", b""], end_tokens=[1]).trie), machine.start) == []

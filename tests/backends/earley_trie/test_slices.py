@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
+FOLDER = Path(__file__).parents[3] / "experiments" / "inputs" / "grammars"
 GRAMMARS = sorted(path.stem for path in FOLDER.glob("*.lark"))
 TOKENIZERS = ("mistral-v1", "llama3")
 #: The example of the source, and the set that it calls equivalent.

@@ -100,22 +100,6 @@ def test_where_a_lexeme_ends(cfg, text, longest, one_byte):
     assert accepts(Machine(cfg, longest=False), text) == one_byte
 
 
-def test_a_fallback_of_a_fallback():
-    """a|abcabcd, then b, c and a|abd: while abcabcd may come, so may a and b, and abd inside."""
-    cfg = make_cfg(
-        ("a|abcabcd", "b", "c", "a|abd"),
-        {"s": [("a|abcabcd", "t")], "t": [(), ("u", "t")], "u": [("b",), ("c",), ("a|abd",)]},
-    )
-    machine, twin = Machine(cfg), LexedEarley(cfg)
-    assert len(chain_of(machine, run(machine, machine.start, b"abcab"))) == 3
-    for tail in (b"", b"c", b"cd", b"d", b"cc", b"cb", b"b", b"dab", b"dabd"):
-        text = b"abcab" + tail
-        assert accepts(machine, text) == twin.accepts(text), tail
-    assert accepts(machine, b"abcabcd")
-    assert accepts(machine, b"abcabd")
-    assert not accepts(machine, b"abcabcdd")
-
-
 def test_equal_links_are_one():
     """Each a of (a|a+b)* may be a lexeme, or all of them the beginning of one: two rows, three links."""
     pattern = "a|a+b"
@@ -155,44 +139,6 @@ def test_too_many_situations():
         run(machine, machine.start, b"a" * 99)
     assert caught.value.limit == "max_rows"
     assert accepts(machine, b"a" * 5 + b"c" * 5)
-
-
-@pytest.mark.parametrize(("longest", "skip_at_ends"), RULES)
-def test_skipped_text(longest, skip_at_ends):
-    machine = Machine(
-        make_cfg(("[a-z]+", " +"), {"s": [("[a-z]+", "[a-z]+")]}, skip=1), longest=longest, skip_at_ends=skip_at_ends
-    )
-    assert accepts(machine, b"ab  cd")
-    assert not accepts(machine, b"abcd")
-    assert run(machine, machine.start, b"abcd") >= 0
-    for text in (b" ab cd", b"ab cd ", b"   ab   cd   "):
-        assert accepts(machine, text) == skip_at_ends
-
-
-def test_skipped_text_at_the_end_where_more_may_come():
-    machine = Machine(make_cfg(("a", " +"), {"s": [("s", "a"), ("a",)]}, skip=1), skip_at_ends=False)
-    assert accepts(machine, b"a a ")
-    assert run(machine, machine.start, b" ") == -1
-
-
-def test_what_is_skipped_and_read():
-    """Blanks are ignored and a lexeme, too: by longest match both readings live, in llguidance ignoring wins."""
-    cfg = make_cfg(("a", "b", " +", " {1,}"), {"s": [("a", " +", "b")]}, skip=3)
-    assert accepts(Machine(cfg), b"a b")
-    assert not accepts(Machine(cfg, longest=False), b"a b")
-    assert run(Machine(cfg, longest=False), 0, b"a  ") >= 0
-
-
-def test_lazy_lexemes():
-    first = Machine(make_cfg((".*END", "b"), {"s": [(".*END", "b")]}, lazy=(0,)))
-    assert accepts(first, b"fooENDb")
-    assert not accepts(first, b"fooENDbENDb")
-    assert run(first, first.start, b"fooENDx") == -1
-    assert accepts(Machine(make_cfg((".*END", "b"), {"s": [(".*END", "b")]})), b"fooENDbENDb")
-    both = make_cfg(("a+", "aa", "b"), {"s": [("a+", "b"), ("aa", "b"), ("aa", "aa", "b")]}, lazy=(1,))
-    for longest in (True, False):
-        machine = Machine(both, longest=longest)
-        assert [accepts(machine, b"a" * size + b"b") for size in range(1, 6)] == [True, True, False, True, False]
 
 
 def test_special_tokens():
