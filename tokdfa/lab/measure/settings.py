@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tokdfa.errors import OptionError
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,3 +23,16 @@ def typed_settings(kind: type[Typed], settings: Mapping[str, Any], place: str = 
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         raise OptionError(f"{place}{key}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+
+
+def item_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
+    """The typed settings of an item, which stand beside its tokenizer and the fields of its constraint."""
+    others = {"tokenizer", *ConstraintEntry.model_fields} - {*kind.model_fields}
+    return typed_settings(kind, {key: value for key, value in settings.items() if key not in others})
+
+
+def item_constraint(settings: Mapping[str, Any]) -> ConstraintEntry:
+    """The constraint of an item. Raises OptionError for settings with none."""
+    return typed_settings(
+        ConstraintEntry, {key: settings[key] for key in ConstraintEntry.model_fields if key in settings}
+    )
