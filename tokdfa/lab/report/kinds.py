@@ -21,7 +21,6 @@ from tokdfa.lab.report import (
     plots,
     proper_scaling,
     proper_table2,
-    regex_states,
     saved_calls,
     saved_calls_lm,
     scaling,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from tokdfa.lab.report.plots import Plot
 
 _SPECIAL = {
-    "regex_states": regex_states,
     "literal_muting": literal_muting,
     "scaling": scaling,
     "tokens_dfa_ablation": tokens_dfa_ablation,
@@ -131,4 +129,5 @@ def _special_headlines(data: RunData) -> list[str]:
     known = _SPECIAL[data.kind].headlines(data) if data.kind in _SPECIAL else []
     if (results := _declared(data)) is not None:
         known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
+        known = known if len(data.results) else ["The run has no results yet."]
     return [*known, *([headlines.success(data)] if len(data.failures) else [])]
