@@ -27,7 +27,6 @@ from tokdfa.lab.report import (
     slices,
     tables,
     tokens_dfa_ablation,
-    vegas,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ _SPECIAL = {
     "tokens_dfa_ablation": tokens_dfa_ablation,
     "saved_calls": saved_calls,
     "canonicity": canonicity,
-    "vegas": vegas,
     "engine_ablation": engine_ablation,
     "slices": slices,
     "batch": batch,
