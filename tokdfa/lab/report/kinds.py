@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
     batch,
-    canonicity,
     cfg_fsm,
     cold_start,
     cost_vs_skew,
@@ -41,7 +40,6 @@ _SPECIAL = {
     "scaling": scaling,
     "tokens_dfa_ablation": tokens_dfa_ablation,
     "saved_calls": saved_calls,
-    "canonicity": canonicity,
     "engine_ablation": engine_ablation,
     "slices": slices,
     "batch": batch,
