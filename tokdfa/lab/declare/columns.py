@@ -63,8 +63,10 @@ class Column:
         lower, higher = COMPARISON[self.unit]
         return (higher, lower) if self.better == "higher" else (lower, higher)
 
-    def format(self, value: float | None) -> str:
-        """`value` with its unit and three significant digits; a dash for a missing value."""
+    def format(self, value: float | str | None) -> str:
+        """`value` with its unit and three significant digits, a text as it is; a dash for a missing value."""
+        if isinstance(value, str):
+            return value
         if value is None or math.isnan(value):
             return MISSING
         if self.unit == "s":

@@ -25,72 +25,28 @@ setting ``trained`` names.
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-import subprocess
-import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tokdfa.core.jit import kernel_folder
-from tokdfa.errors import LimitExceeded, OptionError, TokdfaError, TokenizerError, UnknownNameError
-from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
-from tokdfa.lab.measure.clock import ONE_THREAD, collector_off, time_call
-from tokdfa.lab.measure.judge import Judge, TokenSequences
-from tokdfa.lab.measure.judge_draws import judge_pieces, judge_texts
-from tokdfa.lab.measure.limits import OK, failure_of
-from tokdfa.lab.measure.memory import read_usage, release_free_memory, reset_peak
+from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.lab.declare import Bars, Column, Curves, Kind, Listing, Quotient, Say, Stat, Summary, Tally
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.canonicity_figures import measure_tokenizer
+from tokdfa.lab.measure.limits import OK
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.trained_tokenizers import TRAINED, train_tokenizer
-from tokdfa.mask import allocate_mask
-from tokdfa.proper.byte_fallback import build_byte_fallback
-from tokdfa.proper.canonical import NARROW, Canonicity
-from tokdfa.proper.derivations import derive_tokens
-from tokdfa.proper.figures import collect_figures
-from tokdfa.proper.forest import build_forest
-from tokdfa.proper.intervals import build_lists
-from tokdfa.proper.merge_rules import extract_rules, letter_tokens
-from tokdfa.proper.piece_borders import load_marked_dfa
-from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build, write_canonicity
-from tokdfa.proper.verify import check_against_reference
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import pandas as pd
 
-    from tokdfa.proper.byte_fallback import ByteFallback
-    from tokdfa.vocabulary.merge_source import MergeSource
-    from tokdfa.vocabulary.tokenizers import Tokenizer
-    from tokdfa.vocabulary.vocabulary import Vocabulary
-
-#: The largest table of tokens x tokens that the replay may make, in bytes.
-MAX_REPLAY_BYTES = 1 << 29
-#: Pairs of which the compiled test is timed.
-COMPILED_PAIRS = 200_000
 #: Texts that tokenizers are trained on.
 TRAINING_TEXTS = 60_000
-
-#: What a new process times, in this order.
-_STEPS = ("tokenizer", "canonicity", "marked language")
-_NEW_PROCESS = """
-import json, sys, time
-from tokdfa.proper.piece_borders import load_marked_dfa
-from tokdfa.proper.rules_cache import load_canonicity
-from tokdfa.vocabulary.tokenizers import load_tokenizer
-clock = [time.perf_counter()]
-tokenizer = load_tokenizer(sys.argv[1])
-clock.append(time.perf_counter())
-for load in (load_canonicity, load_marked_dfa):
-    load(tokenizer)
-    clock.append(time.perf_counter())
-print(json.dumps([end - begin for begin, end in zip(clock, clock[1:])]))
-"""
+#: Mean seconds that 002 reports for the table of a tokenizer, on its own machine.
+PUBLISHED = {"mistral-v1": 20.9}
 
 
 class Settings(BaseModel):
@@ -113,18 +69,16 @@ class Settings(BaseModel):
     trained: str = ""
     trained_size: Annotated[int, Field(ge=1_000, le=100_000)] = 8_000
 
-
-def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    typed = typed_settings(Settings, settings)
-    known = tokenizer_names()
-    for name in filter(None, [*typed.replay, typed.trained]):
-        if ":" not in name and name not in known:  # a name that no item has would do nothing, without a word
-            raise UnknownNameError("tokenizer", name, known)
-    return typed
+    @model_validator(mode="after")
+    def _tokenizers_exist(self) -> Settings:
+        known = tokenizer_names()
+        for name in filter(None, [*self.replay, self.trained]):
+            if ":" not in name and name not in known:  # a name that no item has would do nothing, without a word
+                raise UnknownNameError("tokenizer", name, known)
+        return self
 
 
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one tokenizer, and the trained ones if they go with it.
 
     `settings`: tokenizer (name), and those of `Settings`. `seed` draws sequences, texts and samples. Raises OptionError
@@ -132,239 +86,245 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """
     if "tokenizer" not in settings or "label" in settings:
         raise OptionError("canonicity takes tokenizers, and no constraints")
-    typed = check_settings({key: value for key, value in settings.items() if key != "tokenizer"})
+    typed = typed_settings(Settings, {key: value for key, value in settings.items() if key != "tokenizer"})
     name = settings["tokenizer"]
-    rows = _measure(load_tokenizer(name), name, typed, seed)
+    rows = measure_tokenizer(load_tokenizer(name), name, typed, seed)
     if typed.trained == name:
         for number, kind in enumerate(TRAINED):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "tokenizer.json"
                 trained = train_tokenizer(kind, path, typed.trained_size, TRAINING_TEXTS, seed + number)
-                rows += _measure(load_tokenizer(trained), f"trained {kind}", typed, seed)
+                rows += measure_tokenizer(load_tokenizer(trained), f"trained {kind}", typed, seed)
     return rows
 
 
-class _Figures:
-    """The rows of one tokenizer."""
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The figures; one row a tokenizer, its figures as columns (``GROUP_NAME``); judged sequences, a row for each kind;
+    times of building, part by part; what tokens forbid; what was not measured, and examples of mismatches.
+    """
+    import pandas as pd
 
-    def __init__(self, label: str, size: int) -> None:
-        self.place = {"tokenizer": label, "vocab_size": size}
-        self.rows: list[dict[str, Any]] = []
-
-    def add(self, group: str, name: str, value: float | None, unit: str = "", samples: int = 1, **more: Any) -> None:
-        """A figure. `more`: at, note, status, message."""
-        plain = {"at": None, "note": "", "status": OK, "message": ""}
-        figure = {"group": group, "name": name, "value": None if value is None else float(value), "unit": unit}
-        self.rows.append({**self.place, **figure, "samples": samples, **plain, **more})
-
-    def attempt(self, group: str, measure: Callable[[], None]) -> None:
-        """Call `measure`, which adds figures; if it raises an error of ours, that is a row of the group."""
-        try:
-            measure()
-        except TokdfaError as error:
-            failure = failure_of(error)
-            self.add(group, "failure", None, status=failure.kind, message=failure.message)
-
-    def medians(self, group: str, seconds: Mapping[str, list[float]]) -> None:
-        """The median of each list of seconds."""
-        for name, samples in seconds.items():
-            self.add(group, name, statistics.median(samples), "s", len(samples))
-
-
-def _measure(tokenizer: Tokenizer, label: str, settings: Settings, seed: int) -> list[dict[str, Any]]:
-    """All figures of one tokenizer."""
-    figures = _Figures(label, tokenizer.vocabulary.size)
-    canonicity = load_canonicity(tokenizer)
-    _measure_build(figures, tokenizer, settings.repeats)
-    _measure_disk(figures, tokenizer, canonicity, settings.repeats)
-    figures.attempt("new process", lambda: _measure_new_processes(figures, tokenizer, settings.processes))
-    figures.attempt("count", lambda: _count(figures, tokenizer, canonicity))
-    drawn = np.random.default_rng(seed)
-    _measure_masks(figures, canonicity, settings, drawn)
-    figures.attempt("mask", lambda: _measure_judge(figures, canonicity, settings.repeats, drawn))
-    figures.attempt("pieces", lambda: _judge(figures, "pieces", tokenizer, settings, seed))
-    figures.attempt("texts", lambda: _judge(figures, "texts", tokenizer, settings, seed))
-    if label in settings.replay:
-        figures.attempt("replay", lambda: _replay(figures, canonicity))
-    return figures.rows
-
-
-def _measure_build(figures: _Figures, tokenizer: Tokenizer, repeats: int) -> None:
-    """Each part of building, and all of it."""
-    source, vocabulary = tokenizer.merges, tokenizer.vocabulary
-    seconds: dict[str, list[float]] = {}
-
-    def timed(name: str, function: Callable[[], Any]) -> Any:
-        value, ns = time_call(function)
-        seconds.setdefault(name, []).append(ns * 1e-9)
-        return value
-
-    release_free_memory()
-    reset_peak()
-    before = read_usage()
-    build_canonicity(tokenizer)
-    figures.add("memory", "peak", read_usage().peak_over(before), "B")
-    with collector_off():
-        for _ in range(repeats):
-            rules = timed("rules", partial(extract_rules, tokenizer))
-            derivations = timed("derivations", partial(derive_tokens, rules))
-            also = np.zeros(0, dtype=np.int32)
-            if source.byte_tokens is not None:
-                also = timed("byte fallback", partial(_build_fallback, source, vocabulary)).used_tokens()
-            forest = timed("forest", partial(build_forest, derivations, also))
-            timed("interval lists", partial(build_lists, rules, derivations, forest))
-            timed("total", partial(build_canonicity, tokenizer))
-    figures.medians("build", seconds)
-
-
-def _build_fallback(source: MergeSource, vocabulary: Vocabulary) -> ByteFallback:
-    assert source.byte_tokens is not None
-    return build_byte_fallback(source.byte_tokens, letter_tokens(vocabulary, source), vocabulary.size)
-
-
-def _measure_disk(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicity, repeats: int) -> None:
-    """Writing, reading and verifying, in a folder of its own."""
-    seconds: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as name, collector_off():
-        folder = Path(name)
-        read_or_build(tokenizer, folder)
-        (kept,) = folder.iterdir()
-        parts: dict[str, Callable[[], Any]] = {
-            "write": partial(write_canonicity, folder / "again", canonicity),
-            "load": partial(read_or_build, tokenizer, folder),
-            "verify": partial(check_against_reference, canonicity, tokenizer.name),
-        }
-        for _ in range(repeats):
-            for part, function in parts.items():
-                seconds.setdefault(part, []).append(time_call(function)[1] * 1e-9)
-        figures.medians("disk", seconds)
-        figures.add("disk", "file", kept.stat().st_size, "B")
-
-
-def _measure_new_processes(figures: _Figures, tokenizer: Tokenizer, count: int) -> None:
-    """What a program waits for that has just been started, with and without files on the disk."""
-    steps = _STEPS if load_marked_dfa(tokenizer) is not None else _STEPS[:-1]
-    seconds: dict[str, list[float]] = {}
-    for _ in range(count):
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, **ONE_THREAD, "XDG_CACHE_HOME": folder}
-            environment["NUMBA_CACHE_DIR"] = str(kernel_folder())
-            for where in ("scratch", "the disk"):
-                run = subprocess.run(
-                    [sys.executable, "-c", _NEW_PROCESS, tokenizer.name],
-                    capture_output=True,
-                    text=True,
-                    env=environment,
-                    check=False,
-                )
-                if run.returncode:
-                    raise TokenizerError(f"a new process failed: {run.stderr.strip().splitlines()[-1:]}")
-                for step, value in zip(steps, json.loads(run.stdout), strict=False):
-                    seconds.setdefault(f"{step} from {where}", []).append(value)
-    figures.medians("new process", seconds)
-
-
-def _count(figures: _Figures, tokenizer: Tokenizer, canonicity: Canonicity) -> None:
-    """Counts, memory, and the distribution of what tokens forbid."""
-    found = collect_figures(tokenizer)
-    sizes = np.diff(canonicity.lists.list_starts)
-    of_tokens = canonicity.lists.state_of[canonicity.forest.order]
-    figures_of: dict[str, float] = {
-        "rules": found.rules,
-        "proper tokens": found.proper_tokens,
-        "improper tokens": found.improper_tokens,
-        "irregular tokens": found.irregular_tokens,
-        "byte tokens": found.byte_tokens,
-        "whole pieces": found.whole_pieces,
-        "states": found.states,
-        "intervals": found.intervals,
-        "mean list": float(sizes[of_tokens].mean()),
-        "largest list": int(sizes.max()),
+    done, group = rows[rows["value"].notna() & (rows["group"] != "forbidden")], rows["group"]
+    wide = pd.DataFrame({"tokenizer": rows["tokenizer"].unique()})
+    names = (done["group"] + " " + done["name"]).str.replace(" ", "_")
+    for name, figures in done.groupby(names, sort=False):
+        wide[str(name)] = wide["tokenizer"].map(figures.set_index("tokenizer")["value"])
+    most = rows[rows["name"] == "most forbidden"].set_index("tokenizer")["note"]
+    wide["after"], wide["published_s"] = wide["tokenizer"].map(most), wide["tokenizer"].map(PUBLISHED)
+    is_judged = done["group"].isin(("pieces", "texts"))
+    judged = done[is_judged].pivot(index=["tokenizer", "group"], columns="name", values="value").reset_index()
+    parts = done[(done["group"] == "build") & (done["name"] != "total")]
+    return {
+        "": rows,
+        "tokenizers": wide,
+        "replay": wide[wide["replay_rules"].notna()] if "replay_rules" in wide else wide.iloc[:0],
+        "judged": judged.rename(columns=lambda name: f"judged_{name}".replace(" ", "_") if name in JUDGED else name),
+        "build": parts.assign(part_s=parts["value"]),
+        "forbidden": rows[(group == "forbidden") & (rows["value"] > 0)],
+        "lost": rows[rows["status"] != OK],
+        "examples": rows[rows["name"] == "example"],
     }
-    for name, value in figures_of.items():
-        figures.add("count", name, value)
-    after = ", ".join(repr(tokenizer.vocabulary.token_bytes(token))[1:] for token in found.largest_after[:3])
-    figures.add("count", "most forbidden", found.largest_count, note=after)
-    if found.marked_states is not None and found.marked_bytes is not None:
-        figures.add("count", "marked states", found.marked_states)
-        figures.add("memory", "marked language", found.marked_bytes, "B")
-    figures.add("memory", "canonicity", found.memory_bytes, "B")
-    places, counts = np.linspace(0, 1, 101), canonicity.forbidden_counts[of_tokens]
-    for at, value in zip(places, np.quantile(counts, places, method="nearest"), strict=True):
-        figures.add("forbidden", "quantile", value, at=float(at))
 
 
-def _measure_masks(figures: _Figures, canonicity: Canonicity, settings: Settings, drawn: np.random.Generator) -> None:
-    """Masks of narrow and of wide lists, first and later ones, in turns; and the test of a pair."""
-    one_of_state = canonicity.forest.order[np.unique(canonicity.lists.state_of[canonicity.forest.order], True)[1]]
-    counts = canonicity.forbidden_counts[canonicity.lists.state_of[one_of_state]]
-    choices = {"narrow": one_of_state[(counts > 0) & (counts <= NARROW)], "wide": one_of_state[counts > NARROW]}
-    samples = {
-        width: drawn.permutation(tokens)[: settings.masks].tolist() for width, tokens in choices.items() if len(tokens)
-    }
-    parts = (canonicity.vocabulary, canonicity.source, canonicity.rules, canonicity.derivations, canonicity.forest)
-    seconds: dict[str, list[float]] = {f"{width} {when}": [] for width in samples for when in ("first", "again")}
-    out = allocate_mask(canonicity.size)
-    with collector_off():
-        for _ in range(settings.repeats):
-            fresh = Canonicity(*parts, canonicity.lists, canonicity.fallback)
-            for width, tokens in samples.items():
-                for when in ("first", "again"):
-                    for token in tokens:
-                        _, ns = time_call(partial(fresh.forbidden_mask, token, out))
-                        seconds[f"{width} {when}"].append(ns * 1e-9)
-        pairs = drawn.choice(canonicity.forest.order, (settings.masks * settings.repeats, 2)).tolist()
-        test = canonicity.pair_is_canonical
-        test(*pairs[0])
-        seconds["pair"] = [time_call(partial(test, *pair))[1] * 1e-9 for pair in pairs]
-    figures.medians("mask", seconds)
+#: Names of figures by group, in the order of tables; those of times, and of memory, are known by their group or name.
+BUILD = ("rules", "derivations", "byte fallback", "forest", "interval lists", "total")
+WAITING = tuple(
+    [f"disk {name}" for name in ("write", "load", "verify")]
+    + [
+        f"new process {step} from {where}"
+        for step in ("tokenizer", "canonicity", "marked language")
+        for where in ("scratch", "the disk")
+    ]
+)
+COUNTS = (
+    *("rules", "proper tokens", "improper tokens", "irregular tokens", "byte tokens", "whole pieces", "states"),
+    *("intervals", "mean list", "largest list", "most forbidden", "marked states"),
+)
+MEMORY = ("disk file", "memory canonicity", "memory marked language", "memory peak")
+MASKS = ("narrow first", "narrow again", "wide first", "wide again", "pair", "pair judged")
+JUDGED = (
+    *("judged", "distinct", "proper", "improper", "mismatches", "disputed"),
+    *("our seconds", "reference seconds", "seconds"),
+)
+REPLAY = ("rules", "rules left out", "rows compared", "rows that differ")
 
 
-def _measure_judge(figures: _Figures, canonicity: Canonicity, repeats: int, drawn: np.random.Generator) -> None:
-    """A sequence of two tokens in the compiled judge."""
-    judge = Judge(canonicity)
-    tokens = drawn.choice(canonicity.forest.order, 2 * COMPILED_PAIRS)
-    pairs = TokenSequences(tokens, np.arange(0, 2 * COMPILED_PAIRS + 1, 2))
-    judge.verdicts(pairs)
-    with collector_off():
-        seconds = [time_call(partial(judge.verdicts, pairs))[1] * 1e-9 for _ in range(repeats)]
-    figures.medians("mask", {"pair judged": [one / COMPILED_PAIRS for one in seconds]})
+def _column(group: str, name: str) -> str:
+    return f"{group} {name}".strip().replace(" ", "_")
 
 
-def _judge(figures: _Figures, group: str, tokenizer: Tokenizer, settings: Settings, seed: int) -> None:
-    """Sequences of one piece, or of whole texts, judged by us and by the reference."""
-
-    def run(count: int) -> Any:
-        if group == "pieces":
-            return judge_pieces(load_canonicity(tokenizer), count, seed, settings.seconds)
-        return judge_texts(tokenizer, count, seed, settings.seconds)
-
-    run(min(settings.judge, 100))  # so that no kernel is loaded, and no file read, while the clock runs
-    tally, ns = time_call(partial(run, settings.judge))
-    counts = ("judged", "distinct", "proper", "improper", "mismatches", "disputed")
-    for name in counts:
-        figures.add(group, name, getattr(tally, name))
-    figures.add(group, "seconds", ns * 1e-9, "s")
-    figures.add(group, "our seconds", tally.our_seconds, "s")
-    figures.add(group, "reference seconds", tally.reference_seconds, "s")
-    for example in tally.examples:
-        figures.add(group, "example", None, note=example)
-    if tally.judged < settings.judge:
-        message = f"{tally.judged} of {settings.judge} sequences were judged in {settings.seconds:g} s"
-        figures.add(group, "unfinished", None, status="timeout", message=message)
+def _stats(group: str, names: tuple[str, ...]) -> tuple[Stat, ...]:
+    return tuple(Stat(_column(group, name), title=name.removeprefix("new process ")) for name in names)
 
 
-def _replay(figures: _Figures, canonicity: Canonicity) -> None:
-    """002's way, on the rules for which it is exact."""
-    table = canonicity.size * ((canonicity.size + 7) // 8)
-    if table > MAX_REPLAY_BYTES:
-        raise LimitExceeded(
-            f"the replay's table would have {table} bytes", limit="MAX_REPLAY_BYTES", value=MAX_REPLAY_BYTES
-        )
-    result = compare_with_replay(with_rules_only(canonicity, untied_rules(canonicity.rules)))
-    figures.add("replay", "seconds", result.seconds, "s")
-    figures.add("replay", "rules", result.rules)
-    figures.add("replay", "rules left out", len(canonicity.rules) - result.rules)
-    figures.add("replay", "table", result.table_bytes, "B")
-    figures.add("replay", "rows compared", result.rows)
-    figures.add("replay", "rows that differ", result.differing)
+def _times(group: str, names: tuple[str, ...]) -> list[Column]:
+    return [Column(_column(group, name), name, "s", "lower") for name in names]
+
+
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    columns=(
+        text("tokenizer"),
+        text("group"),
+        text("name", "figure"),
+        text("note"),
+        text("status", "ended"),
+        text("message", "reason"),
+        text("after", "most forbidden after"),
+        Column("value", "tokens that may not come next"),
+        Column("at", "share of the tokens", "share"),
+        seconds("part_s", "time to build the tables"),
+        Column("published_s", "published", "s", meaning="by 002, on its own machine"),
+        *_times("build", BUILD),
+        *_times("", WAITING),
+        *_times("mask", MASKS),
+        *_times("judged", JUDGED[-3:]),
+        Column("replay_seconds", "time", "s", "lower", "002's replay of the rules"),
+        *(Column(_column("", name), name.removeprefix("memory "), "B", "lower") for name in MEMORY),
+        Column("replay_table", "table", "B", "lower"),
+        Column("judged_mismatches", "mismatches", "", "lower", "sequences on which we and the reference differ"),
+        Column("judged_disputed", "disputed", "", "lower", "sequences on which our two ways of testing a pair differ"),
+    ),
+    case=("tokenizer", "group", "name"),
+    frames=frames,
+    tables=(
+        Summary(
+            "canonicity_judged",
+            "Verdicts against the reference libraries",
+            "Pieces: sequences whose text is taken as one piece, so merging alone decides. Texts: sequences that spell "
+            "whole texts, pre-tokenizer included. Proper and improper: what the reference library says. Disputed: our "
+            "two ways of testing a pair differ. Seconds: of everything, the drawing too.",
+            by=("group", "tokenizer"),
+            values=_stats("judged", JUDGED),
+            frame="judged",
+        ),
+        Summary(
+            "canonicity_build",
+            "Building, part by part",
+            "Median of the repeats, in a process where everything has run before. Without the tokenizer's own file, "
+            "the disk, and the comparison with the reference.",
+            by=("tokenizer",),
+            values=_stats("build", BUILD),
+            frame="tokenizers",
+        ),
+        Summary(
+            "canonicity_waiting",
+            "On the disk, and in a new process",
+            "Load: reading with all checks, and the comparison with the reference library on a fixed sample, which "
+            "alone is verify. Then what a program waits for that has just been started: kernels are compiled, but "
+            "loaded; the start of Python and imports are not counted. From scratch: nothing is on the disk yet, so it "
+            "is built, verified and written. Marked language: the automaton of the pre-tokenizer.",
+            by=("tokenizer",),
+            values=_stats("", WAITING),
+            frame="tokenizers",
+        ),
+        Summary(
+            "canonicity_sizes",
+            "Counts and memory",
+            "Mean list: intervals after a token. Most forbidden: the most tokens that one token forbids. Canonicity "
+            "and marked language: bytes of their arrays. Peak: growth of the process while building.",
+            by=("tokenizer",),
+            values=(*_stats("count", COUNTS), "after", *_stats("", MEMORY)),
+            frame="tokenizers",
+        ),
+        Summary(
+            "canonicity_mask",
+            "Masks and pairs",
+            "The mask of the tokens that may not follow a token, called from Python: lists that forbid up to 512 "
+            "tokens are narrow; masks of wide ones are kept after the first. Pair: whether one token may follow "
+            "another, from Python; pair judged: a sequence of two in the compiled judge, which tests the pair in two "
+            "ways. Medians.",
+            by=("tokenizer",),
+            values=_stats("mask", MASKS),
+            frame="tokenizers",
+        ),
+        Summary(
+            "canonicity_replay",
+            "The way of 002",
+            "002's algorithm (every rule once, on the automaton of all strings), on the rules without equal ranks, for "
+            "which it is exact; its table of all pairs of tokens is compared with the interval lists row by row.",
+            by=("tokenizer",),
+            values=("published_s", "replay_seconds", "replay_table", *_stats("replay", REPLAY)),
+            frame="replay",
+        ),
+        Listing("canonicity_mismatches", "Mismatches", shown=("tokenizer", "group", "note"), frame="examples"),
+        Listing(
+            "canonicity_not_measured", "Not measured", shown=("tokenizer", "group", "status", "message"), frame="lost"
+        ),
+    ),
+    charts=(
+        Bars(
+            "build_parts",
+            "Building time by part",
+            "Medians of the parts.",
+            x="part_s",
+            rows="tokenizer",
+            by="name",
+            frame="build",
+            log=True,
+        ),
+        Curves(
+            "forbidden",
+            "How many tokens a token forbids",
+            "The share of the proper tokens that forbid at most so many next tokens; those that forbid none are left "
+            "out.",
+            x="value",
+            y=Stat("at", "max", "share of the tokens"),
+            by="tokenizer",
+            frame="forbidden",
+            log=True,
+        ),
+    ),
+    sentences=(
+        Say(
+            "{judged} sequences judged as pieces and as texts with {tokenizers} tokenizers: {mismatches} mismatches "
+            "with the reference libraries.",
+            blanks={
+                "judged": "judged_judged:sum",
+                "tokenizers": "tokenizer:distinct",
+                "mismatches": "judged_mismatches:sum",
+            },
+            frame="judged",
+        ),
+        Say(
+            "{tokenizer}: the tables are built in {build}; 002 reports {published} for the same table, on another "
+            "machine, {times} times as long.",
+            per=("tokenizer",),
+            blanks={
+                "build": "build_total",
+                "published": "published_s",
+                "times": Quotient("published_s", "build_total"),
+            },
+            frame="tokenizers",
+        ),
+        Say(
+            "{tokenizer}: 002's replay of {rules} rules takes {replay} on this machine, {times} times our whole build; "
+            "{differing} of {rows} rows of the two tables differ.",
+            per=("tokenizer",),
+            blanks={
+                "rules": "replay_rules",
+                "replay": "replay_seconds",
+                "times": Quotient("replay_seconds", "build_total"),
+                "differing": "replay_rows_that_differ",
+                "rows": "replay_rows_compared",
+            },
+            frame="tokenizers",
+        ),
+        Say(
+            "{tokenizer}: tables built in {build}, read from the disk, checked and verified in {load}; the first mask "
+            "of a wide list takes {first}, again {again}; most tokens are forbidden after {after}: {most}.",
+            per=("tokenizer",),
+            blanks={
+                "build": "build_total",
+                "load": "disk_load",
+                "first": "mask_wide_first",
+                "again": "mask_wide_again",
+                "after": "after",
+                "most": "count_most_forbidden",
+            },
+            frame="tokenizers",
+        ),
+        Tally("figures"),
+    ),
+)

@@ -1,20 +1,20 @@
 """The experiment ``kind: proper_table2``: 002's Table 2, every row, measured on one machine.
 
-002 reports what the four steps of CartesianMerge take, for JSON strings and Mistral's tokenizer, on its own machine
-(`tokdfa.lab.report.proper_table2` has the numbers). One item is a tokenizer and a constraint. Each of its rows has a
-``step`` and an ``engine``:
+002 reports what the four steps of CartesianMerge take, for JSON strings and Mistral's tokenizer, on its own machine, as
+*means* (`STEPS`). One item is a tokenizer and a constraint. Each of its rows has a ``step`` and an ``engine``:
 
 1. the table of the tokenizer's proper sequences. Once for a tokenizer, in the item of the constraint that the setting
    ``table_with`` names, so these rows have no constraint: ``ours, built``; ``ours, from disk``, which verifies it as
    well; and for the tokenizers in ``replay`` ``002's replay`` (`tokdfa.lab.measure.canonicity_replay`).
 2. the token DFA of the constraint, which the engines with ``step: 2`` build; ``seconds`` is their whole compile.
 3. what makes the masks free of dead ends, for the engines with ``step: 3``, all of which allow proper sequences only.
-   ``seconds`` is the compile but for the byte DFA (`SHARED_PHASES`) and the tokenizer's table, which are steps of their
-   own; ``compile_s`` is all of it. An engine without a token DFA has its step 2 in this.
-4. a mask, for the same engines: along the encodings of the constraint's `texts` and along random walks, each
-   `Matcher.fill_mask` timed by itself, the engines taking turns. ``seconds`` is the median and ``p99_s`` the 99th
-   percentile of the first time round, in which engines that remember masks meet their states for the first time;
-   ``again_s`` the median of a second time round. ``call_s`` is what timing a Python call that does nothing reports.
+   ``seconds`` is the compile but for the byte DFA and the tokenizer's table, which are steps of their own;
+   ``compile_s`` is all of it. An engine without a token DFA has its step 2 in this.
+4. a mask, for the same engines: along the encodings of the constraint's `texts` and along random walks
+   (`tokdfa.lab.measure.proper_masks`). ``mask_ns`` has every mask of the first time round (float32, little-endian), in
+   which engines that put work off do it: the first mask of all is ``first_s``, all masks of the first text ``text_s``.
+   ``seconds`` and ``p99_s`` are of the same, ``again_s`` is the median of a second time round. ``call_s`` is what
+   timing a Python call that does nothing reports.
 
 At every step of the walks the masks of all engines are compared: ``masks`` were, ``differing`` is how many differ from
 the first engine's. One that differs, or refuses a token of an encoding, is a failure (``mismatch``,
@@ -25,44 +25,44 @@ the first engine's. One that differs, or refuses a token of an encoding, is a fa
 
 from __future__ import annotations
 
-import random
-import statistics
+import math
 import tempfile
-import time
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tokdfa import mask as masks
-from tokdfa.backends.registry import create_backend
-from tokdfa.errors import OptionError, TokenRefused
-from tokdfa.lab.kinds.scaling import SHARED_PHASES
+from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Against, Bars, Column, Kind, Say, Stat, Summary, Tally
+from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.lab.measure.clock import clock_overhead_ns, collector_off, time_call
-from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
+from tokdfa.lab.measure.compile_race import Entrant, compile_in_turns
 from tokdfa.lab.measure.engines import Engine, check_engines
-from tokdfa.lab.measure.limits import OK, Failure, failure_of
-from tokdfa.lab.measure.measure import rotated
-from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.warm_up import warm_up
-from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.lab.measure.limits import OK
+from tokdfa.lab.measure.proper_masks import MISMATCH, Racer, draw_walks, race_along
+from tokdfa.lab.measure.settings import item_constraint, item_settings
 from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import pandas as pd
 
-    from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
-    from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-#: The engine whose masks are not those of the first one.
-MISMATCH = "mismatch"
-#: Phases that are other steps: the byte DFA, and the tokenizer's own table.
-OTHER_STEPS = SHARED_PHASES | {"tokenizer"}
+#: step -> what it does, and the mean seconds that 002 reports for it, with Mistral's tokenizer.
+STEPS: dict[int, tuple[str, float]] = {
+    1: ("proper sequences of the tokenizer", 20.9),
+    2: ("token DFA of the constraint", 0.687),
+    3: ("relevant pairs, or what takes their place", 27.3),
+    4: ("a mask", 0.00153),
+}
+#: The tokenizer of 002.
+PUBLISHED_WITH = "mistral-v1"
+_SIZES = ("states", "transitions", "pairs", "bytes")
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -93,220 +93,290 @@ class Settings(BaseModel):
     table_with: str = ""
     replay: list[str] = Field(default_factory=list)
 
-
-@dataclass
-class _Entrant:
-    """One engine on one constraint, and what was measured of it, in seconds."""
-
-    engine: StepEngine
-    backend: Backend | None = None
-    failure: Failure | None = None
-    compile_s: list[float] = field(default_factory=list)
-    own_s: list[float] = field(default_factory=list)
-    compiled: CompiledConstraint | None = None
-    first_s: list[float] = field(default_factory=list)
-    again_s: list[float] = field(default_factory=list)
-    differing: int = 0
-
-    def fail(self, failure: Failure) -> None:
-        """Note the first failure."""
-        self.failure = self.failure or failure
+    @model_validator(mode="after")
+    def _engines_exist(self) -> Settings:
+        check_engines(self.engines)
+        return self
 
 
-def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
-    typed = typed_settings(Settings, settings)
-    check_engines(typed.engines)
-    return typed
-
-
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one tokenizer and one constraint: a row for each step and engine.
 
-    `settings`: tokenizer (name); the fields of a `ConstraintEntry`; and those of `Settings`. `seed` draws the walks.
+    `settings`: tokenizer (name); the fields of a constraint; and those of `Settings`. `seed` draws the walks.
     Raises OptionError for a grammar, whose automaton has no end of states.
     """
-    fields = {key: settings[key] for key in ConstraintEntry.model_fields if key in settings and key != "texts"}
-    if "grammar" in fields or fault_of_keys(fields):
-        raise OptionError("proper_table2 takes regexes, choices and JSON schemas, one an item")
-    typed = check_settings({key: value for key, value in settings.items() if key not in {"tokenizer", *fields}})
-    tokenizer = load_tokenizer(settings["tokenizer"])
-    constraint = ConstraintEntry.model_validate(fields).build()
-    label = constraint.label
+    if "grammar" in settings:
+        raise OptionError("proper_table2 takes regexes, choices and JSON schemas: a grammar has no token automaton")
+    typed = item_settings(Settings, settings)
+    constraint = item_constraint({**settings, "texts": []}).build()
+    tokenizer, label = load_tokenizer(settings["tokenizer"]), constraint.label
     rows = _tokenizer_rows(tokenizer, typed) if label and label == typed.table_with else []
     entrants = [
-        _enter(engine, tokenizer, constraint.kind)
+        Entrant.of(engine, tokenizer.vocabulary, constraint.kind)
         for engine in typed.engines
         if not engine.tokenizers or tokenizer.name in engine.tokenizers
     ]
-    _compile(entrants, constraint, typed)
-    proper = [entrant for entrant in entrants if entrant.engine.step == 3]
+    compile_in_turns(entrants, constraint, typed.repeats, typed.seconds, keep=True)
     place = {"tokenizer": tokenizer.name, "constraint": constraint.name}
-    rows += [{**place, **_compile_row(entrant)} for entrant in entrants]
-    racing = [entrant for entrant in proper if entrant.compiled is not None and entrant.failure is None]
-    compared = 0
+    rows += [{**place, **_compile_row(one)} for one in entrants]
+    racers = [Racer(one) for one in entrants if one.engine.step == 3]
+    racing = [one for one in racers if one.entrant.failure is None]
+    compared, first = 0, 0
     if racing:
         texts = typed.texts.get(label, []) if isinstance(typed.texts, dict) else typed.texts
-        walks = [tokenizer.encode(text) for text in texts]
-        walks += _random_walks(racing[0], constraint, typed, seed)
+        walks = [tokenizer.encode(one) for one in texts]
+        walks += draw_walks(racing[0].entrant, constraint, typed.walks, typed.steps, seed)
+        first = len(walks[0]) + 1 if walks else 0
         for again in (False, True):
             for walk in walks:
-                compared += _follow([one for one in racing if one.failure is None], walk, again)
-    call_s = clock_overhead_ns() * 1e-9
-    rows += [{**place, **_mask_row(entrant, compared, call_s)} for entrant in proper]
-    return rows
+                compared += race_along([one for one in racing if one.entrant.failure is None], walk, again)
+    more = {"masks": compared, "call_s": clock_overhead_ns() * 1e-9}
+    return [*rows, *({**place, **_mask_row(one, first), **(more if one.first_ns else {})} for one in racers)]
 
 
 def _tokenizer_rows(tokenizer: Tokenizer, settings: Settings) -> list[dict[str, Any]]:
     """Step 1."""
-    seconds: dict[str, list[float]] = {"ours, built": [], "ours, from disk": []}
+    found: dict[str, list[float]] = {"ours, built": [], "ours, from disk": []}
     with tempfile.TemporaryDirectory() as name, collector_off():
         folder = Path(name)
         read_or_build(tokenizer, folder)
         for _ in range(settings.repeats):
-            seconds["ours, built"].append(time_call(lambda: build_canonicity(tokenizer))[1] * 1e-9)
-            seconds["ours, from disk"].append(time_call(lambda: read_or_build(tokenizer, folder))[1] * 1e-9)
-    plain = {"tokenizer": tokenizer.name, "constraint": "", "step": 1, "backend": "", "message": ""}
-    rows = [
-        {**plain, "engine": engine, "status": OK, "seconds": statistics.median(samples), "repeats": len(samples)}
-        for engine, samples in seconds.items()
+            found["ours, built"].append(time_call(lambda: build_canonicity(tokenizer))[1] * 1e-9)
+            found["ours, from disk"].append(time_call(lambda: read_or_build(tokenizer, folder))[1] * 1e-9)
+    plain = {"tokenizer": tokenizer.name, "constraint": "", "step": 1, "backend": "", "status": OK, "message": ""}
+    rows: list[dict[str, Any]] = [
+        {**plain, "engine": engine, "seconds": median(samples), "repeats": len(samples)}
+        for engine, samples in found.items()
     ]
     if tokenizer.name in settings.replay:
         canonicity = load_canonicity(tokenizer)
-        keep = untied_rules(canonicity.rules)
-        found = compare_with_replay(with_rules_only(canonicity, keep))
-        row = {**plain, "engine": "002's replay", "status": OK, "seconds": found.seconds, "repeats": 1}
-        if found.differing:
-            row |= {"status": MISMATCH, "message": f"{found.differing} of {found.rows} rows differ from the lists"}
-        rows.append({**row, "differing": found.differing, "bytes": found.table_bytes})
+        replayed = compare_with_replay(with_rules_only(canonicity, untied_rules(canonicity.rules)))
+        row = {**plain, "engine": "002's replay", "seconds": replayed.seconds, "repeats": 1}
+        if replayed.differing:
+            row |= {
+                "status": MISMATCH,
+                "message": f"{replayed.differing} of {replayed.rows} rows differ from the lists",
+            }
+        rows.append({**row, "differing": replayed.differing, "bytes": replayed.table_bytes})
     return rows
 
 
-def _enter(engine: StepEngine, tokenizer: Tokenizer, kind: str) -> _Entrant:
-    try:
-        backend = create_backend(engine.backend, tokenizer.vocabulary, **engine.options)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a package that is not installed, or an engine that does not take the tokens
-        return _Entrant(engine, failure=failure_of(error))
-    warm_up(backend, kind)
-    return _Entrant(engine, backend)
-
-
-def _compile(entrants: Sequence[_Entrant], constraint: Constraint, settings: Settings) -> None:
-    """Compile up to `repeats` times with each, taking turns; the last one that went through is kept."""
-    with collector_off():
-        for repeat in range(settings.repeats):
-            for one in rotated(entrants, repeat):
-                if one.backend is None or one.failure is not None or sum(one.compile_s) > settings.seconds:
-                    continue
-                one.compiled = None  # before the next one is made: some are large
-                try:
-                    started = time.perf_counter_ns()
-                    compiled = one.backend.compile(constraint)
-                    taken = (time.perf_counter_ns() - started) * 1e-9
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException as error:  # whatever an engine raises is its failure, panics included
-                    one.fail(failure_of(error))
-                    continue
-                others = sum(spent for phase, spent in compiled.phases.items() if phase in OTHER_STEPS)
-                one.compile_s.append(taken)
-                one.own_s.append(taken if one.engine.step == 2 else taken - others)
-                one.compiled = compiled
-
-
-def _row(one: _Entrant, step: int) -> dict[str, Any]:
+def _row(one: Entrant[StepEngine], step: int) -> dict[str, Any]:
     row = {"step": step, "engine": one.engine.name, "backend": one.engine.backend, "status": OK, "message": ""}
     return row | ({"status": one.failure.kind, "message": one.failure.message} if one.failure else {})
 
 
-def _compile_row(one: _Entrant) -> dict[str, Any]:
+def _compile_row(one: Entrant[StepEngine]) -> dict[str, Any]:
     row = _row(one, one.engine.step)
-    if not one.compile_s or one.compiled is None:
+    if one.failure is not None:
         return row
-    known = ("states", "transitions", "pairs", "edges", "bytes")
     return row | {
-        "seconds": statistics.median(one.own_s),
-        "compile_s": statistics.median(one.compile_s),
+        "seconds": median(one.own_s if one.engine.step == 3 else one.compile_s),
+        "compile_s": median(one.compile_s),
         "repeats": len(one.compile_s),
-        **{name: one.compiled.sizes.get(name) for name in known},
+        **{name: one.sizes.get(name) for name in _SIZES},
     }
 
 
-def _mask_row(one: _Entrant, compared: int, call_s: float) -> dict[str, Any]:
-    row = _row(one, 4)
-    if not one.first_s:
+def _mask_row(one: Racer, first: int) -> dict[str, Any]:
+    row = _row(one.entrant, 4)
+    if not one.first_ns:
         return row
     return row | {
-        "seconds": float(np.median(one.first_s)),
-        "p99_s": float(np.percentile(one.first_s, 99)),
-        "again_s": float(np.median(one.again_s)) if one.again_s else None,
-        "masks": compared,
+        "seconds": float(np.median(one.first_ns)) * 1e-9,
+        "p99_s": float(np.percentile(one.first_ns, 99)) * 1e-9,
+        "again_s": float(np.median(one.again_ns)) * 1e-9 if one.again_ns else None,
+        "first_s": one.first_ns[0] * 1e-9,
+        "text_s": sum(one.first_ns[:first]) * 1e-9,
+        "mask_ns": np.array(one.first_ns, dtype="<f4").tobytes(),
         "differing": one.differing,
-        "call_s": call_s,
     }
 
 
-def _random_walks(one: _Entrant, constraint: Constraint, settings: Settings, seed: int) -> list[list[int]]:
-    """Tokens of walks, uniform among the allowed ones. A compile of their own: the timed one is to meet new states."""
-    assert one.backend is not None
-    compiled = one.backend.compile(constraint)
-    vocab = one.backend.vocab
-    mask, walks = masks.allocate_mask(vocab.size), []
-    for number in range(settings.walks):
-        choose, matcher, walk = random.Random(derive_seed(seed, number)), compiled.start(), list[int]()
-        while len(walk) < settings.steps:
-            matcher.fill_mask(mask)
-            allowed = [token for token in masks.mask_to_ids(mask).tolist() if token not in vocab.end_token_set]
-            if not allowed:
-                break
-            walk.append(choose.choice(allowed))
-            matcher.advance(walk[-1])
-        walks.append(walk)
-    return walks
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows with what 002 published, and with the time of steps 3 and 4 for a first text; those of the first engine
+    of each step with 002's tokenizer; for the chart, what 002 published as one more tokenizer; what did not finish.
+    """
+    import pandas as pd
+
+    columns = ("seconds", "compile_s", "again_s", "first_s", "text_s", "call_s", "masks", "differing", "mask_ns")
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *columns, *_SIZES])]).sort_values("step", kind="stable")
+    done, is_mask = rows["status"] == OK, rows["step"] == 4
+    rows["published_s"] = rows["step"].map({step: mean for step, (_, mean) in STEPS.items()})
+    rows["activity"] = rows["step"].map({step: activity for step, (activity, _) in STEPS.items()})
+    # a sample is the one time of a compile, or a mask
+    rows["sample_ns"] = rows["seconds"].map(_one_sample).where(~is_mask, rows["mask_ns"]).where(done)
+    place = ["tokenizer", "constraint", "engine"]
+    compiled = rows[(rows["step"] == 3) & done].set_index(place)["seconds"]
+    rows["both_s"] = rows["text_s"] + rows[place].apply(tuple, axis=1).map(compiled)
+    ours = rows[rows.groupby(["tokenizer", "step"])["engine"].transform("first") == rows["engine"]]
+    published = ours.drop_duplicates("step").assign(tokenizer="published in 002", engine="002")
+    published["sample_ns"] = published["published_s"].map(_one_sample)
+    chart = pd.concat([rows, published]).sort_values("step", kind="stable")
+    return {
+        "": rows,
+        "ours": ours[ours["tokenizer"] == PUBLISHED_WITH],
+        "chart": chart.assign(what=chart["step"].astype(str) + " " + chart["engine"]),
+        "lost": rows[~done],
+    }
 
 
-def _follow(entrants: Sequence[_Entrant], tokens: Sequence[int], again: bool) -> int:
-    """Fill the masks before each of the tokens and after the last; returns how many positions there were."""
-    if not entrants:
-        return 0
-    racing: list[tuple[_Entrant, Matcher, masks.Mask]] = []
-    for one in entrants:
-        assert one.compiled is not None
-        matcher = one.compiled.start()
-        racing.append((one, matcher, masks.allocate_mask(matcher.vocab.size)))
-    with collector_off():
-        for position in range(len(tokens) + 1):
-            for one, matcher, mask in rotated(racing, position):
-                started = time.perf_counter_ns()
-                matcher.fill_mask(mask)
-                taken = time.perf_counter_ns() - started
-                (one.again_s if again else one.first_s).append(taken * 1e-9)
-            _compare(racing, tokens, position)
-            if position == len(tokens):
-                break
-            for one, matcher, _ in racing:
-                _advance(one, matcher, tokens, position)
-            racing = [entry for entry in racing if entry[0].failure is None or entry[0].failure.kind == MISMATCH]
-            if not racing:
-                break
-    return len(tokens) + 1
+def _one_sample(value: float) -> bytes | None:
+    return None if math.isnan(value) else np.array([1e9 * value], dtype="<f4").tobytes()
 
 
-def _compare(racing: Sequence[tuple[_Entrant, Matcher, masks.Mask]], tokens: Sequence[int], position: int) -> None:
-    _, first, expected = racing[0]
-    for one, _, mask in racing[1:]:
-        if not np.array_equal(mask, expected):
-            one.differing += 1
-            text = first.vocab.spell(tokens[:position])[-60:]
-            count = masks.count(mask ^ expected)
-            one.fail(Failure(MISMATCH, f"{count} tokens differ from {racing[0][0].engine.name} after {text!r}"))
-
-
-def _advance(one: _Entrant, matcher: Matcher, tokens: Sequence[int], position: int) -> None:
-    try:
-        matcher.advance(tokens[position])
-    except TokenRefused as refusal:
-        text = matcher.vocab.spell(tokens[:position])[-60:]
-        one.fail(Failure("wrong_refusal", f"token {tokens[position]} was refused after {text!r}: {refusal}"))
+_STATISTICS = tuple(Stat("sample_ns", how, how) for how in ("mean", "median", "max"))
+_STEP = Say(
+    "{tokenizer}, step {step} ({activity}): {engine} takes {mean} in the mean, {median} in the median, {most} at most; "
+    "002 published a mean of {published}, on another machine.",
+    per=("tokenizer", "step", "activity", "engine"),
+    blanks={
+        "mean": "sample_ns:mean",
+        "median": "sample_ns:median",
+        "most": "sample_ns:max",
+        "published": "published_s:first",
+    },
+    frame="ours",
+)
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    columns=(
+        text("tokenizer"),
+        text("constraint"),
+        text("step", meaning="of 002's Table 2"),
+        text("activity"),
+        text("engine"),
+        text("what", "step and engine"),
+        text("status", "ended"),
+        text("message", "reason"),
+        Column("published_s", "published mean", "s", "neither", "by 002, on its own machine, for 1,000 JSON strings"),
+        seconds("sample_ns", "time", "of a step: one time a compile, or each mask"),
+        seconds("seconds", "time of the step", "of a constraint, median"),
+        seconds("compile_s", "compile time", "all of a compile"),
+        seconds("first_s", "first mask", "the first mask after the compile"),
+        seconds("mask_ns", "mask", "every mask of the first time round"),
+        seconds("again_s", "again", "median mask of the second time round"),
+        Column("call_s", "empty call", "s", "neither", "what timing a Python call that does nothing reports"),
+        seconds("text_s", "masks of a text", "all masks of the first text"),
+        seconds("both_s", "steps 3 and 4", "step 3 and all masks of the first text"),
+        Column("masks", "compared", meaning="masks compared with those of the first engine"),
+        Column("differing", "differ", "", "lower", "masks that are not those of the first engine"),
+        Column("states", "states", "", "lower"),
+        Column("transitions", "transitions"),
+        Column("pairs", "pairs visited"),
+        Column("bytes", "memory", "B", "lower"),
+    ),
+    reference="fixpoint",
+    case=("tokenizer", "constraint", "step"),
+    frames=frames,
+    tables=(
+        Summary(
+            "proper_table2",
+            "The steps of CartesianMerge, like with like",
+            "Mean, median and maximum: of steps 1 to 3 over the constraints that the engine finished, of step 4 over "
+            "all masks, first masks and the Python call included. Published are means: 002, on another machine, 1,000 "
+            "JSON strings, Mistral's tokenizer. Step 2 is the whole compile; step 3 leaves the byte DFA and the "
+            "tokenizer's table out.",
+            by=("step", "tokenizer", "engine"),
+            values=(
+                "published_s:first",
+                *_STATISTICS,
+                Stat("sample_ns", "count", "finished"),
+                Stat("engine", "count", "asked"),
+            ),
+        ),
+        Summary(
+            "proper_table2_text",
+            "Steps 3 and 4 for a first text",
+            "What a first text waits for: step 3 of its constraint, and all its masks, in which an engine that settles "
+            "states when a mask needs them does what others have done in step 3. Means and maxima over constraints.",
+            by=("tokenizer", "engine"),
+            values=(
+                *(Stat("both_s", how, f"steps 3 and 4, {how}") for how in ("mean", "median", "max")),
+                Stat("text_s", "mean", "masks of the text, mean"),
+                Stat("first_s", "mean", "first mask, mean"),
+                Stat("first_s", "max", "first mask, max"),
+            ),
+            where="step == 4",
+        ),
+        Summary(
+            "proper_table2_masks",
+            "Masks along texts and random walks",
+            "Percentiles of all masks of the first time round; the median of a second time round. Compared: masks that "
+            "were compared with those of the first engine, bit by bit.",
+            by=("tokenizer", "engine"),
+            values=(
+                *(Stat("mask_ns", how, how) for how in ("median", "p90", "p99", "p99.9", "max")),
+                "again_s",
+                "call_s",
+                Stat("masks", "sum", "compared"),
+                Stat("differing", "sum", "differ"),
+            ),
+            where=f"step == 4 and status == '{OK}'",
+        ),
+        Summary(
+            "proper_table2_automata",
+            "Automata",
+            "Medians over the constraints that the engine finished. An engine that settles states when a mask needs "
+            "them has the transitions of those that it has settled.",
+            by=("tokenizer", "engine"),
+            values=("compile_s", *_SIZES, Stat("states", "max", "states, max"), Stat("bytes", "max", "memory, max")),
+            where=f"step in (2, 3) and status == '{OK}'",
+        ),
+        Summary(
+            "proper_table2_failures",
+            "What did not finish",
+            "An engine that fails in step 3 makes no masks, so it is listed for step 4 as well.",
+            by=("tokenizer", "step", "engine", "status"),
+            values=(Stat("constraint", "distinct", "constraints"), "message"),
+            frame="lost",
+        ),
+    ),
+    charts=(
+        Bars(
+            "proper_table2_steps",
+            "The mean time of each step",
+            "Means, as 002 published them; what it published was measured on another machine.",
+            x="sample_ns:mean",
+            rows="what",
+            by="tokenizer",
+            frame="chart",
+            log=True,
+        ),
+        Bars(
+            "proper_table2_constraints",
+            "Steps 3 and 4 for a first text, by constraint",
+            x="both_s",
+            rows="constraint",
+            panels="tokenizer",
+            where="step == 4 and both_s > 0",
+            log=True,
+        ),
+    ),
+    sentences=(
+        replace(_STEP, where="step >= 3"),
+        Say(
+            "{tokenizer}: steps 3 and 4 for a first text take {engine} {mean} in the mean, {most} at most.",
+            per=("tokenizer", "engine"),
+            blanks={"mean": "both_s:mean", "most": "both_s:max"},
+            where="step == 4 and engine == 'fixpoint'",
+        ),
+        Against(
+            (
+                Stat("seconds", title="step 3", where="step == 3"),
+                Stat("seconds", title="a median mask", where="step == 4"),
+                Stat("both_s", title="steps 3 and 4 for a first text", where="step == 4"),
+            ),
+            over=("tokenizer", "constraint"),
+            where=f"step in (3, 4) and status == '{OK}'",
+        ),
+        replace(_STEP, where="step < 3"),
+        Say(
+            "{masks} masks of proper engines compared bit by bit: {differing} differ.",
+            blanks={"masks": "masks:sum", "differing": "differing:sum"},
+            where="step == 4",
+        ),
+        Tally("measurements"),
+    ),
+)

@@ -44,7 +44,7 @@ from tokdfa.lab.measure.growing import (
 )
 from tokdfa.lab.measure.limits import OK, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, rotated
-from tokdfa.lab.measure.settings import own_settings
+from tokdfa.lab.measure.settings import item_settings
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -154,7 +154,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """
     if "regex" not in settings:
         raise OptionError("scaling takes regexes and templates of regexes, no other constraints")
-    typed = own_settings(Settings, settings)
+    typed = item_settings(Settings, settings)
     vocab = load_tokenizer(settings["tokenizer"]).vocabulary
     fixed = {one.outcome.label: one for one in _race(typed.engines, sub_vocabulary(vocab, []))}
     _compile(list(fixed.values()), Regex("a"), FIXED_REPEATS, typed.seconds)

@@ -22,47 +22,44 @@ What is fixed for a tokenizer (its rules, `MergeStages`, the trie of spellings) 
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tokdfa.automata.algebra import minimize
-from tokdfa.backends.base import Phases
-from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
-from tokdfa.backends.proper_merge.marked_product import marked_product
-from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, merge_rows
-from tokdfa.backends.proper_merge.merging_pieces import join_pieces
-from tokdfa.backends.proper_merge.merging_stages import MergeStages
+from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS
 from tokdfa.backends.proper_merge.vegas_library import PartLibrary
-from tokdfa.backends.proper_merge.vegas_splice import MergedByParts, PartMerger
 from tokdfa.backends.proper_merge.vegas_usual import FORMS, TYPES, build_library, object_pattern
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError, TokdfaError
-from tokdfa.lab.measure.clock import collector_off, time_call
-from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
-from tokdfa.lab.measure.limits import OK, failure_of
+from tokdfa.lab.declare import Column, Curves, Kind, Pivot, Say, Stat, Summary, Tally
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.clock import time_call
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.lab.measure.limits import OK
+from tokdfa.lab.measure.part_merging import PartBench
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.proper.piece_borders import load_marked_dfa
-from tokdfa.proper.rules_cache import load_canonicity
-from tokdfa.regex.compile import MAX_STATES as MAX_TEXT_STATES
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tokdfa.automata.dfa import Dfa
-    from tokdfa.backends.proper_merge.merging import Merged
+    import pandas as pd
+
     from tokdfa.constraint import Constraint
-    from tokdfa.token_automata.token_rows import TokenRows
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-VARIANTS = ("whole", "parts", "library", "seen")
+#: variant -> what it is called in tables.
+VARIANTS = {
+    "whole": "as a whole",
+    "parts": "by parts",
+    "library": "library of usual types",
+    "seen": "all parts known",
+}
 #: Names for the members of objects.
 KEYS = (
     *("id", "active", "created", "price", "parent", "starts", "updated", "count", "visible", "born", "weight", "owner"),
@@ -70,99 +67,77 @@ KEYS = (
     *("score", "source", "alarm", "shipped", "level", "deleted", "since", "ratio"),
 )
 
-Members = Annotated[int, Field(ge=1, le=len(KEYS))]
-
 
 class Settings(BaseModel):
     """The settings of the experiment.
 
     `members`: how many members the objects have, one object for each number and each of `forms`; `kinds`: the types
-    that take turns in them. `regexes`: further cases, each with ``label`` and ``regex``, ``choice`` or ``json_schema``
-    (options beside it); `only`: the labels that are measured of them, all if it is empty. `library`: the types of the
-    library. A variant with more than `max_states` states or `max_transitions` transitions counts as failed.
+    that take turns in them. `regexes`: further cases, each with a label, and a regex, a choice or a schema; `schemas`:
+    a folder of cases (`tokdfa.lab.measure.schema_corpus`), `schema_names` of which, all by default, become such cases
+    with the options `json_schema`; `only`: the labels that are measured of `regexes`, all if it is empty. `library`:
+    the types of the library. A variant with more than `max_states` states or `max_transitions` transitions has failed.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    members: list[Members] = Field(default_factory=list)
+    members: list[Annotated[int, Field(ge=1, le=len(KEYS))]] = Field(default_factory=list)
     kinds: list[str] = Field(default_factory=lambda: ["integer"], min_length=1)
     forms: list[str] = Field(default_factory=lambda: list(FORMS))
-    regexes: list[dict[str, Any]] = Field(default_factory=list)
+    regexes: list[ConstraintEntry] = Field(default_factory=list)
+    schemas: str = ""
+    schema_names: list[str] = Field(default_factory=list)
+    json_schema: dict[str, Any] = Field(default_factory=dict)
     only: list[str] = Field(default_factory=list)
     library: list[str] = Field(default_factory=lambda: list(TYPES))
     repeats: Annotated[int, Field(ge=1, le=100)] = 5
     max_states: Annotated[int, Field(ge=1)] = MAX_STATES
     max_transitions: Annotated[int, Field(ge=1)] = MAX_TRANSITIONS
 
-
-def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError, which names what is wrong."""
-    typed = typed_settings(Settings, complete_settings(settings))
-    labels = [str(entry.get("label")) for entry in typed.regexes]
-    for name, given, known in (
-        ("kinds", typed.kinds, TYPES),
-        ("library", typed.library, TYPES),
-        ("forms", typed.forms, FORMS),
-        ("only", typed.only, labels),
-    ):
-        for one in given:
-            if one not in known:
-                raise OptionError(f"settings.{name}: there is no {one!r}; there are {', '.join(known)}")
-    for entry in typed.regexes:
-        if "label" not in entry or fault_of_keys(entry) or "grammar" in entry:
-            raise OptionError("settings.regexes: each has a label, and either regex, choice or json_schema")
-        _entry(entry)
-    return typed
+    @model_validator(mode="after")
+    def _names_exist(self) -> Settings:
+        labels = [entry.label for entry in self.regexes]
+        for name, known in (("kinds", TYPES), ("library", TYPES), ("forms", FORMS), ("only", labels)):
+            for one in getattr(self, name):
+                if one not in known:
+                    raise OptionError(f"settings.{name}: there is no {one!r}; there are {', '.join(known)}")
+        for entry in self.regexes:
+            if not entry.label or entry.grammar is not None:
+                raise OptionError("settings.regexes: each has a label, and either regex, choice or json_schema")
+            try:
+                entry.build()
+            except TokdfaError as error:
+                raise OptionError(f"settings.regexes: {entry.label}: {error}") from None
+        return self
 
 
-def complete_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` with a case in ``regexes`` for each schema that they name.
-
-    Beside those of `Settings` there may be ``schemas``: a folder of cases (`tokdfa.lab.measure.schema_corpus`);
-    ``schema_names``: which of them, all by default; and ``json_schema``: their options. Raises OptionError, ConfigError
-    or UnknownNameError for what is wrong with these.
-    """
+def complete(settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with a case in ``regexes`` for each schema of the folder. Raises for what is wrong with these."""
     settings = dict(settings)
-    folder, names = settings.pop("schemas", None), settings.pop("schema_names", None)
+    folder, names = settings.pop("schemas", ""), settings.pop("schema_names", None)
     options = settings.pop("json_schema", {})
-    if folder is None:
-        if names is not None or options:
-            raise OptionError("settings.schemas: schema_names and json_schema are about a folder of schemas")
-        return settings
-    if not isinstance(folder, str) or not isinstance(options, dict) or not isinstance(names, list | None):
-        raise OptionError("settings.schemas is a folder, schema_names a list, json_schema a mapping of options")
-    cases = read_cases(Path(folder), None if names is None else list(map(str, names)))
-    found = [{"label": case.name, "json_schema": case.schema_text, **options} for case in cases]
-    only = [*settings["only"], *(case.name for case in cases)] if settings.get("only") else []
-    return {**settings, "regexes": [*settings.get("regexes", []), *found], "only": only}
+    if folder:
+        cases = read_cases(Path(folder), names)
+        found = [{"label": case.name, "json_schema": case.schema_text, **options} for case in cases]
+        settings["regexes"] = [*settings.get("regexes", []), *found]
+        if settings.get("only"):
+            settings["only"] = [*settings["only"], *(case.name for case in cases)]
+    typed_settings(Settings, settings)
+    return settings
 
 
-def _entry(fields: dict[str, Any]) -> ConstraintEntry:
-    """A case of ``regexes``, typed. Raises OptionError."""
-    place = f"settings.regexes: {fields.get('label')}: "
-    entry = typed_settings(ConstraintEntry, fields, place)
-    try:
-        entry.build()
-    except OptionError as error:
-        raise OptionError(f"{place}{error}") from None
-    return entry
-
-
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure all cases with one tokenizer.
 
     `settings`: tokenizer (name), and those of `Settings`. `seed` is not used: nothing is random. Raises OptionError for
     a constraint, and TokenizerError for a tokenizer that does not merge.
     """
-    if "tokenizer" not in settings or "label" in settings:
-        raise OptionError("vegas takes tokenizers, and no constraints; regexes belong into its settings")
-    typed = check_settings({key: value for key, value in settings.items() if key != "tokenizer"})
+    typed = typed_settings(Settings, {key: value for key, value in settings.items() if key != "tokenizer"})
     tokenizer = load_tokenizer(settings["tokenizer"])
-    bench = _Bench(tokenizer, typed)
+    bench = PartBench(tokenizer, typed.repeats, typed.max_states, typed.max_transitions)
     with tempfile.TemporaryDirectory() as folder:
         library, rows = _make_library(tokenizer, typed, Path(folder))
-    for family, name, members, pattern in _cases(typed):
-        rows += bench.measure(family, name, members, pattern, library)
+    for place, constraint in _cases(typed):
+        rows += bench.measure(place, constraint, library)
     return [{"tokenizer": tokenizer.name, **row} for row in rows]
 
 
@@ -171,16 +146,16 @@ def object_members(count: int, kinds: list[str]) -> list[tuple[str, str]]:
     return [(key, kinds[place % len(kinds)]) for place, key in enumerate(KEYS[:count])]
 
 
-def _cases(settings: Settings) -> Iterator[tuple[str, str, int | None, Constraint]]:
-    """(family, name, members, constraint)."""
+def _cases(settings: Settings) -> Iterator[tuple[dict[str, Any], Constraint]]:
+    """(family, case and members; the constraint)."""
     for form in settings.forms:
         for count in settings.members:
-            members = object_members(count, settings.kinds)
-            yield form, f"{form} {count}", count, Regex(object_pattern(members, form))
+            pattern = object_pattern(object_members(count, settings.kinds), form)
+            yield {"family": form, "case": f"{form} {count}", "members": count}, Regex(pattern)
     for entry in settings.regexes:
-        if not settings.only or entry["label"] in settings.only:
-            family = "json_schema" if "json_schema" in entry else "regex"
-            yield family, entry["label"], None, _entry(entry).build()
+        if not settings.only or entry.label in settings.only:
+            family = "regex" if entry.json_schema is None else "json_schema"
+            yield {"family": family, "case": entry.label, "members": None}, entry.build()
 
 
 def _make_library(tokenizer: Tokenizer, settings: Settings, folder: Path) -> tuple[PartLibrary, list[dict[str, Any]]]:
@@ -193,97 +168,166 @@ def _make_library(tokenizer: Tokenizer, settings: Settings, folder: Path) -> tup
         message = left_out.get(kind, "")
         row = {"family": "library", "case": kind, "status": "memory" if message else OK, "message": message}
         rows.append({**row, "seconds": ns * 1e-9, "parts": len(library) - before})
-    seconds = []
-    for _ in range(settings.repeats):
-        again = PartLibrary(tokenizer.fingerprint, folder)
-        count, ns = time_call(again.__len__)
-        seconds.append(ns * 1e-9)
+    counts, nanoseconds = zip(
+        *(time_call(PartLibrary(tokenizer.fingerprint, folder).__len__) for _ in range(settings.repeats)), strict=True
+    )
     size = sum(path.stat().st_size for path in folder.iterdir())
-    read = {"family": "library", "case": "read", "status": OK, "message": "", "seconds": statistics.median(seconds)}
-    rows.append({**read, "parts": count, "bytes": size})
+    read = {"family": "library", "case": "read", "status": OK, "message": "", "seconds": median(nanoseconds) * 1e-9}
+    rows.append({**read, "parts": counts[0], "bytes": size})
     return library.in_memory(), rows
 
 
-class _Bench:
-    """What is fixed for a tokenizer."""
-
-    def __init__(self, tokenizer: Tokenizer, settings: Settings) -> None:
-        self.canonicity, self.marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
-        self.stages, self.merger = MergeStages(self.canonicity), PartMerger(self.canonicity)
-        self.fingerprint, self.settings = tokenizer.fingerprint, settings
-
-    def measure(
-        self, family: str, name: str, members: int | None, constraint: Constraint, library: PartLibrary
-    ) -> list[dict[str, Any]]:
-        """A row for each variant; round by round, one after the other."""
-        dfa = minimize(explicit_automaton(constraint, MAX_TEXT_STATES, Phases()))
-        limits = (self.settings.max_states, self.settings.max_transitions)
-        seen = library.in_memory()
-        ways: dict[str, Callable[[TokenRows], Merged]] = {
-            "whole": lambda letters: merge_rows(letters, self.stages, *limits),
-            "parts": lambda letters: self.merger.merge(letters, None, *limits),
-            "library": lambda letters: self.merger.merge(letters, library.in_memory(), *limits),
-            "seen": lambda letters: self.merger.merge(letters, seen, *limits),
-        }
-        rows: dict[str, dict[str, Any]] = {
-            variant: {
-                "family": family,
-                "case": name,
-                "members": members,
-                "variant": variant,
-                "status": OK,
-                "message": "",
-            }
-            for variant in ways
-        }
-        made: dict[str, TokenRows] = {}
-        samples: dict[str, list[tuple[float, float]]] = {variant: [] for variant in ways}
-        finding = []
-        for turn in range(self.settings.repeats + 1):  # the first turn warms up, and fills the library of `seen`
-            if all(row["status"] != OK for row in rows.values()):
-                break
-            for variant, merge in ways.items():
-                if rows[variant]["status"] != OK:
-                    continue
-                try:
-                    with collector_off():
-                        ((merged, tokens), merge_ns), ns = time_call(partial(self._make, dfa, merge))
-                except TokdfaError as error:
-                    failure = failure_of(error)
-                    rows[variant] |= {"status": failure.kind, "message": failure.message}
-                    continue
-                made[variant] = tokens
-                rows[variant] |= _figures(merged, tokens)
-                if turn:
-                    samples[variant].append((ns * 1e-9, merge_ns * 1e-9))
-            letters = letter_automaton(marked_product(dfa, self.marked), self.canonicity)
-            division, ns = time_call(partial(self.merger.divide, letters))
-            finding.append(ns * 1e-9)
-        for variant, row in rows.items():
-            if samples[variant]:
-                row["seconds"], row["merge_seconds"] = map(statistics.median, zip(*samples[variant], strict=True))
-                row["repeats"] = len(samples[variant])
-            if variant != "whole":
-                row |= {"parts": len(division.places), "distinct": len(division.parts)}
-                row["find_seconds"] = statistics.median(finding[1:] or finding)
-            both = "whole" in made and variant in made
-            row["equal"] = _are_equal(made["whole"], made[variant]) if both else None
-        return list(rows.values())
-
-    def _make(self, dfa: Dfa, merge: Callable[[TokenRows], Merged]) -> tuple[tuple[Merged, TokenRows], int]:
-        """((what merging gives, the minimal automaton over tokens), nanoseconds of merging)."""
-        letters = letter_automaton(marked_product(dfa, self.marked), self.canonicity)
-        merged, ns = time_call(partial(merge, letters))
-        return (merged, join_pieces([(merged.rows, ())], self.canonicity, self.settings.max_states).minimal()), ns
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of cases with how much faster they are than as a whole; the largest objects; the regexes and schemas
+    that some variant finished; the library.
+    """
+    columns = ("variant", "members", "seconds", "merge_seconds", "find_seconds", "known", "distinct", "equal")
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *columns, "states", "transitions", "bytes"])])
+    library, rows = rows[rows["family"] == "library"], rows[rows["family"] != "library"]
+    place = ["tokenizer", "family", "case"]
+    whole = rows[rows["variant"] == "whole"].set_index(place)[["seconds", "merge_seconds"]]
+    rows = rows.join(whole.add_suffix("_whole"), on=place).assign(way=rows["variant"].map(VARIANTS))
+    rows["gain"] = rows["seconds_whole"] / rows["seconds"]
+    rows["merge_gain"] = rows["merge_seconds_whole"] / rows["merge_seconds"]
+    most = rows.groupby(["tokenizer", "family"])["members"].transform("max")
+    finished = rows.groupby(place)["seconds"].transform("count") > 0
+    return {
+        "": rows,
+        "largest": rows[rows["members"] == most],
+        "named": rows[rows["members"].isna() & finished],
+        "library": library,
+    }
 
 
-def _figures(merged: Merged, tokens: TokenRows) -> dict[str, int]:
-    figures = {"states": tokens.state_count, "transitions": tokens.transition_count}
-    if isinstance(merged, MergedByParts):
-        figures["known"] = merged.from_library
-    return figures
-
-
-def _are_equal(one: TokenRows, other: TokenRows) -> bool:
-    """Whether the automata are the same, numbers and all."""
-    return (one.rows, one.accepting, one.start) == (other.rows, other.accepting, other.start)
+_FASTER = tuple(
+    Stat(name, how, f"{title}, {how}")
+    for name, title in (("gain", "faster"), ("merge_gain", "merging faster"))
+    for how in ("median", "min", "max")
+)
+_PARTS = (
+    Stat("parts", "max", "parts"),
+    Stat("distinct", "max", "distinct"),
+    Stat("known", "max", "in library", "variant == 'library'"),
+)
+_SIZES = (
+    Stat("states", "max", "states"),
+    Stat("transitions", "max", "transitions"),
+    Stat("find_seconds", "max", "finding parts"),
+)
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    complete=complete,
+    columns=(
+        text("tokenizer"),
+        text("family"),
+        text("case"),
+        text("way", "way of merging"),
+        text("message", "left out because"),
+        Column("members", "members", meaning="members of the object"),
+        seconds("seconds", "preprocessing", "from the DFA over bytes to the minimal automaton over tokens, median"),
+        seconds("merge_seconds", "merging", "merging alone: finding and taking out parts, merging, splicing"),
+        seconds("find_seconds", "finding parts", "finding and taking out parts alone"),
+        Column("gain", "faster than as a whole", "ratio", "higher"),
+        Column("merge_gain", "merging faster than as a whole", "ratio", "higher"),
+        Column("parts", "parts", meaning="parts that no token leaves"),
+        Column("distinct", "distinct parts"),
+        Column("known", "parts from the library"),
+        Column("states", "states", meaning="of the minimal automaton over tokens"),
+        Column("transitions", "transitions", meaning="of the minimal automaton over tokens"),
+        Column("equal", "equal", "", "higher", "automata that are those of merging the whole, numbers and all"),
+        Column("bytes", "size", "B", "lower", "on the disk"),
+    ),
+    engine="way",
+    reference=VARIANTS["whole"],
+    case=("tokenizer", "family", "case"),
+    frames=frames,
+    tables=(
+        Summary(
+            "vegas_gains",
+            "What parts save",
+            "How many times less time than as a whole, from the DFA over bytes to the minimal automaton over tokens, "
+            "and for merging alone, over the cases that both finished. Equal: automata that are, numbers and all, "
+            "those of merging the whole.",
+            by=("tokenizer", "way"),
+            values=(*_FASTER, Stat("gain", "count", "cases"), Stat("equal", "sum", "equal")),
+            where="variant != 'whole'",
+        ),
+        Pivot(
+            "vegas_families",
+            "What parts save, by family",
+            "Median over the cases of the family.",
+            rows=("tokenizer", "family"),
+            value="gain",
+            beside=(Stat("case", "distinct", "cases"),),
+            ratio=False,
+            where="variant != 'whole'",
+        ),
+        Pivot(
+            "vegas_objects",
+            "The largest objects",
+            "Parts that no token leaves, how many of them are distinct, and how many of these the library of usual "
+            "types had; the size of the automaton over tokens; preprocessing.",
+            rows=("tokenizer", "case"),
+            value="seconds",
+            beside=(*_PARTS, *_SIZES),
+            frame="largest",
+        ),
+        Pivot(
+            "vegas_regexes",
+            "Regexes and schemas",
+            "Those that some way finished; the store has the others, which exceed limits.",
+            rows=("tokenizer", "case"),
+            value="seconds",
+            beside=_PARTS,
+            frame="named",
+        ),
+        Summary(
+            "vegas_library",
+            "The library of usual types",
+            "Parts that each type adds to those before it, in the order of the table, and how long that takes; the "
+            "last row is reading it from the disk. A type that exceeds the limits is left out in the forms where it "
+            "does. Parts of a few transitions are not put on the disk.",
+            by=("tokenizer", "case"),
+            values=(Stat("parts", "max", "new parts"), Stat("seconds", title="time"), "bytes", "message"),
+            frame="library",
+        ),
+    ),
+    charts=(
+        Curves(
+            "vegas",
+            "Preprocessing by number of members",
+            "From the minimal DFA over bytes to the minimal automaton over tokens; medians over the forms of objects.",
+            x="members",
+            y="seconds",
+            panels="tokenizer",
+            where="members > 0",
+            log=True,
+        ),
+    ),
+    sentences=(
+        Say(
+            "{equal} of {compared} automata made by parts are the automaton that merging the whole makes, numbers and "
+            "all.",
+            blanks={"equal": "equal:sum", "compared": "equal:count"},
+            where="variant != 'whole'",
+        ),
+        *(
+            Say(
+                f"{{tokenizer}}: {name} {{gain}} as fast as merging the whole (median of {{cases}} cases, {{low}} to "
+                "{high}), merging alone {merging}.",
+                per=("tokenizer",),
+                blanks={
+                    "gain": "gain",
+                    "cases": "gain:count",
+                    "low": "gain:min",
+                    "high": "gain:max",
+                    "merging": "merge_gain",
+                },
+                where=f"variant == '{variant}'",
+            )
+            for variant, name in (("library", "with the library of usual types"), ("parts", "by parts alone"))
+        ),
+        Tally("measurements"),
+    ),
+)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tokdfa.errors import OptionError
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,14 @@ def typed_settings(kind: type[Typed], settings: Mapping[str, Any], place: str = 
         raise OptionError(f"{place}{key}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
 
 
-def own_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
-    """The settings of an item as a `kind`, without its tokenizer and its constraint, which stand beside them."""
-    return typed_settings(kind, {name: value for name, value in settings.items() if name in kind.model_fields})
+def item_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
+    """The typed settings of an item, which stand beside its tokenizer and the fields of its constraint."""
+    others = {"tokenizer", *ConstraintEntry.model_fields} - {*kind.model_fields}
+    return typed_settings(kind, {key: value for key, value in settings.items() if key not in others})
+
+
+def item_constraint(settings: Mapping[str, Any]) -> ConstraintEntry:
+    """The constraint of an item. Raises OptionError for settings with none."""
+    return typed_settings(
+        ConstraintEntry, {key: settings[key] for key in ConstraintEntry.model_fields if key in settings}
+    )

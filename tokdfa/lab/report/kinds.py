@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
-    canonicity,
     cfg_fsm,
     cold_start,
     cost_vs_skew,
@@ -16,15 +15,11 @@ from tokdfa.lab.report import (
     intoxication,
     literal_muting,
     maskbench,
-    proper_scaling,
-    proper_table2,
-    regex_states,
     saved_calls,
     saved_calls_lm,
     skew,
     skew_regex,
     tables,
-    vegas,
 )
 
 if TYPE_CHECKING:
@@ -34,23 +29,18 @@ if TYPE_CHECKING:
     from tokdfa.lab.report.data import RunData
     from tokdfa.lab.report.plots import Plot
 
-_SPECIAL = {
-    "regex_states": regex_states,
-    "literal_muting": literal_muting,
-    "saved_calls": saved_calls,
-    "canonicity": canonicity,
-    "proper_table2": proper_table2,
-    "proper_scaling": proper_scaling,
-    "vegas": vegas,
-    "skew_regex": skew_regex,
-    "cost_vs_skew": cost_vs_skew,
-    "skew": skew,
-    "intoxication": intoxication,
-    "improper_mass": improper_mass,
-    "saved_calls_lm": saved_calls_lm,
-    "maskbench": maskbench,
+_SPECIAL: dict[str, Any] = {
     "cfg_fsm": cfg_fsm,
     "cold_start": cold_start,
+    "cost_vs_skew": cost_vs_skew,
+    "improper_mass": improper_mass,
+    "intoxication": intoxication,
+    "literal_muting": literal_muting,
+    "maskbench": maskbench,
+    "saved_calls": saved_calls,
+    "saved_calls_lm": saved_calls_lm,
+    "skew": skew,
+    "skew_regex": skew_regex,
 }
 
 
@@ -111,4 +101,6 @@ def _own_headlines(data: RunData) -> list[str]:
     known = _SPECIAL[data.kind].headlines(data) if data.kind in _SPECIAL else []
     if (results := _declared(data)) is not None:
         known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
+        if data.kind != "backends" and not len(data.results):
+            known = ["The run has no results yet."]
     return [*known, *([headlines.success(data)] if len(data.failures) or data.kind == "backends" else [])]
