@@ -22,3 +22,8 @@ def typed_settings(kind: type[Typed], settings: Mapping[str, Any], place: str = 
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         raise OptionError(f"{place}{key}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+
+
+def own_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
+    """The settings of a kind out of what `measure` gets, where the tokenizer and the constraint's fields are, too."""
+    return typed_settings(kind, {name: settings[name] for name in kind.model_fields if name in settings})
