@@ -10,7 +10,6 @@ from tokdfa.lab.report import (
     batch,
     canonicity,
     cfg_fsm,
-    cold_start,
     cost_vs_skew,
     engine_ablation,
     headlines,
@@ -60,7 +59,6 @@ _SPECIAL = {
     "saved_calls_lm": saved_calls_lm,
     "maskbench": maskbench,
     "cfg_fsm": cfg_fsm,
-    "cold_start": cold_start,
 }
 
 
