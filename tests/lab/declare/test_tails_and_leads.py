@@ -1,4 +1,4 @@
-"""Distributions of arrays of numbers and their tails; sentences that all groups make together."""
+"""Distributions of arrays of numbers and their tails; sentences of all groups together; colours that do not meet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Distribution, Results, Say
 from tokdfa.lab.declare.columns import seconds
+from tokdfa.lab.declare.look import PALETTE, looks
 from tokdfa.lab.measure.settings import own_settings
 
 COLUMNS = {"ns": seconds("ns"), "count": Column("count")}
@@ -48,3 +49,11 @@ def test_own_settings_leave_out_what_belongs_to_the_item():
     assert own_settings(Settings, {"rounds": 4, "tokenizer": "bytes", "regex": "a"}).rounds == 4
     with pytest.raises(OptionError, match=r"settings\.rounds: "):
         own_settings(Settings, {"rounds": "x"})
+
+
+def test_names_without_a_colour_of_their_own_get_different_ones():
+    names = ["python", "import", "tokenizer and trie", "the engine's code", "compile"]
+    found = looks([*names, "llguidance", "llguidance slices"])
+    assert len({found[name].colour for name in names}) == len(names)
+    assert found["llguidance"].colour == found["llguidance slices"].colour == PALETTE[1][0]
+    assert found["llguidance"].shape != found["llguidance slices"].shape
