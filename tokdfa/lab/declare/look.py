@@ -81,7 +81,7 @@ def backend_of(contender: str) -> str:
 
 
 def looks(contenders: Iterable[str]) -> dict[str, Look]:
-    """The look of each contender, given in their order. Names by hash that meet in one colour get the next free ones."""
+    """The look of each contender, given in their order. Names by hash that meet get the next free colours."""
     variants: Counter[str] = Counter()
     places: dict[str, int] = {}
     found = {}

@@ -9,7 +9,6 @@ from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
     batch,
     canonicity,
-    cfg_fsm,
     cost_vs_skew,
     engine_ablation,
     headlines,
@@ -58,7 +57,6 @@ _SPECIAL = {
     "improper_mass": improper_mass,
     "saved_calls_lm": saved_calls_lm,
     "maskbench": maskbench,
-    "cfg_fsm": cfg_fsm,
 }
 
 
