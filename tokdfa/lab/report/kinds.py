@@ -15,7 +15,6 @@ from tokdfa.lab.report import (
     improper_mass,
     intoxication,
     literal_muting,
-    maskbench,
     proper_scaling,
     proper_table2,
     regex_states,
@@ -56,7 +55,6 @@ _SPECIAL = {
     "intoxication": intoxication,
     "improper_mass": improper_mass,
     "saved_calls_lm": saved_calls_lm,
-    "maskbench": maskbench,
 }
 
 
