@@ -74,7 +74,7 @@ def test_other_optimization_is_other_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("BOUNDSCHECK", 1), ("OPT", 1), ("DEBUG", 1)])
-def test_a_warm_cache_is_warm_under_its_own_settings_only(
+def test_a_warm_cache_is_warm_under_its_item_settings_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.lab.declare.look import INK, MUTED, PAPER, looks
-from tokdfa.lab.declare.stats import Value, is_known, key_parts, value_of
+from tokdfa.lab.declare.stats import Value, is_known, key_parts, numbers_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +198,13 @@ class Points(Declaration):
 
 @dataclass(frozen=True)
 class Distribution(Declaration):
-    """The share of values of the column `x` that are at most so large: a curve further to the left is better."""
+    """The share of values of the column `x` that are at most so large: a curve further to the left is better.
+
+    `tail`: the share that is larger, on a logarithmic axis, so that one in ten thousand is as easy to read as one in
+    two.
+    """
+
+    tail: bool = False
 
     def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
         import numpy as np
@@ -206,20 +212,28 @@ class Distribution(Declaration):
         x = results.column(str(self.x))
         # enough points for a smooth curve, most of them in the tail, however many values there are
         shares = np.unique(np.concatenate([np.linspace(0, 0.99, 100), np.linspace(0.99, 1, 41)]))
+        if self.tail:
+            shares = np.unique(np.concatenate([np.linspace(0, 0.9, 46), 1 - np.logspace(-1, -6, 101)]))
         found = []
         for contender, group in rows.groupby(by, sort=False):
-            values = group[x.name].dropna().to_numpy(dtype=float) * x.factor
+            known = group[x.name].dropna()
+            values = numbers_of(known) * x.factor if len(known) else np.empty(0)
             values = values[values > 0]
             if not len(values):
                 continue
-            for share, value in zip(shares, np.quantile(values, shares, method="inverted_cdf"), strict=True):
-                shown = {by: str(contender), "x": float(value), "y": float(share)}
-                found.append({**shown, x.head: x.format(value), "share": f"{share:.1%}"})
+            drawn = shares[shares <= 1 - 1 / len(values)] if self.tail else shares
+            for share, value in zip(drawn, np.quantile(values, drawn, method="inverted_cdf"), strict=True):
+                shown = {by: str(contender), "x": float(value), "y": float(1 - share if self.tail else share)}
+                found.append({**shown, x.head: x.format(value), "share": f"{100 * share:.6g}%"})
         return found
 
     def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
         x = results.column(str(self.x))
-        share = {"axis": {"title": "share", "format": "%"}, "scale": {"domain": [0, 1]}, "field": "y"}
+        share: dict[str, Any] = {"axis": {"title": "share", "format": "%"}, "scale": {"domain": [0, 1]}, "field": "y"}
+        if self.tail:
+            least = min(point["y"] for point in points)
+            axis = {"title": "share that is larger", "format": "~%", "values": _decades(least, 1)}
+            share |= {"axis": axis, "scale": {"type": "log", "nice": False, "domain": [least, 1]}}
         return {
             "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
             "encoding": {"x": _axis("x", x, points, self.log), "y": {**share, "type": "quantitative"}},

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -80,19 +81,25 @@ def backend_of(contender: str) -> str:
 
 
 def looks(contenders: Iterable[str]) -> dict[str, Look]:
-    """The look of each contender, given in their order."""
-    seen: dict[str, int] = {}
+    """The look of each contender, given in their order. Names by hash that meet get the next free colours."""
+    variants: Counter[str] = Counter()
+    places: dict[str, int] = {}
     found = {}
     for contender in contenders:
         backend = backend_of(contender)
-        seen[backend] = variant = seen.get(backend, -1) + 1
-        colour = PALETTE[_place(backend)][0]
+        if backend not in places:
+            places[backend] = _place(backend, set(places.values()))
+        variant = variants[backend]
+        variants[backend] += 1
+        colour = PALETTE[places[backend]][0]
         found[contender] = Look(colour, DASHES[variant % len(DASHES)], SHAPES[variant % len(SHAPES)])
     return found
 
 
-def _place(backend: str) -> int:
+def _place(backend: str, taken: set[int]) -> int:
     if backend in COLOURS:
         return COLOURS[backend]
-    named = len(COLOURS)
-    return named + hashlib.sha256(backend.encode()).digest()[0] % (len(PALETTE) - named)
+    others = len(PALETTE) - len(COLOURS)
+    first = hashlib.sha256(backend.encode()).digest()[0]
+    wheel = [len(COLOURS) + (first + step) % others for step in range(others)]
+    return next((place for place in wheel if place not in taken), wheel[0])

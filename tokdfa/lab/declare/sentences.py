@@ -18,6 +18,8 @@ from tokdfa.lab.declare.stats import Quotient, Value, is_known, key_parts, paire
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import pandas as pd
+
     from tokdfa.lab.declare.results import Results
 
 
@@ -26,7 +28,8 @@ class Say:
     """A template, once for each group `per`: its blanks are columns of `per`, or names of `blanks`.
 
     ``Say("{tokenizer}: {engine} takes {time}.", per=("tokenizer", "engine"), blanks={"time": "mask_ns:p99"})``. Ratios
-    (`Quotient`) are written as ``3.2``.
+    (`Quotient`) are written as ``3.2``. With a `lead` all groups make one sentence: the lead, whose blanks are of all
+    rows, then the groups with semicolons between.
     """
 
     template: str
@@ -34,6 +37,7 @@ class Say:
     blanks: Mapping[str, Value] = field(default_factory=dict)
     frame: str = ""
     where: str = ""
+    lead: str = ""
 
     def sentences(self, results: Results) -> list[str]:
         """The sentences of a run's results."""
@@ -43,13 +47,19 @@ class Say:
         by = [name for name in self.per if name in rows]
         said = []
         for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
-            known: dict[str, Any] = dict(zip(by, map(str, key_parts(key)), strict=True))
-            for name, written in self.blanks.items():
-                known[name] = _written(value_of(written), group, results)
-            wanted = {name for _, name, _, _ in string.Formatter().parse(self.template) if name}
-            if all(known.get(name) is not None for name in wanted):
-                said.append(self.template.format(**known))
-        return said
+            names = dict(zip(by, map(str, key_parts(key)), strict=True))
+            said += self._filled(self.template, names, group, results)
+        if not self.lead or not said:
+            return said
+        return [f"{lead} {'; '.join(said)}." for lead in self._filled(self.lead, {}, rows, results)]
+
+    def _filled(self, template: str, known: dict[str, str], rows: pd.DataFrame, results: Results) -> list[str]:
+        """The template with its blanks filled; nothing if one lacks a number."""
+        wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}
+        found: dict[str, str | None] = {**known}
+        for name in wanted - set(known):
+            found[name] = _written(value_of(self.blanks[name]), rows, results) if name in self.blanks else None
+        return [] if any(found[name] is None for name in wanted) else [template.format(**found)]
 
 
 def _written(stat: Any, rows: Any, results: Results) -> str | None:

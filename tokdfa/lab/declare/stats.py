@@ -80,7 +80,7 @@ class Stat:
             return None if is_text else math.nan
         if is_text:
             return values.iloc[-1 if how == "last" else 0]
-        return _of_numbers(_numbers(values), how) * (1.0 if how == "share" else column.factor)
+        return _of_numbers(numbers_of(values), how) * (1.0 if how == "share" else column.factor)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def percentiles(column: str, *, mean: bool = True, most: bool = True, of: Sequen
     return [*found, *([Stat(column, "max", "max")] if most else []), *([Stat(column, "mean", "mean")] if mean else [])]
 
 
-def _numbers(values: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def numbers_of(values: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The numbers of a column; a cell may hold an array of float32, little end first, which is as many numbers."""
     if isinstance(values.iloc[0], bytes):
         return np.concatenate([np.frombuffer(value, dtype="<f4") for value in values]).astype(np.float64)

@@ -25,22 +25,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from tokdfa.core.jit import kernel_folder
-from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.errors import UnknownNameError
+from tokdfa.lab.declare import Against, Bars, Kind, Listing, Pairs, Quotient, Say, Stat, Summary, Tally
+from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cold_start_process import PHASES, Order
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry
-from tokdfa.lab.measure.grammar_replay import chosen
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import rotated
+from tokdfa.lab.measure.settings import item_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import pandas as pd
 
     from tokdfa.constraint import Constraint
 
@@ -50,12 +52,11 @@ PROCESS_SECONDS = 120.0
 LAST_WORDS = 300
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(NamedTuple):
     """A backend, the options by which it begins, and whether a process before has left it tables on disk."""
 
     backend: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = {}  # noqa: RUF012 (nobody writes to it)
     from_disk: bool = False
 
 
@@ -70,63 +71,62 @@ STARTS: dict[str, Start] = {
 }
 
 
-def check_settings(settings: dict[str, Any]) -> None:
-    """Raise OptionError or UnknownNameError if `settings` of an experiment file are not what `run_item` takes."""
-    known = ("starts", "processes")
-    for name in settings:
-        if name not in known:
-            raise UnknownNameError("setting of cold_start", str(name), known)
-    chosen(settings, "starts", STARTS)
-    processes = settings.get("processes", 5)
-    if type(processes) is not int or processes < 1:
-        raise OptionError(f"settings.processes must be a positive int, not {processes!r}")
+class Settings(BaseModel):
+    """`starts`: labels of `STARTS`, all of them by default; `processes` for each start."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    starts: Annotated[list[str], Field(min_length=1)] = list(STARTS)
+    processes: Annotated[int, Field(ge=1)] = 5
+
+    @field_validator("starts")
+    @classmethod
+    def _are_known(cls, starts: list[str]) -> list[str]:
+        for start in starts:
+            if start not in STARTS:
+                raise UnknownNameError("entry of settings.starts", start, STARTS)
+        return starts
 
 
-@dataclass
-class _Contender:
-    label: str
-    start: Start
-    failure: Failure | None = None
-    samples: list[dict[str, int]] = field(default_factory=list)
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Measure one tokenizer and one constraint; a row for each start. Nothing is random.
 
-
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure one tokenizer and one constraint; a row for each start.
-
-    `settings`: tokenizer (name), a constraint as experiments spell it, starts (labels of `STARTS`; all of them by
-    default), processes (for each start, default 5). `seed` decides nothing: the processes do what they are told.
+    `settings`: tokenizer (name), a constraint as experiments spell it, and those of `Settings`.
     """
-    del seed
-    entry = {name: settings[name] for name in ConstraintEntry.model_fields if name in settings}
-    constraint = ConstraintEntry(**entry).build()
-    vocab = load_tokenizer(settings["tokenizer"]).vocabulary
-    contenders = [_Contender(label, STARTS[label]) for label in chosen(settings, "starts", STARTS)]
+    wanted = item_settings(Settings, settings)
+    constraint = item_settings(ConstraintEntry, settings).build()
+    samples: dict[str, list[dict[str, int]]] = {label: [] for label in wanted.starts}
+    failures: dict[str, Failure] = {}
+
     with tempfile.TemporaryDirectory() as folder:
-        for one in contenders:
-            if one.start.from_disk:  # the first writes, the second finds out whether that can be read
-                _sample(one, settings["tokenizer"], constraint, folder, save=True)
-        for turn in range(settings.get("processes", 5)):
-            for one in rotated(contenders, turn):
-                measured = _sample(one, settings["tokenizer"], constraint, folder)
-                if measured is not None:
-                    one.samples.append(measured)
+
+        def sample(label: str, save: bool = False) -> None:
+            found = _sample(STARTS[label], settings["tokenizer"], constraint, folder, save)
+            if isinstance(found, Failure):
+                failures[label] = found
+            elif not save:
+                samples[label].append(found)
+
+        for label in wanted.starts:
+            if STARTS[label].from_disk:  # the first writes, the others find out whether that can be read
+                sample(label, save=True)
+        for turn in range(wanted.processes):
+            for label in rotated(wanted.starts, turn):
+                if label not in failures:
+                    sample(label)
     place = {
         "tokenizer": settings["tokenizer"],
-        "vocab_size": vocab.size,
+        "vocab_size": load_tokenizer(settings["tokenizer"]).vocabulary.size,
         "constraint": settings.get("label") or constraint.name,
     }
-    return [{**place, **_row(one)} for one in contenders]
+    return [{**place, **_row(label, samples[label], failures.get(label))} for label in wanted.starts]
 
 
-def _sample(
-    one: _Contender, tokenizer: str, constraint: Constraint, folder: str, save: bool = False
-) -> dict[str, int] | None:
-    """Phase -> nanoseconds of one process; None if it fails, or one of this start has failed before."""
-    if one.failure is not None:
-        return None
+def _sample(start: Start, tokenizer: str, constraint: Constraint, folder: str, save: bool) -> dict[str, int] | Failure:
+    """Phase -> nanoseconds of one process; `save`: it leaves tables on disk for the others."""
     # kernels stay where they are; everything else that is kept between processes is the item's own
     caches = {"NUMBA_CACHE_DIR": str(kernel_folder()), "XDG_CACHE_HOME": folder}
-    order = Order(tokenizer, constraint, one.start.backend, dict(one.start.options), save, time.perf_counter_ns())
+    order = Order(tokenizer, constraint, start.backend, start.options, save, time.perf_counter_ns())
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tokdfa.lab.measure.cold_start_process"],
@@ -137,33 +137,128 @@ def _sample(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        one.failure = Failure("timeout", f"a process took longer than {PROCESS_SECONDS:g} s")
-        return None
+        return Failure("timeout", f"a process took longer than {PROCESS_SECONDS:g} s")
     if done.returncode:
         words = " ".join(done.stderr.decode(errors="replace").split())
-        one.failure = Failure("error", words[-LAST_WORDS:] or f"a process ended with {done.returncode}")
-        return None
-    answer = pickle.loads(done.stdout)
-    if isinstance(answer, Failure):
-        one.failure = answer
-        return None
-    measured: dict[str, int] = answer
-    return measured
+        return Failure("error", words[-LAST_WORDS:] or f"a process ended with {done.returncode}")
+    answer: dict[str, int] | Failure = pickle.loads(done.stdout)
+    return answer
 
 
-def _row(one: _Contender) -> dict[str, Any]:
-    samples = one.samples if one.failure is None else []
-    medians = {
-        f"ns_{phase}": float(np.median([sample[phase] for sample in samples])) if samples else None for phase in PHASES
-    }
-    until_first = [sum(sample[phase] for phase in PHASES[:-1]) for sample in samples]
+def _row(label: str, samples: list[dict[str, int]], failure: Failure | None) -> dict[str, Any]:
+    """Medians; none of a start that has failed once."""
+    taken = [] if failure else [[*sample.values(), sum(sample[name] for name in PHASES[:-1])] for sample in samples]
+    medians = np.median(taken, axis=0).tolist() if taken else [None] * (len(PHASES) + 1)
     return {
-        "start": one.label,
-        "backend": one.start.backend,
-        "from_disk": one.start.from_disk,
-        "status": OK if one.failure is None else one.failure.kind,
-        "message": "" if one.failure is None else one.failure.message,
-        "processes": len(samples),
-        **medians,
-        "ns_until_first": float(np.median(until_first)) if samples else None,
+        "start": label,
+        "backend": STARTS[label].backend,
+        "from_disk": STARTS[label].from_disk,
+        "status": failure.kind if failure else OK,
+        "message": failure.message if failure else "",
+        "processes": len(taken),
+        **dict(zip([*(f"ns_{name}" for name in PHASES), "ns_until_first"], medians, strict=True)),
     }
+
+
+_BEFORE = tuple(
+    seconds(f"ns_{name}", title, meaning)
+    for name, title, meaning in (
+        ("python", "Python", "from asking for the process to the first line of its program"),
+        ("import", "import", "the package and the class of the backend"),
+        ("tokenizer", "tokenizer and trie", "loading the tokenizer, and its token trie"),
+        ("code", "the engine's code", "a compile and a first mask over the 257 tokens of single bytes"),
+        ("first", "compile, tables, first mask", "over the real vocabulary"),
+    )
+)
+_SHOWN = (*(column.name for column in _BEFORE), "ns_until_first", "ns_again")
+
+
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows, and those that succeeded with a row for each phase."""
+    done = rows[rows["status"] == OK].assign(case=lambda known: known["tokenizer"] + ", " + known["constraint"])
+    heads = {column.name: column.head for column in _BEFORE}
+    phases = done.melt(["case", "start"], list(heads), "phase", "ns")
+    return {"": rows, "phases": phases.assign(phase=phases["phase"].map(heads))}
+
+
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    columns=(
+        text("tokenizer"),
+        text("constraint"),
+        text("start"),
+        text("status"),
+        text("message", "reason"),
+        *_BEFORE,
+        seconds("ns_until_first", "all until the first mask", "from asking for the process"),
+        seconds("ns_again", "the same constraint again", "compiled anew, and a first mask"),
+        seconds("ns", "time of the phase"),
+    ),
+    engine="start",
+    reference="llguidance",
+    case=("tokenizer", "constraint"),
+    frames=frames,
+    tables=(
+        Summary(
+            "cold_start",
+            "From nothing to the first mask",
+            "Medians over processes of their own, the least of a case bold. Kernels come from numba's cache.",
+            by=("tokenizer", "constraint", "start"),
+            values=_SHOWN,
+            where="status == 'ok'",
+            brief=("tokenizer", "constraint", "start", _BEFORE[3].head, _BEFORE[4].head, "all until the first mask"),
+        ),
+        Pairs(
+            "disk",
+            "What tables on disk save",
+            "The time without them over the time with them, above 1 if they pay: median of the cases, and range.",
+            parts=[(f"{name}'s tables", f"{name} from disk", name) for name in ("pushdown_trie", "earley_trie")],
+            values=("ns_first", "ns_until_first"),
+            where="status == 'ok'",
+        ),
+        Listing(
+            "broken",
+            "Failed starts",
+            shown=("tokenizer", "constraint", "start", "status", "message"),
+            where="status != 'ok'",
+        ),
+    ),
+    charts=(
+        Bars(
+            "cold_start",
+            "Phases before the first mask",
+            "Medians over processes of their own; the phases come one after another.",
+            x="ns",
+            rows="start",
+            by="phase",
+            panels="case",
+            frame="phases",
+        ),
+    ),
+    sentences=(
+        Say(
+            "{start} {whole}",
+            per=("start",),
+            blanks={"whole": "ns_until_first", "low": "ns_until_first:min", "high": "ns_until_first:max"},
+            where="status == 'ok'",
+            lead="A new process has its first mask after {low} to {high}, in the median of the cases:",
+        ),
+        Say(
+            "{start} {first} (its code {code}, the same constraint again {again})",
+            per=("start",),
+            blanks={"first": "ns_first", "code": "ns_code", "again": "ns_again"},
+            where="status == 'ok'",
+            lead="Of this, compiling, the vocabulary's tables and the first mask take:",
+        ),
+        Say(
+            "{backend} {ratio} times as fast",
+            per=("backend",),
+            blanks={"ratio": Quotient(Stat("ns_first", where="not from_disk"), Stat("ns_first", where="from_disk"))},
+            where="status == 'ok'",
+            lead="Tables on disk make compiling, tables and first mask:",
+        ),
+        Against(("ns_first", "ns_until_first"), where="status == 'ok'"),
+        Tally("starts"),
+    ),
+)

@@ -20,25 +20,23 @@ The garbage collector is off while a case is measured and runs after it; one thr
 With the setting ``walks`` each case is also given so many random walks once it has been judged and timed
 (`tokdfa.lab.measure.maskbench_walks`): does the engine ever lead to a dead end, or to a text that is not valid?
 
-A row is an engine and a case. What its process ran into, be it a limit or its death, costs that case only.
+A row is an engine and a case; `tokdfa.lab.measure.maskbench_numbers` makes the benchmark's numbers of them. What
+its process ran into, be it a limit or its death, costs that case only.
 """
 
 from __future__ import annotations
 
-import hashlib
-import random
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import TYPE_CHECKING, Any
 
 from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import JsonSchema
 from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Column, Distribution, Kind, Listing, Pivot, Say, Stat, Summary
+from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import clock_overhead_ns
-from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.limits import Failure, Limits
+from tokdfa.lab.measure.maskbench_numbers import PERCENTILES, frames
+from tokdfa.lab.measure.maskbench_plan import BenchEngine, Settings, complete, read, split
 from tokdfa.lab.measure.maskbench_process import READY, Found, Unprepared, in_forks
 from tokdfa.lab.measure.maskbench_replay import (
     CRASH,
@@ -51,10 +49,8 @@ from tokdfa.lab.measure.maskbench_replay import (
     run_case,
 )
 from tokdfa.lab.measure.maskbench_walks import Judge, Walker, Walks, hints_of, walk_case
-from tokdfa.lab.measure.schema_corpus import read_cases, read_suite
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.warm_up import warm_up
-from tokdfa.lab.measure.workloads import canonical_json, derive_seed
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -63,162 +59,6 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.lab.measure.schema_corpus import SchemaCase
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class BenchEngine(Engine):
-    """A backend with its options. `json_schema`: options of the constraint, such as ``order: any``; `sample`: how many
-    of the cases it gets, all by default.
-    """
-
-    json_schema: dict[str, Any] = Field(default_factory=dict)
-    sample: Count | None = None
-
-    def constraint(self, schema: str) -> JsonSchema:
-        """A schema as this engine gets it. Raises OptionError, and TypeError for an option that does not exist."""
-        return JsonSchema(schema, label="schema", **self.json_schema)
-
-
-class Settings(BaseModel):
-    """The settings of the experiment.
-
-    `data` or `suite`: the folder, relative to the current one (``{folder: NAME}`` in a file: relative to the file). Of
-    its cases those called `names`, all by default, and of these `max_cases`, drawn by the seed. `to_end`: whether the
-    end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
-    `memory_mb` (MiB) that it may take. An item has up to `chunk` cases, so the limit of the experiment on an item must
-    be a multiple of `seconds`. `walks`: random walks for each case; every ten of them may take `seconds` again.
-    `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
-    no list of tokenizers.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    engines: list[BenchEngine] = Field(min_length=1)
-    data: str | None = None
-    suite: str | None = None
-    names: list[str] | None = None
-    max_cases: Count | None = None
-    to_end: bool | None = None
-    seconds: Annotated[float, Field(gt=0)] = 20.0
-    memory_mb: Annotated[float, Field(gt=0)] = 4000.0
-    chunk: Count = 25
-    walks: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    inputs: str | None = None
-    tokenizer: str | None = None
-
-    @property
-    def ends_count(self) -> bool:
-        """Whether a valid instance must be accepted with its end, and an invalid one may be refused there."""
-        return self.suite is not None if self.to_end is None else self.to_end
-
-
-def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong, and
-    MissingDependency if there are to be walks and nobody to judge them.
-    """
-    typed = typed_settings(Settings, settings)
-    check_engines(typed.engines)
-    for engine in typed.engines:
-        try:
-            engine.constraint("true")
-        except OptionError:
-            raise
-        except TypeError:
-            raise OptionError(f"engine {engine.name}: json_schema has an option that JsonSchema lacks") from None
-    if (typed.data is None) == (typed.suite is None):
-        raise OptionError(
-            "maskbench needs a folder of cases: settings.data, or settings.suite for the JSON-Schema-Test-Suite; "
-            "on the command line: --set data=DIR"
-        )
-    if typed.walks:
-        Judge("true")  # is its library installed?
-    return typed
-
-
-def complete_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with the whole path of their folder, and in ``inputs`` a hash of what it holds.
-
-    So results of other data never get into the same run folder. Raises OptionError if the folder is missing or has
-    changed since an earlier hash. Cost: reads the folder's JSON files once.
-    """
-    key = "data" if settings.get("data") is not None else "suite"
-    folder = Path(settings[key]).absolute()
-    found = fingerprint(folder)
-    if settings.get("inputs") not in (None, found):
-        raise OptionError(f"settings.{key}: {folder} has changed since this experiment was resolved (settings.inputs)")
-    return {**settings, key: str(folder), "inputs": found}
-
-
-def fingerprint(folder: Path) -> str:
-    """10 hex digits of a hash of the JSON files below a folder, names and contents. Raises OptionError if none."""
-    paths = sorted(folder.rglob("*.json"))
-    if not paths:
-        raise OptionError(f"there are no JSON files in {folder}")
-    digest = hashlib.sha256()
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:10]
-
-
-def split_settings(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
-    """The items of an experiment: a title and the settings of each chunk of each engine, engines taking turns.
-
-    Raises OptionError for a name of a case that does not exist. Cost: reads the folder once a process.
-    """
-    typed = check_settings(settings)
-    cases = _chosen(typed, seed)
-    shuffled = random.Random(derive_seed(seed, "sample")).sample(cases, len(cases))
-    parts = []
-    for number, engine in enumerate(typed.engines):
-        drawn = set(shuffled[: engine.sample])
-        mine = [name for name in cases if name in drawn]
-        for start in range(0, len(mine), typed.chunk):
-            names = mine[start : start + typed.chunk]
-            title = f"{engine.name}, cases {start + 1} to {start + len(names)} of {len(mine)}"
-            part = {
-                **{key: settings[key] for key in ("data", "suite", "inputs", "tokenizer") if settings.get(key)},
-                **{"seconds": typed.seconds, "memory_mb": typed.memory_mb, "engines": [engine.model_dump()]},
-                **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count, "walks": typed.walks},
-            }
-            parts.append((start / len(mine), number, title, part))
-    parts.sort(key=lambda part: part[:2])
-    return [(title, part) for _, _, title, part in parts]
-
-
-def _chosen(typed: Settings, seed: int) -> list[str]:
-    """The names of the cases of an experiment, in the order of the folder."""
-    known = [case.name for case in _read(typed.data, typed.suite, typed.inputs, None)]
-    if typed.names is not None:
-        missing = sorted(set(typed.names) - set(known))
-        if missing:
-            raise OptionError(f"settings.names: there is no case {missing[0]!r} ({len(missing)} are missing)")
-        wanted = set(typed.names)
-        known = [name for name in known if name in wanted]
-    if typed.max_cases is not None and typed.max_cases < len(known):
-        drawn = set(random.Random(derive_seed(seed, "cases")).sample(known, typed.max_cases))
-        known = [name for name in known if name in drawn]
-    return known
-
-
-@lru_cache(maxsize=2)
-def _read(data: str | None, suite: str | None, inputs: str | None, names: tuple[str, ...] | None) -> list[SchemaCase]:
-    """The cases of a folder, or those called `names` in this order; `inputs` tells states of the folder apart."""
-    del inputs
-    if data is not None:
-        return read_cases(Path(data), names)
-    assert suite is not None
-    cases = read_suite(Path(suite))
-    if names is None:
-        return cases
-    by_name = {case.name: case for case in cases}
-    return [by_name[name] for name in names]
-
-
-def prepare_item(settings: dict[str, Any]) -> None:
-    """What all items of an experiment share, for their processes to inherit: the tokenizer, with its trie."""
-    _ = load_cached(settings["tokenizer"]).vocabulary.trie
-
 
 @lru_cache(maxsize=1)
 def load_cached(name: str) -> Any:
@@ -226,37 +66,29 @@ def load_cached(name: str) -> Any:
     return load_tokenizer(name)
 
 
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure one chunk, as `split_settings` gives it, with the setting ``tokenizer``; a row for each case.
+def prepare(settings: dict[str, Any]) -> None:
+    """What all items of an experiment share, for their processes to inherit: the tokenizer, with its trie."""
+    _ = load_cached(settings["tokenizer"]).vocabulary.trie
+
+
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Measure one chunk, as `split` gives it, with the setting ``tokenizer``; a row for each case.
 
     `seed` is that of the walks; the cases were drawn when the experiment was split.
     """
-    typed = check_settings(settings)
+    typed = typed_settings(Settings, settings)
     if typed.tokenizer is None:
         raise OptionError("maskbench needs a tokenizer: in the experiment's tokenizers, or as a setting")
     (engine,) = typed.engines
-    cases = _read(typed.data, typed.suite, typed.inputs, tuple(typed.names or ()))
-    limits = Limits(seconds=typed.seconds, memory_mb=typed.memory_mb)
+    cases = read(typed.data, typed.suite, typed.inputs, tuple(typed.names or ()))
     work = partial(_work, engine, cases, typed, seed)
-    walks = Walks(typed.walks).columns() if typed.walks else {}
-    rows = []
-    for case, found in zip(cases, in_forks(work, len(cases), limits), strict=True):
-        row = found if isinstance(found, dict) else {**described(case), **_of_failure(found)}
-        rows.append({**_place(engine, typed), **walks, **row})
-    return rows
-
-
-def _place(engine: BenchEngine, typed: Settings) -> dict[str, Any]:
-    """What a row says of the engine."""
-    return {
-        "tokenizer": typed.tokenizer,
-        "suite": typed.suite is not None,
-        "to_end": typed.ends_count,
-        "engine": engine.name,
-        "backend": engine.backend,
-        "options": canonical_json({**engine.options, **engine.json_schema}),
-        "sample": engine.sample,
+    place = {
+        **{"tokenizer": typed.tokenizer, "suite": typed.suite is not None, "to_end": typed.ends_count},
+        **{"engine": engine.name, **(Walks(typed.walks).columns() if typed.walks else {})},
     }
+    limits = Limits(seconds=typed.seconds, memory_mb=typed.memory_mb)
+    found = zip(cases, in_forks(work, len(cases), limits), strict=True)
+    return [{**place, **(row if isinstance(row, dict) else described(case) | _of_failure(row))} for case, row in found]
 
 
 def _of_failure(failure: Failure) -> dict[str, Any]:
@@ -303,3 +135,295 @@ def _walk(
     for found in walk_case(compiled, walker, judge, count, f"{seed} {case.name}", hints):
         if found.taken % 10 == 0 or found.taken == count:
             yield found.columns()
+
+
+#: What is shown of a distribution.
+_SHOWN = ("mean", "p50", "p90", "p99", "p99.9", "p100")
+_TIMED = {
+    "tbm_ns": ("TBM", "time between masks: mask + commit of a token"),
+    "ttfm_ns": ("TTFM", "time to first mask: compile + first mask"),
+    "case_ns": ("whole case", "compile, first mask, and masks and commits of all instances"),
+    "part_ns": ("", "one call"),
+}
+#: There are too few schemas for p99.9 of one.
+_TIMES = (
+    *(f"case_ns_{what}" for what in ("p50", "p90", "p99", "p100")),
+    *(f"tbm_ns_{what}" for what in _SHOWN),
+    *(f"ttfm_ns_{what}" for what in _SHOWN if what != "p99.9"),
+)
+
+
+def _cases(title: str, where: str = "") -> Stat:
+    return Stat("case", "count", title, where)
+
+
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    complete=complete,
+    split=split,
+    prepare=prepare,
+    columns=(
+        *map(text, ("tokenizer", "engine", "case", "split", "outcome", "message", "keyword", "on", "others", "base")),
+        *map(text, ("metric", "part", "draft", "said", "text", "reason", "example")),
+        text("keyword_used", "keyword"),
+        text("part_of_suite", "part"),
+        Column("share", "share that passes", "share", "higher"),
+        Column("passed", "passes", "", "higher"),
+        Column("over", "over", "", "lower", "valid instance rejected: the benchmark's validation error"),
+        Column("under", "under", "", "lower", "invalid instance accepted: its invalidation error"),
+        Column("refused", "refused", "", "lower", "its compile error"),
+        Column("right_tests", "tests right", "", "higher"),
+        Column("agrees", "same outcome", "share"),
+        Column("faster", "the first is faster", "share"),
+        Column("case_ratio", "whole case, times as long", "ratio"),
+        Column("ttfm_ratio", "TTFM, times as long", "ratio"),
+        *(seconds(name, *_TIMED[name]) for name in _TIMED),
+        *(
+            seconds(f"{name}_{what}", f"{title} {what.replace('p100', 'max')}".strip(), meaning)
+            for name, (title, meaning) in _TIMED.items()
+            for what in ("mean", *(f"p{percent:g}" for percent in PERCENTILES))
+        ),
+        Column("clock_ns", "clock", "s", "neither", "a timed call that does nothing", 1e-9),
+    ),
+    case=("tokenizer", "case"),
+    frames=frames,
+    tables=(
+        Summary(
+            "maskbench",
+            "Every engine",
+            "Outcomes by the benchmark's definitions: refused is its compile error, over(-constrained) its validation "
+            "error, a valid instance rejected, under(-constrained) its invalidation error, an invalid one accepted. "
+            "TBM: mask + commit of a token. TTFM: compile + first mask. Whole case: compile, first mask, masks and "
+            "commits of all its instances. Times are of the cases that were judged, not refused or ended by a limit. "
+            "Cases of an engine share a process, up to the setting `chunk` of them, and what the engine keeps between "
+            "schemas; every schema is compiled anew, the garbage collector is off within a case, one thread.",
+            by=("on", "engine"),
+            values=(
+                *("cases", "passed", "share", "refused", "over", "under", "timeout", "crash", "memory", "unavailable"),
+                *_TIMES,
+            ),
+            frame="engines",
+            brief=("engine", "passes", "refused", "over", "under", "TBM p50", "TBM p99", "TTFM p50", "whole case p50"),
+        ),
+        Summary(
+            "common",
+            "The same work for all",
+            "Of the cases that all engines with all cases pass: the times of the same tokens and schemas.",
+            by=("on", "engine"),
+            values=_TIMES,
+            frame="common",
+        ),
+        Summary(
+            "against",
+            "The first engine beside the others, case by case",
+            "Same outcome: of the cases that both had. Times: of those that both pass, how many times as long the "
+            "other takes, and on how many the first one is faster.",
+            by=("base", "engine"),
+            values=(
+                *("agrees:share", Stat("case_ratio", "count", "both pass"), "case_ratio"),
+                *("case_ratio:p1", "case_ratio:p99", "faster:share", "ttfm_ratio", "ttfm_ratio:p1"),
+            ),
+            frame="against",
+        ),
+        Pivot(
+            "official",
+            "In the benchmark's own format",
+            "As the benchmark prints it; engines with a sample have fewer schemas. Its crashes count timeouts and "
+            "memory, too; here each counts once.",
+            rows=("metric",),
+            value="value",
+            ratio=False,
+            frame="official",
+        ),
+        Summary(
+            "parts",
+            "The parts of the times",
+            "What TTFM and TBM are made of. The first mask includes the start of its matcher. A token that is refused "
+            "has a mask, and a commit of 0. Nothing is subtracted for the clock.",
+            by=("engine", "part"),
+            values=("samples", *(f"part_ns_{what}" for what in _SHOWN)),
+            frame="parts",
+        ),
+        Summary(
+            "verdicts",
+            "What the outcomes hide",
+            "Passes without a test are vacuous. Passes with ends: every valid instance may end where it does. Order "
+            "only: over-constrained cases whose rejected instances are all accepted with the same members in another "
+            "order. A case may have tests of both faults; the benchmark counts the last. Under with end: an invalid "
+            "instance that may also end was accepted. Clock: a timed call that does nothing.",
+            values=(
+                *(
+                    _cases("cases"),
+                    _cases("passes", "passed"),
+                    _cases("passes without a test", "passed and tests == 0"),
+                ),
+                *(_cases("passes with ends", "passed and unended_tests == 0"), _cases("over", "outcome == 'over'")),
+                *(_cases("order only", "order_only"), _cases("any valid rejected", "over_tests > 0")),
+                *(_cases("any invalid accepted", "under_tests > 0"), _cases("under with end", "ended_under_tests > 0")),
+                *(Stat("tests", "sum", "tests"), Stat("right_tests", "sum", "tests right"), "clock_ns"),
+            ),
+        ),
+        Pivot(
+            "splits",
+            "Passes by split",
+            "The share of the cases that an engine passes, and their number.",
+            rows=("split",),
+            beside=(Stat("case", "distinct", "cases"),),
+            value="passed:share",
+            detail="passed:sum",
+            frame="splits",
+        ),
+        Pivot(
+            "keywords",
+            "Passes by keyword",
+            "Of the cases whose schema uses the keyword anywhere, the most frequent first, whatever else they use.",
+            rows=("keyword_used",),
+            beside=(Stat("case", "distinct", "cases"),),
+            value="passed:share",
+            detail="passed:sum",
+            frame="keywords",
+        ),
+        Summary(
+            "drafts",
+            "The test suite by draft",
+            "Required: what every implementation of a draft has to do; optional: what it may, such as very large "
+            "numbers; formats: optional, too. Order only: a valid instance that is rejected, and accepted with its "
+            "members in another order. Refused: tests whose schema was refused; one that is refused since no value is "
+            "valid judges its tests.",
+            by=("draft", "part_of_suite", "engine"),
+            values=tuple(
+                Stat(name, "sum", title)
+                for name, title in (
+                    *(("tests", "tests"), ("right_tests", "right"), ("order_artefacts", "order only")),
+                    *(("over_other", "wrongly rejected"), ("under_tests", "wrongly accepted")),
+                    *(("refused_tests", "refused"), ("unjudged_tests", "not judged")),
+                )
+            ),
+            frame="suite",
+        ),
+        Summary(
+            "walks",
+            "Random walks",
+            "A walk takes a random token of each mask and makes for an end. Finished: it ended with a text that "
+            "jsonschema finds valid, by the declared draft, formats asserted. Unfinished: no end after so many tokens, "
+            "which is no fault. Unjudged: jsonschema broke down. Dead end: no token was left, and no end.",
+            values=(
+                _cases("cases", "walks > 0"),
+                *(
+                    Stat(name, "sum", name.replace("_", " "))
+                    for name in (
+                        *(
+                            "walks_asked",
+                            "walks",
+                            "walk_tokens",
+                            "walks_finished",
+                            "walks_unfinished",
+                            "unjudged_texts",
+                        ),
+                        *("dead_ends", "invalid_texts"),
+                    )
+                ),
+            ),
+            frame="walks",
+        ),
+        Listing("walk_faults", "Walks that went wrong", frame="faults"),
+        Pivot(
+            "differences",
+            "Where engines differ",
+            "The first 200 cases, with the message of whoever does not pass; the store has all.",
+            rows=("case",),
+            value="said",
+            ratio=False,
+            frame="differ",
+        ),
+        Listing(
+            "refusals",
+            "What is refused",
+            "What an engine refuses or fails at, by the keyword that its message names, and one case of each.",
+            shown=("engine", "outcome", "keyword", "cases", "tests", "reason", "example"),
+            frame="refusals",
+        ),
+    ),
+    charts=(
+        Distribution(
+            "case",
+            "Whole cases: compile, first mask, masks and commits of all instances",
+            "Of the cases that all engines pass.",
+            x="case_ns",
+            frame="same",
+        ),
+        *(
+            Distribution(
+                name,
+                f"{title}: {words}",
+                "Of the cases that all engines pass: the share that took longer, one in ten thousand as well.",
+                x=f"{name}_ns",
+                tail=True,
+                frame="same",
+            )
+            for name, title, words in (("tbm", "TBM", "mask and commit of a token"), ("ttfm", "TTFM", "first mask"))
+        ),
+    ),
+    sentences=(
+        Say(
+            "{engine} {passed}, {share} ({others})",
+            per=("engine",),
+            blanks={"passed": "passed", "share": "share", "others": "others", "cases": "cases:max"},
+            frame="engines",
+            where="on == 'all cases'",
+            lead="Of {cases} cases each engine passes:",
+        ),
+        Say(
+            "{engine} {case}, {token} and {tail}, {first}",
+            per=("engine",),
+            blanks={
+                **{"case": "case_ns_p50", "token": "tbm_ns_p50", "tail": "tbm_ns_p99", "first": "ttfm_ns_p50"},
+                "on": "on",
+            },
+            frame="common",
+            lead="On the {on} that all pass, the median of a whole case, of a token (TBM, with its p99) and of a first "
+            "mask (TTFM):",
+        ),
+        Say(
+            "{engine} takes {ratio}, and is slower on {faster} of {cases}",
+            per=("engine",),
+            blanks={
+                **{"ratio": "case_ratio", "faster": "faster:share", "base": "base"},
+                "cases": Stat("case_ratio", "count"),
+            },
+            frame="against",
+            lead="A whole case beside {base}'s, in the median of the cases that both pass:",
+        ),
+        Say(
+            "{engine} {under} ({ended} with their end)",
+            per=("engine",),
+            blanks={"under": "under_tests:sum", "ended": "ended_under_tests:sum"},
+            lead="Invalid instances accepted:",
+        ),
+        Say(
+            "Of {on} {engine} passes {passed}, {share} ({others}).",
+            per=("on", "engine"),
+            blanks={name: name for name in ("passed", "share", "others")},
+            frame="engines",
+            where="on != 'all cases'",
+        ),
+        Say(
+            "All engines have the same outcome on {same} of {cases} cases; {empty} have no test, so whoever compiles "
+            "them passes.",
+            blanks={"same": "same:sum", "cases": _cases(""), "empty": _cases("", "tests == 0")},
+            frame="cases",
+        ),
+        Say("Stricter than the benchmark, the end of the text decides, too.", where="to_end"),
+        Say(
+            "Of {walks} random walks on {cases} schemas, {engine} finishes {finished}; dead ends {dead}, invalid texts "
+            "{invalid}.",
+            per=("engine",),
+            blanks={
+                **{"walks": "walks:sum", "cases": _cases("", "walks > 0"), "finished": "walks_finished:sum"},
+                **{"dead": "dead_ends:sum", "invalid": "invalid_texts:sum"},
+            },
+            frame="walks",
+        ),
+    ),
+)

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import re
 import string
-from typing import NamedTuple
-
-from tokdfa.errors import OptionError
 
 ALTERNATIVES, SEQUENCE = "<alternatives>", "<sequence>"
 #: What the terminals of `ALTERNATIVES` begin with. A slash or a backslash would have to be written in other ways.
@@ -20,28 +17,16 @@ _BEGINNINGS = string.ascii_uppercase + string.digits + re.sub(r"[/\\]", "", stri
 MOST = 64
 
 
-class Member(NamedTuple):
-    """One grammar of a family, in Lark's notation, and a text of it in which every terminal occurs."""
-
-    grammar: str
-    text: str
-
-
 def is_template(grammar: str) -> bool:
     """Whether a grammar has a place for terminals."""
     return ALTERNATIVES in grammar or SEQUENCE in grammar
 
 
-def fill_template(template: str, count: int) -> Member:
-    """The grammar with `count` terminals (2 to 64). Raises OptionError for other counts, and without a place for them.
+def fill_template(template: str, count: int) -> tuple[str, str]:
+    """The grammar with `count` terminals (2 to `MOST`), in Lark's notation, and a text of it with every terminal.
 
-    The text is that of the terminals in order, so the template should be no more than a repetition of what it stands
-    for.
+    The text is that of the terminals in order, so the template should be a repetition of what it stands for at most.
     """
-    if not 2 <= count <= MOST:
-        raise OptionError(f"a grammar of a family has 2 to {MOST} terminals, not {count}")
-    if not is_template(template):
-        raise OptionError(f"{template!r} is no template: it has neither {ALTERNATIVES} nor {SEQUENCE}")
     names = [f"T{number}" for number in range(count)]
     if ALTERNATIVES in template:
         filled = template.replace(ALTERNATIVES, " | ".join(names))
@@ -52,4 +37,4 @@ def fill_template(template: str, count: int) -> Member:
         patterns = ["[a-z]"] * count
         text = (string.ascii_lowercase * 3)[:count]
     lines = [f"{name}: /{pattern}/" for name, pattern in zip(names, patterns, strict=True)]
-    return Member("\n".join([filled.rstrip("\n"), *lines, ""]), text)
+    return "\n".join([filled.rstrip("\n"), *lines, ""]), text

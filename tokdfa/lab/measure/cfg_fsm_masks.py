@@ -28,19 +28,19 @@ from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.speculation import Speculation
 from tokdfa.backends.cfg_fsm.strategy import CfgFsm, CfgFsmMatcher, CompiledCfgFsm
 from tokdfa.errors import OptionError
-from tokdfa.lab.measure.cfg_fsm_names import KEPT, NOTHING, PRODUCT, TREE, WALK
 from tokdfa.lab.measure.cfg_fsm_product import Product
 from tokdfa.lab.measure.clock import collector_off
 from tokdfa.lab.measure.engines import spread
 from tokdfa.lab.measure.measure import rotated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
+TREE, NOTHING, PRODUCT, WALK, KEPT = "tree", "nothing", "product", "walk", "kept"
 #: Way -> options of the backend.
 WAYS: dict[str, dict[str, Any]] = {
     TREE: {"memo": False},
@@ -70,37 +70,61 @@ class _Way:
         vectors = filler.nbytes if isinstance(filler, Speculation) else 0
         return self.product.nbytes if self.product is not None else vectors + self.compiled.masks.nbytes
 
+    def turn(self, mask: Mask) -> list[int]:
+        """The mask of every situation once, in ns."""
+        found = []
+        for place in range(len(self.masks)):
+            if self.before is not None:
+                self.before()
+            started = time.perf_counter_ns()
+            self.fill(place, mask)
+            found.append(time.perf_counter_ns() - started)
+        return found
+
+    def work(self) -> dict[str, float | None]:
+        """What a mask takes, a mean over the situations: nodes (of the tree, or of the trie), and nodes and vectors
+        made; None where a way has no such thing.
+        """
+        before = dict(self.compiled.filler.counters)
+        self.turn(self.masks[0].copy())
+        grown = {
+            name: (total - before[name]) / len(self.masks) for name, total in self.compiled.filler.counters.items()
+        }
+        if self.name in (PRODUCT, KEPT):
+            grown = {}
+        # a tree that does not pay is left for the trie
+        nodes = [grown[name] for name in ("nodes_passed", "nodes_visited") if name in grown]
+        made = {"nodes_made": grown.get("nodes_made"), "vectors": grown.get("vectors_made")}
+        return {"nodes": sum(nodes) if nodes else None, **made}
+
 
 def measure_ways(
     constraint: Constraint,
     vocab: Vocabulary,
     texts: Sequence[str],
     ways: Sequence[str],
-    numbers: Mapping[str, float],
+    positions: int,
+    turns: int,
+    seconds: float,
 ) -> list[dict[str, Any]]:
     """A row for each of `ways`: nanoseconds of a mask, masks per second (of the median turn), work and memory.
 
-    `numbers`: ``positions``, at most so many situations, evenly spread; ``turns``; ``seconds``, after which a way sits
-    out the turns that are left (there is always one). Raises what the backend raises, and OptionError if a text is not
-    of the grammar.
+    `positions`: at most so many situations, evenly spread; `seconds`: after which a way sits out the `turns` that are
+    left (there is always one). Raises what the backend raises, and OptionError if a text is not of the grammar.
     """
-    found = [_make_way(name, constraint, vocab, texts, int(numbers["positions"])) for name in ways]
-    count = len(found[0].masks)
-    work = [_counted(one, count) for one in found]
-    left = dict.fromkeys(ways, float(numbers["seconds"]))
+    found = [_make_way(name, constraint, vocab, texts, positions) for name in ways]
+    work = [one.work() for one in found]
+    left = dict.fromkeys(ways, seconds)
     mask = masks.allocate_mask(vocab.size)
     with collector_off():
-        for turn in range(int(numbers["turns"])):
+        for turn in range(turns):
             for one in rotated(found, turn):
                 if left[one.name] > 0:
                     begun = time.perf_counter()
-                    one.ns.append(_turn(one, count, mask))
+                    one.ns.append(one.turn(mask))
                     left[one.name] -= time.perf_counter() - begun
     plain = next((one for one in found if one.name == WALK), found[0])
-    return [
-        {"way": one.name, "situations": count, **_summary(one, plain), **made}
-        for one, made in zip(found, work, strict=True)
-    ]
+    return [{**_summary(one, plain), **made} for one, made in zip(found, work, strict=True)]
 
 
 def _make_way(name: str, constraint: Constraint, vocab: Vocabulary, texts: Sequence[str], limit: int) -> _Way:
@@ -153,39 +177,11 @@ def _filling(compiled: CompiledCfgFsm, situations: Sequence[int]) -> Callable[[i
     return lambda place, out: matchers[place].fill_mask(out)
 
 
-def _turn(one: _Way, count: int, mask: Mask) -> list[int]:
-    """The mask of every situation once, in ns."""
-    fill, before, found = one.fill, one.before, []
-    for place in range(count):
-        if before is not None:
-            before()
-        started = time.perf_counter_ns()
-        fill(place, mask)
-        found.append(time.perf_counter_ns() - started)
-    return found
-
-
-def _counted(one: _Way, count: int) -> dict[str, float | None]:
-    """What a mask takes, a mean over the situations: nodes (of the tree, or of the trie), and nodes and vectors made.
-
-    None where a way has no such thing.
-    """
-    before = dict(one.compiled.filler.counters)
-    _turn(one, count, one.masks[0].copy())
-    grown = {name: (total - before[name]) / count for name, total in one.compiled.filler.counters.items()}
-    is_filler = one.name not in (PRODUCT, KEPT)
-    names = {"nodes_passed": "nodes", "nodes_visited": "nodes", "nodes_made": "nodes_made", "vectors_made": "vectors"}
-    found: dict[str, float | None] = dict.fromkeys(("nodes", "nodes_made", "vectors"))
-    for name, value in grown.items():
-        if is_filler and name in names:  # a tree that does not pay is left for the trie
-            found[names[name]] = (found[names[name]] or 0.0) + value
-    return found
-
-
 def _summary(one: _Way, plain: _Way) -> dict[str, Any]:
     times = np.asarray(one.ns, dtype=np.float64)
     return {
-        "turns": len(one.ns),
+        "way": one.name,
+        "situations": len(one.masks),
         # of each situation the median: the wide ones count as they are, and what has interrupted a mask does not
         "mask_ns": float(np.median(times, axis=0).mean()),
         "ns_p99": float(np.percentile(times, 99)),

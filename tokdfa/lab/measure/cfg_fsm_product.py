@@ -40,7 +40,7 @@ class _Ready(NamedTuple):
 
 
 class Product:
-    """Makes masks by products. `cut_count`: cuts of the vocabulary; `nbytes`: of the vectors made so far."""
+    """Makes masks by products. `cut_count`: how many cuts the tokens have together."""
 
     def __init__(self, compiled: CompiledCfgFsm) -> None:
         self._machine, self._compiled, self._vocab = compiled.machine, compiled, compiled.vocab
@@ -50,14 +50,10 @@ class Product:
         is_cut[offsets[:-1][lengths > 0]] = False
         self._cut_tokens = np.repeat(np.arange(self._vocab.size, dtype=np.int32), lengths)[is_cut]
         self._cut_rests = self._table.rest_at[is_cut]
+        self.cut_count = len(self._cut_tokens)
         #: By place of a byte of the vocabulary, the cut before it.
         self._cut_at = np.cumsum(is_cut) - 1
         self._ready: dict[int, _Ready] = {}
-
-    @property
-    def cut_count(self) -> int:
-        """How many cuts the tokens have together."""
-        return len(self._cut_tokens)
 
     @property
     def nbytes(self) -> int:

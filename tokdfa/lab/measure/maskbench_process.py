@@ -81,103 +81,72 @@ def in_forks(work: Work, count: int, limits: Limits) -> list[Any]:
     found: dict[int, Any] = {}
     left = list(range(count))
     while left:
-        with _Fork(work, left, limits) as fork:
-            while (message := fork.next_message()) is not None:
-                if isinstance(message, Found):
-                    found[message.task] = message.result
-                    if message.final:
-                        left.remove(message.task)
-            failure = fork.failure
-        if failure is None and fork.finished:  # it ended by itself; the next one goes on
+        before = len(left)
+        failure, ready = _fork(work, left, found, limits)
+        if failure is None and len(left) < before:  # it ended by itself; the next one goes on
             continue
         failure = failure or Failure("crash", "the process ended without a result")
-        if not fork.ready:
+        if not ready:
             return [found.get(task, Unprepared(failure.kind, failure.message)) for task in range(count)]
         found.setdefault(left.pop(0), failure)
     return [found[task] for task in range(count)]
 
 
-class _Fork:
-    """One fork and what is known of it: whether it is `ready`, how many tasks it `finished`, its `failure`."""
-
-    def __init__(self, work: Work, tasks: Sequence[int], limits: Limits) -> None:
-        self.limits = limits
-        self.ready, self.finished = False, 0
-        self.failure: Failure | None = None
-        self._baseline = 0
-        self._since = time.monotonic()
-        self._board, descriptor = Board.create()
-        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
-        self._reader, writer = Pipe(duplex=False)
-        self._pid = os.fork()
-        if self._pid == 0:
-            self._reader.close()
-            _run(work, tasks, limits, self._board, writer, self._words)
+def _fork(work: Work, left: list[int], found: dict[int, Any], limits: Limits) -> tuple[Failure | None, bool]:
+    """Watch one fork: what it finds goes to `found`, tasks that are done leave `left`. Returns why it was ended, if it
+    was, and whether it had become ready.
+    """
+    board, descriptor = Board.create()
+    reader, writer = Pipe(duplex=False)
+    ready, baseline, since = False, 0, time.monotonic()
+    with tempfile.TemporaryFile() as words, reader:
+        pid = os.fork()
+        if pid == 0:
+            reader.close()
+            _run(work, left, limits, board, writer, words)
         writer.close()
         os.close(descriptor)
-        self._ended = False
-
-    def __enter__(self) -> _Fork:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._ended:
-            self._end(signal.SIGKILL)
-        self._reader.close()
-        self._words.close()
-
-    def next_message(self) -> Found | str | None:
-        """The next message, waited for; None once the fork has ended, one way or another."""
-        while not self._ended:
-            if self._reader.poll(POLL_SECONDS):
+        ended = False
+        try:
+            while True:
                 try:
-                    return self._take(self._reader.recv())
-                except (EOFError, OSError):
-                    self._bury()
-            else:
-                self._see_to_limits()
-        return None
+                    message = reader.recv() if reader.poll(POLL_SECONDS) else None
+                except (EOFError, OSError):  # it is done, or dead
+                    code, ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), True
+                    failure = death_failure(code, _last_words(words), board.read().phase) if code else None
+                    return failure, ready
+                since = since if message is None else time.monotonic()
+                if isinstance(message, Found):
+                    found[message.task] = message.result
+                    if message.final:
+                        left.remove(message.task)
+                elif message == READY:
+                    ready, baseline = True, resident_bytes(pid)
+                elif isinstance(message, Failure):
+                    return message, ready
+                elif (breach := _breach(pid, board, limits, since, baseline if ready else None)) is not None:
+                    return breach, ready
+        finally:
+            if not ended:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
-    def _take(self, message: Found | str | Failure) -> Found | str | None:
-        self._since = time.monotonic()
-        if isinstance(message, Failure):
-            self.failure = message
-            self._end(signal.SIGKILL)
-            return None
-        if isinstance(message, Found):
-            self.finished += message.final
-        else:
-            self.ready, self._baseline = True, resident_bytes(self._pid)
-        return message
 
-    def _see_to_limits(self) -> None:
-        phase, allowed = self._board.read().phase, self.limits.seconds if self.ready else PREPARE_SECONDS
-        if time.monotonic() - self._since > allowed + GRACE_SECONDS:
-            self.failure = Failure("timeout", f"{phase!r} had not ended after {allowed:g} s")
-        grown = resident_bytes(self._pid) - self._baseline if self.ready else 0
-        if grown > self.limits.memory_bytes:
-            most = f"{self.limits.memory_mb:g} MiB"
-            self.failure = Failure("memory", f"{phase!r} took {grown / 2**20:.0f} MiB, more than {most}")
-        if self.failure is not None:
-            self._end(signal.SIGKILL)
+def _breach(pid: int, board: Board, limits: Limits, since: float, baseline: int | None) -> Failure | None:
+    """The limit that a fork breaks; `baseline`: its bytes when it became ready."""
+    phase, allowed = board.read().phase, PREPARE_SECONDS if baseline is None else limits.seconds
+    if time.monotonic() - since > allowed + GRACE_SECONDS:
+        return Failure("timeout", f"{phase!r} had not ended after {allowed:g} s")
+    grown = 0 if baseline is None else resident_bytes(pid) - baseline
+    if grown > limits.memory_bytes:
+        return Failure("memory", f"{phase!r} took {grown / 2**20:.0f} MiB, more than {limits.memory_mb:g} MiB")
+    return None
 
-    def _bury(self) -> None:
-        """The fork has closed its pipe: it is done, or dead."""
-        code = self._end()
-        if code != 0:
-            self._words.seek(0, os.SEEK_END)
-            size = self._words.tell()
-            text = os.pread(self._words.fileno(), 4 * LAST_WORDS, max(0, size - 4 * LAST_WORDS)).decode(
-                errors="replace"
-            )
-            self.failure = death_failure(code, " ".join(text.split())[-LAST_WORDS:], self._board.read().phase)
 
-    def _end(self, sign: int | None = None) -> int:
-        if sign is not None:
-            os.kill(self._pid, sign)
-        _, status = os.waitpid(self._pid, 0)
-        self._ended = True
-        return os.waitstatus_to_exitcode(status)
+def _last_words(words: IO[bytes]) -> str:
+    size = words.seek(0, os.SEEK_END)
+    text = os.pread(words.fileno(), 4 * LAST_WORDS, max(0, size - 4 * LAST_WORDS)).decode(errors="replace")
+    return " ".join(text.split())[-LAST_WORDS:]
 
 
 def _run(work: Work, tasks: Sequence[int], limits: Limits, board: Board, writer: Connection, words: IO[bytes]) -> None:

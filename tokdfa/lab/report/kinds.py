@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
-    cfg_fsm,
-    cold_start,
     cost_vs_skew,
     headlines,
     improper_mass,
     intoxication,
     literal_muting,
-    maskbench,
     saved_calls,
     saved_calls_lm,
     skew,
@@ -30,13 +27,10 @@ if TYPE_CHECKING:
     from tokdfa.lab.report.plots import Plot
 
 _SPECIAL: dict[str, Any] = {
-    "cfg_fsm": cfg_fsm,
-    "cold_start": cold_start,
     "cost_vs_skew": cost_vs_skew,
     "improper_mass": improper_mass,
     "intoxication": intoxication,
     "literal_muting": literal_muting,
-    "maskbench": maskbench,
     "saved_calls": saved_calls,
     "saved_calls_lm": saved_calls_lm,
     "skew": skew,

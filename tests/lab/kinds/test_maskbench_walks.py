@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.lab.measure.fake_schemas import FakeSchemas
+from tests.lab.kinds.fake_schemas import FakeSchemas
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.lab.kinds import maskbench
 from tokdfa.lab.measure import maskbench_walks
+from tokdfa.lab.measure.maskbench_plan import complete, split
 from tokdfa.lab.measure.maskbench_walks import (
     DEAD_END,
     FINISHED,
@@ -91,7 +92,7 @@ class _StopsAfter:
     """A matcher whose masks are empty after so many tokens."""
 
     def __init__(self, compiled: Any, count: int) -> None:
-        from tests.lab.measure.fake_schemas import FakeMatcher
+        from tests.lab.kinds.fake_schemas import FakeMatcher
 
         self.inner, self.left = FakeMatcher(compiled), count
 
@@ -163,14 +164,14 @@ def test_walks_are_part_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "good.json").write_text(json.dumps(case))
     (tmp_path / "refused.json").write_text(json.dumps({"schema": {"pattern": r"(a)\1"}, "tests": []}))
     settings = {"data": str(tmp_path), "engines": [{"backend": "pushdown_trie"}], "tokenizer": "bytes", "walks": 15}
-    ((_, part),) = maskbench.split_settings(maskbench.complete_settings(settings), 0)
-    good, refused = maskbench.run_item(part, 0)
+    ((_, part),) = split(complete(settings), 0)
+    good, refused = maskbench.measure(part, 0)
     assert (good["outcome"], good["walks_asked"], good["walks"], good["walks_finished"]) == ("passed", 15, 15, 15)
     assert (refused["outcome"], refused["walks_asked"], refused["walks"]) == ("refused", 15, 0)
-    assert maskbench.run_item(part, 1)[0]["walk_tokens"] != good["walk_tokens"]
+    assert maskbench.measure(part, 1)[0]["walk_tokens"] != good["walk_tokens"]
     monkeypatch.setitem(__import__("sys").modules, "jsonschema", None)
     with pytest.raises(ImportError, match="judging random walks needs the package jsonschema"):
-        maskbench.check_settings(settings)
+        complete(settings)
 
 
 def test_signs_are_drawn_from_wide_and_narrow_masks() -> None:

@@ -1,0 +1,446 @@
+"""MaskBench on a fake engine that accepts the texts a schema lists, with every way to fail; settings; the report."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from tests.lab.kinds.fake_schemas import FakeSchemas
+from tests.lab.kinds.rendering import charts_of, sentences_of, tables_of
+from tokdfa.backends import registry
+from tokdfa.constraint import JsonSchema
+from tokdfa.errors import ConfigError, OptionError, TokdfaError
+from tokdfa.lab.config.expand import expand
+from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.kinds.maskbench import KIND, measure
+from tokdfa.lab.measure import maskbench_process
+from tokdfa.lab.measure.limits import Failure, Limits
+from tokdfa.lab.measure.maskbench_numbers import percentile
+from tokdfa.lab.measure.maskbench_plan import complete, split
+from tokdfa.lab.measure.maskbench_process import READY, Found, Unprepared, in_forks
+from tokdfa.lab.measure.maskbench_replay import run_case
+from tokdfa.lab.measure.maskbench_schema import keyword_in, reordered, used_keywords
+from tokdfa.lab.measure.maskbench_walks import Walks
+from tokdfa.lab.measure.schema_corpus import SchemaCase, SchemaTest
+from tokdfa.lab.run import provenance
+from tokdfa.lab.run.execute import run
+from tokdfa.lab.run.store import open_run
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: Both spell one JSON value.
+TEXT, OTHER = '{"a": 1, "b": 2}', '{"b": 2, "a": 1}'
+SCHEMA: dict[str, Any] = {"texts": [TEXT], "properties": {"a": {}, "b": {}}}
+GOOD, WRONG = (True, {"a": 1, "b": 2}), (False, {"a": 7})
+ENGINE = {"backend": "fake_schemas"}
+
+
+@pytest.fixture(autouse=True)
+def fake_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(registry.BUILT_IN, "fake_schemas", "tests.lab.kinds.fake_schemas:FakeSchemas")
+    monkeypatch.setattr(provenance, "calibrate", dict)  # it has tests of its own
+    registry._targets.cache_clear()
+    yield
+    registry._targets.cache_clear()
+
+
+def judged(schema: dict[str, Any], *tests: tuple[bool, Any], seconds: float = 20.0, to_end: bool = False) -> Any:
+    """The final row of a case, in this process."""
+    made = tuple(SchemaTest(valid, json.dumps(data)) for valid, data in tests)
+    case, tokenizer = SchemaCase("made up", json.dumps(schema), made, "split"), load_tokenizer("bytes")
+    backend, constraint = FakeSchemas(tokenizer.vocabulary), JsonSchema(case.schema_text)
+    rows = list(run_case(case, constraint, backend, tokenizer, seconds, to_end, lambda phase: None))
+    assert [final for _, final in rows] == [False] * (len(rows) - 1) + [True]
+    return rows[-1][0]
+
+
+def test_a_case_passes_if_valid_instances_go_through_and_invalid_ones_are_stopped() -> None:
+    row = judged(SCHEMA, GOOD, WRONG, GOOD)
+    assert (row["outcome"], row["message"], row["right_tests"], row["tests"]) == ("passed", "", 3, 3)
+    # {"a": 7 is refused at the 7: its mask counts, its commit is none
+    assert row["tokens"] == 2 * len(TEXT) + 7
+    masks, commits = (np.frombuffer(row[name], dtype="<f4") for name in ("mask_ns", "advance_ns"))
+    assert len(masks) == len(commits) == row["tokens"]
+    assert masks.min() > 0
+    assert np.flatnonzero(commits == 0).tolist() == [len(TEXT) + 6]
+    assert min(row["compile_ns"], row["first_ns"]) > 0
+    assert json.loads(row["keywords"]) == ["properties"]
+
+
+def test_of_several_faults_the_benchmark_keeps_the_last_and_tells_the_first() -> None:
+    rejected, accepted = (True, {"c": 1}), (False, {"a": 1, "b": 2})
+    for tests, outcome, message in (
+        ((accepted, rejected), "over", "invalid, and went through"),
+        ((rejected, accepted), "under", "valid, rejected at token 3 of 8, b'c'"),
+    ):
+        row = judged(SCHEMA, *tests)
+        assert (row["outcome"], row["message"], row["over_tests"], row["under_tests"]) == (outcome, message, 1, 1)
+
+
+def test_the_end_of_the_text_decides_in_a_suite_only() -> None:
+    tests = ((True, 1), (False, 1), (True, 12))
+    row = judged({"texts": ["12"]}, *tests)
+    assert [row[name] for name in ("outcome", "right_tests", "under_tests", "unended_tests")] == ["under", 2, 1, 1]
+    row = judged({"texts": ["12"]}, *tests, to_end=True)
+    assert [row[name] for name in ("outcome", "right_tests", "over_tests")] == ["over", 2, 1]
+    assert row["message"] == "valid, rejected at the end of the text"
+    # a schema that is refused since it has no value has judged its tests there
+    for to_end, expected in ((False, (0, 0)), (True, (2, 1))):
+        row = judged({"trick": "be empty"}, (True, 1), (False, 2), (False, 3), to_end=to_end)
+        assert (row["outcome"], row["right_tests"], row["over_tests"]) == ("refused", *expected)
+
+
+@pytest.mark.parametrize(
+    ("trick", "where", "outcome", "said", "keyword"),
+    [
+        ("refuse", "compile", "refused", "uniqueItems at #/properties/a: too hard", "uniqueItems"),
+        ("mutter", "compile", "refused", "ValueError: cannot do minItems here", "minItems"),
+        ("raise", "mask", "over", "RuntimeError: on purpose", ""),
+        ("raise", "advance", "over", "RuntimeError: on purpose", ""),
+        ("panic", "compile", "crash", "Panic: the engine broke down", ""),
+        ("panic", "advance", "crash", "Panic: the engine broke down", ""),
+        ("nap", "advance", "timeout", "compiling and 2 tokens took longer than 0.5 s", ""),
+        ("go back on it", "compile", "over", "valid, rejected at token 1 of 16, b'{'", ""),
+    ],
+)
+def test_errors_of_an_engine_are_outcomes(trick: str, where: str, outcome: str, said: str, keyword: str) -> None:
+    row = judged({**SCHEMA, "trick": trick, "where": where}, GOOD, WRONG, seconds=0.5)
+    assert (row["outcome"], row["message"], row["keyword"]) == (outcome, said, keyword)
+    assert outcome == "over" or (row["compile_ns"], row["mask_ns"]) == (None, b"")
+
+
+def test_a_rejected_instance_in_another_order_is_an_order_artefact() -> None:
+    row = judged(SCHEMA, (True, {"b": 2, "a": 1}), (True, {"c": 3}))
+    assert (row["outcome"], row["over_tests"], row["order_artefacts"]) == ("over", 2, 1)
+    assert judged({**SCHEMA, "texts": ["0"]}, (True, {"b": 2, "a": 1}))["order_artefacts"] == 0
+
+
+def test_instances_are_written_again_in_orders_of_the_schema() -> None:
+    inner = {"properties": {"k": {}, "l": {}, "m": {}}}
+    schema = {
+        "allOf": [{"$ref": "#/$defs/p"}],
+        "$defs": {"p": {"properties": {"y": {"type": "object", "properties": {"1": {}, "2": {}}}, "x": {}, "c": {}}}},
+        "properties": {"list": {"items": inner}},
+        "required": ["new"],
+    }
+    value = {
+        "list": [{"m": 1.0, "l": 1, "k": 2}, 3],
+        "x": 1,
+        "y": {"2": "é", "1": []},
+        "new": 0,
+        "a": 1,
+        "b": 2,
+        "c": 3,
+    }
+    spellings = reordered(schema, json.dumps(value, ensure_ascii=False))
+    assert (
+        '{"y": {"1": [], "2": "é"}, "x": 1, "c": 3, "list": [{"k": 2, "l": 1, "m": 1.0}, 3], "new": 0, "a": 1, "b": 2}'
+        in (spellings)
+    )
+    assert all(json.loads(spelling) == value for spelling in spellings)
+    assert len(reordered(True, json.dumps(dict.fromkeys("abcde")))) == 119
+    assert reordered(True, '{"a": 1, "b": [{"c": 1, "d": 2}, 3]}') == [
+        '{"a": 1, "b": [{"d": 2, "c": 1}, 3]}', '{"b": [{"c": 1, "d": 2}, 3], "a": 1}',
+        '{"b": [{"d": 2, "c": 1}, 3], "a": 1}',
+    ]  # fmt: skip
+    # what has one order, or might change when it is written again, is left alone
+    for text in (
+        json.dumps(dict.fromkeys("abcdef")),
+        '{"a": 1, "a": 2}',
+        "[1]",
+        '{"b": 1.50, "a": 1}',
+        "{",
+        "[" * 10**5,
+    ):
+        assert reordered({"properties": 3, "required": 4}, text) == []
+
+
+def test_keywords_are_those_at_schema_positions() -> None:
+    schema = {
+        "title": "pattern",
+        "properties": {"minimum": {"enum": [{"maxItems": 1}]}, "x": {"items": [{"format": "date"}]}},
+        "dependencies": {"a": ["b"], "c": {"not": {"const": {"minLength": 3}}}},
+    }
+    assert used_keywords(schema) == ["const", "dependencies", "enum", "format", "items", "not", "properties"]
+    assert keyword_in("line 3: the keyword 'oneOf' at #/$defs/minimum") == "oneOf"
+    assert keyword_in('cannot do it: Unimplemented keys: ["if", "then"] if not needed') == "if"
+    assert keyword_in("the items that are required do not have this type") == ""
+
+
+def write(folder: Path, name: str, schema: dict[str, Any], *tests: tuple[bool, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    made = [{"valid": valid, "data": data} for valid, data in tests]
+    (folder / f"{name}.json").write_text(json.dumps({"schema": schema, "tests": made}))
+
+
+def rows_of(folder: Path, **more: Any) -> list[dict[str, Any]]:
+    given = {"data": str(folder), "engines": [ENGINE], "tokenizer": "bytes", **more}
+    return [row for _, part in split(complete(given), 0) for row in measure(part, 0)]
+
+
+def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
+    tricks = [None, "segfault", "exit", "panic", None, "sleep", "hog", "raise", None]
+    for number, trick in enumerate(tricks, 1):
+        where = {"exit": "advance", "panic": "mask"}.get(str(trick), "compile")
+        write(tmp_path, str(number), {**SCHEMA, **({"trick": trick, "where": where} if trick else {})}, GOOD)
+    rows = rows_of(tmp_path, seconds=3.0, memory_mb=100.0)
+    assert [row["case"] for row in rows] == list("123456789")
+    assert [row["outcome"] for row in rows] == [
+        *("passed", "crash", "crash", "crash", "passed", "timeout", "memory", "refused", "passed"),
+    ]
+    said = [row["message"] for row in rows]
+    assert said[1] == "the process died of SIGSEGV during 'compile'"
+    assert said[2] == "the process died of exit code 7 during 'mask'; its last words: so long"
+    assert said[5] == "'compile' had not ended after 3 s"
+    assert said[6].startswith("'compile' took ")
+    found = rows_of(tmp_path, engines=[{**ENGINE, "options": {"broken": True}}])
+    assert {(row["outcome"], row["message"]) for row in found} == {("unavailable", "RuntimeError: it cannot be made")}
+
+
+def test_forks_keep_what_was_found_before_they_die(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maskbench_process, "GRACE_SECONDS", 0.0)
+
+    def work(tasks: Any, send: Any, begin: Any) -> None:
+        send(READY)
+        for task in tasks:
+            begin("mask")
+            if task == 1:
+                send(Found(task, "half", final=False))
+                while True:
+                    pass
+            send(Found(task, f"whole {task}"))
+            if task == 2:
+                return
+
+    assert in_forks(work, 4, Limits(seconds=0.3)) == ["whole 0", "half", "whole 2", "whole 3"]
+    silent = in_forks(lambda tasks, send, begin: None, 2, Limits(seconds=1))
+    assert silent == [Unprepared("crash", "the process ended without a result")] * 2
+    lazy = in_forks(lambda tasks, send, begin: send(READY), 2, Limits(seconds=1))
+    assert lazy == [Failure("crash", "the process ended without a result")] * 2
+
+
+def test_a_suite_is_judged_by_the_end_of_its_texts(tmp_path: Path) -> None:
+    tests = [{"description": "", "valid": valid, "data": data} for valid, data in ((True, 12), (False, 1), (True, 1))]
+    (tmp_path / "draft7").mkdir()
+    groups = [{"description": name, "schema": {"texts": ["12"]}, "tests": tests} for name in ("one", "two")]
+    (tmp_path / "draft7" / "minimum.json").write_text(json.dumps(groups))
+    rows = rows_of(tmp_path, data=None, suite=str(tmp_path), chunk=1)
+    assert [(row["case"], row["split"]) for row in rows] == [
+        ("draft7/minimum[0] one", "draft7/minimum"), ("draft7/minimum[1] two", "draft7/minimum"),
+    ]  # fmt: skip
+    assert {(row["suite"], row["to_end"], row["outcome"], row["right_tests"]) for row in rows} == {
+        (True, True, "over", 2)
+    }
+
+
+def test_engines_take_turns_on_the_same_cases_and_samples_are_nested(tmp_path: Path) -> None:
+    for number in range(10):
+        write(tmp_path, f"case {number}", SCHEMA, GOOD)
+    samples = {"all": None, "five": 5, "three": 3, "more than there are": 99}
+    engines = [{**ENGINE, "label": label, "sample": sample} for label, sample in samples.items()]
+    settings = {"data": str(tmp_path), "engines": engines, "chunk": 4}
+    parts = split(settings, 7)
+    assert [title for title, _ in parts][:5] == [
+        *("all, cases 1 to 4 of 10", "five, cases 1 to 4 of 5", "three, cases 1 to 3 of 3"),
+        *("more than there are, cases 1 to 4 of 10", "all, cases 5 to 8 of 10"),
+    ]
+    names: dict[str, list[str]] = {}
+    for _, part in parts:
+        names.setdefault(part["engines"][0]["label"], []).extend(part["names"])
+    assert names["all"] == names["more than there are"] == [f"case {number}" for number in range(10)]
+    assert set(names["three"]) < set(names["five"]) < set(names["all"])
+    assert split(settings, 7) == parts != split(settings, 8)
+    one = {**settings, "engines": [ENGINE]}
+    assert [part["names"] for _, part in split({**one, "names": ["case 3", "case 1"]}, 0)] == [["case 1", "case 3"]]
+    assert [len(part["names"]) for _, part in split({**one, "max_cases": 2}, 0)] == [2]
+    with pytest.raises(OptionError, match="there is no case 'case x'"):
+        split({**one, "names": ["case x"]}, 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"engines": []}, "settings.engines"),
+        ({}, "on the command line: --set data=DIR"),
+        ({"data": "a", "suite": "b"}, "folder of cases"),
+        ({"engines": [{"backend": "fake"}], "data": "a"}, "backend 'fake'"),
+        ({"engines": [{**ENGINE, "options": {"a": 1}}], "data": "a"}, "option"),
+        ({"engines": [ENGINE] * 2, "data": "a"}, "same label"),
+        ({"engines": [{**ENGINE, "json_schema": {"a": 1}}], "data": "a"}, "lacks"),
+        ({"engines": [{**ENGINE, "json_schema": {"order": 1}}], "data": "a"}, "order"),
+        ({"data": "a", "chunks": 2}, r"settings\.chunks"),
+        ({"data": "no/such/folder"}, "there are no JSON files in"),
+    ],
+)
+def test_faults_name_their_setting(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(TokdfaError, match=said):
+        complete({"engines": [ENGINE], **settings})
+
+
+EXPERIMENT = {
+    **{"name": "bench", "question": "Who passes?", "kind": "maskbench", "tokenizers": ["bytes"]},
+    **{"limits": {"seconds": 60}, "settings": {"engines": [{**ENGINE, "json_schema": {"order": "any"}}], "chunk": 2}},
+}
+
+
+def test_from_yaml_to_rows_and_on_after_an_interruption(tmp_path: Path) -> None:
+    for number in range(5):
+        write(tmp_path / "data", str(number), SCHEMA, GOOD, WRONG)
+    (tmp_path / "e.yaml").write_text(yaml.safe_dump(EXPERIMENT))
+    config = load_config(tmp_path / "e.yaml", {"data": str(tmp_path / "data")})
+    assert [str(item) for item in expand(config)][2] == "bytes / fake_schemas, cases 5 to 5 of 5 / maskbench"
+    summary = run(config)
+    results = open_run(summary.folder).results()
+    assert results["case"].tolist() == list("01234")
+    assert set(results["outcome"]) == {"passed"}
+    assert {len(blob) for blob in results["mask_ns"]} == {4 * (len(TEXT) + 7)}
+    # what is stored is an experiment itself, and what is finished is not measured again
+    assert load_config(summary.folder / "config.yaml").model_dump() == config.model_dump()
+    next((summary.folder / "items").glob("000001-*")).unlink()
+    assert run(config).statuses == {"ok": 1}
+    assert sentences_of(KIND, open_run(summary.folder).results())[0] == (
+        "Of 5 cases each engine passes: fake_schemas 5, 100% (no failure)."
+    )
+    write(tmp_path / "data", "1", SCHEMA, WRONG)
+    with pytest.raises(ConfigError, match="has changed since"):
+        load_config(summary.folder / "config.yaml")
+    with pytest.raises(ConfigError, match=r"settings\.data\.folder: there is no folder"):
+        load_config(tmp_path / "e.yaml", {"data": {"folder": "nowhere"}})
+
+
+def test_the_kind_may_be_a_section(tmp_path: Path) -> None:
+    write(tmp_path / "data", "1", SCHEMA, GOOD)
+    inside = {"engines": [ENGINE], "data": {"folder": "data"}, "tokenizer": "bytes"}
+    plain = {"name": "both", "tokenizers": ["bytes"], "constraints": [{"regex": "a"}], "backends": ["token_index"]}
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump({**plain, "settings": {"maskbench": inside}}))
+    items = expand(load_config(tmp_path / "both.yaml", {"maskbench.max_cases": 1}))
+    assert measure(items[-1].settings, 0)[0]["outcome"] == "passed"
+
+
+def row(engine: str, case: str, outcome: str = "passed", micros: float = 1.0, **more: Any) -> dict[str, Any]:
+    """A case whose masks take 1, 2 ... 100 times `micros`, and its commits nothing; compiled in 1,000 times that."""
+    is_judged = outcome in ("passed", "over", "under")
+    masks = 1e3 * micros * np.arange(1, 101) if is_judged else np.zeros(0)
+    return {
+        **{"tokenizer": "t", "suite": False, "to_end": False, "engine": engine, "case": case, "outcome": outcome},
+        **{"split": case.partition("---")[0], "keywords": '["type"]', "tests": 2, "message": "", "keyword": ""},
+        **{"right_tests": 2 * (outcome == "passed"), "over_tests": int(outcome == "over"), "order_artefacts": 0},
+        **{"under_tests": int(outcome == "under"), "unended_tests": 0, "ended_under_tests": 0, "tokens": len(masks)},
+        **{"compile_ns": 1e6 * micros if is_judged else None, "first_ns": 5e5 * micros if is_judged else None},
+        **{"mask_ns": masks.astype("<f4").tobytes(), "advance_ns": np.zeros(len(masks), "<f4").tobytes()},
+        **{"clock_ns": 50.0, **more},
+    }
+
+
+HARD = {"keywords": '["oneOf", "type"]'}
+SAID = {"message": "oneOf at #/a/1: 12 ways", "keyword": "oneOf"}
+MADE_UP = [
+    *(row("ours", "A---1"), row("ours", "A---2", **HARD), row("ours", "B---2", tests=0, right_tests=0)),
+    row("ours", "B---1", "over", order_artefacts=1, message="valid, rejected", **HARD),
+    *(row("peer", "A---1", micros=10.0, unended_tests=1), row("peer", "A---2", "refused", **HARD | SAID)),
+    row("peer", "B---1", "refused", **HARD | {**SAID, "message": "oneOf at #/b: 7 ways"}),
+    row("peer", "B---2", "under", micros=10.0, ended_under_tests=1, message="invalid, and went through"),
+    *(row("slow", "A---1", micros=1000.0), row("slow", "B---2", "timeout", message="not ended after 20 s")),
+]
+
+
+def test_the_report_has_the_benchmarks_numbers_and_the_same_work_for_all() -> None:
+    values = np.arange(200.0)[::-1]
+    assert [percentile(values, percent) for percent in (0, 50, 99, 99.9, 100)] == [0, 100, 198, 199, 199]
+    tables = tables_of(KIND, pd.DataFrame(MADE_UP))
+    assert tables["maskbench"][["on", "engine", "cases", "passes", "refused", "over", "under", "timeout"]].to_numpy(
+    ).tolist() == [
+        ["all cases", "ours", 4, 3, 0, 1, 0, 0], ["all cases", "peer", 4, 1, 2, 0, 1, 0],
+        ["a sample of 2 cases", "ours", 2, 2, 0, 0, 0, 0], ["a sample of 2 cases", "peer", 2, 1, 0, 0, 1, 0],
+        ["a sample of 2 cases", "slow", 2, 1, 0, 0, 0, 1],
+    ]  # fmt: skip
+    # four cases of 1 .. 100 us each: number 400 * 50 // 100 of 400 is the first 51
+    heads = ["TBM mean", "TBM p50", "TBM p99", "TBM max", "TTFM p50", "whole case p50"]
+    ours = tables["maskbench"].iloc[0]
+    assert ours[heads].tolist() == pytest.approx([50.5e-6, 51e-6, 100e-6, 100e-6, 1.5e-3, 1.5e-3 + 5.05e-3])
+    official = tables["official"].set_index("metric")
+    assert official.loc["TBM avg (us)"].tolist() == [50, 505, 50_500]
+    assert official.loc["TTFM p50"].tolist() == [1_500, 15_000, 1_500_000]
+    assert official.loc[["passing", "compile errors", "timeouts", "tokens"], "peer"].tolist() == [1, 2, 0, 200]
+    common = tables["common"].set_index("engine")
+    assert common["TBM max"].tolist() == pytest.approx([100e-6, 1e-3])
+    against = tables["against"].set_index("engine")
+    assert against["whole case, times as long"].tolist() == pytest.approx([10, 1000])
+    assert against["same outcome"].tolist() == [0.25, 0.5]
+    first, *_ = charts_of(KIND, pd.DataFrame(MADE_UP))
+    assert {point["engine"] for point in first.panels[0].spec["data"]["values"]} == {"ours", "peer"}
+
+
+def test_the_report_takes_the_outcomes_apart() -> None:
+    tables = tables_of(KIND, pd.DataFrame(MADE_UP))
+    parts = tables["parts"].set_index(["engine", "part"])
+    assert parts.loc[("peer", "compile"), "mean"] == pytest.approx(10e-3)
+    assert parts.loc[("ours", "mask"), "samples"] == 400
+    verdicts = tables["verdicts"].set_index("engine")
+    assert verdicts.loc["ours"].tolist()[:-1] == [4, 3, 1, 3, 1, 1, 1, 0, 0, 6, 4]
+    assert verdicts.loc["peer", ["passes with ends", "any invalid accepted", "under with end"]].tolist() == [0, 1, 1]
+    assert tables["splits"][["cases", "ours", "peer", "slow"]].to_numpy().tolist() == [[2, 1, 0.5, 1], [2, 0.5, 0, 0]]
+    assert tables["keywords"]["keyword"].tolist() == ["type", "oneOf"]
+    differences = tables["differences"].set_index("case")
+    assert differences.loc["B---1", "ours"] == "over: valid, rejected"
+    assert sorted(differences.index) == ["A---2", "B---1", "B---2"]
+    assert tables["refusals"][["engine", "keyword", "cases", "reason"]].to_numpy().tolist() == [
+        ["peer", "oneOf", 2, "oneOf at … … ways"], ["slow", "–", 1, "not ended after … s"],
+    ]  # fmt: skip
+    said = sentences_of(KIND, pd.DataFrame(MADE_UP))
+    assert said[0] == (
+        "Of 4 cases each engine passes: ours 3, 75.0% (over-constrained 1); peer 1, 25.0% (refused 2, "
+        "under-constrained 1)."
+    )
+    assert "1 cases that all pass" in said[1]
+    assert "ours 6.55 ms, 51.0 µs and 100 µs, 1.50 ms; peer 65.5 ms" in said[1]
+    assert "peer takes 10.0x, and is slower on 100% of 1" in said[2]
+    assert "peer 1 (1 with their end)" in said[3]
+    assert "All engines have the same outcome on 1 of 4 cases; 1 have no test, so whoever compiles them passes." in said
+
+
+def test_a_suite_is_told_by_draft() -> None:
+    many = {"tests": 8, "right_tests": 4, "over_tests": 3, "under_tests": 1, "order_artefacts": 2}
+    splits: list[tuple[str, str, dict[str, Any]]] = [
+        *(("draft7/optional/format/date", "passed", {}), ("draft7/type", "over", many)),
+        ("draft7/not", "refused", {"tests": 3, "right_tests": 2, "over_tests": 1}),
+        *(("draft7/optional/bignum", "refused", {}), ("draft4/type", "timeout", {}), ("draft7/ref", "refused", {})),
+    ]
+    rows = [{**row("ours", f"{name}[0]", end, **more), "split": name, "suite": True} for name, end, more in splits]
+    tables = tables_of(KIND, pd.DataFrame(rows))
+    assert not {"splits", "keywords", "common", "against"} & set(tables)
+    assert tables["drafts"].to_numpy().tolist() == [
+        ["draft4", "required", "ours", 2, 0, 0, 0, 0, 0, 2],
+        ["draft7", "required", "ours", 13, 6, 2, 2, 1, 2, 0],
+        ["draft7", "optional", "ours", 2, 0, 0, 0, 0, 2, 0],
+        ["draft7", "formats", "ours", 2, 2, 0, 0, 0, 0, 0],
+    ]
+
+
+def test_walks_have_tables_and_a_sentence() -> None:
+    names = [*Walks(9).columns()][:-1]
+    faults = json.dumps([["dead end", "[1", ""], ["invalid", "x" * 200, "$: no"]])
+    some: dict[str, Any] = {**dict(zip(names, (9, 9, 70, 6, 1, 1, 1, 0), strict=True)), "walk_faults": faults}
+    none = Walks(9).columns()
+    rows = pd.DataFrame([row("ours", "A---1", **some), row("ours", "A---2", "refused", **none)])
+    tables = tables_of(KIND, rows)
+    assert tables["walks"].to_numpy().tolist() == [["ours", 1, 18, 9, 70, 6, 1, 0, 1, 1]]
+    assert tables["walk_faults"]["outcome"].tolist() == ["dead end", "invalid"]
+    assert sentences_of(KIND, rows)[-1] == (
+        "Of 9 random walks on 1 schemas, ours finishes 6; dead ends 1, invalid texts 1."
+    )
+
+
+def test_an_engine_that_passes_nothing_has_a_report_too() -> None:
+    rows = pd.DataFrame([row("ours", "A---1", "unavailable", message="no package", clock_ns=None)])
+    assert tables_of(KIND, rows)["maskbench"]["unavailable"].tolist() == [1]
+    assert sentences_of(KIND, rows)[0] == "Of 1 cases each engine passes: ours 0, 0% (unavailable 1)."
+    assert charts_of(KIND, rows) == []

@@ -1,0 +1,158 @@
+"""What a run of ``kind: maskbench`` measures: its settings, its cases, and the chunks that are its items."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tokdfa.constraint import JsonSchema
+from tokdfa.errors import OptionError
+from tokdfa.lab.measure.engines import Engine, check_engines
+from tokdfa.lab.measure.maskbench_walks import Judge
+from tokdfa.lab.measure.schema_corpus import read_cases, read_suite
+from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.workloads import derive_seed
+
+if TYPE_CHECKING:
+    from tokdfa.lab.measure.schema_corpus import SchemaCase
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class BenchEngine(Engine):
+    """A backend with its options. `json_schema`: options of the constraint, such as ``order: any``; `sample`: how many
+    of the cases it gets, all by default.
+    """
+
+    json_schema: dict[str, Any] = Field(default_factory=dict)
+    sample: Count | None = None
+
+    def constraint(self, schema: str) -> JsonSchema:
+        """A schema as this engine gets it. Raises OptionError, and TypeError for an option that does not exist."""
+        return JsonSchema(schema, label="schema", **self.json_schema)
+
+
+class Settings(BaseModel):
+    """The settings of the experiment.
+
+    `data` or `suite`: the folder, relative to the current one (``{folder: NAME}`` in a file: relative to the file). Of
+    its cases those called `names`, all by default, and of these `max_cases`, drawn by the seed. `to_end`: whether the
+    end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
+    `memory_mb` (MiB) that it may take. An item has up to `chunk` cases, so the limit of the experiment on an item must
+    be a multiple of `seconds`. `walks`: random walks for each case; every ten of them may take `seconds` again.
+    `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
+    no list of tokenizers.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    engines: list[BenchEngine] = Field(min_length=1)
+    data: str | None = None
+    suite: str | None = None
+    names: list[str] | None = None
+    max_cases: Count | None = None
+    to_end: bool | None = None
+    seconds: Annotated[float, Field(gt=0)] = 20.0
+    memory_mb: Annotated[float, Field(gt=0)] = 4000.0
+    chunk: Count = 25
+    walks: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    inputs: str | None = None
+    tokenizer: str | None = None
+
+    @property
+    def ends_count(self) -> bool:
+        """Whether a valid instance must be accepted with its end, and an invalid one may be refused there."""
+        return self.suite is not None if self.to_end is None else self.to_end
+
+
+def complete(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the whole path of their folder, and in ``inputs`` a hash of the JSON files that it holds.
+
+    So results of other data never get into the same run folder. Raises OptionError or UnknownNameError, which name what
+    is wrong, and MissingDependency if there are to be walks and nobody to judge them. Cost: reads the files once.
+    """
+    typed = typed_settings(Settings, settings)
+    check_engines(typed.engines)
+    for engine in typed.engines:
+        try:
+            engine.constraint("true")
+        except OptionError:
+            raise
+        except TypeError:
+            raise OptionError(f"engine {engine.name}: json_schema has an option that JsonSchema lacks") from None
+    if (typed.data is None) == (typed.suite is None):
+        raise OptionError(
+            "maskbench needs a folder of cases: settings.data, or settings.suite for the JSON-Schema-Test-Suite; "
+            "on the command line: --set data=DIR"
+        )
+    if typed.walks:
+        Judge("true")  # is its library installed?
+    key = "data" if typed.data is not None else "suite"
+    folder = Path(settings[key]).absolute()
+    paths = sorted(folder.rglob("*.json"))
+    if not paths:
+        raise OptionError(f"there are no JSON files in {folder}")
+    digest = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    found = digest.hexdigest()[:10]
+    if typed.inputs not in (None, found):
+        raise OptionError(f"settings.{key}: {folder} has changed since this experiment was resolved (settings.inputs)")
+    return {**settings, key: str(folder), "inputs": found}
+
+
+def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
+    """The items of an experiment: a title and the settings of each chunk of each engine, engines taking turns.
+
+    Raises OptionError for a name of a case that does not exist. Cost: reads the folder once a process.
+    """
+    typed = typed_settings(Settings, settings)
+    cases = _chosen(typed, seed)
+    shuffled = random.Random(derive_seed(seed, "sample")).sample(cases, len(cases))
+    parts = []
+    for number, engine in enumerate(typed.engines):
+        drawn = set(shuffled[: engine.sample])
+        mine = [name for name in cases if name in drawn]
+        for start in range(0, len(mine), typed.chunk):
+            names = mine[start : start + typed.chunk]
+            title = f"{engine.name}, cases {start + 1} to {start + len(names)} of {len(mine)}"
+            part = {
+                **{key: settings[key] for key in ("data", "suite", "inputs", "tokenizer") if settings.get(key)},
+                **{"seconds": typed.seconds, "memory_mb": typed.memory_mb, "engines": [engine.model_dump()]},
+                **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count, "walks": typed.walks},
+            }
+            parts.append((start / len(mine), number, title, part))
+    parts.sort(key=lambda part: part[:2])
+    return [(title, part) for _, _, title, part in parts]
+
+
+def _chosen(typed: Settings, seed: int) -> list[str]:
+    """The names of the cases of an experiment, in the order of the folder."""
+    known = [case.name for case in read(typed.data, typed.suite, typed.inputs, None)]
+    if typed.names is not None:
+        missing = sorted(set(typed.names) - set(known))
+        if missing:
+            raise OptionError(f"settings.names: there is no case {missing[0]!r} ({len(missing)} are missing)")
+        wanted = set(typed.names)
+        known = [name for name in known if name in wanted]
+    if typed.max_cases is not None and typed.max_cases < len(known):
+        drawn = set(random.Random(derive_seed(seed, "cases")).sample(known, typed.max_cases))
+        known = [name for name in known if name in drawn]
+    return known
+
+
+@lru_cache(maxsize=2)
+def read(data: str | None, suite: str | None, inputs: str | None, names: tuple[str, ...] | None) -> list[SchemaCase]:
+    """The cases of a folder, or those called `names` in this order; `inputs` tells states of the folder apart."""
+    del inputs
+    if data is not None:
+        return read_cases(Path(data), names)
+    assert suite is not None
+    cases = {case.name: case for case in read_suite(Path(suite))}
+    return [*cases.values()] if names is None else [cases[name] for name in names]
