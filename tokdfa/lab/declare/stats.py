@@ -18,6 +18,7 @@ import numpy as np
 
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare.columns import Column, Ratio
+from tokdfa.lab.declare.intervals import cluster_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,12 +33,17 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?)")
 
 @dataclass(frozen=True)
 class Stat:
-    """`how` of `column`, over the rows for which the pandas query `where` holds. `title`: its head in tables."""
+    """`how` of `column`, over the rows for which the pandas query `where` holds. `title`: its head in tables.
+
+    `resample`: columns whose values tell which rows belong together; a 95 % bootstrap interval over these is shown with
+    the number (`tokdfa.lab.declare.intervals`).
+    """
 
     column: str
     how: str = ""
     title: str = ""
     where: str = ""
+    resample: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.how and self.how not in _WORDS and not _PERCENTILE.fullmatch(self.how):
@@ -82,6 +88,18 @@ class Stat:
             return values.iloc[-1 if how == "last" else 0]
         return _of_numbers(_numbers(values), how) * (1.0 if how == "share" else column.factor)
 
+    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
+        """The ends of its 95 % interval, in base units; None of few samples, and where `resample` is empty."""
+        by = [name for name in self.resample if name in rows]
+        if not by or self.column not in rows:
+            return None
+        rows = (rows.query(self.where) if self.where else rows).dropna(subset=[self.column])
+        values, how = _numbers(rows[self.column]) if len(rows) else np.empty(0), self.how or "median"
+        clusters = list(rows[by].itertuples(index=False, name=None))
+        ends = cluster_interval(lambda chosen: _of_numbers(values[chosen], how), clusters)
+        factor = 1.0 if how == "share" else columns.get(self.column, Column(self.column)).factor
+        return None if ends is None else (ends[0] * factor, ends[1] * factor)
+
 
 @dataclass(frozen=True)
 class Quotient:
@@ -99,6 +117,9 @@ class Quotient:
     def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> float:
         below = Stat.of(self.below).compute(rows, columns)
         return float(Stat.of(self.above).compute(rows, columns) / below) if below else math.nan
+
+    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> None:
+        """A quotient has none."""
 
 
 #: What may stand wherever a number is asked for.
