@@ -194,6 +194,7 @@ KIND = Kind(
     measure=measure,
     settings=Settings,
     complete=complete,
+    threads=2,
     columns=(
         *COLUMNS,
         text("label", "text"),
