@@ -198,7 +198,10 @@ class Points(Declaration):
 
 @dataclass(frozen=True)
 class Distribution(Declaration):
-    """The share of values of the column `x` that are at most so large: a curve further to the left is better."""
+    """The share of values of the column `x` that are at most so large: a curve further to the left is better.
+
+    What is 0 stands at the smallest value that is not, since axes may be logarithmic.
+    """
 
     def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
         import numpy as np
@@ -206,13 +209,15 @@ class Distribution(Declaration):
         x = results.column(str(self.x))
         # enough points for a smooth curve, most of them in the tail, however many values there are
         shares = np.unique(np.concatenate([np.linspace(0, 0.99, 100), np.linspace(0.99, 1, 41)]))
+        least = rows.loc[rows[x.name] > 0, x.name].min() * x.factor
         found = []
         for contender, group in rows.groupby(by, sort=False):
             values = group[x.name].dropna().to_numpy(dtype=float) * x.factor
-            values = values[values > 0]
-            if not len(values):
+            if not len(values) or not least > 0:
                 continue
-            for share, value in zip(shares, np.quantile(values, shares, method="inverted_cdf"), strict=True):
+            for share, value in zip(
+                shares, np.quantile(values.clip(least), shares, method="inverted_cdf"), strict=True
+            ):
                 shown = {by: str(contender), "x": float(value), "y": float(share)}
                 found.append({**shown, x.head: x.format(value), "share": f"{share:.1%}"})
         return found

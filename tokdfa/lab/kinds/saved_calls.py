@@ -42,7 +42,7 @@ from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import MissingDependency, OptionError, TokdfaError, TokenizerError
 from tokdfa.lab.measure.engines import Engine, check_engines
-from tokdfa.lab.measure.limits import OK, failure_of
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, failure_of
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import encode_exactly, load_tokenizer
@@ -61,7 +61,7 @@ CHANGED = "changed"
 #: no regex can be made of it; its regex is over a limit; the regex does not match a valid instance (what becomes of a
 #: schema is often narrower than the schema: it fixes the order of the members, for instance); a setting left it out.
 UNREADABLE, NO_INSTANCE, REFUSED = "unreadable", "no_instance", "refused"
-TOO_LARGE, NOT_MATCHED, NOT_ASKED = "too_large", "not_matched", "not_asked"
+TOO_LARGE, NOT_MATCHED = "too_large", "not_matched"
 SKIPPED = (UNREADABLE, NO_INSTANCE, REFUSED, TOO_LARGE, NOT_MATCHED, NOT_ASKED)
 #: How an instance may be written, the first that its regex takes: as json.dumps does, and without spaces.
 SEPARATORS = ((", ", ": "), (",", ":"))

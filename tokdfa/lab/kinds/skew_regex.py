@@ -44,11 +44,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokdfa.constraint import Regex
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded, OptionError
-from tokdfa.lab.kinds.saved_calls import NOT_ASKED
 from tokdfa.lab.measure.asked_model import AskedModel
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.engines import Engine, Workshop, attempt, check_engines, spread
-from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
 from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.lab.measure.settings import typed_settings
