@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tokdfa.lab.declare import Column, Results, Say, Stat, Summary
+from tokdfa.lab.declare import Column, Pivot, Results, Say, Stat, Summary
 from tokdfa.lab.declare.columns import format_count
 from tokdfa.lab.declare.intervals import cluster_interval
 
@@ -37,6 +37,14 @@ def test_tables_and_sentences_show_the_ends():
     assert said == f"It is 39 (95% interval {low:.1f} to {high:.1f})."
     few = Results({"": ROWS.head(10)})
     assert Say("It is {mean}.", blanks={"mean": stat}).sentences(few) == ["It is 0.500."]
+
+
+def test_an_interval_that_the_rows_have_is_shown():
+    rows = pd.DataFrame({"engine": ["a", "b"], "case": "x", "ms": [2.0, 3.0], "low": [1.0, 3.0], "high": [4.0, 3.0]})
+    results = Results({"": rows}, {"ms": Column("ms", unit="s", factor=1e-3)})
+    stat = Stat("ms", ends=("low", "high"))
+    (row,) = Pivot("p", "P", rows=("case",), value=stat).build(results).rows
+    assert [(cell.text, cell.detail) for cell in row[1:]] == [("2.00 ms", "1.00 ms to 4.00 ms"), ("3.00 ms", "")]
 
 
 def test_small_numbers_are_short():

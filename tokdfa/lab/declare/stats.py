@@ -36,7 +36,7 @@ class Stat:
     """`how` of `column`, over the rows for which the pandas query `where` holds. `title`: its head in tables.
 
     `resample`: columns whose values tell which rows belong together; a 95 % bootstrap interval over these is shown with
-    the number (`tokdfa.lab.declare.intervals`).
+    the number (`tokdfa.lab.declare.intervals`). `ends`: where the rows have an interval, the columns of its ends.
     """
 
     column: str
@@ -44,6 +44,7 @@ class Stat:
     title: str = ""
     where: str = ""
     resample: Sequence[str] = ()
+    ends: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.how and self.how not in _WORDS and not _PERCENTILE.fullmatch(self.how):
@@ -89,7 +90,11 @@ class Stat:
         return _of_numbers(_numbers(values), how) * (1.0 if how == "share" else column.factor)
 
     def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
-        """The ends of its 95 % interval, in base units; None of few samples, and where `resample` is empty."""
+        """The ends of its 95 % interval, in base units; None of few samples, and if none is asked for."""
+        if self.ends:
+            factor = columns.get(self.column, Column(self.column)).factor
+            low, high = (replace(self, column=end, ends=None).compute(rows, columns) * factor for end in self.ends)
+            return (low, high) if low < high else None
         by = [name for name in self.resample if name in rows]
         if not by or self.column not in rows:
             return None

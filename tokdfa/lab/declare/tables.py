@@ -151,6 +151,8 @@ class Pivot(Declared):
                 elif self.ratio and results.reference in values and name != results.reference:
                     ratio = _ratio_of(values[name], values[results.reference], column)
                     cell = _value_cell(column, values[name], best, ratio)
+                elif ends := stat.interval(found[name], results.columns):
+                    cell = cell._replace(detail=between(ends, column))
                 cells.append(cell)
             built.append(cells)
         places = [results.column(name).head for name in by]
