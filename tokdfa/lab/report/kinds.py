@@ -20,7 +20,6 @@ from tokdfa.lab.report import (
     regex_states,
     saved_calls_lm,
     scaling,
-    skew_regex,
     tables,
     vegas,
 )
@@ -41,7 +40,6 @@ _SPECIAL = {
     "proper_scaling": proper_scaling,
     "vegas": vegas,
     "batch": batch,
-    "skew_regex": skew_regex,
     "cost_vs_skew": cost_vs_skew,
     "saved_calls_lm": saved_calls_lm,
     "maskbench": maskbench,
