@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tokdfa.lab.declare import Column, Pivot, Results, Say, Stat, Summary
+from tokdfa.lab.declare import Column, Pivot, Quotient, Results, Say, Stat, Summary
 from tokdfa.lab.declare.columns import format_count
 from tokdfa.lab.declare.intervals import cluster_interval
 
@@ -37,6 +37,16 @@ def test_tables_and_sentences_show_the_ends():
     assert said == f"It is 39 (95% interval {low:.1f} to {high:.1f})."
     few = Results({"": ROWS.head(10)})
     assert Say("It is {mean}.", blanks={"mean": stat}).sentences(few) == ["It is 0.500."]
+
+
+def test_quotients_have_intervals():
+    rows = ROWS.assign(of=2 * ROWS["value"] + np.arange(len(ROWS)) % 3)
+    share = Quotient("value:sum", "of:sum", "half", unit="share", resample=("text",))
+    low, high = share.interval(rows, {})
+    assert low < share.compute(rows, {}) < high < 0.5
+    (row,) = Summary("one", "One", values=(share,)).build(Results({"": rows})).rows
+    assert row[1].detail == f"{100 * low:.1f}% to {100 * high:.1f}%"
+    assert Quotient("value:sum", "of:sum").interval(rows, {}) is None
 
 
 def test_an_interval_that_the_rows_have_is_shown():

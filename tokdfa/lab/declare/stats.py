@@ -108,23 +108,42 @@ class Stat:
 
 @dataclass(frozen=True)
 class Quotient:
-    """One statistic over another, as a ratio ("takes 3.2 times as long") or as a share."""
+    """One statistic over another, as a ratio ("takes 3.2 times as long"), a share, or a time for each of something.
+
+    `better`, `resample`: as those of a column and of `Stat`; with the latter neither statistic has a `where`.
+    """
 
     above: str | Stat
     below: str | Stat
     title: str = ""
-    unit: Literal["ratio", "share"] = "ratio"
+    unit: Literal["ratio", "share", "s"] = "ratio"
+    better: Literal["lower", "higher", "neither"] = "neither"
+    resample: Sequence[str] = ()
 
     def described(self, columns: Mapping[str, Column]) -> Column:
         title = self.title or f"{Stat.of(self.above).described(columns).head}, ratio"
-        return Column(Stat.of(self.above).column, title, self.unit)
+        return Column(Stat.of(self.above).column, title, self.unit, self.better)
 
     def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> float:
         below = Stat.of(self.below).compute(rows, columns)
         return float(Stat.of(self.above).compute(rows, columns) / below) if below else math.nan
 
-    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> None:
-        """A quotient has none."""
+    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
+        """The ends of its 95 % interval; None of few samples, and where `resample` is empty."""
+        by = [name for name in self.resample if name in rows]
+        stats = [Stat.of(one) for one in (self.above, self.below)]
+        if not by or not {stat.column for stat in stats} <= set(rows):
+            return None
+        rows = rows.dropna(subset=[stat.column for stat in stats])
+        above, below = (_numbers(rows[stat.column]) if len(rows) else np.empty(0) for stat in stats)
+        first, second = (stat.how or "median" for stat in stats)
+        factors = [columns.get(stat.column, Column(stat.column)).factor for stat in stats]
+
+        def quotient(chosen: Any) -> float:
+            under = _of_numbers(below[chosen], second) * factors[1]
+            return _of_numbers(above[chosen], first) * factors[0] / under if under else math.nan
+
+        return cluster_interval(quotient, list(rows[by].itertuples(index=False, name=None)))
 
 
 #: What may stand wherever a number is asked for.
