@@ -200,8 +200,8 @@ class Points(Declaration):
 class Distribution(Declaration):
     """The share of values of the column `x` that are at most so large: a curve further to the left is better.
 
-    `tail`: the share that is larger, on a logarithmic axis, so that one in ten thousand is as easy to read as one in
-    two.
+    What is 0 stands at the smallest value that is not, since axes may be logarithmic. `tail`: the share that is larger,
+    on a logarithmic axis, so that one in ten thousand is as easy to read as one in two.
     """
 
     tail: bool = False
@@ -214,13 +214,17 @@ class Distribution(Declaration):
         shares = np.unique(np.concatenate([np.linspace(0, 0.99, 100), np.linspace(0.99, 1, 41)]))
         if self.tail:
             shares = np.unique(np.concatenate([np.linspace(0, 0.9, 46), 1 - np.logspace(-1, -6, 101)]))
+        known = rows[x.name].dropna()
+        every = numbers_of(known) * x.factor if len(known) else np.zeros(1)
+        if not (every > 0).any():
+            return []
+        least = float(every[every > 0].min())
         found = []
         for contender, group in rows.groupby(by, sort=False):
             known = group[x.name].dropna()
-            values = numbers_of(known) * x.factor if len(known) else np.empty(0)
-            values = values[values > 0]
-            if not len(values):
+            if not len(known):
                 continue
+            values = (numbers_of(known) * x.factor).clip(least)
             drawn = shares[shares <= 1 - 1 / len(values)] if self.tail else shares
             for share, value in zip(drawn, np.quantile(values, drawn, method="inverted_cdf"), strict=True):
                 shown = {by: str(contender), "x": float(value), "y": float(1 - share if self.tail else share)}

@@ -33,6 +33,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokdfa.errors import LimitExceeded, RegexUnsupported, UnsupportedConstraint
 
 OK = "ok"
+#: A setting left it out, or its turn came after the time for all.
+NOT_ASKED = "not_asked"
 FAILURES = ("unsupported", "timeout", "memory", "wrong_acceptance", "wrong_refusal", "crash", "error")
 
 #: What a measuring process can be doing, in the order of the work.

@@ -9,13 +9,8 @@ from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
     cost_vs_skew,
     headlines,
-    improper_mass,
-    intoxication,
     literal_muting,
-    saved_calls,
     saved_calls_lm,
-    skew,
-    skew_regex,
     tables,
 )
 
@@ -28,13 +23,8 @@ if TYPE_CHECKING:
 
 _SPECIAL: dict[str, Any] = {
     "cost_vs_skew": cost_vs_skew,
-    "improper_mass": improper_mass,
-    "intoxication": intoxication,
     "literal_muting": literal_muting,
-    "saved_calls": saved_calls,
     "saved_calls_lm": saved_calls_lm,
-    "skew": skew,
-    "skew_regex": skew_regex,
 }
 
 
