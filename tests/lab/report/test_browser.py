@@ -129,7 +129,8 @@ def test_letters_can_be_read_in_light_and_dark(tabs: dict[str, Tab], name: str, 
 CROWDED = """
 [...document.querySelectorAll("figure .chart")].flatMap((chart) => {
   const name = chart.closest("figure").id, frame = chart.querySelector("svg").getBoundingClientRect();
-  const texts = [...chart.querySelectorAll("svg text")].filter((one) => one.textContent.trim() && one.checkVisibility({opacityProperty: true}));
+  const texts = [...chart.querySelectorAll("svg text")].filter((one) =>
+    one.textContent.trim() && one.checkVisibility({opacityProperty: true}));
   const boxes = texts.map((one) => [one.textContent, one.getBoundingClientRect()]);
   return boxes.flatMap(([text, box], place) => {
     const cut = box.left < frame.left - 2 || box.right > frame.right + 2 ? [`${name}: ${text} is cut`] : [];
@@ -174,11 +175,10 @@ def test_the_pointer_shows_the_case(tabs: dict[str, Tab]) -> None:
     show(tab, 1280)
     point = "#run-1-chart-node_time_density .mark-symbol.role-mark path"
     tab.click(point)
-    box = tab.evaluate(
-        f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])(document.querySelector('{point}').getBoundingClientRect())"
-    )
+    middle = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
+    x, y = tab.evaluate(f"{middle}(document.querySelector('{point}').getBoundingClientRect())")
     for shift in (1, 0):
-        tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + shift, y=box[1])
+        tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + shift, y=y)
     tab.evaluate("new Promise((done) => setTimeout(done, 300))")
     shown = tab.evaluate("document.getElementById('vg-tooltip-element').textContent")
     assert "label of" in shown

@@ -62,7 +62,7 @@ def test_every_run_has_a_section_with_ids_of_its_own(runs: list[FakeRun], tmp_pa
     assert "3 runs: walks, made-up" in reader.shown
     assert "2026-01-02 03:04:05 UTC" in reader.shown
     assert "<script>alert" not in page
-    assert page.count("window.vegaEmbed=") == 1
+    assert page.count("window.vegaEmbed") == 1
     assert reader.shown.count("tokdfa run ") == 3
 
 

@@ -74,7 +74,7 @@ def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script. Cost: 2 s, once."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(None)).replace("</script", "<\\/script")
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
 
 
 def _sorting_key(cell: Cell) -> str:
