@@ -50,7 +50,8 @@ function recoloured(value, colours) {
 }
 
 function fitted(spec, width, hasLegend) {
-  for (const channel of Object.values(spec.encoding ?? {})) {
+  const layers = [spec, ...(spec.layer ?? [])];
+  for (const channel of layers.flatMap((one) => Object.values(one.encoding ?? {}))) {
     if (!channel.legend) continue;
     const columns = width < 480 ? 1 : 2;
     channel.legend = hasLegend ? { ...channel.legend, columns, labelLimit: Math.max(100, width / columns - 40) } : null;
