@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tokdfa.lab.declare.cells import visible
 from tokdfa.lab.declare.look import INK, MUTED, PAPER, looks
 from tokdfa.lab.declare.stats import Value, is_known, key_parts, numbers_of, value_of
 
@@ -124,7 +125,8 @@ class Declaration:
         for key, group in groups[:MOST_PANELS]:
             points = self.points(group, by, results)
             if points:
-                built.append(Panel(str(key), _spec(self.layer(points, by, results), points, by, names)))
+                spec = _spec(self.layer(points, by, results), points, by, names)
+                built.append(Panel(visible(str(key)), printable(spec)))
         if not built:
             return Chart(self.name, self.title, reason="no value can be drawn")
         more = len(groups) - MOST_PANELS
@@ -338,6 +340,15 @@ def _spec(layer: dict[str, Any], points: list[dict[str, Any]], by: str, names: l
 def _escaped(name: str) -> str:
     """A field's name, in which Vega-Lite reads dots and brackets as a path."""
     return "".join(f"\\{char}" if char in ".[]'\\" else char for char in name)
+
+
+def printable(spec: Any) -> Any:
+    """A specification whose texts have no control characters: drawing one that has any would end the process."""
+    if isinstance(spec, dict):
+        return {printable(key): printable(value) for key, value in spec.items()}
+    if isinstance(spec, list):
+        return [printable(value) for value in spec]
+    return visible(spec) if isinstance(spec, str) else spec
 
 
 def _plain(value: Any) -> Any:
