@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
+from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
 from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.automata.minimize import minimize
 from tokdfa.constraint import Regex

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.test_tokens_dfa import LETTERS, WORDS, compiled, mask_of, tables_are_equal
+from tests.backends.tokens_dfa.test_strategy import LETTERS, WORDS, compiled, mask_of, tables_are_equal
 from tests.vocabulary.vocabularies import ODD
 from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.backends.tokens_dfa.table_file import write_table

@@ -1,0 +1,223 @@
+"""The backend as a whole: against Lark, against the Earley walk, one way of making masks against the other."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from itertools import product
+
+import pytest
+
+from tests.backends.cfg_fsm.oracles import FOLDER, completion, corpus, lark_accepts, letters_of
+from tokdfa import mask as masks
+from tokdfa.backends.laws.contract import check_backend, toy_cases
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import Grammar
+from tokdfa.errors import (
+    EmptyLanguageError,
+    LimitExceeded,
+    TokenRefused,
+    UnsupportedConstraint,
+    VocabularyCannotSpell,
+)
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+NAMES = ("arithmetic", "c_like", "csv", "json", "sexpr", "tool_call", "small_sql", "comments")
+
+
+@cache
+def tokenizer_of(name: str):
+    return load_tokenizer(name)
+
+
+def compile_grammar(text: str, vocab: Vocabulary, **options):
+    return create_backend("cfg_fsm", vocab, **options).compile(Grammar(text))
+
+
+def advance_all(matcher, tokens: list[int]) -> None:
+    for token in tokens:
+        matcher.advance(token)
+
+
+def mask_of(matcher) -> list[int]:
+    out = masks.allocate_mask(matcher.vocab.size)
+    matcher.fill_mask(out)
+    return masks.mask_to_ids(out).tolist()
+
+
+def walk_together(matchers, tokenizer, text: str, steps: int, rng: random.Random) -> int:
+    """Equal masks along a walk, first along the tokens of `text`; returns how many masks there were."""
+    planned = tokenizer.encode(text)
+    for step in range(steps):
+        found = [mask_of(matcher) for matcher in matchers]
+        assert all(other == found[0] for other in found[1:]), (step, tokenizer.vocabulary.spell(planned[:step]))
+        tokens = [token for token in found[0] if token not in tokenizer.vocabulary.end_token_set]
+        if not tokens:
+            return step + 1
+        chosen = planned[step] if step < len(planned) and planned[step] in found[0] else rng.choice(tokens)
+        for matcher in matchers:
+            matcher.advance(chosen)
+    return steps
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_ways_make_equal_masks(name: str) -> None:
+    grammar, accepted, _ = corpus(name)
+    found, rng = tokenizer_of("mistral-v1"), random.Random(name)
+    ways = [compile_grammar(grammar, found.vocabulary, masks=way, memo=False) for way in ("vectors", "walk")]
+    count = 0
+    for text in (max(accepted, key=len), ""):
+        count += walk_together([way.start() for way in ways], found, text, 12, rng)
+    assert count > 8
+
+
+@pytest.mark.parametrize(("tokenizer", "steps"), [("bytes", 60), ("mistral-v1", 20)])
+def test_masks_of_json_are_those_of_the_earley_walk(tokenizer: str, steps: int) -> None:
+    grammar, accepted, _ = corpus("json")
+    found, rng = tokenizer_of(tokenizer), random.Random(1)
+    ours = compile_grammar(grammar, found.vocabulary)
+    theirs = create_backend("earley_trie", found.vocabulary).compile(Grammar(grammar))
+    for text in (*accepted[-6:], "", ""):
+        walk_together([ours.start(), theirs.start()], found, text, steps, rng)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_finished_walks_parse_and_texts_are_taken_in_any_tokens(name: str) -> None:
+    grammar, accepted, _ = corpus(name)
+    found, rng = tokenizer_of("mistral-v1"), random.Random(name)
+    compiled, finished = compile_grammar(grammar, found.vocabulary), 0
+    spelled_by = {token: found.vocabulary.token_bytes(token) for token in range(found.vocabulary.size)}
+    bytes_alone = {spelled[0]: token for token, spelled in spelled_by.items() if len(spelled) == 1}
+    for text in accepted:
+        for tokens in (found.encode(text), [bytes_alone[byte] for byte in text.encode()]):
+            matcher = compiled.start()
+            advance_all(matcher, tokens)
+            assert matcher.can_end(), text
+    for _ in range(6):
+        matcher, taken = compiled.start(), []
+        for _ in range(rng.randint(1, 12)):
+            tokens = [token for token in mask_of(matcher) if token not in found.vocabulary.end_token_set]
+            if not tokens:
+                break
+            taken.append(rng.choice(tokens))
+            matcher.advance(taken[-1])
+        rest = completion(compiled.machine, matcher.state, letters_of(accepted))
+        if rest is not None:
+            taken += [bytes_alone[byte] for byte in rest.encode()]
+            advance_all(matcher, taken[-len(rest) :] if rest else [])
+            assert matcher.can_end()
+            finished += 1
+            assert lark_accepts(grammar, found.vocabulary.spell(taken).decode()), taken
+    assert finished
+
+
+#: Terminals in each other's way, conflicts that Lark resolves, dead ends: masks need the search.
+HARD = [
+    'start: A A? "b" | "b" start\nA: /a+/\n',
+    'start: x "a" | "b" start | "c"\nx: "a"*\n',
+    'start: (A | B)* "c"\nA: /a(ba)?/\nB: "b"\n',
+    'start: "a" start ["b" start] | "ab"\n',
+    'start: e start "a" | "b"\ne: "c"?\n',
+]
+SHORT = Vocabulary([b"a", b"b", b"c", b"ab", b"ba", b"aab", b"bc", b"abab", b""], end_tokens=[8])
+
+
+@pytest.mark.parametrize("grammar", HARD)
+@pytest.mark.parametrize("way", ["vectors", "walk"])
+def test_no_token_too_many_and_none_too_few(grammar: str, way: str) -> None:
+    """By brute force: every text of up to 8 letters is asked of Lark."""
+    texts = ["".join(letters) for length in range(9) for letters in product("abc", repeat=length)]
+    possible = {text[:end] for text in texts if lark_accepts(grammar, text) for end in range(len(text) + 1)}
+    compiled = compile_grammar(grammar, SHORT, masks=way)
+    agenda = [(compiled.start(), "")]
+    checked = 0
+    while agenda:
+        matcher, text = agenda.pop()
+        allowed = mask_of(matcher)
+        for token in range(8):
+            longer = text + SHORT.token_bytes(token).decode()
+            assert (token in allowed) >= (longer in possible), longer
+            if token in allowed:
+                checked += 1
+                assert longer in possible or len(longer) > 3, longer
+                if len(longer) <= 3:
+                    agenda.append((matcher.fork(), longer))
+                    agenda[-1][0].advance(token)
+        assert (8 in allowed) == matcher.can_end() == lark_accepts(grammar, text)
+    assert checked
+
+
+def test_a_vocabulary_with_gaps() -> None:
+    """No b alone: after a the only way on is the token ab, and aa is a dead end."""
+    vocab = Vocabulary([b"a", b"ab", b"aa", b"c", b""], end_tokens=[4])
+    compiled = compile_grammar('start: ("a" "b" | "c")+\n', vocab)
+    assert not compiled.complete
+    assert mask_of(compiled.start()) == [1, 3]
+    with pytest.raises(VocabularyCannotSpell):
+        compile_grammar('start: "a" "b" "b"\n', vocab)
+
+
+def test_laws_hold_for_walks() -> None:
+    cases = [case for case in toy_cases() if case.constraint.kind == "grammar"] + list(toy_cases()[:20:4])
+    results = check_backend("cfg_fsm", {"masks": "walk"}, cases=cases)
+    assert [result for result in results if not result.ok] == []
+    assert sum(result.outcome == "held" for result in results) > 100
+
+
+def test_what_is_refused() -> None:
+    vocab = tokenizer_of("bytes").vocabulary
+    with pytest.raises(UnsupportedConstraint, match=r"(?s)Reduce/Reduce.*earley_trie"):
+        compile_grammar((FOLDER / "sql.lark").read_text(), vocab)
+    dangling = 'start: "if" start ["else" start] | "x"\n%ignore " "'
+    assert compile_grammar(dangling, vocab).machine.tables.conflicts
+    with pytest.raises(UnsupportedConstraint, match=r"(?s)Shift/Reduce.*earley_trie"):
+        compile_grammar(dangling, vocab, conflicts="refuse")
+    with pytest.raises(EmptyLanguageError):
+        compile_grammar("start: A A\nA: /a+/", vocab)
+
+
+def test_limits() -> None:
+    vocab = tokenizer_of("bytes").vocabulary
+    nested = 'start: "(" start ")" | "a"\n'
+    for option in ("max_stacks", "max_situations"):
+        matcher = compile_grammar(nested, vocab, **{option: 16}).start()
+        with pytest.raises(LimitExceeded, match=option):
+            advance_all(matcher, [ord("(")] * 600)
+        assert not matcher.can_end()
+        matcher.rollback(1)
+        assert matcher.allows(ord("("))
+    with pytest.raises(LimitExceeded, match="max_lexer_states"):
+        compile_grammar("start: A\nA: /[ab]*a[ab]{9}/", vocab, max_lexer_states=100)
+
+
+@pytest.mark.parametrize("options", [{"memo": False}, {"memo_steps": False}, {"mask_mb": 1}])
+def test_what_is_kept_changes_nothing(options: dict) -> None:
+    grammar, accepted, _ = corpus("json")
+    found = tokenizer_of("mistral-v1")
+    ways = [compile_grammar(grammar, found.vocabulary, **chosen) for chosen in ({}, options)]
+    for text in accepted[-4:]:
+        walk_together([way.start() for way in ways], found, text, 12, random.Random(5))
+
+
+def test_forced_tokens_and_bytes() -> None:
+    vocab = tokenizer_of("bytes").vocabulary
+    matcher = compile_grammar('start: "begin" (A | "c") \nA: /ab+/', vocab).start()
+    assert matcher.forced_bytes() == b"begin"
+    assert bytes(matcher.forced_tokens()) == b"begin"
+    advance_all(matcher, list(b"begina"))
+    assert matcher.forced_bytes() == b"b"
+    with pytest.raises(TokenRefused, match="cannot come next"):
+        matcher.advance(ord("c"))
+
+
+def test_work_is_counted() -> None:
+    grammar = corpus("json")[0]
+    vectors = compile_grammar(grammar, tokenizer_of("bytes").vocabulary).start()
+    walk = compile_grammar(grammar, tokenizer_of("bytes").vocabulary, masks="walk").start()
+    for matcher in (vectors, walk):
+        mask_of(matcher)
+        mask_of(matcher)
+        assert matcher.counters["masks_made"] == 1
+    assert vectors.counters["nodes_made"] > 0
+    assert walk.counters["nodes_visited"] > 100
