@@ -12,9 +12,18 @@ from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
+#: The engines of grammars, each with the ways that it cuts a text into lexemes.
+EVERY = [("earley_trie", "longest"), ("pushdown_trie", "longest"), ("pushdown_trie", "any")]
+#: ASCII by single bytes, three special tokens, and a token of two letters.
+SPECIAL = Vocabulary(
+    [*(bytes([byte]) for byte in range(128)), b"", b"", b"", b"ab"],
+    end_tokens=[130],
+    special_tokens={128: "<|tool|>", 129: "<|end|>", 130: "</s>"},
+)
 
 
 @cache
@@ -33,12 +42,13 @@ def texts_of(name):
 
 
 def compile_with(constraint, vocab, backend="pushdown_trie", **options):
+    """What a backend makes of a constraint, or of a grammar's text."""
+    constraint = Grammar(constraint) if isinstance(constraint, str) else constraint
     return create_backend(backend, vocab, **options).compile(constraint)
 
 
 def bytes_start(constraint, backend="pushdown_trie", **options):
     """A matcher for a constraint, or a grammar's text, on the vocabulary of single bytes."""
-    constraint = Grammar(constraint) if isinstance(constraint, str) else constraint
     return compile_with(constraint, tokenizer_of("bytes").vocabulary, backend, **options).start()
 
 

@@ -17,7 +17,7 @@ from tokdfa import load_tokenizer
 from tokdfa import mask as masks
 from tokdfa.backends.brute_force import BruteForce
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import EmptyLanguageError, LimitExceeded, OptionError, VocabularyCannotSpell
+from tokdfa.errors import EmptyLanguageError, OptionError, VocabularyCannotSpell
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def test_liveness_of_bytes_leaves_dead_ends() -> None:
 
 def test_missing_bytes_are_named() -> None:
     vocab = Vocabulary([b"a", b"xb", b""], end_tokens=[2], name="tiny")
-    with pytest.raises(VocabularyCannotSpell, match="0x64 \\('d'\\)") as caught:
+    with pytest.raises(VocabularyCannotSpell) as caught:
         BruteForce(vocab).compile(Regex("a+d"))
     assert caught.value.missing == b"d"
     with pytest.raises(VocabularyCannotSpell, match="only inside longer tokens") as caught:
@@ -141,19 +141,6 @@ def test_odd_vocabulary() -> None:
     matcher.advance(5)
     assert allowed(matcher) == {6}
     assert not any(matcher.allows(token) for token in (3, 12, 13, 39, 40, -1))
-
-
-def test_complete_says_whether_every_byte_is_a_token() -> None:
-    assert BruteForce(LETTERS).compile(Regex("[ab]*-")).complete
-    assert not BruteForce(ODD).compile(Regex("é?\U0001f600?|a")).complete
-
-
-def test_limits_and_sizes() -> None:
-    assert BruteForce(LETTERS).compile(Regex("a{5}")).sizes == {"states": 6}
-    assert list(BruteForce(LETTERS).compile(Regex("a")).phases) == ["parse", "automaton"]
-    assert list(BruteForce(ODD).compile(Regex("é?\U0001f600?|a")).phases) == ["parse", "automaton", "liveness"]
-    with pytest.raises(LimitExceeded):
-        BruteForce(LETTERS, max_states=10).compile(Regex("a{20}"))
 
 
 def test_a_large_vocabulary() -> None:

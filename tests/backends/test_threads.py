@@ -100,27 +100,8 @@ def cases() -> list[Any]:
 @pytest.fixture(scope="module")
 def tokenizer_name(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A tokenizer of 256 bytes and some merges, in the order in which they are made."""
-    merged = (
-        "th",
-        "the",
-        " t",
-        " the",
-        "at",
-        "cat",
-        "an",
-        "nd",
-        "12",
-        "10",
-        "120",
-        '"a',
-        '":',
-        ", ",
-        "name",
-        "[[",
-        "],",
-        " a",
-    )
-    ranks = {text.encode(): 256 + place for place, text in enumerate(merged)}
+    merged = (b" t", b" the", b" a", b", ", *b'th the at cat an nd 12 10 120 "a ": name [[ ],'.split())
+    ranks = {text: 256 + place for place, text in enumerate(merged)}
     path = rank_file(tmp_path_factory.mktemp("threads") / "ranks", ranks)
     return f"tiktoken:{path}?pattern=gpt2"
 

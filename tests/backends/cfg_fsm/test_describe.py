@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.backends.cfg_fsm.oracles import COMMENTS, lark_accepts, machine_of, run
-from tokdfa.backends.cfg_fsm.describe import IGNORED, leading_outcomes, may_become, readings, terminal_name
+from tokdfa.backends.cfg_fsm.describe import IGNORED, readings
 
 AAB = 'start: AABC | AA BD\nAABC: "AABC"\nAA: "AA"\nBD: "BD"\n'
 
@@ -34,23 +32,3 @@ def test_ignored_text_and_the_end() -> None:
     ((begun, terminals, owed, may_end),) = told(machine, "/a")
     assert (begun, terminals, owed, may_end) == (True, ('"/aaa/"',), (), False)
     assert (True, ("COMMENT", IGNORED), (), False) in told(machine, "  ")
-
-
-def test_stacks_are_those_of_the_parser() -> None:
-    machine = machine_of('start: "(" start ")" | "a"\n')
-    depths = [len(readings(machine, run(machine, "(" * depth))[0].stack) for depth in range(4)]
-    assert sorted({len(one.stack) for one in readings(machine, run(machine, "((("))}) == [3, 4]
-    assert depths[0] == 1
-    assert readings(machine, 0)[0].stack == (machine.tables.start,)
-
-
-@pytest.mark.parametrize("grammar", [AAB, 'start: A A? "b"\nA: /a+/\n'])
-def test_only_what_leads_on(grammar: str) -> None:
-    """Of a stack, and of a grammar that needs the search: after a run of a's no other run can come."""
-    machine = machine_of(grammar)
-    assert machine.is_certified == (grammar == AAB)
-    leads_on = leading_outcomes(machine, 0)
-    labels = {int(label) for label in machine.lexer.outcomes[leads_on, 0]}
-    begin = int(machine.hypotheses.members[0][0, 0])
-    assert {terminal_name(machine, label) for label in labels} == set(may_become(machine, begin, 0))
-    assert set(may_become(machine, begin, 0)) == ({'"AABC"', '"AA"'} if grammar == AAB else {"A"})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.backends.cfg_fsm.oracles import NAMES, corpus, lark_of
-from tokdfa.backends.cfg_fsm.lark_tables import one_terminal_tables, read_tables
+from tokdfa.backends.cfg_fsm.lark_tables import read_tables
 from tokdfa.backends.cfg_fsm.stacks import REFUSED, Stacks
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, UnknownNameError, UnsupportedConstraint
 
@@ -72,12 +72,6 @@ def test_shift_reduce_conflicts_are_shifts_or_refused() -> None:
     assert read_tables('start: "a" start | "a"', conflicts="refuse").conflicts == ()
 
 
-def test_priorities_of_rules_are_a_conflict_resolved() -> None:
-    tables = read_tables('start: a | b\na.2: "x"\nb: "x"\n')
-    assert len(tables.conflicts) == 1
-    assert "decided by priority" in tables.conflicts[0]
-
-
 def test_rules_without_end_are_seen() -> None:
     assert not read_tables('start: start "a"').is_productive
     assert not read_tables('start: "a" | b\nb: "b" b').is_productive
@@ -108,13 +102,3 @@ def test_an_unknown_start_names_the_rules() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'begin'"):
         read_tables('begin: "a"', start="begn")
     assert read_tables('other: "b"\nbegin: "a"', start="begin").terminals[0].value == "a"
-
-
-@pytest.mark.parametrize("may_be_empty", [False, True])
-def test_one_terminal(may_be_empty: bool) -> None:
-    tables = one_terminal_tables(may_be_empty)
-    stacks = Stacks(tables, np.zeros(3, dtype=np.int32), 10)
-    assert stacks.takes(0, 1) == may_be_empty
-    after = stacks.shift(0, 0)
-    assert stacks.takes(after, 1)
-    assert stacks.shift(after, 0) == REFUSED

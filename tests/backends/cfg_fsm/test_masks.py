@@ -13,29 +13,13 @@ from tests.backends.cfg_fsm.random_grammars import random_grammars
 from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm import speculation
 from tokdfa.backends.cfg_fsm.speculation import NS_PER_NODE, NS_PER_PAIR, Speculation
-from tokdfa.backends.cfg_fsm.splits import SplitTable, split_table
+from tokdfa.backends.cfg_fsm.splits import split_table
 from tokdfa.backends.cfg_fsm.walk import NS_PER_MOVE, Walker
 from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-LETTERS = [
-    b"a",
-    b"b",
-    b"c",
-    b"A",
-    b"ab",
-    b"ba",
-    b"aa",
-    b"abab",
-    b"bca",
-    b"cc",
-    b"caab",
-    b"ab",
-    b"aabba",
-    b"bcb",
-    b"abcabc",
-]
-#: All bytes, pieces of the corpus, two ids for one text, an end token, padding.
+LETTERS = [b"a", b"b", b"c", b"A", *b"ab ba aa abab bca cc caab ab aabba bcb abcabc".split()]
+#: Letters, words of them, two ids for one text, an end token, padding.
 PIECES = Vocabulary([*LETTERS, b""], end_tokens=[len(LETTERS)], size=50)
 
 
@@ -119,26 +103,6 @@ def test_nodes_are_shared_by_stacks() -> None:
     assert made[-1] == made[5]
 
 
-def test_a_new_mask_takes_no_more_descents_than_the_tree_has_levels() -> None:
-    """Children that are lacking are asked for level by level, or as many at once as there is room for."""
-    letters = "abcdefghijkl"
-    alternatives = " | ".join(f'"{letter}"' for letter in letters)
-    machine = machine_of(f"start: ({alternatives})+\n")
-    pairs = [one + other for one in letters for other in letters]
-    pieces = [*letters, *pairs, *(pair + letter for pair in pairs for letter in "ab")]
-    vocab = Vocabulary([*(piece.encode() for piece in pieces), b""], end_tokens=[len(pieces)])
-    allowed, made = hopeful_tokens(machine, vocab, machine.start), []
-    for room in (1024, 5):
-        tree = Speculation(machine.hypotheses, vocab, 1 << 30)
-        tree._asked = np.zeros((room, 2), dtype=np.int32)
-        assert filled(tree, machine.start, vocab) == allowed
-        made.append(tree.counters["nodes_made"])
-        levels = 3  # no token is longer: a lexeme, one after it, and one after that
-        if room > 5:
-            assert tree.counters["nodes_passed"] <= levels * made[0]
-    assert made == [1 + 12 + 144] * 2
-
-
 def test_everything_is_forgotten_past_the_limit() -> None:
     grammar, accepted, _ = corpus("json")
     machine, rng = machine_of(grammar), random.Random(3)
@@ -173,63 +137,3 @@ def test_work_on_a_tree_that_does_not_pay_is_bounded_by_that_of_walking(monkeypa
     work = NS_PER_PAIR * len(split_table(vocab).where) * counted["vectors_made"] + NS_PER_NODE * counted["nodes_passed"]
     assert counted["masks_walked"] > 100
     assert work <= 1_000_000 + 2 * NS_PER_MOVE * walker.moves
-
-
-def test_vectors_are_forgotten_before_nodes() -> None:
-    grammar, accepted, _ = corpus("json")
-    machine, rng = machine_of(grammar), random.Random(3)
-    vocab = pieces_of(accepted, rng)
-    data = np.frombuffer(max(accepted, key=len).encode()[:60], dtype=np.uint8)
-    situations = [here := machine.start, *(here := machine.run(here, data, at, at + 1) for at in range(len(data)))]
-    large = Speculation(machine.hypotheses, vocab, 1 << 30)
-    expected = [filled(large, situation, vocab) for situation in situations]
-    of_nodes = large.nbytes - sum(one.nbytes for one in large._vectors.values())
-    assert large.nbytes > 3 * of_nodes
-    tree = Speculation(machine.hypotheses, vocab, 2 * of_nodes)
-    assert [filled(tree, situation, vocab) for situation in situations] == expected
-    assert tree.counters["nodes_made"] == large.counters["nodes_made"]
-    assert tree.counters["vectors_made"] > large.counters["vectors_made"]
-    assert len(tree._vectors) < len(large._vectors)
-
-
-# The split table.
-
-
-def test_rests_are_all_suffixes() -> None:
-    table = SplitTable(PIECES)
-    spelled = [PIECES.token_bytes(token) for token in range(PIECES.size)]
-    suffixes = sorted({token[begin:] for token in spelled for begin in range(len(token))})
-    data = PIECES.byte_data.tobytes()
-    places = zip(table.where.tolist(), table.lengths.tolist(), strict=True)
-    assert [data[begin : begin + length] for begin, length in places] == suffixes
-    assert table.tokens.tolist() == [token for token, text in enumerate(spelled) if text]
-    assert [suffixes[rest] for rest in table.wholes.tolist()] == [text for text in spelled if text]
-    assert [suffixes[rest] for rest in table.rest_at.tolist()] == [
-        token[begin:] for token in spelled for begin in range(len(token))
-    ]
-    for rest, alike in enumerate(table.shared.tolist()[1:], 1):
-        assert suffixes[rest - 1][:alike] == suffixes[rest][:alike]
-        assert suffixes[rest - 1][alike : alike + 1] != suffixes[rest][alike : alike + 1]
-    assert split_table(PIECES) is split_table(PIECES)
-
-
-@pytest.mark.parametrize("grammar", ['start: (A | "b" | "ba")*\nA: /a+b?/\n', 'start: A "b"\nA: /[ab]*c/\n'])
-def test_vectors_say_what_becomes_of_each_rest(grammar: str) -> None:
-    machine = machine_of(grammar)
-    lexer, tree = machine.lexer, Speculation(machine.hypotheses, PIECES, 1 << 20)
-    table, data = tree.table, PIECES.byte_data
-    for state in range(lexer.state_count):
-        vectors = tree.vectors(state)
-        for rest, (begin, length) in enumerate(zip(table.where.tolist(), table.lengths.tolist(), strict=True)):
-            here, exits = state, []
-            for passed in range(1, length + 1):
-                here = int(lexer.transitions[here, lexer.byte_class[data[begin + passed - 1]]])
-                if here < 0:
-                    break
-                if lexer.labels[here] >= 0 and passed < length:
-                    outcome = [int(lexer.labels[here]), int(lexer.residues[here])]
-                    exits.append((outcome, int(table.rest_at[begin + passed])))
-            assert vectors.after[rest] == here
-            found = slice(*vectors.begins[rest : rest + 2].tolist())
-            outcomes = lexer.outcomes[vectors.outcomes[found]].tolist()
-            assert list(zip(outcomes, vectors.rests[found].tolist(), strict=True)) == exits

@@ -56,12 +56,6 @@ def test_stacks_are_those_of_a_plain_driver(name: str) -> None:
     assert len(numbers) > 5
 
 
-def test_ignored_text_leaves_the_stack() -> None:
-    stacks = new_stacks(read_tables('start: "a" start | "b"\n%ignore " "'))
-    ignored = stacks.terminal_count
-    assert stacks.shift(0, ignored) == 0
-
-
 def shift_often(stacks: Stacks, stack: int, column: int) -> None:
     for _ in range(10_000):
         stack = stacks.shift(stack, column)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import partial
 from itertools import product
 
 import pytest
 
 from tests.backends.cfg_fsm.oracles import FOLDER, completion, corpus, lark_accepts, letters_of
-from tokdfa import mask as masks
+from tests.backends.grammar_walks import advance_all, compile_with, tokenizer_of, walk_all
+from tests.grammar.lexed_cfgs import mask_of
 from tokdfa.backends.laws.contract import check_backend, toy_cases
-from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import Grammar
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
@@ -20,55 +19,27 @@ from tokdfa.errors import (
     UnsupportedConstraint,
     VocabularyCannotSpell,
 )
-from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
+compile_grammar = partial(compile_with, backend="cfg_fsm")
 NAMES = ("arithmetic", "c_like", "csv", "json", "sexpr", "tool_call", "small_sql", "comments")
 
 
-@cache
-def tokenizer_of(name: str):
-    return load_tokenizer(name)
-
-
-def compile_grammar(text: str, vocab: Vocabulary, **options):
-    return create_backend("cfg_fsm", vocab, **options).compile(Grammar(text))
-
-
-def advance_all(matcher, tokens: list[int]) -> None:
-    for token in tokens:
-        matcher.advance(token)
-
-
-def mask_of(matcher) -> list[int]:
-    out = masks.allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(out)
-    return masks.mask_to_ids(out).tolist()
-
-
-def walk_together(matchers, tokenizer, text: str, steps: int, rng: random.Random) -> int:
-    """Equal masks along a walk, first along the tokens of `text`; returns how many masks there were."""
-    planned = tokenizer.encode(text)
-    for step in range(steps):
-        found = [mask_of(matcher) for matcher in matchers]
-        assert all(other == found[0] for other in found[1:]), (step, tokenizer.vocabulary.spell(planned[:step]))
-        tokens = [token for token in found[0] if token not in tokenizer.vocabulary.end_token_set]
-        if not tokens:
-            return step + 1
-        chosen = planned[step] if step < len(planned) and planned[step] in found[0] else rng.choice(tokens)
-        for matcher in matchers:
-            matcher.advance(chosen)
-    return steps
+#: Every switch leaves the masks as they are.
+WAYS = [
+    {"masks": "vectors", "memo": False},
+    {"masks": "walk", "memo": False},
+    {"memo_steps": False},
+    {"mask_mb": 1},
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_both_ways_make_equal_masks(name: str) -> None:
+def test_switches_change_no_mask(name: str) -> None:
     grammar, accepted, _ = corpus(name)
     found, rng = tokenizer_of("mistral-v1"), random.Random(name)
-    ways = [compile_grammar(grammar, found.vocabulary, masks=way, memo=False) for way in ("vectors", "walk")]
-    count = 0
-    for text in (max(accepted, key=len), ""):
-        count += walk_together([way.start() for way in ways], found, text, 12, rng)
+    ways = [compile_grammar(grammar, found.vocabulary, **way) for way in WAYS]
+    count = sum(walk_all([way.start() for way in ways], found, text, 12, rng) for text in (max(accepted, key=len), ""))
     assert count > 8
 
 
@@ -77,9 +48,9 @@ def test_masks_of_json_are_those_of_the_earley_walk(tokenizer: str, steps: int) 
     grammar, accepted, _ = corpus("json")
     found, rng = tokenizer_of(tokenizer), random.Random(1)
     ours = compile_grammar(grammar, found.vocabulary)
-    theirs = create_backend("earley_trie", found.vocabulary).compile(Grammar(grammar))
+    theirs = compile_with(grammar, found.vocabulary, "earley_trie")
     for text in (*accepted[-6:], "", ""):
-        walk_together([ours.start(), theirs.start()], found, text, steps, rng)
+        walk_all([ours.start(), theirs.start()], found, text, steps, rng)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -191,15 +162,6 @@ def test_limits() -> None:
         compile_grammar("start: A\nA: /[ab]*a[ab]{9}/", vocab, max_lexer_states=100)
 
 
-@pytest.mark.parametrize("options", [{"memo": False}, {"memo_steps": False}, {"mask_mb": 1}])
-def test_what_is_kept_changes_nothing(options: dict) -> None:
-    grammar, accepted, _ = corpus("json")
-    found = tokenizer_of("mistral-v1")
-    ways = [compile_grammar(grammar, found.vocabulary, **chosen) for chosen in ({}, options)]
-    for text in accepted[-4:]:
-        walk_together([way.start() for way in ways], found, text, 12, random.Random(5))
-
-
 def test_forced_tokens_and_bytes() -> None:
     vocab = tokenizer_of("bytes").vocabulary
     matcher = compile_grammar('start: "begin" (A | "c") \nA: /ab+/', vocab).start()
@@ -209,15 +171,3 @@ def test_forced_tokens_and_bytes() -> None:
     assert matcher.forced_bytes() == b"b"
     with pytest.raises(TokenRefused, match="cannot come next"):
         matcher.advance(ord("c"))
-
-
-def test_work_is_counted() -> None:
-    grammar = corpus("json")[0]
-    vectors = compile_grammar(grammar, tokenizer_of("bytes").vocabulary).start()
-    walk = compile_grammar(grammar, tokenizer_of("bytes").vocabulary, masks="walk").start()
-    for matcher in (vectors, walk):
-        mask_of(matcher)
-        mask_of(matcher)
-        assert matcher.counters["masks_made"] == 1
-    assert vectors.counters["nodes_made"] > 0
-    assert walk.counters["nodes_visited"] > 100

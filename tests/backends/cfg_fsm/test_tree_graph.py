@@ -7,7 +7,6 @@ from functools import cache
 
 import lark
 import networkx
-import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 
@@ -152,22 +151,7 @@ def deep():
     return machine, Vocabulary([*(b"(" * length for length in range(1, 30)), b")", b"a", b""], end_tokens=[31])
 
 
-def test_depth_is_that_of_the_longest_token() -> None:
-    graph = tree_of(*deep())
-    assert max(map(len, paths(graph).values())) == 28
-    assert len(graph) == 1 + 29
-    arriving = [graph.nodes[node]["arriving"] for node in sorted(graph)[1:]]
-    assert arriving == [31, *range(28, 0, -1)]
-
-
 def test_too_many_nodes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_graph, "MAX_NODES", 10)
     with pytest.raises(LimitExceeded, match="more than 10 nodes"):
         tree_of(*deep())
-
-
-def test_nothing_may_come() -> None:
-    machine, vocab = deep()
-    graph = tree_of(machine, vocab, "a")
-    assert dict(graph.nodes(data="tokens")) == {0: 0}
-    assert np.array_equal(filled(Speculation(machine.hypotheses, vocab, 1 << 20), run(machine, "a"), vocab), [])

@@ -110,21 +110,6 @@ def test_no_dead_ends_where_bytes_are_missing() -> None:
     assert [tokens[token] for token in mask_of(matcher)] == [b"1", b"2", b"12"]
 
 
-def test_proper_masks_of_a_schema() -> None:
-    """Exact if nesting is bounded, looked ahead for otherwise; here values nest no deeper anyway."""
-    tokenizer, draw = tokenizer_of("llama3"), random.Random(4)
-    spelling = {"whitespace": "compact", "item_separator": ", ", "key_separator": ": ", "escapes": "needed"}
-    vocab = tokenizer.vocabulary
-    exact = compiled_with("cartesian_merge", CALL, vocab, {**spelling, "max_nesting": 2})
-    ours = [
-        compiled_with("earley_trie", CALL, vocab, {**spelling, "max_nesting": depth}, proper=True)
-        for depth in (2, None)
-    ]
-    assert [compiled.lookahead for compiled in ours] == [0, 8]
-    for text in ('{"city": "San José", "unit": "kelvin", "days": 14}', ""):
-        walk_all([exact, *ours], vocab, tokenizer.encode(text), 20, draw)
-
-
 def test_names_that_may_not_come_twice() -> None:
     """Strategies with and without a stack remember the same names."""
     schema = {"type": "object", "patternProperties": {"^[ab]$": {"type": "null"}}, "additionalProperties": False}
@@ -144,18 +129,6 @@ def test_names_that_may_not_come_twice() -> None:
     for name in names:
         with pytest.raises(SchemaUnsupported, match=r"additionalProperties at #: .* come twice"):
             compiled_with(name, {"type": "object"}, SMALL, options)
-
-
-def test_what_is_not_enforced_is_listed() -> None:
-    schema = {"type": "array", "contains": {"type": "string"}, "uniqueItems": True}
-    with pytest.raises(SchemaUnsupported, match="uniqueItems"):
-        compiled_with("earley_trie", schema, SMALL)
-    vocab = tokenizer_of("mistral-v1").vocabulary
-    bounded = {"lenient": True, "max_nesting": 1}
-    every = [compiled_with("earley_trie", schema, vocab, bounded, proper=proper) for proper in (False, True)]
-    theirs = compiled_with("pushdown_trie", schema, vocab, bounded)
-    assert every[0].dropped == every[1].dropped == theirs.dropped != ()
-    assert compiled_with("earley_trie", CALL, SMALL).dropped == ()
 
 
 def test_refusals() -> None:

@@ -13,7 +13,7 @@ from tests.packages import backend, needs
 from tokdfa.backends.laws.contract import check_backend
 from tokdfa.backends.peers.glrmask_peer import refuse_crashes
 from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import JsonSchema, Regex
+from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 
 if TYPE_CHECKING:
@@ -254,13 +254,6 @@ def test_other_loops_reach_glrmask() -> None:
     assert accepts(compiled("glrmask", tree).start(), "[[], [[]]]")
     for harmless in ({"$ref": "#/no/such", "a": 1}, {"$ref": "http://elsewhere", "a": 1}, {"$ref": 5, "a": 1}):
         refuse_crashes(JsonSchema(harmless))
-
-
-@pytest.mark.parametrize("peer", [backend("lm_format_enforcer"), backend("outlines_core")])
-def test_other_kinds_are_refused(peer: str) -> None:
-    backend = create_backend(peer, BYTES)
-    assert backend.supports(JsonSchema({}))
-    assert bool(backend.supports(Regex("a"))) == (peer == "outlines_core")
 
 
 @needs("lm-format-enforcer", "torch")

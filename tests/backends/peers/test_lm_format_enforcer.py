@@ -1,24 +1,18 @@
-"""lm-format-enforcer: characters over several tokens, faults turned into errors, memory, options, set-up."""
+"""lm-format-enforcer: characters over several tokens, faults turned into errors, memory, options."""
 
 from __future__ import annotations
 
-import gc
 import logging
-import sys
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.backends.peers.test_peers import BYTES, accepts, allowed
 from tests.packages import needs
-from tokdfa import mask as masks
-from tokdfa.backends.peers.lm_format_enforcer_peer import _Listener, _pack
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema, Regex
-from tokdfa.errors import MissingDependency, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import TokenRefused, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 pytestmark = needs("lm-format-enforcer")
@@ -64,12 +58,6 @@ def test_bitmasks_are_the_packed_lists() -> None:
     assert lists.counters["packing_ns"] > 0
 
 
-@pytest.mark.parametrize("size", [1, 31, 32, 33, 1000])
-def test_packing(size: int) -> None:
-    tokens = list(range(0, size, 3))
-    np.testing.assert_array_equal(_pack([*tokens[::-1], *tokens], size), masks.mask_from_ids(tokens, size))
-
-
 # Faults.
 
 
@@ -91,13 +79,6 @@ def test_what_it_only_logs_becomes_an_error(capfd: pytest.CaptureFixture[str], c
     assert (logging.root.handlers, logging.root.filters) == (handlers, filters)
     assert not caplog.records
     assert capfd.readouterr() == ("", "")
-
-
-def test_other_logging_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    with _Listener() as listener:
-        logging.getLogger().error("somebody else")
-    assert listener.error is None
-    assert caplog.messages == ["somebody else"]
 
 
 def test_a_fault_while_compiling() -> None:
@@ -150,7 +131,7 @@ def test_patterns_have_the_characters_of_their_own_vocabulary() -> None:
     assert taken.can_end()
 
 
-# Options and set-up.
+# Options.
 
 
 def test_options() -> None:
@@ -165,21 +146,3 @@ def test_options() -> None:
     swapped = '{"b":null,"a":null}'
     assert accepts(compiled(two).start(), swapped)
     assert not accepts(compiled(two, key_order=True).start(), swapped)
-
-
-def test_objects_of_a_vocabulary_are_made_once_and_let_go() -> None:
-    vocab = Vocabulary([b"1", b""], end_tokens=[1])
-    one, other = create_backend("lm_format_enforcer", vocab), create_backend("lm_format_enforcer", vocab)
-    assert one.tokenizer is other.tokenizer  # type: ignore[attr-defined]
-    assert one.setup_seconds == other.setup_seconds > 0  # type: ignore[attr-defined]
-    assert list(one.compile(JsonSchema({"type": "integer"})).phases) == ["compile"]
-    gone = weakref.ref(vocab)
-    del vocab, one, other
-    gc.collect()
-    assert gone() is None
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lmformatenforcer", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'tokdfa\[peers\]'"):
-        create_backend("lm_format_enforcer", BYTES)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.packages import backend
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa import mask as masks
 from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.peers.common import PRIMER
-from tokdfa.backends.peers.rust_regex import choice_pattern, escape_slashes, exact_pattern, own_pattern
+from tokdfa.backends.peers.rust_regex import own_pattern
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.errors import (
@@ -26,7 +25,6 @@ from tokdfa.errors import (
     MissingDependency,
     OptionError,
     RegexSyntaxError,
-    TokenRefused,
     UnsupportedConstraint,
     VocabularyCannotSpell,
     VocabularyError,
@@ -59,24 +57,32 @@ def accepts(matcher: Matcher, text: str) -> bool:
 # Translation.
 
 
-@pytest.mark.parametrize(("peer", "examples"), [("llguidance", 250), ("outlines_core", 250), ("glrmask", 80)])
-def test_exact_patterns_are_what_re_says(peer: str, examples: int) -> None:
+@pytest.mark.parametrize(
+    ("peer", "examples", "flags"),
+    [
+        backend("llguidance", 250, ["", "s", "i"]),
+        backend("outlines_core", 250, ["", "s", "i"]),
+        backend("glrmask", 80, ["", "s", "i"]),
+        backend("xgrammar", 100, [""]),
+    ],
+)
+def test_exact_patterns_are_what_re_says(peer: str, examples: int, flags: list[str]) -> None:
     texts = short_texts(3)
-    backend = create_backend(peer, BYTES)
+    made = create_backend(peer, BYTES)
 
     @settings(deadline=None, derandomize=True, max_examples=examples)
     @given(
         regex_patterns(anchors=False, look_ahead=False, boundaries=False),
         st.booleans(),
-        st.sampled_from(["", "s", "i"]),
+        st.sampled_from(flags),
     )
     def check(pattern: str, search: bool, flags: str) -> None:
         regex = Regex(pattern, search=search, flags=flags, ascii_classes=True)
         python = as_python(pattern, flags)
         matching = [text for text in texts if (python.search if search else python.fullmatch)(text)]
-        assert backend.supports(regex)
+        assert made.supports(regex)
         try:
-            compiled = backend.compile(regex)
+            compiled = made.compile(regex)
         except EmptyLanguageError:
             assert not matching
             return
@@ -110,9 +116,9 @@ def test_exact_patterns_are_what_re_says(peer: str, examples: int) -> None:
 def test_anchors_at_the_edges(pattern: str, search: bool) -> None:
     python = as_python(pattern)
     texts = short_texts(3)
-    backend = create_backend("llguidance", BYTES)
-    assert backend.supports(Regex(pattern, search=search)), pattern
-    compiled = backend.compile(Regex(pattern, search=search))
+    made = create_backend("llguidance", BYTES)
+    assert made.supports(Regex(pattern, search=search)), pattern
+    compiled = made.compile(Regex(pattern, search=search))
     matching = [text for text in texts if (python.search if search else python.fullmatch)(text)]
     assert [text for text in texts if accepts(compiled.start(), text)] == matching
 
@@ -135,17 +141,17 @@ def test_anchors_at_the_edges(pattern: str, search: bool) -> None:
 )
 def test_what_peers_cannot_express_is_refused(regex: Constraint, reason: str) -> None:
     for peer in PEERS:
-        backend = create_backend(peer, BYTES)
-        answer = backend.supports(regex)
+        made = create_backend(peer, BYTES)
+        answer = made.supports(regex)
         assert not answer
         assert answer.reason.startswith(f"{peer}: ")
         with pytest.raises(UnsupportedConstraint, match=reason):
-            backend.compile(regex)
+            made.compile(regex)
 
 
 def test_faults_of_the_constraint_are_reported_as_such() -> None:
     for peer in PEERS:
-        backend = create_backend(peer, BYTES)
+        made = create_backend(peer, BYTES)
         for wrong, error in [
             (Regex("(a"), RegexSyntaxError),
             (Regex(r"(a)\1"), RegexSyntaxError),
@@ -154,35 +160,16 @@ def test_faults_of_the_constraint_are_reported_as_such() -> None:
             (Regex(r"a[^\s\S]|(b[^\s\S])+", search=True), EmptyLanguageError),
             (Choice(["a", "\ud800"]), OptionError),
         ]:
-            assert backend.supports(wrong), "not a matter of the backend"
+            assert made.supports(wrong), "not a matter of the backend"
             with pytest.raises(error):
-                backend.compile(wrong)
+                made.compile(wrong)
 
 
-def test_exact_patterns_use_only_what_all_versions_read_alike() -> None:
-    assert exact_pattern(Regex(r"(?i)k/")) == r"[Kk\x{212a}]\x{2f}"
-    assert exact_pattern(Regex(r"a{2,}?b{3}c{,2}(?:de)*")) == "a{2,}b{3}c{0,2}(?:de)*"
-    assert exact_pattern(Regex(r"[\ud800é]|\d", ascii_classes=True)) == r"\x{e9}|[0-9]"
-    assert exact_pattern(Regex("x(a|b[^\\s\\S]|c)?")) == "x(?:a|c)?"
-    assert exact_pattern(Regex("x([^\\s\\S])*")) == "x"
-    assert exact_pattern(Regex("^a|b", search=True)).count("d7ff") == 3, "any text around b, and only after a"
-
-
-def test_the_deepest_pattern_is_printed() -> None:
-    deep = "(a" * 199 + "|b)*c" * 199
-    assert exact_pattern(Regex(deep)).count("(?:") == 199
-
-
-def test_choices_become_one_regex_longer_texts_first() -> None:
-    assert choice_pattern(Choice(["a", "é/", "ab", "a", ""])) == r"(?:\x{e9}\x{2f}|ab|a|)"
+def test_choices_are_taken_whole() -> None:
     for peer in PEERS:
         compiled = create_backend(peer, BYTES).compile(Choice(["a", "é/", "ab", ""]))
         for text in ("", "a", "ab", "é/", "é", "b", "aba"):
             assert accepts(compiled.start(), text) == (text in ("", "a", "ab", "é/"))
-
-
-def test_slashes_are_escaped_once() -> None:
-    assert escape_slashes(r"a/b\/c\\/d[/]") == r"a\/b\/c\\\/d[\/]"
 
 
 # The peers' own dialect.
@@ -238,38 +225,33 @@ def test_patterns_that_a_peer_reads_otherwise() -> None:
 def test_outlines_core_loses_texts_only_in_its_own_dialect(
     pattern: str, lost: str | None, kept: str, form: str
 ) -> None:
-    backend = create_backend("outlines_core", BYTES)
-    exact, plain = backend.compile(Regex(pattern)), start("outlines_core", Regex(pattern), dialect="own")
+    made = create_backend("outlines_core", BYTES)
+    exact, plain = made.compile(Regex(pattern)), start("outlines_core", Regex(pattern), dialect="own")
     assert accepts(exact.start(), kept)
     assert accepts(plain.fork(), kept)
     if lost is not None:
         assert accepts(exact.start(), lost)
         assert not accepts(plain.fork(), lost)
-    fitted = backend.fitted_pattern(Regex(pattern))  # type: ignore[attr-defined]
+    fitted = made.fitted_pattern(Regex(pattern))  # type: ignore[attr-defined]
     anchored = fitted.pattern.endswith(r"\z")
     assert form == ("primed" if fitted.primed else "anchored" if anchored else "plain")
 
 
-def test_outlines_core_keeps_the_texts_of_choices() -> None:
-    matcher = start("outlines_core", Choice(["a", "abc"]))
-    assert accepts(matcher, "abc")
-
-
 def test_outlines_core_anchors_what_is_too_large_to_compare() -> None:
-    backend = create_backend("outlines_core", Vocabulary([b"a", b"b", b""], end_tokens=[2]))
+    made = create_backend("outlines_core", Vocabulary([b"a", b"b", b""], end_tokens=[2]))
     huge = Regex("(a|b)*a(a|b){17}")
     with pytest.raises(LimitExceeded):
         compile_dfa(huge)
-    assert backend.fitted_pattern(huge).primed  # type: ignore[attr-defined]
+    assert made.fitted_pattern(huge).primed  # type: ignore[attr-defined]
 
 
 def test_glrmask_confuses_start_and_end_only_in_its_own_dialect() -> None:
     for pattern, wrong in [("c*a", "ac"), ("[ab]*a", "ab"), ("(?:a*b)*a", "ab")]:
         assert accepts(start("glrmask", Regex(pattern), dialect="own"), wrong)
         assert not accepts(start("glrmask", Regex(pattern)), wrong)
-    backend = create_backend("glrmask", BYTES)
-    assert backend.fitted_pattern(Regex("c*a")).primed  # type: ignore[attr-defined]
-    assert not backend.fitted_pattern(Regex("ca+b")).primed  # type: ignore[attr-defined]
+    made = create_backend("glrmask", BYTES)
+    assert made.fitted_pattern(Regex("c*a")).primed  # type: ignore[attr-defined]
+    assert not made.fitted_pattern(Regex("ca+b")).primed  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("peer", PEERS)
@@ -305,25 +287,18 @@ def test_llguidance_limits() -> None:
 
 @pytest.mark.parametrize("peer", ["llguidance", "glrmask"])
 def test_bad_grammars(peer: str) -> None:
-    backend = create_backend(peer, BYTES)
+    made = create_backend(peer, BYTES)
     for bad in (Grammar("start: nowhere"), Grammar("start: ("), Grammar('a: "a"', start="b")):
         with pytest.raises(UnsupportedConstraint, match=f"{peer} cannot compile"):
-            backend.compile(bad)
+            made.compile(bad)
     with pytest.raises(UnsupportedConstraint, match=f"{peer} cannot compile"):
-        backend.compile(JsonSchema({"type": "no such type"}))
+        made.compile(JsonSchema({"type": "no such type"}))
 
 
 def test_outlines_core_cannot_spell() -> None:
     vocab = Vocabulary([b"a", b""], end_tokens=[1], name="only a")
     with pytest.raises(VocabularyCannotSpell, match="outlines-core cannot spell 'ab' with 'only a'"):
         start("outlines_core", Regex("ab"), vocab)
-
-
-@pytest.mark.parametrize("peer", PEERS)
-def test_a_missing_package_is_named(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, peer, None)
-    with pytest.raises(MissingDependency, match=r"pip install 'tokdfa\[peers\]'"):
-        create_backend(peer, BYTES)
 
 
 def test_options_that_have_no_effect_are_refused() -> None:
@@ -333,23 +308,6 @@ def test_options_that_have_no_effect_are_refused() -> None:
 
 
 # Matchers.
-
-
-@pytest.mark.parametrize("peer", PEERS)
-def test_several_end_tokens(peer: str) -> None:
-    matcher = start(peer, Regex("ab?"))
-    assert allowed(matcher) == [97, 257]
-    matcher.advance(97)
-    assert allowed(matcher) == [98, 256, 258]
-    matcher.advance(258)
-    assert allowed(matcher) == []
-    with pytest.raises(TokenRefused, match="an end token has been taken already"):
-        matcher.advance(98)
-    matcher.rollback(1)
-    with pytest.raises(TokenRefused):
-        matcher.advance(97)
-    matcher.advance(98)
-    assert allowed(matcher) == [256, 258]
 
 
 @pytest.mark.parametrize(("peer", "replayed"), [("llguidance", 0), ("outlines_core", 3), ("glrmask", 3)])
@@ -379,52 +337,46 @@ def test_llguidance_comes_back_from_a_dead_end() -> None:
     assert allowed(fork) == [2]
 
 
-# Grammars and schemas.
+# Grammars.
 
 
-@pytest.mark.parametrize("peer", ["llguidance", "glrmask"])
+@pytest.mark.parametrize("peer", [backend("llguidance"), backend("glrmask"), backend("xgrammar")])
 def test_grammars_with_another_start(peer: str) -> None:
-    backend = create_backend(peer, BYTES)
+    made = create_backend(peer, BYTES)
     grammar = Grammar('list: "[" (list ("," list)*)? "]"\n', start="list")
     for text, inside in [("[]", True), ("[[],[[]]]", True), ("[[],]", False), ("", False)]:
-        assert accepts(backend.compile(grammar).start(), text) == inside
-
-
-@pytest.mark.parametrize("peer", ["llguidance", "glrmask"])
-def test_finished_walks_are_valid_under_the_schema(peer: str) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"kind": {"enum": ["a", "bc"]}, "sizes": {"type": "array", "items": {"type": "boolean"}}},
-        "required": ["kind", "sizes"],
-        "additionalProperties": False,
-    }
-    compiled = create_backend(peer, BYTES).compile(JsonSchema(schema))
-    texts = set()
-    for seed in range(6):
-        matcher, tokens = compiled.start(), []
-        while not matcher.is_finished():
-            choices = allowed(matcher)
-            tokens.append(choices[(seed * 7 + len(tokens) * 3) % len(choices)] if len(tokens) < 60 else choices[-1])
-            matcher.advance(tokens[-1])
-            assert len(tokens) < 400
-        texts.add(BYTES.spell(tokens).decode())
-    assert len(texts) > 2
-    for text in texts:
-        jsonschema.validate(json.loads(text), schema)
+        assert accepts(made.compile(grammar).start(), text) == inside
+    with pytest.raises(UnsupportedConstraint, match=f"{peer} cannot compile"):
+        made.compile(Grammar("start: ("))
 
 
 # Set-up.
 
+#: Every peer, the module that it needs, and what it keeps for a vocabulary.
+KEPT = [
+    backend("llguidance", "llguidance", "tokenizer"),
+    backend("outlines_core", "outlines_core", "vocabulary"),
+    backend("glrmask", "glrmask", "vocabulary"),
+    backend("xgrammar", "xgrammar", "compiler"),
+    backend("lm_format_enforcer", "lmformatenforcer", "tokenizer"),
+]
 
-@pytest.mark.parametrize("peer", PEERS)
-def test_objects_of_a_vocabulary_are_made_once_and_let_go(peer: str) -> None:
+
+@pytest.mark.parametrize(("peer", "module", "kept"), KEPT)
+def test_a_missing_package_is_named(peer: str, module: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingDependency, match=r"pip install 'tokdfa\[(peers|xgrammar)\]'"):
+        create_backend(peer, BYTES)
+
+
+@pytest.mark.parametrize(("peer", "module", "kept"), KEPT)
+def test_objects_of_a_vocabulary_are_made_once_and_let_go(peer: str, module: str, kept: str) -> None:
     vocab = Vocabulary([b"a", b""], end_tokens=[1])
-    attribute = "tokenizer" if peer == "llguidance" else "vocabulary"
     one, other = create_backend(peer, vocab), create_backend(peer, vocab)
-    assert getattr(one, attribute) is getattr(other, attribute)
+    assert getattr(one, kept) is getattr(other, kept)
     assert one.setup_seconds == other.setup_seconds > 0  # type: ignore[attr-defined]
     elsewhere = create_backend(peer, Vocabulary([b"a", b""], end_tokens=[1]))
-    assert getattr(elsewhere, attribute) is not getattr(one, attribute)
+    assert getattr(elsewhere, kept) is not getattr(one, kept)
     gone = weakref.ref(vocab)
     del vocab, one, other
     gc.collect()
@@ -436,13 +388,3 @@ def test_a_vocabulary_that_a_peer_cannot_take() -> None:
     long = Vocabulary([b"a" * 1100, b""], [1], name="long")
     with pytest.raises(VocabularyError, match=r"llguidance cannot take Vocabulary\(long"):
         create_backend("llguidance", long)
-
-
-def test_llguidance_keeps_a_tokenizer_for_each_choice_of_slices() -> None:
-    sliced, plain = create_backend("llguidance", BYTES), create_backend("llguidance", BYTES, slices="off")
-    assert sliced.tokenizer is not plain.tokenizer  # type: ignore[attr-defined]
-
-
-def test_phases() -> None:
-    phases = {peer: list(create_backend(peer, BYTES).compile(Regex("ab*")).phases) for peer in PEERS}
-    assert phases == {"llguidance": ["compile"], "outlines_core": ["index"], "glrmask": ["parse", "compile"]}

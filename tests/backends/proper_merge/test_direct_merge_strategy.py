@@ -15,12 +15,11 @@ from tests.token_automata.token_languages import sequences
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import words
 from tokdfa.backends.proper_merge.direct_merge import CONTEXT_TABLES, DirectMerge, ProperIndex
-from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
     TokenRefused,
-    UnknownNameError,
     UnsupportedConstraint,
     VocabularyCannotSpell,
     VocabularyError,
@@ -28,7 +27,6 @@ from tokdfa.errors import (
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 REAL = ["mistral-v1", "llama3", "tekken"]
 #: Runs of spaces and of letters, rules, digits, contractions, line ends, characters that need byte fallback.
@@ -274,23 +273,6 @@ class TestMatcher:
             assert set(masks.mask_to_ids(mask).tolist()) == expected
         assert matcher.counters == {"masks_made": 1}
 
-    def test_rollback_fork_and_end(self) -> None:
-        tokenizer = load_tokenizer("mistral-v1")
-        matcher = compiled_by(tokenizer, Choice(["true", "truely", "false"])).start()
-        proper = tokenizer.encode("true")
-        for token in proper:
-            matcher.advance(token)
-        assert matcher.can_end()
-        twin = matcher.fork()
-        end = tokenizer.vocabulary.end_tokens[0]
-        matcher.advance(end)
-        assert matcher.is_finished()
-        assert not twin.is_finished()
-        matcher.rollback(len(proper) + 1)
-        assert matcher.allows(tokenizer.encode("false")[0])
-        with pytest.raises(TokenRefused):
-            matcher.advance(end)
-
     def test_the_boolean_has_one_way_after_another(self) -> None:
         """As in 002: no model call is needed but one."""
         tokenizer = load_tokenizer("mistral-v1")
@@ -302,19 +284,9 @@ class TestMatcher:
 
 
 class TestCompiled:
-    def test_sizes_phases_and_graph(self) -> None:
+    def test_the_graph_is_the_table(self) -> None:
         tokenizer = load_tokenizer("llama3")
         compiled = compiled_by(tokenizer, Regex("(yes|no)+"))
-        assert list(compiled.phases) == [
-            "tokenizer",
-            "parse",
-            "automaton",
-            "pieces",
-            "letters",
-            "merges",
-            "determinize",
-        ]
-        assert set(compiled.sizes) == {"states", "transitions", "letters_states", "rules_applied", "bytes"}
         graph = compiled.to_networkx()
         assert graph.number_of_nodes() == compiled.sizes["states"]
         assert graph.number_of_edges() == compiled.sizes["transitions"]
@@ -323,17 +295,6 @@ class TestCompiled:
             edges = {(data["token"], target) for _, target, data in graph.out_edges(state, data=True)}
             assert edges == {(tokenizer.vocabulary.token_bytes(token), target) for token, target in row.items()}
             assert graph.nodes[state]["accepting"] == bool(compiled.table.accepting[state])
-
-    def test_what_is_not_supported(self) -> None:
-        vocab = Vocabulary([b"a", b""], end_tokens=[1])
-        with pytest.raises(UnsupportedConstraint, match="needs a tokenizer; load one by name"):
-            DirectMerge(vocab).compile(Choice(["a"]))
-        backend = DirectMerge(load_tokenizer("bytes").vocabulary)
-        assert backend.supports(Regex("a"))
-        with pytest.raises(UnsupportedConstraint, match="regex and choice"):
-            backend.compile(Grammar("start: 'a'"))
-        with pytest.raises(UnknownNameError, match="did you mean 'minimal'"):
-            DirectMerge(vocab, minimall=True)
 
     def test_errors(self, tmp_path: Path) -> None:
         tokenizer = load_tokenizer("mistral-v1")

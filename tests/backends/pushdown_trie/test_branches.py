@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.backends.pushdown_trie import branches
-from tokdfa.backends.pushdown_trie.branches import Branches, count_ones, find_branch, take_child
+from tokdfa.backends.pushdown_trie.branches import find_branch, take_child
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -72,21 +71,3 @@ def test_a_real_vocabulary():
     pool, trie = Pool(vocab), vocab.trie
     check_branches(pool, trie, branches.LEAST_BELOW, branches.LEAST_BYTES, range(-1, trie.node_count))
     assert pool.partitions.branches.count > 100
-
-
-def test_copies_are_independent():
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    one = Branches()
-    one.add(vocab.trie.nodes, 0, vocab.trie.node_count)
-    count, keys = one.count, one.branch_keys.copy()
-    twin = one.copy()
-    longer = np.concatenate([vocab.trie.nodes, vocab.trie.nodes])
-    twin.add(longer, vocab.trie.node_count, 2 * vocab.trie.node_count)
-    assert twin.count == 2 * count
-    assert one.count == count
-    assert (one.branch_keys == keys).all()
-
-
-@given(st.integers(0, 2**64 - 1))
-def test_ones(word):
-    assert count_ones(np.uint64(word)) == word.bit_count()

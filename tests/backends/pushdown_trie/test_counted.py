@@ -18,12 +18,10 @@ from tokdfa.backends.base import Phases
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import EmptyLanguageError
 from tokdfa.program import form_builder as forms
-from tokdfa.program.form import COUNTED, OPERATION, RETURN_PLACE, TEXT, Text
+from tokdfa.program.form import COUNTED, OPERATION, RETURN_PLACE, Text
 from tokdfa.program.form_builder import FormBuilder
 from tokdfa.program.json_text import string_dfa
-from tokdfa.program.printing import format_form
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -75,15 +73,6 @@ def test_lengths_are_counted_in_characters(limit, monkeypatch):
 
     check()
     assert min(outcomes.values()) > 300, outcomes
-
-
-def test_nothing_to_count():
-    builder = FormBuilder()
-    assert builder.counted(0, None, RETURN_PLACE) == builder.read(builder.string_text, RETURN_PLACE)
-    assert builder.counted(2, 5, RETURN_PLACE) == builder.counted(2, 5, RETURN_PLACE)
-    for bounds in ((3, 2), (0, -1)):
-        with pytest.raises(EmptyLanguageError, match="no string has"):
-            builder.counted(*bounds, RETURN_PLACE)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -197,13 +186,3 @@ def test_a_count_of_more_than_an_item_holds():
     assert machine.representative(row) == 1
     assert (form.newest().code[:, OPERATION] == COUNTED).sum() == 2
     assert [accepts(machine, b"x" * count + b'"0', row) for count in range(4)] == [False, False, True, True]
-
-
-def test_printing():
-    printed = format_form(counted_form((2, 5), (3, None)))
-    assert "string of 2 to 5 characters" in printed
-    assert "string of 3 or more characters" in printed
-    form = counted_form((2, 500_000))
-    assert "past 90000 -> " in format_form(form)
-    assert "not written yet" in format_form(form)
-    assert (form.code[:, OPERATION] == TEXT).sum() == 2

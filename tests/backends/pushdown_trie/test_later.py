@@ -18,13 +18,11 @@ from tokdfa.backends.pushdown_trie.program import Program
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
-from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.program import form as forms
 from tokdfa.program.form import LATER, OPERATION, RETURN_PLACE
 from tokdfa.program.form_builder import FormBuilder
 from tokdfa.program.form_file import read_form, write_form
 from tokdfa.program.printing import format_form
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +140,7 @@ def test_errors_pass_through_and_leave_everything_usable():
     assert matcher.can_end()
 
 
-def compile_form(form: Form, vocab: Vocabulary = TOKENS, **options) -> CompiledPushdown:
+def compile_form(form: Form, vocab=TOKENS, **options) -> CompiledPushdown:
     return CompiledPushdown(
         Choice(["later"]), vocab, form, dict(PushdownTrie(vocab, shared=False, **options).settings), Phases()
     )
@@ -164,48 +162,6 @@ def test_new_tables_of_a_constraint_share_what_is_written():
         old.fill_mask(out)
     assert old.can_end()
     assert max(made.values()) == 1
-
-
-def test_special_tokens_in_code_written_later():
-    vocab = Vocabulary([b"a", b"b", b"", b""], end_tokens=[3], special_tokens={2: "<|x|>"})
-    builder = FormBuilder()
-    late = builder.later(lambda: builder.take(SpecialTokens(names=("<|x|>",)), RETURN_PLACE))
-    compiled = compile_form(builder.build(builder.read(builder.text(text_of(b"a")), late)), vocab)
-    matcher, out = compiled.start(), masks.allocate_mask(vocab.size)
-    matcher.advance(0)
-    assert matcher.allows(2)
-    matcher.fill_mask(out)
-    assert masks.mask_to_ids(out).tolist() == [2]
-    matcher.advance(2)
-    assert matcher.can_end()
-
-
-def test_frames_that_need_each_other():
-    """A recursive list whose frames are all written when they are called."""
-    builder = FormBuilder()
-    value = builder.frame("value")
-
-    def write() -> int:
-        comma, end = builder.text(text_of(b",")), builder.read(builder.text(text_of(b"]")), RETURN_PLACE)
-        rest = builder.frame("rest")
-        builder.enter(
-            rest, builder.any_of([end, builder.read(comma, builder.call(value, builder.call(rest, RETURN_PLACE)))])
-        )
-        items = builder.call(value, builder.call(rest, RETURN_PLACE))
-        opened = builder.read(builder.text(text_of(b"[")), builder.any_of([items, end]))
-        return builder.any_of([opened, builder.read(builder.text(text_of(b"1")), RETURN_PLACE)])
-
-    builder.enter(value, builder.later(write))
-    machine = machine_for(builder.build(builder.call(value, RETURN_PLACE)))
-    for text, taken in (
-        (b"1", 1),
-        (b"[]", 1),
-        (b"[1,[1],[[],1]]", 1),
-        (b"[1,]", 0),
-        (b"[" * 50 + b"]" * 50, 1),
-        (b"[[]", 0),
-    ):
-        assert accepts(machine, text) == taken, text
 
 
 def test_threads_that_need_the_same_code():

@@ -17,7 +17,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.pushdown_trie import BYTES, LEXERS, accepts, machine_of
+from tests.backends.pushdown_trie import LEXERS, accepts, machine_of
 from tests.grammar import random_cfgs
 from tests.grammar.grammars import LarkJudge, lark_grammars
 from tests.grammar.lexed_cfgs import PATTERNS, byte_cfgs, lexed_cfgs, make_cfg, run, short_texts
@@ -28,7 +28,6 @@ from tokdfa.backends.pushdown_trie import machine_tables, program
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
-from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.regex.expression import ExpressionStore
 
 FOLDER = Path(__file__).parents[3] / "experiments" / "inputs" / "grammars"
@@ -116,17 +115,6 @@ def test_texts_of_real_grammars_are_larks(name):
         if accepts(machine, text.encode()) != taken:
             differ.append(text)
     assert differ == CUT_COMMENTS.get(name, [])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_texts_of_real_grammars(name):
-    """By both lexers all accepted texts; by the longest match no refused one."""
-    grammar = (FOLDER / f"{name}.lark").read_text()
-    for lexer in LEXERS:
-        machine = machine_of(grammar, lexer)
-        assert [text for text in listed(name)["accepted"] if not accepts(machine, text.encode())] == []
-        if lexer == "longest":
-            assert [text for text in listed(name)["refused"] if accepts(machine, text.encode())] == []
 
 
 # Longest match: against plain Earley over lexemes, and the other engine.
@@ -311,142 +299,6 @@ def test_too_long_chains(monkeypatch):
         assert accepts(machine, b"a" * 20 + b"c" * 20)
 
 
-# Hostile grammars.
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_ten_thousand_brackets(lexer):
-    machine, depth = machine_of('start: ("(" start ")" | "[" start "]")*\n', lexer), 5000
-    assert accepts(machine, b"([" * depth + b"])" * depth)
-    assert not accepts(machine, b"([" * depth + b"])" * (depth - 1))
-    assert machine.run_text(b"([" * depth + b")") == -1
-    assert machine.row_count < 41_000
-    assert machine.nbytes < 80 * MEGABYTE
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-@pytest.mark.parametrize(
-    "grammar",
-    [
-        'start: e\ne: e e | "a"\n',
-        'start: start start | "a" | "aa" | start start start\n',
-        'start: e\ne: e e | e "+" e | "a"\n',
-    ],
-)
-def test_every_tree_of_a_sum(grammar, lexer):
-    """Exponentially many trees; a row has as many items as there are lexemes, a stack no more entries than letters."""
-    machine, size = machine_of(grammar, lexer), 150
-    assert accepts(machine, b"a" * size)
-    assert machine.row_count <= 2 * size + 2
-    assert machine.stack_count <= 2 * size + 2
-    entries = max(len(machine.stack(stack)) for stack in range(machine.stack_count))
-    assert entries <= 4 * size
-    assert max(len(machine.items(row)) for row in range(machine.row_count)) <= 4 * size
-    assert machine.nbytes < 20 * MEGABYTE
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_palindromes(lexer):
-    """Where the middle is cannot be known: every place is one reading more."""
-    machine = machine_of('start: "a" start "a" | "b" start "b" | "a" | "b" |\n', lexer)
-    rng = random.Random(0)
-    for size in (7, 8, 60, 200):
-        half = bytes(rng.choices(b"ab", k=size))
-        assert accepts(machine, half + half[::-1])
-        assert accepts(machine, half + half[-2::-1])
-        text = half + b"ab"
-        assert accepts(machine, text) == (text == text[::-1])
-    assert machine.nbytes < 40 * MEGABYTE
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_trees_of_nothing(lexer):
-    """Each rule is two of the next or nothing: 2**60 trees for the empty text."""
-    rules = "".join(f"r{level}: r{level + 1} r{level + 1} |\n" for level in range(60))
-    machine = machine_of(f'start: r0\n{rules}r60: "a" |\n', lexer)
-    for size in range(40):
-        assert accepts(machine, b"a" * size)
-    twice = machine_of('start: x x x x x x x x\nx: y y y y y y y y\ny: z z z z z z z z |\nz: "a" | x |\n', lexer)
-    assert accepts(twice, b"a" * 40)
-    assert twice.nbytes < 20 * MEGABYTE
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_cycles_of_unit_rules(lexer):
-    count = 60
-    every = [f"r{number}" for number in range(count)]
-    rules = "".join(f'{name}: "{name}" | {" | ".join(other for other in every if other != name)}\n' for name in every)
-    machine = machine_of(f"start: r0+\n{rules}", lexer)
-    assert accepts(machine, b"r1r2r3" * 30)
-    rows = machine.row_count
-    assert accepts(machine, b"r1r2r3" * 300)
-    assert machine.row_count == rows
-    assert machine.run_text(b"r60") == -1
-    ring = "".join(f"c{number}: c{number + 1}\n" for number in range(3000))
-    machine = machine_of(f'start: c0\n{ring}c3000: c0 | "x" | c0 "y"\n', lexer)
-    assert accepts(machine, b"x" + b"y" * 500)
-    assert not accepts(machine, b"y")
-
-
-def test_chains_of_calls_that_are_longer_than_one_move():
-    """Three thousand frames, each the last thing of the one before, and each with something after it."""
-    chain = "".join(f'c{number}: "a" c{number + 1} | "b" c{number + 1} "c"\n' for number in range(3000))
-    machine = machine_of(f'start: c0\n{chain}c3000: "x"\n')
-    assert accepts(machine, b"a" * 3000 + b"x")
-    assert accepts(machine, b"b" * 3000 + b"x" + b"c" * 3000)
-    assert accepts(machine, b"ab" * 1500 + b"x" + b"c" * 1500)
-    assert not accepts(machine, b"ab" * 1500 + b"x" + b"c" * 1499)
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_hidden_recursion(lexer):
-    """Left recursion behind what may be empty, right recursion before it, both at once, and an empty middle."""
-    rules = "empty: | empty empty | nothing\nnothing: \n"
-    machine = machine_of(f'start: empty start "a" empty | "b" | empty start empty start empty\n{rules}', lexer)
-    for text in (b"b", b"baaa", b"bb", b"bab" * 20, b"b" + b"a" * 300):
-        assert accepts(machine, text), text
-    assert not accepts(machine, b"")
-    assert machine.run_text(b"a") == -1
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_five_thousand_keywords(lexer):
-    """One text, so one item of each row."""
-    keywords = " | ".join(f'"k{number:x}"' for number in range(5000))
-    machine = machine_of(f"start: (word /,/)*\nword: {keywords}\n", lexer)
-    assert accepts(machine, b"k10e1,kaa,")
-    assert not accepts(machine, b"kx,")
-    assert max(len(machine.items(row)) for row in range(machine.row_count)) <= 2
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_many_alternatives_that_go_on(lexer):
-    """A thousand of two lexemes each: as many items, and no more than that."""
-    count = 1000
-    grammar = "start: " + " | ".join(f'"k{number:x}" "={number}"' for number in range(count)) + "\n"
-    machine = machine_of(grammar, lexer)
-    assert accepts(machine, b"k3e7=999")
-    assert not accepts(machine, b"k3e7=998")
-    assert len(machine.items(0)) <= count + 1
-    assert machine.nbytes < 5 * MEGABYTE
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_counters(lexer):
-    """Counting to 100,000 takes a state, or a row, for each number that was read and not for each that may be."""
-    machine = machine_of('start: X "y"\nX: "x"{0,100000} "z"\n', lexer)
-    assert accepts(machine, b"x" * 3000 + b"zy")
-    machine = machine_of('start: pair~0..100000 "."\npair: "a" "b" | "c"\n', lexer)
-    assert accepts(machine, b"abc" * 2500 + b".")
-    assert machine.run_text(b"abc" * 2501 + b"a.") == -1
-    assert machine.nbytes < 60 * MEGABYTE
-    machine = machine_of("start: A | B | C\nA: /[ab]{0,100000}x/\nB: /[a-c]{1,99999}y/\nC: /(ab?){3,90000}z/\n", lexer)
-    assert accepts(machine, b"a" * 2500 + b"x")
-    assert accepts(machine, b"ab" * 500 + b"z")
-    assert accepts(machine, b"a" * 2500 + b"cy")
-    assert machine.pool.automata.state_count < 20_000
-
-
 @pytest.mark.parametrize("lexer", LEXERS)
 def test_after_a_limit_the_machine_reads_on(lexer):
     """Every limit in one grammar; whatever ends a long text, the short ones are read as before."""
@@ -459,12 +311,3 @@ def test_after_a_limit_the_machine_reads_on(lexer):
             machine.run_text(text)
         assert all(accepts(machine, text) for text in short)
     assert machine.nbytes < 8 * MEGABYTE
-
-
-def test_forms_of_the_reader_and_of_the_machine_have_one_vocabulary():
-    """The machine itself only needs bytes; two vocabularies give the same rows."""
-    cfg = read_lark('start: "(" start ")" | W\nW: /[a-z]+/\n')
-    one, other = machine_of(cfg, "longest", BYTES), machine_of(cfg, "longest")
-    for text in (b"((ab))", b"(", b"ab)"):
-        assert one.run_text(text) == other.run_text(text)
-    assert one.row_count == other.row_count

@@ -11,21 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tests.backends.pushdown_trie import BYTES, machine_of
+from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
 from tokdfa.backends.pushdown_trie import shared_pools, state_table
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.program import Program
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, SHORTEST, WIDE
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, SHORTEST
 from tokdfa.backends.pushdown_trie.shared_pools import pool_of
-from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
-from tokdfa.mask import allocate_mask
 from tokdfa.program import lower
-from tokdfa.program.form import OPERATION, TEXT, Text
+from tokdfa.program.form import Text
 from tokdfa.program.lower import lower_regular
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -82,18 +80,6 @@ def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
     assert run(states, states.start_of(text_of("[ab]*ab")), b"bbabb") > 0
 
 
-@pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
-def test_flags(explicit, monkeypatch):
-    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
-    states = AutomatonTable(BYTES)
-    start = states.start_of(text_of('"[^"]*"'))
-    inside, end = run(states, start, b'"a'), run(states, start, b'"a"')
-    run(states, inside, b"a")
-    run(states, end, b"a")
-    assert [int(states.flags[state]) for state in (start, inside, end)] == [0, WIDE, ACCEPTS | ENDS]
-    assert states.flags[0] == 0
-
-
 def test_equal_texts_are_made_once():
     """The second constraint builds nothing, and begins where the first one does."""
     states, made = AutomatonTable(BYTES), []
@@ -110,42 +96,11 @@ def test_equal_texts_are_made_once():
     assert states.state_count == count + 2
 
 
-def test_linking_puts_states_for_texts():
-    states = AutomatonTable(BYTES)
-    first = machine_of('start: "a" start | "b"\n').form
-    program = Program(first, states)
-    code = program.code
-    reads = first.code[:, OPERATION] == TEXT
-    assert program.is_spelled
-    assert sorted(code[reads, 1].tolist()) == sorted(states.start_of(text) for text in first.texts)
-    assert (code[~reads] == first.code[~reads]).all()
-    assert first.code[reads, 1].max() < len(first.texts), "the form itself is left alone"
-
-
 def test_what_the_vocabulary_spells():
     some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
     for pattern, spelled in (("a|c", True), ("(a|b)*c", True), ("ab", False), ("a|b", True), ("cab?", True)):
         assert Program(lower_regular(Regex(pattern)), AutomatonTable(some)).is_spelled == spelled, pattern
         assert Program(lower_regular(Regex(pattern)), AutomatonTable(BYTES)).is_spelled
-
-
-def test_lazy_automata_are_spelled_only_if_every_byte_is(monkeypatch):
-    monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
-    some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
-    assert Program(lower_regular(Regex("[ac]*")), AutomatonTable(some)).is_spelled
-    assert not Program(lower_regular(Regex("[abc]*")), AutomatonTable(some)).is_spelled
-
-
-def test_rows_of_lazy_automata_are_made_when_they_are_read():
-    states = AutomatonTable(BYTES)
-    start = states.start_of(text_of("x{0,100000}y"))
-    assert states.state_count == 2
-    assert states.transitions[start * 256] == UNKNOWN
-    run(states, start, b"x" * 1000)
-    assert states.state_count < 1010
-    before = states.transitions.copy()
-    run(states, start, b"x" * 1000)
-    assert np.array_equal(before, states.transitions)
 
 
 def rows_from(states, starts):
@@ -299,28 +254,6 @@ def test_too_many_states(monkeypatch):
             run(states, counter, b"x" * 100)
         assert states.flags[run(states, short, b"ab")] & ACCEPTS
         assert states.flags[run(states, counter, b"xxxxy")] & ACCEPTS
-
-
-def test_automata_built_anew_mean_the_same() -> None:
-    """Without `shared_automata` nothing is found by its key, and masks are those of the shared ones."""
-    vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b'a"', b"ab", b""], end_tokens=[258])
-    pattern = Regex('"[a-z]{0,30}"')
-    shared = PushdownTrie(vocabulary).compile(pattern)
-    states = pool_of(vocabulary).automata.state_count
-    again = PushdownTrie(vocabulary).compile(pattern)
-    assert pool_of(vocabulary).automata.state_count == states
-    anew = PushdownTrie(vocabulary, shared_automata=False).compile(pattern)
-    assert pool_of(vocabulary).automata.state_count > states
-    masks_of = []
-    for compiled in (shared, again, anew):
-        matcher, mask = compiled.start(), allocate_mask(vocabulary.size)
-        filled = []
-        for token in (ord('"'), 257, ord("c"), 256):
-            matcher.fill_mask(mask)
-            filled.append(mask.tolist())
-            matcher.advance(token)
-        masks_of.append(filled)
-    assert masks_of[0] == masks_of[1] == masks_of[2]
 
 
 def test_tables_of_machines_that_are_gone_are_used_again() -> None:

@@ -6,19 +6,6 @@ import pytest
 
 from tests.backends.pushdown_trie import LEXERS, accepts, machine_of
 from tests.grammar.lexed_cfgs import make_cfg
-from tokdfa.backends.pushdown_trie.arrays import M_CLOSED
-from tokdfa.backends.pushdown_trie.rows import BIAS, OPEN, ROW_ACCEPTS, ROW_MIDDLE, ROW_TOKENS
-from tokdfa.vocabulary.walk import UNKNOWN
-
-
-def kernel(machine, row):
-    return tuple(machine.rows.content(row)[:-1].tolist())
-
-
-def identity(machine, row):
-    """What a row is known by."""
-    return kernel(machine, row), int(machine.row_fallback[row]), int(machine.row_flags[row]) & ROW_MIDDLE
-
 
 # What comes back: (grammar, first text, what is repeated, rows and stacks in the end).
 
@@ -67,71 +54,6 @@ def test_right_recursion_before_what_may_be_empty():
 
 
 @pytest.mark.parametrize("lexer", LEXERS)
-def test_rows_differ_from_each_other(lexer):
-    """No two rows with the same content, though every table has grown in between."""
-    machine = machine_of('start: e\ne: e "+" e | "(" e ")" | A | AB\nA: /a+/\nAB: /a+b/\n%ignore / /\n', lexer)
-    texts = [b"(" * depth + b"a+aab" + b" + (aa)" * 3 + b")" * depth for depth in range(0, 60, 7)]
-    for text in texts:
-        assert accepts(machine, text), text
-    found = [identity(machine, row) for row in range(machine.row_count)]
-    assert len(set(found)) == len(found) > 200
-    for items, _, _ in found:
-        assert list(items) == sorted(set(items))
-    rows = machine.row_count
-    assert all(accepts(machine, text) for text in texts)
-    assert machine.row_count == rows
-
-
-def test_rows_that_mean_the_same_are_one():
-    """Ways to the same place, by other alternatives, empty rules and tail calls."""
-    machine = machine_of('start: x "." | "b" y "."\nx: "a" y\ny: z | z\nz: "c" | "d" | "e" z\n')
-    rows = {machine.run_text(text) for text in (b"ae", b"be", b"aee", b"bee")}
-    assert len(rows) == 1
-    assert len({machine.run_text(text) for text in (b"ac", b"ad", b"bc", b"aeed")}) == 1
-
-
-# Closure.
-
-
-def test_rows_are_closed_once():
-    machine = machine_of('start: start "+" "a" | "a"\n')
-    assert machine.live_end[0] == OPEN
-    assert accepts(machine, b"a+a+a")
-    closed = int(machine.meta[M_CLOSED])
-    assert closed == machine.row_count
-    for text in (b"a+a", b"a", b"a+a+a+a"):
-        assert accepts(machine, text)
-    machine.close(0)
-    assert machine.meta[M_CLOSED] == closed
-
-
-def list_read(machine, row):
-    """The bytes that a row is known to read, or may read."""
-    words = machine.row_reads[4 * row : 4 * row + 4].tolist()
-    return {byte for byte in range(256) if words[byte >> 6] >> (byte & 63) & 1}
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_bytes_that_are_read_are_noted_when_a_row_is_closed(lexer):
-    marked = machine_of('start: "a" ("b" | /[x-z]/ | start)\n', lexer)
-    for text in (b"", b"a", b"aa"):
-        row = marked.run_text(text)
-        assert list_read(marked, row) == set(range(256)) or marked.live_end[row] != OPEN
-        marked.close(row)
-        assert list_read(marked, row) == (set(b"a") if not text else set(b"abxyz"))
-    assert accepts(marked, b"aay")
-    assert not accepts(marked, b"ac")
-
-
-def test_transitions_are_unknown_then_known():
-    machine = machine_of('start: "a" "b"\n', first_bytes=False)
-    assert (machine.transitions[:256] == UNKNOWN + BIAS).all()
-    assert machine.run_text(b"a") == 1
-    assert machine.run_text(b"b") == -1
-    assert [int(machine.transitions[ord(letter)]) - BIAS for letter in "abc"] == [1, -1, UNKNOWN]
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
 def test_frames_that_read_nothing_return_to_late_callers(lexer):
     """e is called, returns without reading, and is called again by what follows: by itself, twice, in a cycle."""
     grammars = {
@@ -148,32 +70,6 @@ def test_frames_that_read_nothing_return_to_late_callers(lexer):
         assert machine.run_text(b"aaabb") == -1 or "c" in grammar
 
 
-def test_flags_of_rows():
-    machine = machine_of('start: "a"? <|x|>? "b"\n')
-    row = machine.run_text(b"a")
-    machine.close(row)
-    assert machine.row_flags[row] & ROW_TOKENS
-    assert not machine.row_flags[row] & ROW_ACCEPTS
-    end = machine.run_text(b"ab")
-    machine.close(end)
-    assert machine.row_flags[end] & (ROW_ACCEPTS | ROW_TOKENS) == ROW_ACCEPTS
-    assert machine.items(end) == []
-
-
-# Longest match.
-
-
-def test_borders_and_middles():
-    machine = machine_of('start: A "b"\nA: /a+/\n', "longest")
-    inside = machine.run_text(b"a")
-    assert machine.row_flags[inside] & ROW_MIDDLE
-    border = machine.border(inside)
-    assert not machine.row_flags[border] & ROW_MIDDLE
-    assert machine.border(border) == border
-    assert machine.run_text(b"aa") == inside
-    assert not machine.row_flags[machine.run_text(b"aab")] & ROW_MIDDLE, "nothing can be longer: the lexeme has ended"
-
-
 def links(machine, row):
     """The links of the chain of fallbacks that a row begins."""
     found = []
@@ -181,15 +77,6 @@ def links(machine, row):
         found.append(row)
         row = int(machine.row_fallback[row])
     return found
-
-
-def test_fallbacks():
-    """After "1." more digits may come, or a point was read; with the letter the number has ended before the point."""
-    machine = machine_of('start: (N | "." | W)*\nN: /[0-9]+(\\.[0-9]+)?/\nW: /[a-z]+/\n', "longest")
-    assert [len(links(machine, machine.run_text(text))) for text in (b"1", b"1.", b"1.5", b"1.5.")] == [1, 2, 1, 1]
-    assert accepts(machine, b"1.x")
-    assert accepts(machine, b"1..5")
-    assert machine.run_text(b"1.") == machine.run_text(b"7.5x12.")
 
 
 def test_equal_fallbacks_are_left_out():

@@ -8,12 +8,9 @@ import threading
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.backends.grammar_walks import (
     NAMES,
-    accepts,
     advance_all,
     bytes_start,
     compile_with,
@@ -22,19 +19,12 @@ from tests.backends.grammar_walks import (
     tokenizer_of,
     walk_all,
 )
-from tests.backends.pushdown_trie import compile_cfg
-from tests.grammar.lexed_cfgs import lexed_cfgs, mask_of
-from tests.naive.cfg_recogniser import CfgRecogniser
-from tests.naive.lexed_earley import LexedEarley
-from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.pushdown_trie import fill, machine, partition
-from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
+from tests.grammar.lexed_cfgs import mask_of
+from tokdfa.backends.pushdown_trie import partition
+from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import (
     LimitExceeded,
     TokdfaError,
-    TokenRefused,
-    UnsupportedConstraint,
-    VocabularyCannotSpell,
 )
 from tokdfa.mask import allocate_mask
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -60,7 +50,7 @@ def test_masks_are_earley_tries(name):
 
 
 #: Where the masks are not llguidance's, whose rules are `lexer=one_byte` and `ignore=between` of earley_trie (with them
-#: earley_trie's masks are llguidance's on all grammars, see `test_strategy` there). By our rule ignored text may stand at
+#: earley_trie's masks are llguidance's on all grammars, see `test_strategy`). By our rule ignored text may stand at
 #: the beginning and the end, too; without their %ignore lines the masks of these grammars are the same.
 IGNORED_TEXT = ("arithmetic", "c_like", "json", "sexpr", "sql")
 #: A blank may continue the words of a value, and llguidance does not go back to the shorter match.
@@ -109,35 +99,6 @@ def test_masks_of_regular_constraints(constraint):
     every.append(compile_with(constraint, found.vocabulary, "token_index", lazy=True))
     for _ in range(4):
         walk_all([compiled.start() for compiled in every], found, "", 10, rng)
-
-
-# What is kept and counted.
-
-
-def test_kept_masks_are_found_again():
-    """The same list elements again and again come to rows that are there."""
-    matcher = bytes_start(grammar_of("json"))
-    advance_all(matcher, b'{"a":[1,')
-    counts = []
-    for _ in range(20):
-        for byte in b'1,"a",':
-            mask_of(matcher)
-            matcher.advance(byte)
-        counts.append((matcher.counters["masks_made"], matcher._compiled.work()["rows"]))
-    assert counts[1] == counts[-1]
-
-
-def test_work_is_counted():
-    for first_bytes, nodes in ((False, 512), (True, 4)):  # every byte, or those that can be read
-        matcher = bytes_start('start: "a" start | "b"\n', memo=False, partition=False, first_bytes=first_bytes)
-        for times in (1, 2):
-            mask_of(matcher)
-            assert matcher.counters["masks_made"] == times
-        assert matcher.counters["nodes_visited"] == nodes
-    sizes = matcher._compiled.sizes
-    assert sizes["instructions"] >= 3
-    assert sizes["bytes"] > 1000
-    assert matcher._compiled.work()["rows"] >= 1
 
 
 # New tables for full ones.
@@ -363,124 +324,7 @@ def test_threads_on_a_vocabulary_with_gaps():
         assert run_together([lambda number=number: job(number) for number in range(8)]) == alone
 
 
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_masks_are_made_under_the_lock(lexer, monkeypatch):
-    """Whoever asks: compiling (which searches for an end where bytes are lacking), masks, steps, and `allows`."""
-    vocab = Vocabulary([b"a", b"ab", b"(", b")", b""], end_tokens=[4])
-    unlocked = []
-    for owner, name in ((fill.Filler, "fill"), (machine.Machine, "run"), (machine.Machine, "supply")):
-        original = getattr(owner, name)
-
-        def watched(self, *args, original=original, name=name):
-            pool = self.pool if isinstance(self, machine.Machine) else args[0].pool
-            if not pool.lock._is_owned():
-                unlocked.append(name)
-            return original(self, *args)
-
-        monkeypatch.setattr(owner, name, watched)
-    matcher = compile_with(Grammar('start: "(" start ")" | "a" "b"\n'), vocab, lexer=lexer).start()
-    for token in (2, 2, 1, 3, 3):
-        assert matcher.allows(token)
-        mask_of(matcher)
-        matcher.advance(token)
-        matcher.can_end()
-    assert unlocked == []
-
-
-# Vocabularies that lack bytes.
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_no_dead_ends_with_gaps(lexer):
-    """What tokens can still spell: a mask is never empty, and holds all tokens that lead to a short text."""
-    outcomes = Counter()
-
-    @settings(max_examples=40)
-    @given(lexed_cfgs(), vocabularies(b"abc", 6), st.integers(0, 100))
-    def check(cfg, vocab, seed):
-        outcomes[walk_with_gaps(cfg, vocab, random.Random(seed), lexer)] += 1
-
-    check()
-    assert outcomes["walked"] > 12
-    assert outcomes["unspellable"] > 3
-    assert outcomes["max_search"] < 15
-
-
-def walk_with_gaps(cfg, vocab, rng, lexer):
-    """Check the masks along one walk; the limit that ended it, if one did."""
-    twin = LexedEarley(cfg) if lexer == "longest" else CfgRecogniser(cfg, outer_skip=True)
-    spelled = [vocab.token_bytes(token) for token in range(vocab.size)]
-    limit = 9 if lexer == "longest" else 6
-    try:
-        matcher = compile_cfg(cfg, vocab, lexer=lexer, max_search=200).start()
-        text = b""
-        for _ in range(4):
-            found = mask_of(matcher)
-            assert found, text
-            for token, addition in enumerate(spelled):
-                assert matcher.allows(token) == (token in found)
-                if addition and token not in found and len(text) < limit:
-                    tails = token_texts(spelled, 2, limit - len(text))
-                    assert not any(twin.accepts(text + addition + tail) for tail in tails), (text, token)
-            tokens = [token for token in found if token not in vocab.end_tokens]
-            if not tokens:
-                break
-            token = rng.choice(tokens)
-            matcher.advance(token)
-            text += spelled[token]
-    except VocabularyCannotSpell:
-        assert not any(twin.accepts(text) for text in token_texts(spelled, 4, limit))
-        return "unspellable"
-    except LimitExceeded as error:
-        return error.limit
-    return "walked"
-
-
-def token_texts(spelled, count, limit):
-    """All texts of up to `count` tokens, and at most `limit` bytes."""
-    parts = sorted({part for part in spelled if part})
-    texts = {b""}
-    for _ in range(count):
-        texts |= {text + part for text in texts for part in parts if len(text + part) <= limit}
-    return texts
-
-
 # Special tokens.
-
-SPECIAL = Vocabulary(
-    [*(bytes([byte]) for byte in range(128)), b"", b"", b"", b"ab"],
-    end_tokens=[130],
-    special_tokens={128: "<|tool|>", 129: "<|end|>", 130: "</s>"},
-)
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_special_tokens_by_name_and_number(lexer):
-    """All sequences of five tokens: the masks of earley_trie where lexemes end alike, and what `allows` says."""
-    grammar = Grammar('start: <|tool|> A (<[129]> | <[^129]> "b") | "b" start | A start <[128-129]>\nA: "a" | "abb"\n')
-    ours = compile_with(grammar, SPECIAL, lexer=lexer)
-    other = compile_with(grammar, SPECIAL, "earley_trie")
-    agenda, taken, more = [()], 0, 0
-    while agenda:
-        sequence = agenda.pop()
-        mine, theirs = ours.start(), other.start()
-        advance_all(mine, sequence)
-        found = mask_of(mine)
-        assert [token for token in (97, 98, 128, 129, 130, 131) if mine.allows(token)] == found
-        taken += mine.can_end()
-        try:
-            advance_all(theirs, sequence)
-        except TokenRefused:
-            assert lexer == "any"
-            more += 1
-        else:
-            if lexer == "longest":
-                assert found == mask_of(theirs)
-            else:
-                assert set(found) >= set(mask_of(theirs))
-        if len(sequence) < 5:
-            agenda += [(*sequence, token) for token in found if token != 130]
-    assert taken > 8
 
 
 def test_special_tokens_are_taken_again_in_new_tables():
@@ -502,93 +346,7 @@ def test_special_tokens_are_taken_again_in_new_tables():
     assert mask_of(matcher) == [0, 2]
 
 
-# Forged and hostile input.
-
-
-def test_an_enum_of_five_thousand():
-    """Strings as rules, as one terminal, and as a choice without a grammar: the same masks."""
-    words = [f'"{number * 7919 % 5003:x} option {number}"' for number in range(5000)]
-    written = " | ".join('"' + word.replace('"', '\\"') + '"' for word in words)
-    tokenizer = tokenizer_of("mistral-v1")
-    constraints = [Grammar(f"start: {written}\n"), Grammar(f"start: WORD\nWORD: {written}\n"), Choice(words)]
-    matchers = [compile_with(constraint, tokenizer.vocabulary).start() for constraint in constraints]
-    walk_all(matchers, tokenizer, words[4321], 12, random.Random(0))
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_ten_thousand_brackets(lexer):
-    """By tokens of several brackets, with masks on the way; then all of it taken back."""
-    tokenizer = tokenizer_of("mistral-v1")
-    matcher = compile_with(grammar_of("json"), tokenizer.vocabulary, lexer=lexer).start()
-    before, down, up = mask_of(matcher), tokenizer.encode("[" * 10_000), tokenizer.encode("]" * 10_000)
-    assert len(down) < 10_000
-    for place, token in enumerate(down + up):
-        if place % 1000 == 0:
-            assert token in mask_of(matcher)
-        matcher.advance(token)
-    assert matcher.can_end()
-    assert matcher._machine.nbytes < 64 * MEGABYTE
-    matcher.rollback(len(down + up))
-    assert mask_of(matcher) == before
-    advance_all(matcher, tokenizer.encode('{"a": [1, null]}'))
-    assert matcher.can_end()
-
-
-def test_tokens_of_thousands_of_brackets():
-    """One walk over the trie opens and closes 2,000 brackets; as many rows as the deepest token needs."""
-    sizes = [1, 2, 3, 5, 50, 500, 2000]
-    tokens = [bracket * size for size in sizes for bracket in (b"(", b")")]
-    vocab = Vocabulary([*tokens, b"(" * 1000 + b")" * 1000, b""], end_tokens=[len(tokens) + 1])
-    matcher = compile_with(Grammar('start: ("(" start ")")*\n'), vocab).start()
-    both = len(tokens)
-    assert mask_of(matcher) == [*range(0, both, 2), both, both + 1]
-    matcher.advance(tokens.index(b"(" * 50))
-    closing = [token for token in range(1, both, 2) if len(tokens[token]) <= 50]
-    assert mask_of(matcher) == sorted([*range(0, both, 2), *closing, both])
-    advance_all(matcher, [both, tokens.index(b")" * 50), both])
-    assert matcher.can_end()
-
-
-def test_long_counters():
-    """Lazy automata, one text and counted rules, over a real vocabulary and beyond what was ever read."""
-    vocab = tokenizer_of("mistral-v1").vocabulary
-    plain = compile_with(Regex("[a-z ]{0,100000}!"), vocab, partition=False).start()
-    fast = compile_with(Regex("[a-z ]{0,100000}!"), vocab).start()
-    assert mask_of(plain) == mask_of(fast)
-    matcher = bytes_start('start: X "y"\nX: "x"{0,100000} "z"\n')
-    advance_all(matcher, b"x" * 3000)
-    assert mask_of(matcher) == list(b"xz")
-    assert matcher._compiled.work()["rows"] < 3100
-
-
-def advance_and_fill(matcher, text):
-    for byte in text:
-        matcher.advance(byte)
-        mask_of(matcher)
-
-
-@pytest.mark.parametrize(
-    ("options", "limit", "text"),
-    [
-        ({"table_mb": 1}, "table_mb", b"(" * 5000),
-        ({"max_row_items": 16}, "max_row_items", b"x"),
-    ],
-)
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_limits_are_raised_and_survived(options, limit, text, lexer):
-    """The matcher is where it was before the token that was too much, and goes on from there."""
-    many = " | ".join(f'"x" "{letter}" x' for letter in "abcdefghijklmnopq")
-    grammar = f'start: "(" start ")" | x | "q"\nx: "q" | "x" t\nt: {many}\n'
-    compiled = compile_with(Grammar(grammar), tokenizer_of("bytes").vocabulary, lexer=lexer, **options)
-    for _ in range(2):
-        assert accepts(compiled.start(), "q")
-        matcher = compiled.start()
-        with pytest.raises(LimitExceeded) as caught:
-            advance_and_fill(matcher, text)
-        assert caught.value.limit == limit
-        matcher.rollback(len(matcher._history))
-        assert mask_of(matcher) == list(b"(qx")
-        assert accepts(matcher, "((q))")
+# Hostile input.
 
 
 def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
@@ -608,71 +366,6 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
 
     monkeypatch.setattr(made, "divide", counted)
     assert mask_of(fast) == mask_of(slow)
-
-
-# Options and what is refused.
-
-
-def test_proper_masks_are_those_of_cartesian_merge():
-    tokenizer, rng = tokenizer_of("mistral-v1"), random.Random(3)
-    backends = (("pushdown_trie", {"proper": True}), ("cartesian_merge", {}))
-    every = [compile_with(Regex('"[a-z ]*"'), tokenizer.vocabulary, name, **options) for name, options in backends]
-    for text in ('"ab c"', "", ""):
-        walk_all([compiled.start() for compiled in every], tokenizer, text, 8, rng)
-
-
-CALL = {
-    "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "kelvin"]}, "days": {"type": "integer"}},
-    "required": ["city"],
-    "additionalProperties": False,
-    "type": "object",
-}
-CALL_TEXTS = ('{"city": "San José", "unit": "kelvin", "days": 14}', '{"city": ""}', "", "")
-
-
-def call_schema(max_nesting=None):
-    return JsonSchema(
-        CALL,
-        whitespace="compact",
-        item_separator=", ",
-        key_separator=": ",
-        escapes="needed",
-        max_nesting=max_nesting,
-    )
-
-
-@pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
-def test_proper_masks_of_a_bounded_schema_are_those_of_cartesian_merge(name):
-    tokenizer, rng = tokenizer_of(name), random.Random(4)
-    backends = (("cartesian_merge", {}), ("pushdown_trie", {"proper": True}))
-    every = [compile_with(call_schema(2), tokenizer.vocabulary, name, **options) for name, options in backends]
-    for text in CALL_TEXTS:
-        walk_all([compiled.start() for compiled in every], tokenizer, text, 24, rng)
-
-
-def test_proper_masks_of_an_unbounded_schema_are_found_by_looking_ahead():
-    """The schema nests no deeper anyway, so the masks are those of the bounded one."""
-    tokenizer, rng = tokenizer_of("llama3"), random.Random(5)
-    every = [
-        compile_with(call_schema(depth), tokenizer.vocabulary, "pushdown_trie", proper=True) for depth in (2, None)
-    ]
-    assert [compiled.lookahead for compiled in every] == [0, 8]
-    for text in CALL_TEXTS:
-        walk_all([compiled.start() for compiled in every], tokenizer, text, 24, rng)
-
-
-def test_an_unbounded_schema_is_refused_where_no_look_ahead_tells():
-    with pytest.raises(UnsupportedConstraint, match="bound a schema by max_nesting"):
-        compile_with(call_schema(), tokenizer_of("mistral-v1").vocabulary, proper=True)
-
-
-def test_proper_says_what_a_lenient_schema_drops():
-    schema = JsonSchema(
-        {"type": "array", "contains": {"type": "string"}, "uniqueItems": True}, lenient=True, max_nesting=1
-    )
-    vocab = tokenizer_of("mistral-v1").vocabulary
-    plain, proper = (compile_with(schema, vocab, proper=proper) for proper in (False, True))
-    assert proper.dropped == plain.dropped != ()
 
 
 def test_a_mask_is_made_once_for_a_row_however_it_is_asked_for():
