@@ -165,22 +165,6 @@ def test_an_invalid_instance_breaks_one_rule(name):
     assert {text: count for text, count in broken.items() if count != 1} == {}
 
 
-def test_every_format_is_broken_somewhere():
-    broken = set()
-
-    def collect(errors):
-        for error in errors:
-            if error.validator == "format":
-                broken.add(error.validator_value)
-            collect(error.context)
-
-    for name in CASES:
-        judge = validator(schema_of(name))
-        for _, data in instances_of(name):
-            collect(judge.iter_errors(data))
-    assert broken == FORMATS
-
-
 def test_every_keyword_matters():
     idle = set()
     for name in CASES:
@@ -192,28 +176,6 @@ def test_every_keyword_matters():
             if all(judge.is_valid(data) == valid for valid, data in instances_of(name)):
                 idle.add((name, keyword))
     assert idle == set(WITHOUT_EFFECT)
-
-
-@each
-def test_members_stand_in_the_order_of_the_schema(name):
-    """Whatever schema looks at an object lists its members in their order; those that none lists come last."""
-    listed = {}
-    kind = validator_for(schema_of(name), default=Draft202012Validator)
-    plain = kind.VALIDATORS["properties"]
-
-    def look(judge, properties, instance, schema):
-        if judge.is_type(instance, "object"):
-            members = [member for member in instance if member in properties]
-            assert members == [member for member in properties if member in instance]
-            listed.setdefault(id(instance), (instance, set()))[1].update(members)
-        yield from plain(judge, properties, instance, schema)
-
-    judge = extend(kind, {"properties": look})(schema_of(name))
-    for _, data in instances_of(name):
-        listed.clear()
-        list(judge.iter_errors(data))
-        for instance, members in listed.values():
-            assert set(list(instance)[: len(members)]) == members
 
 
 def test_the_page_lists_the_schemas():

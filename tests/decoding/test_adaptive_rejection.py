@@ -12,9 +12,7 @@ import pytest
 
 from tests.decoding.models import (
     APART,
-    LETTERS,
     WORDS,
-    A,
     DeadEnd,
     by_text,
     compile_words,
@@ -27,7 +25,6 @@ from tokdfa.decoding import adaptive_rejection
 from tokdfa.decoding.adaptive_rejection import adaptive_step, draw_by_adaptive_rejection
 from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import OptionError
-from tokdfa.models.table import TableModel
 
 if TYPE_CHECKING:
     from tokdfa.decoding.draws import Eos
@@ -78,31 +75,12 @@ def test_weights_are_proper_over_all_outcomes(
     assert (None in chances) == (mass == 0)
 
 
-def test_weights_have_the_right_mean_when_refused_tokens_are_drawn_again() -> None:
-    probabilities = np.full(50, 1 / 50)
-    allowed, generator = {3, 17}, np.random.default_rng(1)
-    steps = [adaptive_step(np.log(probabilities), allowed.__contains__, generator) for _ in range(3000)]
-    for token in allowed:
-        values = [step.weight * (step.token == token) for step in steps]
-        # nearly standard normal: beyond 4 with probability 6e-5
-        assert abs(np.mean(values) - 1 / 50) < 4 * np.std(values) / math.sqrt(len(values))
-
-
 def test_a_long_search_is_bounded_by_the_vocabulary() -> None:
     row = np.log(np.full(20_000, 1 / 20_000))
     asked: list[int] = []
     step = adaptive_step(row, lambda token: bool(asked.append(token)), np.random.default_rng(0))
     assert step == (None, 0)
     assert sorted(asked) == list(range(20_000))
-
-
-def test_few_checks_where_model_and_constraint_agree() -> None:
-    row = np.log(np.array([0.97, 0.01, 0.01, 0.01]))
-    generator = np.random.default_rng(0)
-    asked = []
-    for _ in range(500):
-        adaptive_step(row, lambda token: asked.append(token) or token == 0, generator)
-    assert 1 <= len(asked) / 500 < 1.1
 
 
 def test_a_small_rest_is_not_lost_to_rounding() -> None:
@@ -144,11 +122,6 @@ def test_it_needs_no_masks() -> None:
     assert draws.model_rows == model.counts.rows
     masked = draw_by_smc(model, COMPILED, particles=50)
     assert masked.single_token_checks == 0 < masked.masks
-
-
-def test_nothing_allowed_has_a_probability() -> None:
-    nowhere = TableModel(LETTERS, lambda prefix: np.eye(LETTERS.size)[A])
-    assert draw_by_adaptive_rejection(nowhere, COMPILED, particles=3).log_mass == -math.inf
 
 
 def test_errors() -> None:

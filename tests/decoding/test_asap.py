@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -25,11 +24,9 @@ from tests.decoding.models import (
     skewed_model,
     target_sequences,
 )
-from tokdfa.backends.token_index import TokenIndex
-from tokdfa.constraint import Regex
 from tokdfa.decoding.asap import AlignedSampler, draw_by_asap
 from tokdfa.errors import EmptyMask, ModelError, NothingDrawn, OptionError
-from tokdfa.models.table import TableModel, random_table
+from tokdfa.models.table import TableModel
 
 if TYPE_CHECKING:
     from tokdfa.decoding.draws import Eos
@@ -83,18 +80,6 @@ def test_later_sequences_are_nearer_to_the_target() -> None:
     assert distance(late_shares, truth) < distance(first_shares, truth) / 3
 
 
-def test_one_long_run_approaches_the_target() -> None:
-    model = skewed_model()
-    truth = by_text(target_sequences(model, WORDS))
-    sampler = AlignedSampler(model, COMPILED)
-    early = sampler.draw(60)
-    sampler.draw(100)
-    late = sampler.draw(2000)
-    assert distance(late.text_probabilities(), truth) < noise(truth, 2000)
-    assert distance(late.text_probabilities(), truth) < distance(early.text_probabilities(), truth)
-    assert not late.log_weights.any()
-
-
 def test_importance_weights_are_unbiased_at_any_stage() -> None:
     model = skewed_model(9)
     target = target_sequences(model, WORDS)
@@ -124,18 +109,6 @@ def test_what_is_too_long_is_dropped_and_not_tried_again() -> None:
     longer = [tokens for tokens in target_sequences(model, WORDS) if len(tokens) > 2]
     assert 0 < draws.drafts - 300 <= len({tokens[:3] for tokens in longer})
     assert math.exp(draws.log_mass) == pytest.approx(sum(target.values()), rel=0.02)
-
-
-def test_infinite_languages_have_bounds_too() -> None:
-    model = random_table(LETTERS, 4, 2.0)
-    sampler = AlignedSampler(model, TokenIndex(LETTERS).compile(Regex("(ab|c)*b")), (SPECIAL,), max_tokens=12)
-    bounds = []
-    for _ in range(40):
-        sampler.draw(1)
-        bounds.append(sampler.log_bound())
-    assert all(later <= earlier + 1e-12 for earlier, later in itertools.pairwise(bounds))
-    assert bounds[-1] < bounds[0]
-    assert sampler.log_bound((A, A, A)) == 0
 
 
 def test_costs_are_what_the_model_saw() -> None:

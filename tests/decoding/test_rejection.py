@@ -27,7 +27,6 @@ from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.backends.token_index import TokenIndex
 from tokdfa.constraint import Choice
-from tokdfa.decoding.draws import Costs, Draws, Eos
 from tokdfa.decoding.rejection import draw_by_rejection
 from tokdfa.errors import ModelError, NothingDrawn, OptionError
 from tokdfa.models.table import TableModel, random_table
@@ -36,6 +35,8 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tokdfa.decoding.draws import Draws, Eos
 
 COMPILED = compile_words(WORDS)
 MANY = {"samples": 3000, "max_drafts": 200_000, "batch": 512}
@@ -155,26 +156,3 @@ def test_other_errors() -> None:
     compiled = TokenIndex(wider).compile(Choice(["ab"]))
     with pytest.raises(ModelError, match="compile the constraint for"):
         draw_by_rejection(skewed_model(), compiled, samples=1, max_drafts=1)
-
-
-def test_draws_share_weights_by_text() -> None:
-    draws = Draws(
-        **vars(Costs()),
-        vocabulary=LETTERS,
-        sequences=((A, B), (3,), (B,), (A,)),
-        log_weights=np.array([-1000.0, -1000.0, -1000 + math.log(2), -np.inf]),
-        drafts=4,
-        log_mass=None,
-    )
-    assert draws.text_probabilities() == pytest.approx({b"ab": 0.5, b"b": 0.5})
-    assert draws.effective_sample_size == pytest.approx(16 / 6)
-
-
-def test_rows_come_in_chunks_with_equal_prefixes_once() -> None:
-    model, costs = skewed_model(), Costs()
-    prefixes = [(A,) * (index % 100) for index in range(250)]
-    found = {index: row.copy() for index, row in costs.rows(model, prefixes)}
-    assert sorted(found) == list(range(250))
-    for index, prefix in enumerate(prefixes):
-        assert np.array_equal(found[index], model.log_probabilities([prefix])[0])
-    assert (costs.model_rows, costs.model_calls) == (100, 2)

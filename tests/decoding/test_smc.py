@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from tests.decoding.models import (
     APART,
-    LETTERS,
     SPECIAL,
     WORDS,
-    A,
     DeadEnd,
     by_text,
     compile_words,
@@ -26,7 +24,6 @@ from tests.decoding.models import (
 )
 from tokdfa.decoding.smc import draw_by_smc, systematic_counts
 from tokdfa.errors import EmptyMask, ModelError, OptionError
-from tokdfa.models.table import TableModel
 
 if TYPE_CHECKING:
     from tokdfa.decoding.draws import Eos
@@ -91,13 +88,6 @@ def test_costs_are_what_the_model_saw() -> None:
     assert draws.sequences != draw_by_smc(model, COMPILED, particles=50, seed=1).sequences
 
 
-def test_resampling_makes_weights_equal() -> None:
-    model = skewed_model()
-    never = draw_by_smc(model, COMPILED, particles=200, threshold=0)
-    often = draw_by_smc(model, COMPILED, particles=200, threshold=1)
-    assert often.effective_sample_size > 1.5 * never.effective_sample_size
-
-
 def test_what_is_too_long_has_no_weight() -> None:
     model = skewed_model()
     draws = draw_by_smc(model, COMPILED, particles=4000, max_tokens=3, threshold=0)
@@ -105,13 +95,6 @@ def test_what_is_too_long_has_no_weight() -> None:
     assert math.exp(draws.log_mass) == pytest.approx(sum(target.values()), rel=0.1)
     assert {tokens for tokens, w in zip(draws.sequences, draws.log_weights, strict=True) if w > -np.inf} <= set(target)
     assert any(len(tokens) == 3 for tokens in draws.sequences)
-
-
-def test_a_model_without_mass_on_the_constraint() -> None:
-    nowhere = TableModel(LETTERS, lambda prefix: np.eye(LETTERS.size)[A])
-    draws = draw_by_smc(nowhere, COMPILED, particles=3)
-    assert draws.log_mass == -math.inf
-    assert draws.sequences == ((A,),) * 3
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)

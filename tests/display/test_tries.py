@@ -33,13 +33,3 @@ def test_below_a_prefix():
     assert [row[2] for row in nodes_of(view)] == ["a<", "a<b", "a<b>"]
     assert "3 of 6 nodes at and below a<" in piece_of(view).text
     assert repr(view) == "TrieView(3 nodes below a<)"
-
-
-def test_a_limit():
-    piece = piece_of(show(VOCAB.trie, limit=2))
-    assert [row[2] for row in piece.rows[1:]] == ["a", "a", "4 more nodes"]
-
-
-def test_nothing_below():
-    assert nodes_of(show(VOCAB.trie, prefix=b"zz")) == []
-    assert repr(show(VOCAB.trie, prefix=b"zz")) == "TrieView(0 nodes below zz)"
