@@ -33,7 +33,7 @@ FAST = {
     "json_schema": "document clauses object_states",
     "backends": "base brute_force matcher_texts",
     "backends/pushdown_trie": "rows stacks",
-    "backends/cfg_fsm": "stacks",
+    "backends/cfg_fsm": "lark_tables",
     "display": "masks automata",
     "models": "table base",
     "decoding": "loop",

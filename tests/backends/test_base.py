@@ -11,13 +11,12 @@ import pytest
 import tokdfa
 from tokdfa import mask as masks
 from tokdfa.backends import registry
-from tokdfa.backends.base import BUDGET_OPTIONS, YES, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.base import YES, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.registry import (
     BUILT_IN,
     backend_class,
     backend_info,
     backend_names,
-    backends,
     create_backend,
 )
 from tokdfa.constraint import Choice, Constraint, Grammar, Regex
@@ -95,14 +94,6 @@ def allowed(matcher: Any) -> list[int]:
 
 
 # Options.
-
-
-def test_settings_are_defaults_and_what_was_given() -> None:
-    backend = CountUp(VOCAB, length=2, rate=1, cap=7)
-    budgets = {option.name: option.default for option in BUDGET_OPTIONS}
-    assert backend.settings == {"length": 2, "rate": 1.0, "mode": "up", "loud": False, "cap": 7, **budgets}
-    assert isinstance(backend.settings["rate"], float)
-    assert CountUp(VOCAB, cap=None).settings["cap"] is None
 
 
 @pytest.mark.parametrize(
@@ -195,16 +186,6 @@ def test_refusals_say_why() -> None:
             matcher.advance(token)
 
 
-def test_forced_tokens_stop_at_a_choice_and_at_the_limit() -> None:
-    vocab = Vocabulary([b"x", b""], end_tokens=[1])
-    matcher = CountUp(vocab, length=70).compile(Regex("x")).start()
-    assert matcher.forced_tokens(limit=3) == [0, 0, 0]
-    assert matcher.forced_tokens() == [0] * 64
-    assert matcher.forced_tokens(100) == [0] * 70 + [1]
-    two_ends = CountUp(VOCAB, length=1).compile(Regex("x")).start()
-    assert two_ends.forced_tokens() == [0], "which end token comes next is not forced"
-
-
 # The registry.
 
 
@@ -234,15 +215,6 @@ def test_compile_by_name() -> None:
     assert compiled.backend_name == "brute_force"
     assert allowed(compiled.start()) == [0, 1]
     assert tokdfa.compile(Regex("x{2}"), VOCAB).backend_name == "token_index"
-
-
-def test_what_there_is() -> None:
-    assert tokdfa.backends() == backends()
-    assert list(backends()) == backend_names()
-    info = backend_info("llguidance")
-    assert (info.name, info.packages, info.installed) == ("llguidance", ("llguidance",), True)
-    assert "regex" in info.kinds
-    assert [option.name for option in info.options][:2] == ["dialect", "slices"]
 
 
 @pytest.fixture

@@ -33,6 +33,14 @@ def test_without_resampling_the_weights_are_importance_weights() -> None:
     assert math.exp(draws.log_mass) == pytest.approx(np.exp(draws.log_weights).mean())
 
 
+def test_resampling_makes_weights_equal() -> None:
+    model = skewed_model()
+    never = draw_by_smc(model, COMPILED, particles=200, threshold=0)
+    often = draw_by_smc(model, COMPILED, particles=200, threshold=1)
+    assert often.effective_sample_size > 1.5 * never.effective_sample_size
+
+
+
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(
     st.lists(st.sampled_from([0.0, 1e-12, 0.2, 1.0, 3.0]), min_size=1, max_size=30).filter(any),

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from tests.backends.cfg_fsm.oracles import FOLDER, completion, corpus, lark_accepts, letters_of
+from tests.backends.cfg_fsm.oracles import FOLDER, corpus, lark_accepts
 from tests.backends.grammar_walks import advance_all, compile_with, tokenizer_of, walk_all
 from tests.grammar.lexed_cfgs import mask_of
 from tokdfa.backends.laws.contract import check_backend, toy_cases
@@ -51,36 +51,6 @@ def test_masks_of_json_are_those_of_the_earley_walk(tokenizer: str, steps: int) 
     theirs = compile_with(grammar, found.vocabulary, "earley_trie")
     for text in (*accepted[-6:], "", ""):
         walk_all([ours.start(), theirs.start()], found, text, steps, rng)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_finished_walks_parse_and_texts_are_taken_in_any_tokens(name: str) -> None:
-    grammar, accepted, _ = corpus(name)
-    found, rng = tokenizer_of("mistral-v1"), random.Random(name)
-    compiled, finished = compile_grammar(grammar, found.vocabulary), 0
-    spelled_by = {token: found.vocabulary.token_bytes(token) for token in range(found.vocabulary.size)}
-    bytes_alone = {spelled[0]: token for token, spelled in spelled_by.items() if len(spelled) == 1}
-    for text in accepted:
-        for tokens in (found.encode(text), [bytes_alone[byte] for byte in text.encode()]):
-            matcher = compiled.start()
-            advance_all(matcher, tokens)
-            assert matcher.can_end(), text
-    for _ in range(6):
-        matcher, taken = compiled.start(), []
-        for _ in range(rng.randint(1, 12)):
-            tokens = [token for token in mask_of(matcher) if token not in found.vocabulary.end_token_set]
-            if not tokens:
-                break
-            taken.append(rng.choice(tokens))
-            matcher.advance(taken[-1])
-        rest = completion(compiled.machine, matcher.state, letters_of(accepted))
-        if rest is not None:
-            taken += [bytes_alone[byte] for byte in rest.encode()]
-            advance_all(matcher, taken[-len(rest) :] if rest else [])
-            assert matcher.can_end()
-            finished += 1
-            assert lark_accepts(grammar, found.vocabulary.spell(taken).decode()), taken
-    assert finished
 
 
 #: Terminals in each other's way, conflicts that Lark resolves, dead ends: masks need the search.

@@ -25,7 +25,6 @@ from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.backends.earley_trie.machine import Machine as OtherMachine
 from tokdfa.backends.pushdown_trie import machine_tables, program
-from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.regex.expression import ExpressionStore
@@ -188,24 +187,6 @@ def test_longest_match_is_the_other_engines():
     assert walked[True] > 5
 
 
-@pytest.mark.parametrize(
-    ("grammar", "text", "taken"),
-    [
-        ('start: W "ed"\nW: "list" | "listen"\n', b"listened", True),
-        ('start: W "ed"\nW: "list" | "listen"\n', b"listed", True),
-        ('start: W "ed"\nW: "list" | "listen"\n', b"listend", False),
-        ('start: (N | ".")+\nN: /[0-9]+(\\.[0-9]+)?/\n', b"1..5", True),
-        ("start: ID ID\nID: /[a-z]+/\n", b"ab", False),
-        ("start: ID ID\nID: /[a-z]+/\n%ignore / +/\n", b"  ab cd ", True),
-        ('start: x "b"\nx[lazy]: /a*b/\n', b"aabb", True),
-        ('start: x "b"\nx[lazy]: /.*END/\n', b"ENDENDb", False),
-        ('start: "a" W "b"\nW: / +/\n%ignore / +/\n', b"a  b", True),
-    ],
-)
-def test_where_a_lexeme_ends(grammar, text, taken):
-    assert accepts(machine_of(grammar, "longest"), text) == taken
-
-
 # Special tokens.
 
 
@@ -243,46 +224,6 @@ def test_special_tokens(lexer):
 # Growth and limits.
 
 
-def test_every_table_grows():
-    """The same texts by a machine that has grown step by step and by one that was asked for the longest at once."""
-    grammar = 'start: e\ne: e e | "(" e ")" | e "+" e | W\nW: /[a-z]+/\n%ignore / /\n'
-    for lexer in LEXERS:
-        grown, fresh = machine_of(grammar, lexer), machine_of(grammar, lexer)
-        texts = [b"(" * depth + b"a+b c" * 3 + b")" * depth for depth in range(25)]
-        for text in texts:
-            assert accepts(grown, text)
-        assert accepts(fresh, texts[-1])
-        for text in [*texts, b"(" * 24 + b"a+)", b"()", b"a++"]:
-            assert accepts(fresh, text) == accepts(grown, text) == (text in texts)
-        assert len(grown.row_flags) > 64
-        assert grown.stacks.room > 64
-
-
-def test_a_full_machine_goes_on_with_what_it_has():
-    machine = machine_of('start: "(" start ")" | "x"\n', max_bytes=200_000)
-    assert accepts(machine, b"((x))")
-    for _ in range(2):
-        with pytest.raises(MachineFull, match="raise table_mb"):
-            machine.run_text(b"(" * 10_000)
-        assert accepts(machine, b"((x))")
-        assert not accepts(machine, b"((x)")
-    assert machine.nbytes < 600_000
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_too_many_items(lexer):
-    """Counted in the live items of a row: 17 alternatives of two lexemes are too many for 16."""
-    letters = "abcdefghijklmnopq"
-    grammar = "start: " + " | ".join(f'"x" "{letter}" "y"' for letter in letters) + ' | "z"\n'
-    machine = machine_of(grammar, lexer, max_items=16)
-    for _ in range(2):
-        with pytest.raises(LimitExceeded, match="more than 16 ways") as caught:
-            machine.run_text(b"xq")
-        assert (caught.value.limit, caught.value.value) == ("max_row_items", 16)
-        assert machine.run_text(b"") == 0
-    assert accepts(machine_of(grammar, lexer, max_items=40), b"xqy")
-
-
 def test_too_many_instructions(monkeypatch):
     monkeypatch.setattr(program, "MAX_PLACES", 10)
     with pytest.raises(LimitExceeded, match="instructions; at most 10 fit"):
@@ -297,17 +238,3 @@ def test_too_long_chains(monkeypatch):
             machine.run_text(b"a" * 2000)
         assert caught.value.limit == "max_chain"
         assert accepts(machine, b"a" * 20 + b"c" * 20)
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_after_a_limit_the_machine_reads_on(lexer):
-    """Every limit in one grammar; whatever ends a long text, the short ones are read as before."""
-    grammar = 'start: e\ne: e e e | e e | "(" e ")" | "a"\n'
-    machine = machine_of(grammar, lexer, max_items=60, max_bytes=400_000)
-    short = [b"a", b"(a)a", b"((a)(aa))"]
-    assert all(accepts(machine, text) for text in short)
-    for text in (b"a" * 5000, b"(" * 5000, b"(a" * 3000):
-        with pytest.raises(LimitExceeded):
-            machine.run_text(text)
-        assert all(accepts(machine, text) for text in short)
-    assert machine.nbytes < 8 * MEGABYTE

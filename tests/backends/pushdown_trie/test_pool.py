@@ -17,7 +17,6 @@ from tokdfa.backends.pushdown_trie import shared_pools, state_table
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
-from tokdfa.backends.pushdown_trie.program import Program
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, SHORTEST
 from tokdfa.backends.pushdown_trie.shared_pools import pool_of
 from tokdfa.constraint import Regex
@@ -94,13 +93,6 @@ def test_equal_texts_are_made_once():
     count = states.state_count
     states.start_of(text_of("[a-y]+"))
     assert states.state_count == count + 2
-
-
-def test_what_the_vocabulary_spells():
-    some = Vocabulary([b"a", b"c", b"ab", b""], end_tokens=[3])
-    for pattern, spelled in (("a|c", True), ("(a|b)*c", True), ("ab", False), ("a|b", True), ("cab?", True)):
-        assert Program(lower_regular(Regex(pattern)), AutomatonTable(some)).is_spelled == spelled, pattern
-        assert Program(lower_regular(Regex(pattern)), AutomatonTable(BYTES)).is_spelled
 
 
 def rows_from(states, starts):
