@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 import tokdfa
+from tests.grammar.lexed_cfgs import mask_of as allowed
 from tokdfa import mask as masks
 from tokdfa.backends import registry
 from tokdfa.backends.base import YES, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
@@ -85,12 +86,6 @@ class CountUpMatcher(StateMatcher[int]):
 
     def _fork_empty(self) -> CountUpMatcher:
         return CountUpMatcher(self.compiled)
-
-
-def allowed(matcher: Any) -> list[int]:
-    mask = masks.allocate_mask(VOCAB.size)
-    matcher.fill_mask(mask)
-    return masks.mask_to_ids(mask).tolist()
 
 
 # Options.
@@ -184,6 +179,17 @@ def test_refusals_say_why() -> None:
     for token in (0, 3):
         with pytest.raises(TokenRefused, match="an end token has been taken already"):
             matcher.advance(token)
+
+
+def test_tokens_are_those_taken_and_not_taken_back() -> None:
+    matcher = CountUp(VOCAB, length=4).compile(Regex("x{4}")).start()
+    for token in (0, 1, 0, 3):
+        matcher.advance(token)
+    fork = matcher.fork()
+    fork.rollback(3)
+    assert (matcher.tokens, fork.tokens) == ((0, 1, 0, 3), (0,))
+    fork.advance(1)
+    assert fork.tokens == (0, 1)
 
 
 # The registry.

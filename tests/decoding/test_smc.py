@@ -40,7 +40,6 @@ def test_resampling_makes_weights_equal() -> None:
     assert often.effective_sample_size > 1.5 * never.effective_sample_size
 
 
-
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(
     st.lists(st.sampled_from([0.0, 1e-12, 0.2, 1.0, 3.0]), min_size=1, max_size=30).filter(any),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.backends.peers.test_peers import BYTES, accepts, allowed
+from tests.backends.peers.test_peers import BYTES, accepts
+from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.packages import backend, needs
 from tokdfa.backends.laws.contract import check_backend
 from tokdfa.backends.peers.glrmask_peer import refuse_crashes

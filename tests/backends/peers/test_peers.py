@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.packages import backend
 from tests.strategies import as_python, regex_patterns, short_texts
-from tokdfa import mask as masks
 from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.peers.common import PRIMER
 from tokdfa.backends.peers.rust_regex import own_pattern
@@ -41,12 +41,6 @@ BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [b"", b"ab", b""], [
 
 def start(peer: str, constraint: Constraint, vocab: Vocabulary = BYTES, **options: Any) -> Matcher:
     return create_backend(peer, vocab, **options).compile(constraint).start()
-
-
-def allowed(matcher: Matcher) -> list[int]:
-    mask = masks.allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(mask)
-    return masks.mask_to_ids(mask).tolist()
 
 
 def accepts(matcher: Matcher, text: str) -> bool:

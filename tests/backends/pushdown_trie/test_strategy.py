@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
-import threading
 from collections import Counter
 
 import pytest
@@ -20,6 +18,7 @@ from tests.backends.grammar_walks import (
     walk_all,
 )
 from tests.grammar.lexed_cfgs import mask_of
+from tests.threads import run_together
 from tokdfa.backends.pushdown_trie import partition
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import (
@@ -229,32 +228,6 @@ def test_tables_that_others_have_filled_are_no_limit():
 
 
 # Threads.
-
-
-def run_together(jobs):
-    """Run the jobs at once, one thread each, changing often between them; their results in order. Raises errors."""
-    results, errors, barrier = [None] * len(jobs), [], threading.Barrier(len(jobs))
-
-    def work(number):
-        barrier.wait()
-        try:
-            results[number] = jobs[number]()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(jobs))]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    if errors:
-        raise errors[0]
-    return results
 
 
 def masks_of_walks(compiled, seed, walks=3, steps=10):
