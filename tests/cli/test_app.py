@@ -45,6 +45,13 @@ def test_mask_prints_count_samples_and_end(tokdfa) -> None:
     assert "48 '0' 49 '1'" in text
 
 
+def test_mask_of_choices_shows_what_is_forced(tokdfa) -> None:
+    arguments = ("mask", "-c", "yes", "-c", "yesterday", "-t", "bytes", "-p", "ye", "-b", "brute_force")
+    status, text = tokdfa(*arguments)
+    assert status == 0
+    assert "forced b's' (1 tokens)" in text
+
+
 def test_mask_names_a_prefix_that_no_tokens_spell(tokdfa, tmp_path: Path) -> None:
     """A byte-level BPE whose alphabet lacks some bytes: the reference library drops them in silence."""
     name = merge_list(tmp_path / "tokenizer.json", "abc", [("a", "b")])

@@ -39,6 +39,15 @@ def test_drawing(pattern):
     piece_of(view)
 
 
+def test_highlight():
+    dfa = compile_dfa(Regex("ab"))
+    marked = [
+        circle.get("stroke") is not None
+        for circle in ET.fromstring(show(dfa, highlight=[1]).svg()).iter(f"{SVG}circle")
+    ]
+    assert marked == [False, True, False, False]
+
+
 def test_sizes_of_a_large_one():
     dfa = compile_dfa(Regex("a{41}|<b>"))
     view = show(dfa)

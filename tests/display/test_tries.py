@@ -28,6 +28,11 @@ def test_all_nodes():
     assert repr(show(trie)) == f"TrieView({trie.node_count} nodes)"
 
 
+def test_a_limit():
+    piece = piece_of(show(VOCAB.trie, limit=2))
+    assert [row[2] for row in piece.rows[1:]] == ["a", "a", "4 more nodes"]
+
+
 def test_below_a_prefix():
     view = show(VOCAB.trie, prefix=b"a<")
     assert [row[2] for row in nodes_of(view)] == ["a<", "a<b", "a<b>"]

@@ -19,7 +19,7 @@ from tests.backends.grammar_walks import (
 )
 from tests.grammar.lexed_cfgs import mask_of
 from tests.threads import run_together
-from tokdfa.backends.pushdown_trie import partition
+from tokdfa.backends.pushdown_trie import fill, machine, partition
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import (
     LimitExceeded,
@@ -295,6 +295,30 @@ def test_threads_on_a_vocabulary_with_gaps():
     for _ in range(10):
         vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)])  # with nothing made yet
         assert run_together([lambda number=number: job(number) for number in range(8)]) == alone
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_masks_are_made_under_the_lock(lexer, monkeypatch):
+    """Whoever asks: compiling (which searches for an end where bytes are lacking), masks, steps, and `allows`."""
+    vocab = Vocabulary([b"a", b"ab", b"(", b")", b""], end_tokens=[4])
+    unlocked = []
+    for owner, name in ((fill.Filler, "fill"), (machine.Machine, "run"), (machine.Machine, "supply")):
+        original = getattr(owner, name)
+
+        def watched(self, *args, original=original, name=name):
+            pool = self.pool if isinstance(self, machine.Machine) else args[0].pool
+            if not pool.lock._is_owned():
+                unlocked.append(name)
+            return original(self, *args)
+
+        monkeypatch.setattr(owner, name, watched)
+    matcher = compile_with(Grammar('start: "(" start ")" | "a" "b"\n'), vocab, lexer=lexer).start()
+    for token in (2, 2, 1, 3, 3):
+        assert matcher.allows(token)
+        mask_of(matcher)
+        matcher.advance(token)
+        matcher.can_end()
+    assert unlocked == []
 
 
 # Special tokens.
