@@ -17,8 +17,6 @@ INPUTS = Path(__file__).parents[1] / "experiments" / "inputs"
 SOURCE = (INPUTS / "proper_regexes.yaml").read_text()
 TEXTS, _ = read_texts(INPUTS / "proper_texts.yaml")
 ENTRIES = {entry["label"]: entry for entry in yaml.safe_load(SOURCE)}
-#: Those shaped like JSON and YAML: they stand before the dates.
-SHAPED = list(ENTRIES)[: list(ENTRIES).index("iso_date")]
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from tests.decoding.models import (
-    WORDS,
-    compile_words,
     explore,
 )
 from tokdfa.decoding import adaptive_rejection
 from tokdfa.decoding.adaptive_rejection import adaptive_step
 
-COMPILED = compile_words(WORDS)
 ROWS = ([0.1, 0.2, 0.3, 0.4], [0.7, 0.0, 0.25, 0.05], [1e-9, 0.5, 0.5 - 1e-9, 0.0], [0.25] * 4)
 
 

@@ -26,12 +26,6 @@ PIECES = (
 SMALL = Vocabulary(
     [*(bytes([byte]) for byte in range(256)), *map(str.encode, PIECES), b""], end_tokens=[256 + len(PIECES)]
 )
-CALL = {
-    "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "kelvin"]}, "days": {"type": "integer"}},
-    "required": ["city"],
-    "additionalProperties": False,
-    "type": "object",
-}
 
 
 @cache

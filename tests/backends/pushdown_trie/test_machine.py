@@ -31,7 +31,6 @@ from tokdfa.regex.expression import ExpressionStore
 
 FOLDER = Path(__file__).parents[3] / "experiments" / "inputs" / "grammars"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
-MEGABYTE = 1 << 20
 
 # Every way to cut a text: against a table of spans.
 
