@@ -64,7 +64,11 @@ def accepts(matcher, text):
 
 def walk_all(matchers, tokenizer, text, steps, rng):
     """Equal masks along one walk: first the tokens of `text`, then any. How many masks there were."""
-    vocab, planned = tokenizer.vocabulary, tokenizer.encode(text)
+    return walk_along(matchers, tokenizer.vocabulary, tokenizer.encode(text), steps, rng)
+
+
+def walk_along(matchers, vocab, planned, steps, rng, stray=0.0):
+    """Equal masks along one walk by the `planned` tokens where they are allowed, else, and every `stray`, by any."""
     for step in range(steps):
         found = [mask_of(matcher) for matcher in matchers]
         for other in found[1:]:
@@ -72,7 +76,9 @@ def walk_all(matchers, tokenizer, text, steps, rng):
         tokens = [token for token in found[0] if token not in vocab.end_token_set]
         if not tokens:
             return step + 1
-        chosen = planned[step] if step < len(planned) and planned[step] in found[0] else rng.choice(tokens)
+        strays = stray > 0 and rng.random() < stray
+        follows = step < len(planned) and planned[step] in found[0] and not strays
+        chosen = planned[step] if follows else rng.choice(tokens)
         for matcher in matchers:
             matcher.advance(chosen)
     return steps

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from functools import cache
 from typing import Any
 
 import pytest
 
+from tests.backends.grammar_walks import tokenizer_of, walk_along
 from tests.grammar.lexed_cfgs import mask_of
 from tests.json_schema.test_lower import CASES, REFUSED
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported, UnsupportedConstraint
-from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 TAKEN = [case for case in CASES if case.name not in REFUSED]
@@ -28,11 +27,6 @@ SMALL = Vocabulary(
 )
 
 
-@cache
-def tokenizer_of(name: str) -> Tokenizer:
-    return load_tokenizer(name)
-
-
 def compiled_with(
     backend: str, schema: Any, vocab: Vocabulary, spelling: dict[str, Any] | None = None, **options: Any
 ) -> Any:
@@ -40,20 +34,7 @@ def compiled_with(
 
 
 def walk_all(every: list[Any], vocab: Vocabulary, planned: list[int], steps: int, draw: random.Random) -> int:
-    """Equal masks along one walk: `planned` tokens where they are allowed, else any. How many masks there were."""
-    matchers = [compiled.start() for compiled in every]
-    for step in range(steps):
-        found = [mask_of(matcher) for matcher in matchers]
-        for other in found[1:]:
-            assert found[0] == other, step
-        tokens = [token for token in found[0] if token not in vocab.end_token_set]
-        if not tokens:
-            return step + 1
-        follows = step < len(planned) and planned[step] in found[0] and draw.random() < 0.95
-        chosen = planned[step] if follows else draw.choice(tokens)
-        for matcher in matchers:
-            matcher.advance(chosen)
-    return steps
+    return walk_along([compiled.start() for compiled in every], vocab, planned, steps, draw, stray=0.05)
 
 
 @pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.name)
