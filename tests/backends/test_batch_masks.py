@@ -136,6 +136,18 @@ def test_what_is_kept_comes_back() -> None:
                 assert kept.packed[4] is kept.packed[5]
 
 
+def test_the_store_stays_below_its_limit() -> None:
+    wide, out = masks.mask_from_ids(range(NARROW + 1), 5000), masks.allocate_mask(5000)
+    kept = MaskStore(1 << 20, len(wide))
+    for row in range(10):
+        assert not kept.fill(row, out)
+        kept.keep(row, wide)
+    assert wide.nbytes <= kept.nbytes < 2 * wide.nbytes + 2_000, "equal masks are kept once"
+    kept.limit = 0
+    kept.keep(99, masks.mask_from_ids([0], 5000))
+    assert len(kept) == 1
+
+
 def test_memory_of_masks_is_used_again() -> None:
     """Blocks go back when the masks are gone, unless they are of another size; a mask that is in use stays as it is."""
     spare: list[np.ndarray] = []

@@ -117,10 +117,6 @@ def test_draw_index_finds_its_share_and_never_a_weight_of_zero(weights: list[flo
         assert cumulative[index - 1] <= number * cumulative[-1] or index == weights.index(next(filter(None, weights)))
 
 
-def test_draw_index_when_the_product_rounds_to_the_sum() -> None:
-    assert draw_index(np.array([0.5, 1.0, 1.0]), Scripted(1.0)) == 1
-
-
 def test_log_total() -> None:
     assert log_total(np.array([])) == log_total(np.array([-np.inf, -np.inf])) == -math.inf
     assert log_total(np.log([0.25, 0.5])) == pytest.approx(math.log(0.75), abs=1e-15)
