@@ -11,7 +11,7 @@ import pytest
 from tests.packages import needs_smollm2
 from tests.proper.small_tokenizers import USER_DEFINED, ranked_pieces, real, scored_pieces
 from tokdfa.errors import VocabularyError
-from tokdfa.proper.explain import Fault, explain, is_proper_piece
+from tokdfa.proper.explain import Fault, explain
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -64,7 +64,7 @@ def test_a_pair_in_words() -> None:
     assert f"{ids[b'od']} b'od' cannot follow {ids[b' The']} b' The'" in fault.reason
     assert "merge into" in fault.reason
     assert explain(canonicity, canonicity.source.encode_piece(b" Theodore")) is None
-    assert is_proper_piece(canonicity, [])
+    assert explain(canonicity, []) is None
 
 
 def test_tokens_that_are_never_produced() -> None:
@@ -116,7 +116,7 @@ def test_isolated_tokens(tmp_path: Path) -> None:
                 canonicity.letter_tokens[bytes([byte])] for byte in canonicity.vocabulary.token_bytes(tokens[place])
             ]
             changed = [*tokens[:place], *letters, *tokens[place + 1 :]]
-            assert is_proper_piece(canonicity, changed) == (tokenizer.encode(text) == changed), (text, changed)
+            assert (explain(canonicity, changed) is None) == (tokenizer.encode(text) == changed), (text, changed)
     ids = canonicity.letter_tokens
     fault = explain(canonicity, [ids[b"a"], ids[b"["], ids[b"x"], ids[b"]"]])
     assert fault is not None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.naive import regex_matcher
 from tests.regex import maskbench
+from tests.regex.terms import utf8_expression
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, RegexSyntaxError
@@ -20,7 +21,6 @@ from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower, lower_choice, lower_regex
 from tokdfa.regex.parse import parse
 from tokdfa.regex.program import Program
-from tokdfa.regex.utf8 import utf8_expression
 
 SHORT = short_texts(3)
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.regex.terms import build, terms
+from tests.regex.terms import build, terms, utf8_expression
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.regex.char_sets import word_characters
 from tokdfa.regex.expression import EMPTY, LAWS, NOTHING, ExpressionStore
 from tokdfa.regex.nodes import M_WORK
 from tokdfa.regex.program import Program, known
-from tokdfa.regex.utf8 import utf8_expression, utf8_program
+from tokdfa.regex.utf8 import utf8_program
 
 
 def write(program: Program, term: tuple) -> int:

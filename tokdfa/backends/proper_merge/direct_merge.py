@@ -196,11 +196,6 @@ class ProperIndex(CompiledConstraint):
             raise self._no_way_on()
         return self._make_table(rows)
 
-    @property
-    def context_tables(self) -> int:
-        """How many tables for contexts are kept now."""
-        return self._table_after.cache_info().currsize
-
     def _no_way_on(self) -> UnsupportedConstraint:
         return UnsupportedConstraint(
             f"after the given context no text of {self.constraint.name!r} goes on with proper tokens: end the context "
