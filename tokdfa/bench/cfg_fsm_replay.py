@@ -26,10 +26,11 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.speculation import Speculation
-from tokdfa.backends.cfg_fsm.strategy import CfgFsmMatcher, CompiledCfgFsm
+from tokdfa.backends.cfg_fsm.strategy import CompiledCfgFsm
 from tokdfa.backends.earley_trie.strategy import CompiledEarley
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import create_backend
+from tokdfa.backends.situations import SituationMatcher
 from tokdfa.bench.clock import collector_off, time_call
 from tokdfa.bench.engines import attempt
 from tokdfa.bench.grammar_replay import MASKS_DIFFER, Engine, quantiles
@@ -152,7 +153,7 @@ def _new_positions(judge: CompiledCfgFsm, walks: Sequence[Sequence[int]]) -> lis
     found = []
     for walk in walks:
         matcher = judge.start()
-        assert isinstance(matcher, CfgFsmMatcher)
+        assert isinstance(matcher, SituationMatcher)
         here = []
         for token in walk:
             here.append(matcher.state not in met)
