@@ -33,7 +33,6 @@ import numpy.typing as npt
 from tokdfa.core.budget import hold
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
-from tokdfa.core.key_map import find_place
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import Columns, enlarge, transpose
 from tokdfa.token_automata.parallel import TriePart
@@ -93,7 +92,6 @@ def build_prefix_graphs(
     #: rows: letter, first child, last child, next sibling, token class (or -1) of each node
     forest = np.empty((5, room + 1), dtype=np.int32)
     keys = np.full(1 << (2 * room).bit_length() if merge else 1, -1, dtype=np.int64)
-    children = np.empty(len(keys), dtype=np.int32)
     ranks, class_of = np.empty((2, part.end_rank - part.first_rank), dtype=np.int32)
     node_count, token_count = _classify_tokens_kernel(
         trie.ranked_nodes,
@@ -106,7 +104,6 @@ def build_prefix_graphs(
         merge,
         forest,
         keys,
-        children,
         ranks,
         class_of,
         np.zeros(trie.depth_limit + 1, dtype=np.int32),
@@ -169,16 +166,20 @@ def walk_graphs(
 
 @kernel
 def _classify_tokens_kernel(  # type: ignore[no-untyped-def]
-    nodes, path, begin, end, token_count, skip, letters, merge, forest, keys, children, ranks, class_of, stack
+    nodes, path, begin, end, token_count, skip, letters, merge, forest, keys, ranks, class_of, stack
 ):
     """Build the forest of class strings in order of discovery; list the tokens kept and the node that each ends at.
 
     Visits nodes begin..end-1, after their ancestors in `path`, which end no token here.
 
-    Node 0 is the root. `keys` and `children` are a map (`tokdfa.core.key_map`): parent << 8 | letter -> child, if equal
-    ones are to `merge`. Returns (nodes made, tokens kept).
+    Node 0 is the root. `keys` is a hash table of children: parent << 8 | letter in the upper 32 bits, child below; with
+    keys and children in two arrays (`tokdfa.core.key_map`) all this takes half as long again. It is a loop of its own,
+    and no step of `tokdfa.vocabulary.walker`, as it begins with the path, and writes to eight arrays.
+
+    Returns (nodes made, tokens kept).
     """
     letter_of, first_child, last_child, sibling, ends = forest[0], forest[1], forest[2], forest[3], forest[4]
+    slots = np.uint64(len(keys) - 1)
     made, kept = np.int64(1), 0
     first_child[0] = last_child[0] = sibling[0] = ends[0] = -1
     stack[0] = 0
@@ -193,16 +194,20 @@ def _classify_tokens_kernel(  # type: ignore[no-untyped-def]
         depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1))
         parent, letter = np.int64(stack[depth]), np.int64(letters[byte])
         child = np.int64(-1)
+        slot = np.uint64(0)
+        key = (parent << 8) | letter
         if merge:
-            key = (parent << 8) | letter
-            place = find_place(key, keys)
-            if keys[place] < 0:
-                keys[place], children[place] = key, made
-            else:
-                child = np.int64(children[place])
+            slot = (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32) & slots
+            while keys[slot] >= 0:
+                if keys[slot] >> 32 == key:
+                    child = keys[slot] & 0xFFFFFFFF
+                    break
+                slot = (slot + np.uint64(1)) & slots
         if child < 0:
             child = made
             made += 1
+            if merge:
+                keys[slot] = (key << 32) | child
             letter_of[child], first_child[child], last_child[child] = letter, -1, -1
             sibling[child], ends[child] = -1, -1
             if first_child[parent] < 0:
