@@ -58,13 +58,14 @@ def unite(parts: Sequence[Columns]) -> Columns:
     """
     pairs, count = sum(len(part.sources) for part in parts), sum(part.class_count for part in parts)
     store = column_store(pairs + 1, count + 1)
-    ranks, column_of = np.empty((2, sum(len(part.ranks) for part in parts)), dtype=np.int32)
-    kept = 0
+    ranks, column_of = [], []
     for part in parts:
         number = np.full(part.class_count, -1, dtype=np.int32)
         _merge_columns_kernel(part.offsets, part.sources, part.targets, store.struct, number, False)
-        kept = _rename_classes_kernel(part.ranks, part.class_of, number, kept, ranks, column_of)
-    return columns_of(store, ranks[:kept], column_of[:kept])
+        found = number[part.class_of]
+        ranks.append(part.ranks[found >= 0])
+        column_of.append(found[found >= 0])
+    return columns_of(store, np.concatenate(ranks), np.concatenate(column_of))
 
 
 def join(parts: Sequence[Columns]) -> Columns:
@@ -149,16 +150,6 @@ def _merge_columns_kernel(from_offsets, from_sources, from_targets, store, numbe
             store.words[end] = pack_pair(from_sources[k], from_targets[k])
             end += 1
         number[column] = intern(store.words, begin, end, store)
-
-
-@kernel
-def _rename_classes_kernel(ranks, class_of, number, kept, new_ranks, column_of):  # type: ignore[no-untyped-def]
-    """Append the tokens whose class has a number, with that number, from index `kept` on; returns the new `kept`."""
-    for k in range(len(ranks)):
-        if number[class_of[k]] >= 0:
-            new_ranks[kept], column_of[kept] = ranks[k], number[class_of[k]]
-            kept += 1
-    return kept
 
 
 @kernel
