@@ -9,7 +9,7 @@ import pytest
 
 from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
-from tokdfa.backends.pushdown_trie.strategy import PushdownMatcher, PushdownTrie, fill_masks
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary.mask_store import NARROW, MaskStore
@@ -95,21 +95,6 @@ def test_out_that_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(TokdfaError, match="allocate_mask"):
             fill_masks(matchers, out)
-
-
-@pytest.mark.parametrize("memo", [True, False])
-def test_lists_are_the_narrow_masks(memo: bool) -> None:
-    vocabulary = load_tokenizer("mistral-v1").vocabulary
-    for matcher in walked(PushdownTrie(vocabulary, memo=memo).compile(TEXTS), 25):
-        assert isinstance(matcher, PushdownMatcher)
-        mask = masks.allocate_mask(vocabulary.size)
-        matcher.fill_mask(mask)
-        tokens = matcher.list_tokens()
-        if memo and masks.count(mask) <= NARROW:
-            assert tokens is not None
-            assert tokens.tolist() == masks.mask_to_ids(mask).tolist()
-        else:
-            assert tokens is None
 
 
 def test_what_is_kept_comes_back() -> None:

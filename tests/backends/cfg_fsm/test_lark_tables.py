@@ -11,7 +11,11 @@ import pytest
 from tests.backends.cfg_fsm.oracles import NAMES, corpus, lark_of
 from tokdfa.backends.cfg_fsm.lark_tables import read_tables
 from tokdfa.backends.cfg_fsm.stacks import REFUSED, Stacks
+from tokdfa.backends.cfg_fsm.strategy import CfgFsm
+from tokdfa.constraint import Grammar
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, UnknownNameError, UnsupportedConstraint
+from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,3 +106,21 @@ def test_an_unknown_start_names_the_rules() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'begin'"):
         read_tables('begin: "a"', start="begn")
     assert read_tables('other: "b"\nbegin: "a"', start="begin").terminals[0].value == "a"
+
+
+def test_a_chain_of_rules_takes_work_in_proportion() -> None:
+    """Each rule begins with the next one, and so do all the items of the first state."""
+
+    def work_of(length: int) -> int:
+        rules = "".join(f'r{place}: r{place + 1} "x"?\n' for place in range(length))
+        constraint = Grammar(f'start: r0\n{rules}r{length}: "a"\n')
+        with spending(Budget(5.0, 512.0), "a chain") as account:
+            compiled = CfgFsm(Vocabulary([b"a", b"xx", b""], end_tokens=[2])).compile(constraint)
+            work = account.work_done
+        matcher = compiled.start()
+        for token in (0, 1, 1):
+            matcher.advance(token)
+        assert matcher.can_end()
+        return work
+
+    assert work_of(400) < 2.5 * work_of(200)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -252,9 +254,12 @@ class TestContext:
         assert compiled.start(tokenizer.encode("y two")).table is first.table
         assert compiled.start([]).table is compiled.table
         assert compiled.start([next(iter(tokenizer.vocabulary.special_tokens))]).table is compiled.table
-        for before in range(2 * CONTEXT_TABLES):
-            compiled.start(tokenizer.encode("x" * before + "-1"))
-        assert compiled.context_tables <= CONTEXT_TABLES
+        made = [
+            weakref.ref(compiled.start(tokenizer.encode("x" * before + "-1")).table)
+            for before in range(2 * CONTEXT_TABLES)
+        ]
+        gc.collect()
+        assert len({id(table()) for table in made if table() is not None} - {id(compiled.table)}) <= CONTEXT_TABLES
 
 
 class TestMatcher:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from tokdfa import mask as masks
 from tokdfa.backends.matcher import StateMatcher
 from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_ROWS
@@ -24,6 +22,7 @@ from tokdfa.errors import LimitExceeded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     import numpy.typing as npt
 
     from tokdfa.backends.pushdown_trie.tables import Epoch, PushdownTables
@@ -92,19 +91,6 @@ class PushdownMatcher(StateMatcher[int]):
             return b""
         with self._compiled.lock:
             return self._machine.forced_bytes(self.state, limit)
-
-    def list_tokens(self) -> npt.NDArray[np.int32] | None:
-        """The tokens of a narrow mask (at most `mask_store.NARROW`), int32, read-only; None if the mask is wide.
-
-        Spares writing 16 kB where the caller can use a list. With memo=False always None.
-        """
-        if self.state is self._FINISHED:
-            return np.zeros(0, dtype=np.int32)
-        kept = self._epoch.masks
-        if self.state not in kept:
-            self.fill_mask(masks.allocate_mask(self.vocab.size))
-            kept = self._epoch.masks  # a mask that fills the tables begins new ones
-        return kept.tokens_of(self.state)
 
     def _retry(self, do: Callable[[], ResultT]) -> ResultT:
         """What `do` returns; if the tables are full, move to new ones and do it again.

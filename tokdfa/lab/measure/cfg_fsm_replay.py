@@ -26,10 +26,11 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.speculation import Speculation
-from tokdfa.backends.cfg_fsm.strategy import CfgFsmMatcher, CompiledCfgFsm
+from tokdfa.backends.cfg_fsm.strategy import CompiledCfgFsm
 from tokdfa.backends.earley_trie.strategy import CompiledEarley
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import create_backend
+from tokdfa.backends.situations import SituationMatcher
 from tokdfa.errors import TokdfaError, TokenRefused
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.engines import attempt
@@ -189,7 +190,7 @@ def _walks(judge: CompiledCfgFsm, tokenizer: Encoder, texts: Sequence[str], limi
     for text in texts:
         tokens = (*(int(token) for token in tokenizer.encode(text)), tokenizer.vocabulary.end_tokens[0])
         matcher, states = judge.start(), []
-        assert isinstance(matcher, CfgFsmMatcher)
+        assert isinstance(matcher, SituationMatcher)
         try:
             for token in tokens:
                 states.append(matcher.state)
