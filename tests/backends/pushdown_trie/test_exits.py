@@ -44,7 +44,7 @@ def check_exits(states, vocab, state):
     """Compare both tries with what each token says; (tokens of exits, groups)."""
     states.divide(0, state | ALONE | EXITS)
     parts = states.partitions
-    part = int(find_partition(0, int(states.automata.alike[state]) | ALONE | EXITS, states.arrays))
+    part = int(find_partition(0, int(states.automata.partition_class[state]) | ALONE | EXITS, states.arrays))
     begin, middle, end = parts.part_nodes[part].tolist()
     first, past = parts.part_groups[part].tolist()
     suffixes = {}

@@ -190,10 +190,10 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
     makes = machine.pool.partitions.divide
     calls = Counter()
 
-    def divide(place, state, transitions, flags, within=-1):
+    def divide(place, state, automata, within=-1):
         calls["divide"] += 1
         assert calls["divide"] < 1000, "it goes round in circles"
-        return makes(place, state, transitions, flags, within)
+        return makes(place, state, automata, within)
 
     monkeypatch.setattr(machine.pool.partitions, "divide", divide)
     check_walk(machine, part, 0, 3)

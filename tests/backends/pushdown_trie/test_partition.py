@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD, vocabularies
-from tokdfa.backends.pushdown_trie import missing_rows, partition
-from tokdfa.backends.pushdown_trie.missing_rows import make_missing_rows
+from tokdfa.backends.pushdown_trie import partition
 from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, OWN, STRICT, find_partition
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import Regex
 from tokdfa.program import lower
 from tokdfa.program.lower import lower_regular
+from tokdfa.vocabulary import division
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -42,9 +42,9 @@ def target(states, state, data):
 
 
 def number_of(states, place, state):
-    """The number of a partition, which states that are alike share; -1 if there is none."""
-    alike = int(states.automata.alike[state])
-    return int(find_partition(place, alike, states.arrays)) if alike >= 0 else -1
+    """The number of a partition, which the states of a class share; -1 if there is none."""
+    chosen = int(states.automata.partition_class[state])
+    return int(find_partition(place, chosen, states.arrays)) if chosen >= 0 else -1
 
 
 def found(states, place, state):
@@ -175,7 +175,7 @@ def enumerate_rest(nodes, here, spare):
             yield node >> TOKEN_SHIFT, bytes(path)
 
 
-#: No two of them are alike by tokens of up to three bytes.
+#: No two of them are of one partition class by tokens of up to three bytes.
 DIFFERENT = [
     f"[{''.join(letters)}]{{1,{count}}}"
     for size in (1, 2, 3)
@@ -196,14 +196,14 @@ def test_many_partitions_are_all_found_again():
             check_partition(states, ODD, state)
             check_partition(states, ODD, state, ODD.trie.find(b"a") + 1, b"a")
     parts = states.partitions
-    different = {int(states.automata.alike[state]) for state in every}
+    different = {int(states.automata.partition_class[state]) for state in every}
     assert len(different) > 33
     assert parts.count == parts.made == 2 * len(different)
     assert len({number_of(states, 0, state) for state in every}) == len(different)
     assert number_of(states, len(ODD.trie.nodes), every[0]) == -1
 
 
-def test_states_that_are_alike_share_partitions():
+def test_states_of_one_class_share_partitions():
     """The inside of a string wherever there are strings, and counters with room for more than a token."""
     vocab = Vocabulary([b"a", b"ab", b"abc", b'"', b'b"', b""], end_tokens=[5])
     states = Pool(vocab)
@@ -263,33 +263,31 @@ def test_a_place_that_was_dropped_is_not_divided(monkeypatch):
 
 
 def test_rows_of_a_lazy_automaton_are_made_once(monkeypatch):
-    """What a walk finds missing is all that a partition needs, and no more than walking again and again would make."""
+    """All that are missing at once, none twice, in no more rounds than the longest token has bytes."""
     vocab = load_tokenizer("mistral-v1").vocabulary
     monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
-    made = []
-    for together in (True, False):
-        states = Pool(vocab)
-        state = start_of(states, "(a|b|[c-z ]{2,9}){3,70}x")
-        rounds = 0
-        if together:
-            make_missing_rows(states.automata, states.partitions, 0, state)
-        automata = states.automata
-        while (other := states.partitions.divide(0, state, automata.transitions, automata.flags)) >= 0:
-            rounds += 1
-            automata.fill_rows([other])
-        assert (rounds == 0) is together
-        made.append((states.automata.state_count, states.partitions.node_count, states.partitions.dense[0].tobytes()))
-    assert made[0] == made[1]
+    states = Pool(vocab)
+    state = start_of(states, "(a|b|[c-z ]{2,9}){3,70}x")
+    rounds, fill_rows = [], states.automata.fill_rows
+    monkeypatch.setattr(states.automata, "fill_rows", lambda missing: rounds.append(missing) or fill_rows(missing))
+    states.partitions.divide(0, state, states.automata)
+    rows = [row for missing in rounds for row in missing.tolist()]
+    assert len(rows) == len(set(rows)) > 50
+    assert 2 < len(rounds) <= int(vocab.lengths.max())
 
 
-@pytest.mark.parametrize("places", [1, 3, 16_384])
+@pytest.mark.parametrize("room", [1, 3, 1_024])
 @pytest.mark.parametrize("kind", [0, STRICT, ALONE, OWN, ALONE | EXITS, STRICT | ALONE | EXITS])
-def test_all_rows_are_made_before_a_partition(kind, places, monkeypatch):
-    """Of each kind, and however few places a round notes: the walk that divides never meets a missing row."""
-    monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
-    monkeypatch.setattr(missing_rows, "MAX_PLACES", places)
-    for pattern in PATTERNS:
-        states = Pool(ODD)
-        state, automata = start_of(states, pattern), states.automata
-        make_missing_rows(automata, states.partitions, 0, state, kind)
-        assert states.partitions.divide(0, state | kind, automata.transitions, automata.flags) == -1
+def test_lazy_automata_divide_as_explicit_ones_do(kind, room, monkeypatch):
+    """Of each kind, and however little room there is for what is left at first."""
+    monkeypatch.setattr(division, "_ROOM", room)
+    for pattern in PATTERNS[:5] + PATTERNS[6:]:
+        made = []
+        for explicit in (0, 10_000):
+            monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+            states = Pool(ODD)
+            states.partitions.divide(0, start_of(states, pattern) | kind, states.automata)
+            parts = states.partitions
+            begin, _, end = parts.part_nodes[0].tolist()
+            made.append((parts.ids[: parts.id_count].tolist(), parts.nodes[begin:end].tolist()))
+        assert made[0] == made[1]

@@ -28,18 +28,7 @@ from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 
 def reads(states, state, other, depth, strict, exits):
-    """What the kernel says, when all rows that it asks for are there."""
-    pairs, progress = np.empty((slices.MAX_PAIRS, 2), dtype=np.int32), np.array([0, 0, 1, 1])
-    pairs[0] = state, other
-    while True:
-        answer = int(
-            slices.reads_slice_kernel(
-                pairs, progress, depth, strict, exits, states.automata.transitions, states.automata.flags
-            )
-        )
-        if answer < 0:
-            return answer == slices.READS
-        states.automata.fill_rows([answer])
+    return states.slices.reads(state | STRICT * strict | EXITS * exits, other, depth)
 
 
 def explicit_start(states, pattern):
@@ -118,9 +107,9 @@ def test_partitions_with_slices_are_those_without(pattern, vocab, monkeypatch):
             for text in (b"", b'"', b'"a', b"a", b"ab", b'"ab', b"ab 1"):
                 if (state := target(states, start, text)) >= 0:
                     states.divide(0, state | bits)
-                    within = states.slices.within(int(states.automata.alike[state]) | bits)
+                    within = states.slices.within(int(states.automata.partition_class[state]) | bits)
                     used += within >= 0
-                    made.append(content(states, int(states.automata.alike[state]) | bits))
+                    made.append(content(states, int(states.automata.partition_class[state]) | bits))
             found.append(made)
         for with_slices, without in zip(*found, strict=True):
             if bits & ALONE:
@@ -179,7 +168,7 @@ def test_stored_partitions_are_packed(vocab, tmp_path):
                 start = start_of(states, pattern)
                 if (state := target(states, start, text)) >= 0:
                     states.divide(0, state | kind)
-                    part, _ = states.partitions.dense_of(int(states.automata.alike[state]) | kind)
+                    part, _ = states.partitions.dense_of(int(states.automata.partition_class[state]) | kind)
                     begin, middle, _ = states.partitions.part_nodes[part].tolist()
                     if middle - begin > 3:
                         states.divide(begin + 2, state)  # a place within a rest

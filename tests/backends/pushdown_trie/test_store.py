@@ -230,7 +230,7 @@ def real_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("name", "change"),
     [
         ("transitions", lambda array: array.__setitem__(300, 30_000)),
-        ("alike", lambda array: array.__setitem__(1, 1 << 20)),
+        ("partition_class", lambda array: array.__setitem__(1, 1 << 20)),
         ("ids", lambda array: array.__setitem__(0, 1 << 20)),
         ("keys", lambda array: array.__setitem__(0, 1 << 50)),
         ("part_nodes", lambda array: array.__setitem__((0, 1), 1 << 20)),
@@ -266,7 +266,9 @@ def test_a_pool_without_an_array_is_refused(tmp_path: Path) -> None:
         with pytest.raises(SavedIndexError, match="missing"):
             read_pool(path, Pool(vocabulary), vocabulary)
     del arrays["flags"]
-    arrays["alike"] = arrays["alike"].astype(np.int64)  # a problem is found before the array is missed
+    arrays["partition_class"] = arrays["partition_class"].astype(
+        np.int64
+    )  # a problem is found before the array is missed
     POOL_FORMAT.write(path, kept, arrays)
     with pytest.raises(SavedIndexError, match="missing"):
         read_pool(path, Pool(vocabulary), vocabulary)

@@ -356,10 +356,10 @@ def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
     divide = made.divide
     calls = Counter()
 
-    def counted(place, state, transitions, flags, within=-1):
+    def counted(place, state, automata, within=-1):
         calls["divide"] += 1
         assert calls["divide"] < 200, "it goes round in circles"
-        return divide(place, state, transitions, flags, within)
+        return divide(place, state, automata, within)
 
     monkeypatch.setattr(made, "divide", counted)
     assert mask_of(fast) == mask_of(slow)

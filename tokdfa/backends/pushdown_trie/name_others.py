@@ -1,8 +1,8 @@
-"""Twins: the states of a NAMES beside those of the text that reads any other string.
+"""The states of the text that reads any other string, beside those of a NAMES.
 
-If an instruction has a TEXT for other strings, each node of its trie has a *twin*: the state of that text's automaton
-after the same characters; so has each phase, found by reading the few bytes of the spelling that are read from the twin
-of the node above. What follows from that: `tokdfa.backends.pushdown_trie.names`.
+If an instruction has a TEXT for other strings, each node of its trie has an *other state*: that of the text's automaton
+after the same characters; so has each phase, found by reading the few bytes of the spelling that are read from the
+other state of the node above. What follows from that: `tokdfa.backends.pushdown_trie.names`.
 """
 
 from __future__ import annotations
@@ -59,35 +59,35 @@ def _run_escape(state, unit, count, transitions):  # type: ignore[no-untyped-def
 
 
 @kernel
-def twin_of(state, at, machine, pool):  # type: ignore[no-untyped-def]
-    """(the state of the TEXT for other strings after the same characters, UNKNOWN or DEAD; the state that is lacking).
+def other_state(state, at, machine, pool):  # type: ignore[no-untyped-def]
+    """(the state of the TEXT for other strings after the same characters, UNKNOWN or DEAD; a state without its row).
 
     DEAD, too, if there is no such TEXT.
     """
-    names, twins, pair = machine.names, machine.twins, machine.arguments[at + NAMES_PAIR]
+    names, other_states, pair = machine.names, machine.other_states, machine.arguments[at + NAMES_PAIR]
     if pair < 0:
         return np.int64(DEAD), np.int64(-1)
-    begin = np.int64(machine.twin_begin[pair])
+    begin = np.int64(machine.other_begin[pair])
     if state < AT_ROOT:
-        return np.int64(twins[begin]), np.int64(-1)
+        return np.int64(other_states[begin]), np.int64(-1)
     node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
     if phase == WHOLE:
-        return np.int64(twins[begin + 1 + node]), np.int64(-1)
+        return np.int64(other_states[begin + 1 + node]), np.int64(-1)
     base = np.int64(machine.tables[machine.arguments[at + NAMES_TABLE], T_NODES])
-    above = np.int64(twins[begin + 1 + node_above(node, phase, base, names)])
+    above = np.int64(other_states[begin + 1 + node_above(node, phase, base, names)])
     if phase < ESCAPED:
         return _run_raw(above, character(node, base, names), phase, pool.transitions)
     return _run_escape(above, np.int64(names[base + node, N_UNIT]), phase - ESCAPED + 1, pool.transitions)
 
 
 @kernel
-def find_twins_kernel(start, base, past, names, twins, transitions):  # type: ignore[no-untyped-def]
-    """Write the twins of names[base:past], a table's nodes; -1, or the state whose row in `transitions` is lacking.
+def find_other_states_kernel(start, base, past, names, other_states, transitions):  # type: ignore[no-untyped-def]
+    """Write the other states of names[base:past], a table's nodes; -1, or the state whose row is missing.
 
     The first is `start`, where the TEXT for other strings begins; then one for each node, by the spelling that a
     printer would choose: raw if that may be, else the shortest escape.
     """
-    twins[0] = start
+    other_states[0] = start
     state, before = np.int64(transitions[start * 256 + QUOTE]), np.int64(start)
     for node in range(past - base):
         if node > 0:
@@ -95,10 +95,10 @@ def find_twins_kernel(start, base, past, names, twins, transitions):  # type: ig
             code = character(np.int64(node), base, names)
             length = utf8_length(code)
             if length > 0:
-                above = np.int64(twins[1 + node_above(np.int64(node), np.int64(RAW), base, names)])
+                above = np.int64(other_states[1 + node_above(np.int64(node), np.int64(RAW), base, names)])
                 state, before = _run_raw(above, code, length, transitions)
             else:
-                above = np.int64(twins[1 + names[base + node, N_PARENT]])
+                above = np.int64(other_states[1 + names[base + node, N_PARENT]])
                 short = short_escape(unit)
                 if short >= 0 and above >= 0:
                     state, before = _run_escape(above, unit, 1, transitions)
@@ -109,5 +109,5 @@ def find_twins_kernel(start, base, past, names, twins, transitions):  # type: ig
                     state, before = _run_escape(above, unit, 6, transitions)
         if state == UNKNOWN:
             return before
-        twins[1 + node] = state
+        other_states[1 + node] = state
     return np.int64(-1)

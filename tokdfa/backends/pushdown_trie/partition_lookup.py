@@ -121,7 +121,7 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
     can be.
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
-    last, lacking, reads = np.int64(-1), np.int64(-1), np.int64(-1)
+    last, missing, reads = np.int64(-1), np.int64(-1), np.int64(-1)
     alone = is_alone(row, machine, pool)
     depth = pool.walk_meta[W_DEPTH]
     for k in range(machine.live_begin[row], machine.live_end[row]):
@@ -131,7 +131,7 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
             continue
         if exits and wide & ALONE and leaves_freely(machine.live_items[k], depth, machine):
             wide |= EXITS
-        known = np.int64(pool.alike[state])
+        known = np.int64(pool.partition_class[state])
         if known >= 0:
             known |= wide & ~STATE_PART
             if known == last:
@@ -143,13 +143,13 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
             for quarter in range(4):
                 count += count_ones(pool.reads[state, quarter])
             if count > reads:  # its rest is likely to be the smallest
-                lacking, reads = wide, count
+                missing, reads = wide, count
             continue
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
         if size < least:
             best, least, chosen = part, size, state
-    if lacking >= 0 and least > SMALL_REST:
-        machine.meta[M_PLACE], machine.meta[M_STATE] = place, lacking
+    if missing >= 0 and least > SMALL_REST:
+        machine.meta[M_PLACE], machine.meta[M_STATE] = place, missing
         return NEEDS_PARTITION, best, chosen, first, signature
     if best >= 0:
         take_inside(best, first, words, pool)
@@ -166,7 +166,7 @@ def put_off_exits(row, place, part, later, waiting, machine, pool):  # type: ign
     item = machine.live_items[machine.live_begin[row]]
     if machine.code[item >> PLACE_SHIFT, OPERATION] == NAMES:
         _, state = text_state(item, machine, pool)
-        without = find_partition(place, np.int64(pool.alike[state]) | STRICT | ALONE, pool)
+        without = find_partition(place, np.int64(pool.partition_class[state]) | STRICT | ALONE, pool)
         if without < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = place, state | STRICT | ALONE
             return NEEDS_PARTITION, waiting
@@ -220,7 +220,7 @@ def take_loops(row, later, listed, signature, words, machine, pool):  # type: ig
         reads = pool.reads[state]
         if reads[0] & taken[0] | reads[1] & taken[1] | reads[2] & taken[2] | reads[3] & taken[3]:
             continue
-        known = np.int64(pool.alike[state])
+        known = np.int64(pool.partition_class[state])
         part = find_partition(np.int64(0), known | OWN, pool) if known >= 0 else np.int64(-1)
         if part < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = 0, state | OWN
