@@ -15,7 +15,6 @@ from tokdfa.lab.report import (
     headlines,
     improper_mass,
     intoxication,
-    literal_muting,
     maskbench,
     plots,
     saved_calls,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from tokdfa.lab.report.plots import Plot
 
 _SPECIAL = {
-    "literal_muting": literal_muting,
     "scaling": scaling,
     "tokens_dfa_ablation": tokens_dfa_ablation,
     "saved_calls": saved_calls,
