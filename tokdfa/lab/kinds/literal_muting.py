@@ -22,7 +22,7 @@ row with its failure.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,7 +32,16 @@ from tokdfa.lab.declare import Bars, Column, Curves, Kind, Listing, Pivot, Quoti
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.engines import Engine
 from tokdfa.lab.measure.limits import OK
-from tokdfa.lab.measure.muting_costs import PHASES, SIZES, WORD, measure_cost, measure_growth, muting_variants
+from tokdfa.lab.measure.muting_costs import (
+    PHASES,
+    SIZES,
+    Classes,
+    Count,
+    Growth,
+    measure_cost,
+    measure_growth,
+    muting_variants,
+)
 from tokdfa.lab.measure.muting_tokenizations import follow_texts
 from tokdfa.lab.measure.settings import item_constraint, item_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -46,32 +55,6 @@ BASELINES = ("token_index", "outlines_core")
 CLAIM = 27.68 / 1.41
 #: Muting pays where the plain compile takes so many times as long.
 PAYS = 1.1
-
-Count = Annotated[int, Field(ge=1, le=10_000)]
-Classes = Literal["strings", "none", "transformations"]
-
-
-class Shape(BaseModel):
-    """What ``WORDS`` becomes: `each` with ``WORD`` as the word, joined by `join`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    each: Annotated[str, Field(pattern=WORD)] = WORD
-    join: str = "|"
-
-
-class Growth(BaseModel):
-    """Which constraints grow, and how far; see the module's page."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    shapes: dict[str, Shape] = Field(default_factory=dict)
-    token_classes: list[Classes] = Field(default=["strings", "transformations"], min_length=1)
-    counts: list[Count] = Field(default=[1, 2, 4, 8, 16, 32, 64])
-    count: Count = 16
-    lengths: list[Annotated[int, Field(ge=1, le=200)]] = Field(default=[2, 4, 8, 16, 32])
-    length: Annotated[int, Field(ge=1, le=200)] = 8
-    repeats: Count = 3
 
 
 class Settings(BaseModel):
@@ -104,7 +87,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     assert isinstance(constraint, Regex)
     place = {"tokenizer": tokenizer.name, "vocab_size": tokenizer.vocabulary.size, "constraint": constraint.name}
     if constraint.label in typed.growth.shapes:
-        rows = measure_growth(constraint, tokenizer.vocabulary, typed, seed)
+        rows = measure_growth(constraint, tokenizer.vocabulary, typed.growth, typed.seconds, seed)
     else:
         variants = muting_variants(typed.token_classes)
         if constraint.label in typed.baselines_for:

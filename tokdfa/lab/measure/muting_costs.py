@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import string
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
@@ -17,7 +19,6 @@ from tokdfa.lab.measure.workloads import derive_seed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tokdfa.lab.kinds.literal_muting import Growth, Settings
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: Where the words go in the pattern of a growth constraint, and a word in `Shape.each`.
@@ -26,6 +27,31 @@ WORDS, WORD = "WORDS", "WORD"
 #: number of classes has another name.
 PHASES = ("parse", "automaton", "minimize", "classes", "walks", "reduce", "masks", "index")
 SIZES = ("states", "byte_classes", "class_strings", "graph_nodes", "literals", "ghosts")
+Count = Annotated[int, Field(ge=1, le=10_000)]
+Classes = Literal["strings", "none", "transformations"]
+
+
+class Shape(BaseModel):
+    """What ``WORDS`` becomes: `each` with ``WORD`` as the word, joined by `join`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    each: Annotated[str, Field(pattern=WORD)] = WORD
+    join: str = "|"
+
+
+class Growth(BaseModel):
+    """Which constraints grow, and how far; see `measure_growth`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    shapes: dict[str, Shape] = Field(default_factory=dict)
+    token_classes: list[Classes] = Field(default=["strings", "transformations"], min_length=1)
+    counts: list[Count] = Field(default=[1, 2, 4, 8, 16, 32, 64])
+    count: Count = 16
+    lengths: list[Annotated[int, Field(ge=1, le=200)]] = Field(default=[2, 4, 8, 16, 32])
+    length: Annotated[int, Field(ge=1, le=200)] = 8
+    repeats: Count = 3
 
 
 def muting_variants(token_classes: Sequence[str]) -> list[Engine]:
@@ -71,11 +97,12 @@ def _cost_row(one: Entrant[Engine]) -> dict[str, Any]:
     return row
 
 
-def measure_growth(constraint: Regex, vocab: Vocabulary, settings: Settings, seed: int) -> list[dict[str, Any]]:
+def measure_growth(
+    constraint: Regex, vocab: Vocabulary, growth: Growth, most: float, seed: int
+) -> list[dict[str, Any]]:
     """Rows as of `measure_cost` for each number and length of words. Raises OptionError if the pattern has no place
     for them, or if there are not so many words of a length.
     """
-    growth = settings.growth
     shape = growth.shapes[constraint.label]
     if WORDS not in constraint.pattern:
         raise OptionError(f"{constraint.label!r} is to grow, but its regex has no {WORDS} to put words in")
@@ -84,7 +111,7 @@ def measure_growth(constraint: Regex, vocab: Vocabulary, settings: Settings, see
         words = random_words(count, length, derive_seed(seed, length))
         pattern = constraint.pattern.replace(WORDS, shape.join.join(shape.each.replace(WORD, word) for word in words))
         grown = Regex(pattern, constraint.search, constraint.ascii_classes, constraint.flags, label=constraint.label)
-        cost = measure_cost(grown, vocab, muting_variants(growth.token_classes), growth.repeats, settings.seconds)
+        cost = measure_cost(grown, vocab, muting_variants(growth.token_classes), growth.repeats, most)
         rows += [{"part": "growth", "axis": axis, "words": count, "length": length, **row} for row in cost]
     return rows
 
