@@ -115,8 +115,9 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     is_judged = done["group"].isin(("pieces", "texts"))
     judged = done[is_judged].pivot(index=["tokenizer", "group"], columns="name", values="value").reset_index()
     parts = done[(done["group"] == "build") & (done["name"] != "total")]
+    units = {"value_s": rows["unit"] == "s", "value_bytes": rows["unit"] == "B"}
     return {
-        "": rows,
+        "": rows.assign(**{name: rows["value"].where(of_unit) for name, of_unit in units.items()}),
         "tokenizers": wide,
         "replay": wide[wide["replay_rules"].notna()] if "replay_rules" in wide else wide.iloc[:0],
         "judged": judged.rename(columns=lambda name: f"judged_{name}".replace(" ", "_") if name in JUDGED else name),
@@ -173,6 +174,8 @@ KIND = Kind(
         text("status", "ended"),
         text("message", "reason"),
         text("after", "most forbidden after"),
+        seconds("value_s", "time", "of a figure"),
+        Column("value_bytes", "memory", "B", "lower", "of a figure"),
         Column("value", "tokens that may not come next"),
         seconds("part_s", "time to build the tables"),
         Column("published_s", "published", "s", meaning="by 002, on its own machine"),

@@ -208,7 +208,7 @@ KIND = Kind(
         Column("plain_stops_at", "the first token that the plain constraint forbids"),
     ),
     engine="variant",
-    case=("tokenizer", "constraint"),
+    case=("tokenizer", "constraint", "axis", "words", "length"),
     frames=frames,
     tables=(
         Pivot(
