@@ -9,7 +9,6 @@ from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
     cost_vs_skew,
     headlines,
-    literal_muting,
     saved_calls_lm,
     tables,
 )
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _SPECIAL: dict[str, Any] = {
     "cost_vs_skew": cost_vs_skew,
-    "literal_muting": literal_muting,
     "saved_calls_lm": saved_calls_lm,
 }
 
