@@ -21,8 +21,7 @@ from tokdfa.lab.measure import cfg_fsm_replay
 from tokdfa.lab.measure.cfg_fsm_families import MOST, fill_template
 from tokdfa.lab.measure.cfg_fsm_masks import KEPT, NOTHING, PRODUCT, TREE, WALK, WAYS, measure_ways, situations_of
 from tokdfa.lab.measure.cfg_fsm_product import Product
-from tokdfa.lab.measure.cfg_fsm_replay import ENGINES, replay_texts
-from tokdfa.lab.measure.grammar_replay import MASKS_DIFFER, Engine
+from tokdfa.lab.measure.cfg_fsm_replay import ENGINES, MASKS_DIFFER, Engine, replay_texts
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary

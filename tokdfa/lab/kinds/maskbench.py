@@ -204,7 +204,7 @@ KIND = Kind(
                 *_TIMES,
             ),
             frame="engines",
-            brief=("engine", "passes", "refused", "over", "under", "TBM p50", "TBM p99", "TTFM p50", "whole case p50"),
+            brief=("on", "engine", "passes", "refused", "over", "under", "TBM p50", "TBM p99", "whole case p50"),
         ),
         Summary(
             "common",
@@ -409,8 +409,8 @@ KIND = Kind(
             where="on != 'all cases'",
         ),
         Say(
-            "All engines have the same outcome on {same} of {cases} cases; {empty} have no test, so whoever compiles "
-            "them passes.",
+            "All engines with all cases have the same outcome on {same} of {cases}; {empty} have no test, so whoever "
+            "compiles them passes.",
             blanks={"same": "same:sum", "cases": _cases(""), "empty": _cases("", "tests == 0")},
             frame="cases",
         ),

@@ -104,14 +104,15 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         for engine, mine in rows[rows["ttfm_ns"].notna()].groupby("engine", sort=False)
         for name, title in PARTS.items()
     ]
-    by_case = rows.groupby("case", sort=False)
+    by_case = fields[0].groupby("case", sort=False)
     cases = by_case.agg(tests=("tests", "first"), outcomes=("outcome", "nunique")).reset_index()
+    outcomes = rows.groupby("case", sort=False)["outcome"].nunique()
     used = (
         rows.assign(keyword_used=rows["keywords"].map(json.loads)).explode("keyword_used").dropna(subset="keyword_used")
     )
     often = used.groupby("keyword_used")["case"].transform("nunique")
     is_suite = bool(rows["suite"].astype(bool).all())
-    differ = rows[rows["case"].isin(cases.loc[cases["outcomes"] > 1, "case"].head(MAX_ROWS))]
+    differ = rows[rows["case"].isin(outcomes.index[outcomes > 1][:MAX_ROWS])]
     told = differ["message"].map(lambda text: f": {_short(str(text))}" if text else "")
     return {
         "": rows,
