@@ -434,7 +434,7 @@ def test_walks_have_tables_and_a_sentence() -> None:
     none = Walks(9).columns()
     told = Told(KIND, [row("ours", "A---1", **some), row("ours", "A---2", "refused", **none)])
     tables = told.tables
-    assert tables["walks"].to_numpy().tolist() == [["ours", 1, 18, 9, 70, 6, 1, 0, 1, 1]]
+    assert tables["walks"].to_numpy().tolist() == [["ours", 1, 18, 9, 70, 6, 1, 1, 1, 0]]
     assert tables["walk_faults"]["outcome"].tolist() == ["dead end", "invalid"]
     assert told.sentences[-1] == ("Of 9 random walks on 1 schemas, ours finishes 6; dead ends 1, invalid texts 1.")
 

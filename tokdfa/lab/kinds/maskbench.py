@@ -153,6 +153,20 @@ _TIMES = (
 )
 
 
+#: What is counted of an engine's cases -> of which.
+_VERDICTS = {
+    "cases": "",
+    "passes": "passed",
+    "passes without a test": "passed and tests == 0",
+    "passes with ends": "passed and unended_tests == 0",
+    "over": "outcome == 'over'",
+    "order only": "order_only",
+    "any valid rejected": "over_tests > 0",
+    "any invalid accepted": "under_tests > 0",
+    "under with end": "ended_under_tests > 0",
+}
+
+
 def _cases(title: str, where: str = "") -> Stat:
     return Stat("case", "count", title, where)
 
@@ -253,14 +267,7 @@ KIND = Kind(
             "order. A case may have tests of both faults; the benchmark counts the last. Under with end: an invalid "
             "instance that may also end was accepted. Clock: a timed call that does nothing.",
             values=(
-                *(
-                    _cases("cases"),
-                    _cases("passes", "passed"),
-                    _cases("passes without a test", "passed and tests == 0"),
-                ),
-                *(_cases("passes with ends", "passed and unended_tests == 0"), _cases("over", "outcome == 'over'")),
-                *(_cases("order only", "order_only"), _cases("any valid rejected", "over_tests > 0")),
-                *(_cases("any invalid accepted", "under_tests > 0"), _cases("under with end", "ended_under_tests > 0")),
+                *(_cases(title, where) for title, where in _VERDICTS.items()),
                 *(Stat("tests", "sum", "tests"), Stat("right_tests", "sum", "tests right"), "clock_ns"),
             ),
         ),
@@ -310,20 +317,7 @@ KIND = Kind(
             "which is no fault. Unjudged: jsonschema broke down. Dead end: no token was left, and no end.",
             values=(
                 _cases("cases", "walks > 0"),
-                *(
-                    Stat(name, "sum", name.replace("_", " "))
-                    for name in (
-                        *(
-                            "walks_asked",
-                            "walks",
-                            "walk_tokens",
-                            "walks_finished",
-                            "walks_unfinished",
-                            "unjudged_texts",
-                        ),
-                        *("dead_ends", "invalid_texts"),
-                    )
-                ),
+                *(Stat(name, "sum", name.replace("_", " ")) for name in Walks(0).columns() if name != "walk_faults"),
             ),
             frame="walks",
         ),
