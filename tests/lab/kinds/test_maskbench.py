@@ -403,10 +403,8 @@ def test_the_report_takes_the_outcomes_apart() -> None:
     assert "ours 6.55 ms, 51.0 µs and 100 µs, 1.50 ms; peer 65.5 ms" in said[1]
     assert "peer takes 10.0x, and is slower on 100% of 1" in said[2]
     assert "peer 1 (1 with their end)" in said[3]
-    assert (
-        "All engines with all cases have the same outcome on 1 of 4; 1 have no test, so whoever compiles them passes."
-        in said
-    )
+    assert "All engines with all cases have the same outcome on 1 of 4." in said
+    assert "Without a test, so that whoever compiles them passes: 1 cases." in said
 
 
 def test_a_suite_is_told_by_draft() -> None:
@@ -443,4 +441,5 @@ def test_an_engine_that_passes_nothing_has_a_report_too() -> None:
     told = Told(KIND, [row("ours", "A---1", "unavailable", message="no package", clock_ns=None)])
     assert told.tables["maskbench"]["unavailable"].tolist() == [1]
     assert told.sentences[0] == "Of 1 cases each engine passes: ours 0, 0% (unavailable 1)."
+    assert not [sentence for sentence in told.sentences if "same outcome" in sentence]
     assert not any(told.panels.values())

@@ -343,7 +343,7 @@ KIND = Kind(
         Distribution(
             "case",
             "Whole cases: compile, first mask, masks and commits of all instances",
-            "Of the cases that all engines pass.",
+            "Of the cases that all engines pass; of one engine alone, of all that were judged.",
             x="case_ns",
             frame="same",
         ),
@@ -403,10 +403,15 @@ KIND = Kind(
             where="on != 'all cases'",
         ),
         Say(
-            "All engines with all cases have the same outcome on {same} of {cases}; {empty} have no test, so whoever "
-            "compiles them passes.",
-            blanks={"same": "same:sum", "cases": _cases(""), "empty": _cases("", "tests == 0")},
+            "All engines with all cases have the same outcome on {same} of {cases}.",
+            blanks={"same": "same:sum", "cases": _cases("")},
             frame="cases",
+        ),
+        Say(
+            "Without a test, so that whoever compiles them passes: {empty} cases.",
+            blanks={"empty": _cases("")},
+            frame="cases",
+            where="tests == 0",
         ),
         Say("Stricter than the benchmark, the end of the text decides, too.", where="to_end"),
         Say(

@@ -97,8 +97,9 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     engines = pd.concat([_engines(field, title) for field, title in zip(fields, titles, strict=True)])
     rare = [outcome for outcome in OUTCOMES[4:] if not engines[outcome].any()]
     passed = fields[0][fields[0]["outcome"] == PASSED]
+    several = fields[0]["engine"].nunique() > 1
     shared = passed.groupby("case")["engine"].nunique() == fields[0]["engine"].nunique()
-    common = passed[passed["case"].isin(shared.index[shared])] if fields[0]["engine"].nunique() > 1 else passed.iloc[:0]
+    common = passed[passed["case"].isin(shared.index[shared])] if several else passed.iloc[:0]
     parts = [
         {"engine": engine, "part": title, "samples": len(_values(mine[name])), **_statistics(mine[name], "part_ns")}
         for engine, mine in rows[rows["ttfm_ns"].notna()].groupby("engine", sort=False)
@@ -122,7 +123,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "same": common if len(common) else rows,
         "parts": pd.DataFrame(parts),
         "against": _against(rows),
-        "cases": cases.assign(same=cases["outcomes"] == 1),
+        "cases": cases.assign(same=cases["outcomes"] == 1) if several else cases,
         "splits": rows.iloc[:0] if is_suite else rows.sort_values("split", kind="stable"),
         "keywords": used.iloc[:0]
         if is_suite
