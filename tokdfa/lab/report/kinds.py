@@ -10,7 +10,6 @@ from tokdfa.lab.report import (
     cost_vs_skew,
     headlines,
     literal_muting,
-    saved_calls_lm,
     tables,
 )
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _SPECIAL: dict[str, Any] = {
     "cost_vs_skew": cost_vs_skew,
     "literal_muting": literal_muting,
-    "saved_calls_lm": saved_calls_lm,
 }
 
 
