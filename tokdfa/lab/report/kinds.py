@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
-    cost_vs_skew,
     headlines,
     literal_muting,
     tables,
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from tokdfa.lab.report.plots import Plot
 
 _SPECIAL: dict[str, Any] = {
-    "cost_vs_skew": cost_vs_skew,
     "literal_muting": literal_muting,
 }
 
