@@ -227,10 +227,9 @@ def test_means_errors_and_comparisons_on_the_same_entries():
     assert one["all, an answer"]["smc 4, plain"] == pytest.approx((51 * 80 + 105) * 1e-6)
     assert one["times local masking"]["smc 4, plain"] == pytest.approx((51 * 80 + 105) / (51 * 20 + 105))
     margin = 100 * 1.96 * 0.03 / math.sqrt(2)
-    assert (
-        f"small: smc 4, plain (2 entries): 25.0% (95% interval {25 - margin:.1f}% to {25 + margin:.1f}%) (plug-in 30.0%,"
-        " noise floor 6.00%), below local masking by plain on the same entries (60.0%); an answer takes 3.72x its time."
-    ) in told.sentences
+    said = next(sentence for sentence in told.sentences if sentence.startswith("small: smc 4, plain (2 entries): "))
+    assert f"25.0% (95% interval {25 - margin:.1f}% to {25 + margin:.1f}%) (plug-in 30.0%, noise floor 6.00%)" in said
+    assert said.endswith("below local masking by plain on the same entries (60.0%); an answer takes 3.72x its time.")
     assert told.sentences[0].startswith("small, 2 entries: local masking is 60.0% in total variation")
     assert told.sentences[0].endswith("by token: plain 5.00 µs, peer 50.0 µs.")
 
