@@ -59,6 +59,8 @@ def parts(rows: pd.DataFrame, main: str) -> dict[str, pd.DataFrame]:
     """Frames: what was measured, by part, those of `main` as the main frame; ``models``; ``failed``, models apart."""
     import pandas as pd
 
+    always = ("part", "model", "status", "message")
+    rows = rows.reindex(columns=[*rows.columns, *(name for name in always if name not in rows)])
     rows = rows.assign(message=rows["message"].replace("", None))
     is_model, is_ok = rows["part"] == "model", rows["status"] == "ok"
     models = rows[is_model]
