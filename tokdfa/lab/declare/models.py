@@ -56,7 +56,7 @@ def not_measured(*places: str) -> Listing:
 
 
 def parts(rows: pd.DataFrame, main: str) -> dict[str, pd.DataFrame]:
-    """Frames: what was measured, by part, those of `main` as the main frame; ``models``; ``failed``, models apart."""
+    """Frames: the main one, of the part `main`, and one of each other part; ``models``; ``failed``, models apart."""
     import pandas as pd
 
     always = ("part", "model", "status", "message")
@@ -67,8 +67,8 @@ def parts(rows: pd.DataFrame, main: str) -> dict[str, pd.DataFrame]:
     if {"seconds", "rows"} <= set(models):
         asked = pd.to_numeric(models["rows"]).astype("float64")
         models = models.assign(each_seconds=models["seconds"] / asked.where(asked > 0))
-    failed = rows[~is_model & ~is_ok]
+    failed = rows[~is_model & ~is_ok & rows["status"].notna()]
     measured = rows[~is_model & is_ok]
     found = {str(part): group.reset_index(drop=True) for part, group in measured.groupby("part", sort=False)}
-    found |= {"models": models, "failed": failed.assign(status=failed["status"].map(readable))}
-    return {**found, "": found.get(main, measured.iloc[:0])}
+    first = {"": found.pop(main, measured.iloc[:0])}
+    return {**first, **found, "models": models, "failed": failed.assign(status=failed["status"].map(readable))}
