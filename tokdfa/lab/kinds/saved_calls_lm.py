@@ -47,14 +47,7 @@ from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.engines import Engine, Workshop, check_engines
 from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
-from tokdfa.lab.measure.model_entries import (
-    MAX_MESSAGE,
-    Models,
-    check_models,
-    finish_row,
-    guarded,
-    load_models,
-)
+from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, check_models, finish_row, guarded, load_models
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.skew_comparison import language_of
 from tokdfa.lab.measure.warm_up import warm_up
@@ -344,10 +337,7 @@ KIND = Kind(
             "Equal texts from equal seeds",
             "Engines that allow the same token sequences must write the same text from the same seed.",
             by=("model", "language", "engine", "engine_first"),
-            values=(
-                *(Stat("equal", "count", "texts"), Stat("equal", "sum", "equal")),
-                Stat("differs", "first"),
-            ),
+            values=(*(Stat("equal", "count", "texts"), Stat("equal", "sum", "equal")), Stat("differs", "first")),
             frame="pairs",
         ),
         Summary("saved_calls_lm_compile", "Compiling", by=_BY, values=("compile_seconds",), frame=COMPILE),
