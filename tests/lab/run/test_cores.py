@@ -112,7 +112,7 @@ def test_threads_of_backends_are_an_option(tmp_path):
     config = experiment(tmp_path, "fake", {"name": "tokens_dfa", "options": {"threads": 3}}, {"name": "token_index"})
     (group,) = expand_groups(config)
     assert threads_of(group) == 3
-    assert threads_of(Group(group.group_id, 0, group.items[:1])) == 1
+    assert threads_of(Group(0, group.items[:1])) == 1
 
 
 @pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends"}))
@@ -121,7 +121,7 @@ def test_threads_of_special_kinds_are_a_setting(kind):
 
     def threads(settings):
         item = Item("i", "e", kind, None, None, None, None, 0, settings)
-        return threads_of(Group("g", 0, (item,)))
+        return threads_of(Group(0, (item,)))
 
     assert threads({}) == (2 if kind in with_models or kind == "batch" else 1)
     assert threads({"threads": 3}) == threads({"threads": [1, 3]}) == 3
@@ -129,7 +129,7 @@ def test_threads_of_special_kinds_are_a_setting(kind):
 
 def test_a_backend_without_the_option_has_one_thread():
     item = Item("i", "e", "backends", "bytes", None, BackendEntry(name="fake", label="f"), None, 0, {})
-    assert threads_of(Group("g", 0, (item, item))) == 1
+    assert threads_of(Group(0, (item, item))) == 1
     assert psutil.cpu_count() >= len(usable_processors()) >= 1
 
 

@@ -19,7 +19,7 @@ def test_all_that_is_needed_to_judge_a_number_is_there(tmp_path):
     found = json.loads(json.dumps(collect(config, groups)))
     assert found["tokdfa"] == tokdfa.__version__
     assert found["packages"]["numba"] == importlib.metadata.version("numba")
-    assert found["seeds"] == {"experiment": 4, "groups": {groups[0].part_name: groups[0].items[0].seed}}
+    assert found["seeds"] == {"experiment": 4, "groups": {"000000": groups[0].items[0].seed}}
     assert found["environment"]["NUMBA_NUM_THREADS"] == "1"
     assert found["code"] == code_fingerprint(Path(tokdfa.__file__).parent)
     assert {"machine", "calibration", "python", "started", "ended", "git"} <= set(found)

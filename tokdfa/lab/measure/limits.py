@@ -34,6 +34,8 @@ from tokdfa.errors import LimitExceeded, RegexUnsupported, UnsupportedConstraint
 
 OK = "ok"
 FAILURES = ("unsupported", "timeout", "memory", "wrong_acceptance", "wrong_refusal", "crash", "error")
+#: Statuses of those that went through all there was to do, be it with a wrong verdict on a text.
+GOT_THROUGH = (OK, "wrong_acceptance", "wrong_refusal")
 
 #: What a measuring process can be doing, in the order of the work.
 PHASES = (

@@ -141,8 +141,8 @@ class _Execution:
         fresh: bool,
     ) -> None:
         self.config, self.groups, self.store, self.callback, self.fresh = config, groups, store, callback, fresh
-        finished: set[str] = set() if fresh else store.progress()[0]
-        self.left = [g for g in groups if any(item.item_id not in finished for item in g.items)]
+        finished: dict[str, str] = {} if fresh else store.progress()[0]
+        self.left = [left for group in groups if (left := group.left(finished, config.reference)) is not None]
         self.begun = 0
         total = sum(len(group.items) for group in groups)
         found = total - sum(len(group.items) for group in self.left)
