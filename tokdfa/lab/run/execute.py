@@ -63,7 +63,10 @@ class Progress:
 
 @dataclass
 class RunSummary:
-    """What a run has done. `statuses`: how many of the items measured now ended how; `found`: items there before."""
+    """What a run has done. `statuses`: how many of the items measured now ended how; `found`: items there before;
+    `kernels`: steps of compiling them that are done, and all, if they had to be compiled; `begun`: items that were at
+    work when the run was interrupted.
+    """
 
     folder: Path
     total: int
@@ -71,6 +74,8 @@ class RunSummary:
     statuses: Counter[str] = field(default_factory=Counter)
     interrupted: bool = False
     seconds: float = 0.0
+    kernels: tuple[int, int] | None = None
+    begun: int = 0
     notes: list[str] = field(default_factory=list)
     command: str = ""
 
@@ -89,10 +94,13 @@ class RunSummary:
         lines = [f"{self.measured} items measured in {format_duration(self.seconds)}{f' ({how})' if how else ''}"]
         if self.found:
             lines[0] += f", {self.found} were there already"
+        if self.kernels:
+            lines.append("{} of {} steps of compiling kernels are done and kept".format(*self.kernels))
         lines += self.notes
-        left = self.total - self.found - self.measured
         if self.interrupted:
-            lines.append(f"interrupted with {left} items to go; what is finished is kept, go on with: {self.command}")
+            again = f" ({self.begun} were at work and begin anew)" if self.begun else ""
+            left = f"interrupted with {self.total - self.found - self.measured} items to go{again}"
+            lines.append(f"{left}; what is finished is kept, go on with: {self.command}")
         return "\n".join([*lines, f"run folder: {self.folder}"])
 
 
@@ -127,7 +135,7 @@ def run(
 
 
 class _Execution:
-    """The state of one call of `run`. `left`: groups that nobody has begun; `begun`: how many are at work.
+    """The state of one call of `run`. `left`: groups that nobody has begun; `begun`: items at work, by position.
 
     With `fresh` what was measured earlier is dropped when there is somebody to measure it again, and not before.
     """
@@ -143,7 +151,7 @@ class _Execution:
         self.config, self.groups, self.store, self.callback, self.fresh = config, groups, store, callback, fresh
         finished: dict[str, str] = {} if fresh else store.progress()[0]
         self.left = [left for group in groups if (left := group.left(finished, config.reference)) is not None]
-        self.begun = 0
+        self.begun: dict[int, int] = {}
         total = sum(len(group.items) for group in groups)
         found = total - sum(len(group.items) for group in self.left)
         self.summary = RunSummary(store.folder, total, found, command=config.command)
@@ -151,15 +159,18 @@ class _Execution:
         self.stop = False
 
     def run(self, open_here: Callable[[], Executor], here: bool) -> RunSummary:
-        record = provenance.collect(self.config, self.groups)
         with contextlib.ExitStack() as closing:
-            executor = None
-            if self.left:
-                if here:
-                    self._warm_kernels()
-                executor = open_here()
-                closing.callback(executor.close)
-                _merge(record, executor.facts())
+            try:
+                record = provenance.collect(self.config, self.groups)
+                executor = None
+                if self.left:
+                    if here:
+                        self._warm_kernels()
+                    executor = open_here()
+                    closing.callback(executor.close)
+                    _merge(record, executor.facts())
+            except KeyboardInterrupt:  # nothing has begun that a record would have to tell of
+                return self._end(interrupted=True)
             if self.fresh:
                 self.store.create(self.config, fresh=True)
             self._remember_earlier(record)
@@ -170,10 +181,14 @@ class _Execution:
                     with self._stopped_by_signals():
                         self._work(executor, record)
             finally:
-                self.summary.interrupted = self.stop or bool(self.left or self.begun)
-                self.summary.seconds = time.monotonic() - self.started
-                record |= {"ended": provenance.now(), "interrupted": self.summary.interrupted}
+                interrupted = self.stop or bool(self.left or self.begun)
+                record |= {"ended": provenance.now(), "interrupted": interrupted}
                 self.store.write_provenance(record)
+        return self._end(interrupted)
+
+    def _end(self, interrupted: bool) -> RunSummary:
+        self.summary.interrupted, self.summary.begun = interrupted, sum(self.begun.values())
+        self.summary.seconds = time.monotonic() - self.started
         self._tell("ended")
         return self.summary
 
@@ -197,7 +212,9 @@ class _Execution:
         if not needs_kernels(self.config) or jit.is_warm():
             return
         for title, done, total in jit.warm_up():
+            self.summary.kernels = (done, total)
             self._tell("warm_up", message=f"compiling kernels once: {title} ({done} of {total} done)")
+        self.summary.kernels = (total, total)
 
     def _work(self, executor: Executor, record: dict[str, object]) -> None:
         last_told = 0.0
@@ -207,10 +224,10 @@ class _Execution:
                 if group is None:
                     break
                 self.left.remove(group)
-                self.begun += 1
+                self.begun[group.position] = len(group.items)
                 self._tell("group_started", group=group, message=group.title)
             for group, measured in executor.poll():
-                self.begun -= 1
+                del self.begun[group.position]
                 self._end_group(group, measured, record)
             if time.monotonic() - last_told > WORKING_SECONDS:
                 last_told = time.monotonic()
