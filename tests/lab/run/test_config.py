@@ -41,6 +41,7 @@ def test_defaults_are_filled_in(tmp_path):
     assert config.model_dump() == {
         "name": "demo",
         "question": "",
+        "minutes": None,
         "kind": "backends",
         "tokenizers": ["bytes"],
         "constraints": [
@@ -60,6 +61,7 @@ def test_defaults_are_filled_in(tmp_path):
         "reference": "fake",
         "workloads": [{"label": "random_walk 5x40", "kind": "random_walk", "walks": 5, "steps": 40}],
         "measures": ["compile", "first_mask", "mask", "advance", "memory"],
+        "batch": None,
         "parts": [],
         "repeats": 5,
         "seed": 0,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from tokdfa.lab.config.shipped import installed_folder
 from tokdfa.lab.measure.batch import Batch  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import Limits
@@ -113,8 +114,11 @@ class ExperimentConfig(BaseModel):
 
     @property
     def results_folder(self) -> Path:
-        """Where run folders go by default: ``results`` beside the experiment file."""
-        return (self._source.parent if self._source else Path()) / "results"
+        """Where run folders go by default: ``results`` beside the experiment file, or in the current folder if the
+        file belongs to an installed package.
+        """
+        beside = self._source.parent if self._source else Path()
+        return Path("results") if beside == installed_folder() else beside / "results"
 
     def to_yaml(self) -> str:
         """The resolved experiment as YAML text, which `load_config` reads back to an equal config."""
