@@ -10,13 +10,12 @@ import yaml
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.lab.config.resolve import load_config
-from tokdfa.lab.kinds.saved_calls import read_texts
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 INPUTS = Path(__file__).parents[1] / "experiments" / "inputs"
 SOURCE = (INPUTS / "proper_regexes.yaml").read_text()
-TEXTS, _ = read_texts(INPUTS / "proper_texts.yaml")
+TEXTS = yaml.safe_load((INPUTS / "proper_texts.yaml").read_text())
 ENTRIES = {entry["label"]: entry for entry in yaml.safe_load(SOURCE)}
 #: Those shaped like JSON and YAML: they stand before the dates.
 SHAPED = list(ENTRIES)[: list(ENTRIES).index("iso_date")]

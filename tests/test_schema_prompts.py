@@ -14,14 +14,14 @@ from tokdfa.backends.base import Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.constraint import Regex
 from tokdfa.lab.config.resolve import load_config
-from tokdfa.lab.kinds.skew_regex import check_settings
+from tokdfa.lab.kinds.skew_regex import Settings
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 SOURCE = (EXPERIMENTS / "inputs" / "skew_schemas.yaml").read_text()
 CONFIG = load_config(EXPERIMENTS / "skew_json.yaml")
-LANGUAGES = {one.label: one for one in check_settings(CONFIG.settings).chosen()}
+LANGUAGES = {one.label: one for one in Settings.model_validate(CONFIG.settings).chosen()}
 
 
 def examples(language):

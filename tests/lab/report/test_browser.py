@@ -1,4 +1,4 @@
-"""The pages in a real browser: nothing on the console, light and dark, wide and narrow, tables that sort.
+"""The pages in a real browser: nothing on the console, light and dark, wide and narrow, charts that answer.
 
 Skipped where there is no Chromium, or no websocket-client to lead it with.
 """
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.report.browser import Browser, Tab, why_not
-from tests.lab.report.synthetic import HOSTILE, backend_run, regex_states_run, trie_walk_run
+from tests.lab.report.synthetic import HOSTILE, backend_run, trie_walk_run
+from tokdfa.lab.declare.look import PALETTE
 from tokdfa.lab.report.compare import compare_runs
 from tokdfa.lab.report.compare_page import page as comparison_page
 from tokdfa.lab.report.html import render
@@ -37,7 +38,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def tabs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tab]:
-    """A run's page with hostile names and failures, the page of two special kinds, and a comparison."""
+    """A run's page with hostile names and failures, the page of two runs, and a comparison."""
     folder: Path = tmp_path_factory.mktemp("pages")
     long_name = "a_constraint_with_a_name_that_does_not_end_" * 3
     run = backend_run(
@@ -50,10 +51,16 @@ def tabs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     later = backend_run(folder, constraints=(long_name, HOSTILE, "date"), steps=6)
     later.frames["samples"]["ns"] *= 2
     (folder / "run.html").write_text(render(Page.of(run)), encoding="utf-8")
-    write_together([trie_walk_run(folder), regex_states_run(folder)], folder / "together.html")
+    write_together([trie_walk_run(folder), trie_walk_run(folder)], folder / "together.html")
     compared = comparison_page(compare_runs(run, later), (folder, folder))
     (folder / "comparison.html").write_text(render(compared), encoding="utf-8")
     return {name: browser.open(folder / f"{name}.html") for name in NAMES}
+
+
+def show(tab: Tab, width: int, height: int = 900, dark: bool = False) -> None:
+    """Set the window up and wait until the charts are drawn anew, if they are."""
+    tab.show(width, height, dark)
+    tab.evaluate("new Promise((done) => setTimeout(done, 200)).then(() => globalThis.drawn)")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,17 +73,17 @@ def test_the_console_and_the_network_stay_empty(tabs: dict[str, Tab], name: str)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_page_is_wider_than_its_window(tabs: dict[str, Tab], name: str, width: int) -> None:
     tab = tabs[name]
-    tab.show(width)
+    show(tab, width)
     assert tab.evaluate("innerWidth") == width
     assert tab.evaluate("document.scrollingElement.scrollWidth") <= width
-    outside = "[...document.querySelectorAll('main > *, header > *, .scroll, figure, pre, nav')]"
+    outside = "[...document.querySelectorAll('main > *, header > *, .scroll, figure, .chart svg, pre, nav')]"
     assert tab.evaluate(f"{outside}.filter((one) => one.getBoundingClientRect().right > innerWidth + 1).length") == 0
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_scroll_inside_their_boxes(tabs: dict[str, Tab], name: str) -> None:
     tab = tabs[name]
-    tab.show(390, height=700)
+    show(tab, 390, height=700)
     boxes = "[...document.querySelectorAll('.scroll')]"
     assert tab.evaluate(f"{boxes}.filter((box) => box.scrollWidth > box.clientWidth).length") >= 1
     assert tab.evaluate(f"Math.max(...{boxes}.map((box) => box.clientHeight))") <= 700
@@ -113,34 +120,80 @@ LETTERS = """
 @pytest.mark.parametrize("name", NAMES)
 def test_letters_can_be_read_in_light_and_dark(tabs: dict[str, Tab], name: str, dark: bool) -> None:
     tab = tabs[name]
-    tab.show(1280, dark=dark)
+    show(tab, 1280, dark=dark)
     contrast, where, ground = tab.evaluate(LETTERS)
     assert contrast >= CONTRAST, where
     assert (ground < 0.1) if dark else (ground > 0.9)
 
 
 CROWDED = """
-[...document.querySelectorAll("figure")].flatMap((figure) => {
-  const frame = figure.querySelector("svg").getBoundingClientRect();
-  const texts = [...figure.querySelectorAll("svg text")].filter((one) => one.textContent.trim());
+[...document.querySelectorAll("figure .chart")].flatMap((chart) => {
+  const name = chart.closest("figure").id, frame = chart.querySelector("svg").getBoundingClientRect();
+  const texts = [...chart.querySelectorAll("svg text")].filter((one) =>
+    one.textContent.trim() && one.checkVisibility({opacityProperty: true}));
   const boxes = texts.map((one) => [one.textContent, one.getBoundingClientRect()]);
-  return boxes.flatMap(([name, box], place) => {
-    const cut = box.left < frame.left - 2 || box.right > frame.right + 2 ? [`${figure.id}: ${name} is cut`] : [];
+  return boxes.flatMap(([text, box], place) => {
+    const cut = box.left < frame.left - 2 || box.right > frame.right + 2 ? [`${name}: ${text} is cut`] : [];
     const over = boxes.slice(place + 1).filter(([, other]) =>
       Math.min(box.right, other.right) - Math.max(box.left, other.left) > 4 &&
       Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 4);
-    return [...cut, ...over.map(([other]) => `${figure.id}: ${name} over ${other}`)];
+    return [...cut, ...over.map(([other]) => `${name}: ${text} over ${other}`)];
   });
 })
 """
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", NAMES)
-def test_labels_of_drawings_neither_overlap_nor_leave_them(tabs: dict[str, Tab], name: str) -> None:
+def test_labels_of_charts_neither_overlap_nor_leave_them(tabs: dict[str, Tab], name: str, width: int) -> None:
     tab = tabs[name]
-    tab.show(1280)
-    assert tab.evaluate("document.querySelectorAll('figure svg').length") >= 1
+    show(tab, width)
+    charts, drawn = (tab.evaluate(f"document.querySelectorAll('figure .chart{what}').length") for what in ("", " svg"))
+    assert charts == drawn >= 1
     assert tab.evaluate(CROWDED) == []
+
+
+def test_a_legend_switches_contenders_in_every_panel(tabs: dict[str, Tab]) -> None:
+    tab = tabs["run"]
+    show(tab, 1280)
+    figure = "document.getElementById('chart-mask_ecdf')"
+    faint = f"[...{figure}.querySelectorAll('.mark-line path')].filter((one) => one.getAttribute('opacity') === '0.08')"
+    assert tab.evaluate(f"{figure}.querySelectorAll('.chart').length") == 2
+    assert tab.evaluate(f"{faint}.length") == 0
+    tab.click("#chart-mask_ecdf .role-legend-symbol path")
+    tab.evaluate("new Promise((done) => setTimeout(done, 300))")
+    lines = tab.evaluate(f"{figure}.querySelectorAll('.mark-line path').length")
+    assert lines == 10
+    assert tab.evaluate(f"{faint}.length") == 8, "four of five contenders are faint in both panels"
+    tab.click("#chart-mask_ecdf .role-legend-symbol path")
+    tab.evaluate("new Promise((done) => setTimeout(done, 300))")
+    assert tab.evaluate(f"{faint}.length") == 0
+
+
+def test_the_pointer_shows_the_case(tabs: dict[str, Tab]) -> None:
+    tab = tabs["together"]
+    show(tab, 1280)
+    point = "#run-1-chart-node_time_density .mark-symbol.role-mark path"
+    tab.click(point)
+    middle = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
+    x, y = tab.evaluate(f"{middle}(document.querySelector('{point}').getBoundingClientRect())")
+    for shift in (1, 0):
+        tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + shift, y=y)
+    tab.evaluate("new Promise((done) => setTimeout(done, 300))")
+    shown = tab.evaluate("document.getElementById('vg-tooltip-element').textContent")
+    assert "label of" in shown
+    assert "engine" in shown
+
+
+def test_dark_pages_have_dark_charts(tabs: dict[str, Tab]) -> None:
+    tab = tabs["run"]
+    colours = "[...document.querySelectorAll('.mark-line path')].map((one) => one.getAttribute('stroke'))"
+    show(tab, 1280)
+    light = set(tab.evaluate(colours))
+    show(tab, 1280, dark=True)
+    assert {dict(PALETTE)[colour] for colour in light} == set(tab.evaluate(colours))
+    show(tab, 1280)
+    assert set(tab.evaluate(colours)) == light
 
 
 def column(tab: Tab, place: int) -> list[str]:
@@ -151,7 +204,7 @@ def column(tab: Tab, place: int) -> list[str]:
 
 def test_a_click_on_a_head_sorts_and_a_second_one_turns_round(tabs: dict[str, Tab]) -> None:
     tab = tabs["run"]
-    tab.show(1280)
+    show(tab, 1280)
     heads = tab.evaluate("[...document.querySelectorAll('table thead th')].map((head) => head.textContent)")
     place = heads.index("compile time")
     before = column(tab, place)
@@ -170,7 +223,7 @@ def test_a_click_on_a_head_sorts_and_a_second_one_turns_round(tabs: dict[str, Ta
 
 def test_the_contents_lead_to_every_section(tabs: dict[str, Tab]) -> None:
     tab = tabs["together"]
-    tab.show(1280)
+    show(tab, 1280)
     links = tab.evaluate("[...document.querySelectorAll('#contents a')].map((link) => link.getAttribute('href'))")
     assert {"#runs", "#environments", "#run-1-run", "#run-2-run", "#run-2-plots", "#run-2-environment"} <= set(links)
     sections = tab.evaluate("[...document.querySelectorAll('section')].map((section) => `#${section.id}`)")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.report.synthetic import HOSTILE, backend_run, regex_states_run, trie_walk_run
+from tests.lab.report.synthetic import HOSTILE, backend_run, trie_walk_run
+from tests.lab.report.test_html import Reader
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.environments import compare_environments, environment_table
 from tokdfa.lab.report.together import run_names, write_together
@@ -27,41 +28,42 @@ def with_environment(run: FakeRun, **provenance: object) -> FakeRun:
 def runs(tmp_path: Path) -> list[FakeRun]:
     machine = {"cpu": "one", "load_average": [1.0]}
     other = {"cpu": HOSTILE, "load_average": [2.0]}
+    walks = (trie_walk_run(tmp_path), trie_walk_run(tmp_path))
     return [
-        with_environment(regex_states_run(tmp_path), packages={"numba": "1", "tiktoken": "3"}, machine=machine),
-        with_environment(regex_states_run(tmp_path), packages={"numba": "2"}, machine=other, process=7),
+        with_environment(walks[0], packages={"numba": "1", "tiktoken": "3"}, machine=machine),
+        with_environment(walks[1], packages={"numba": "2"}, machine=other, process=7),
         with_environment(
-            trie_walk_run(tmp_path), packages={"numba": "1", "numpy": "2"}, machine=machine, seeds={"a": 1}
+            backend_run(tmp_path, steps=2), packages={"numba": "1", "numpy": "2"}, machine=machine, seeds={"a": 1}
         ),
     ]
 
 
 def test_environments_differ_where_two_runs_know_different_things(runs: list[FakeRun]) -> None:
     read = [RunData.read(run) for run in runs]
-    printable = HOSTILE
     assert compare_environments(read) == {
         "packages · numba": ["1", "2", "1"],
-        "machine · cpu": ["one", printable, "one"],
+        "machine · cpu": ["one", HOSTILE, "one"],
     }
     assert [row[0].text for row in environment_table(read[::2], ["a", "b"]).rows] == ["all that is recorded"]
 
 
 def test_runs_of_one_name_are_numbered(runs: list[FakeRun]) -> None:
-    assert run_names([RunData.read(run) for run in runs]) == ["states 1", "states 2", "walks"]
+    assert run_names([RunData.read(run) for run in runs]) == ["walks 1", "walks 2", "made-up"]
 
 
 def test_every_run_has_a_section_with_ids_of_its_own(runs: list[FakeRun], tmp_path: Path) -> None:
     write_together(runs, tmp_path / "deep" / "all.html")
     page = (tmp_path / "deep" / "all.html").read_text(encoding="utf-8")
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
+    reader = Reader(page)
+    assert len(reader.ids) == len(set(reader.ids))
+    assert {value.removeprefix("#") for value in reader.values("href")} <= set(reader.ids)
     assert re.findall(r'<section class="run" id="([^"]+)"', page) == ["run-1-run", "run-2-run", "run-3-run"]
-    assert page.count("<svg ") == 6
-    assert "<h1>3 runs: states, walks</h1>" in page
-    assert "2026-01-02 03:04:05 UTC" in page
+    assert {"run-1-chart-node_time_density", "run-3-chart-mask_ecdf", "run-3-environment"} <= set(reader.ids)
+    assert "3 runs: walks, made-up" in reader.shown
+    assert "2026-01-02 03:04:05 UTC" in reader.shown
     assert "<script>alert" not in page
-    assert page.count("tokdfa run ") == 3
+    assert page.count("window.vegaEmbed") == 1
+    assert reader.shown.count("tokdfa run ") == 3
 
 
 def test_items_done_and_failed_are_counted(tmp_path: Path) -> None:

@@ -76,9 +76,21 @@ class Table:
         lines = (_pad(row, widths, right) for row in [rows[0], rule, *rows[1:]])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
+    def csv(self) -> str:
+        """The table as CSV: numbers in base units, texts where there is no number, a column for ratios."""
+        frame = self.frame
+        for place, column in enumerate(self.columns):
+            missing = [row[place].text if _lacks_number(row[place]) else row[place].value for row in self.rows]
+            frame[column] = ["" if value == MISSING else value for value in missing]
+        return frame.to_csv(index=False)
+
     def numeric(self) -> list[bool]:
         """For each column whether it holds numbers."""
         return [any(isinstance(row[place].value, float) for row in self.rows) for place in range(len(self.columns))]
+
+
+def _lacks_number(cell: Cell) -> bool:
+    return cell.value is None or (isinstance(cell.value, float) and math.isnan(cell.value))
 
 
 def _markdown(cell: Cell) -> str:

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tokdfa.lab.declare.cells import visible
 from tokdfa.lab.declare.look import INK, MUTED, PAPER, looks
 from tokdfa.lab.declare.stats import Value, is_known, key_parts, numbers_of, value_of
 
@@ -124,7 +125,8 @@ class Declaration:
         for key, group in groups[:MOST_PANELS]:
             points = self.points(group, by, results)
             if points:
-                built.append(Panel(str(key), _spec(self.layer(points, by, results), points, by, names)))
+                spec = _spec(self.layer(points, by, results), points, by, names)
+                built.append(Panel(visible(str(key)), printable(spec)))
         if not built:
             return Chart(self.name, self.title, reason="no value can be drawn")
         more = len(groups) - MOST_PANELS
@@ -200,8 +202,8 @@ class Points(Declaration):
 class Distribution(Declaration):
     """The share of values of the column `x` that are at most so large: a curve further to the left is better.
 
-    `tail`: the share that is larger, on a logarithmic axis, so that one in ten thousand is as easy to read as one in
-    two.
+    What is 0 stands at the smallest value that is not, since axes may be logarithmic. `tail`: the share that is larger,
+    on a logarithmic axis, so that one in ten thousand is as easy to read as one in two.
     """
 
     tail: bool = False
@@ -214,13 +216,17 @@ class Distribution(Declaration):
         shares = np.unique(np.concatenate([np.linspace(0, 0.99, 100), np.linspace(0.99, 1, 41)]))
         if self.tail:
             shares = np.unique(np.concatenate([np.linspace(0, 0.9, 46), 1 - np.logspace(-1, -6, 101)]))
+        known = rows[x.name].dropna()
+        every = numbers_of(known) * x.factor if len(known) else np.zeros(1)
+        if not (every > 0).any():
+            return []
+        least = float(every[every > 0].min())
         found = []
         for contender, group in rows.groupby(by, sort=False):
             known = group[x.name].dropna()
-            values = numbers_of(known) * x.factor if len(known) else np.empty(0)
-            values = values[values > 0]
-            if not len(values):
+            if not len(known):
                 continue
+            values = (numbers_of(known) * x.factor).clip(least)
             drawn = shares[shares <= 1 - 1 / len(values)] if self.tail else shares
             for share, value in zip(drawn, np.quantile(values, drawn, method="inverted_cdf"), strict=True):
                 shown = {by: str(contender), "x": float(value), "y": float(1 - share if self.tail else share)}
@@ -334,6 +340,15 @@ def _spec(layer: dict[str, Any], points: list[dict[str, Any]], by: str, names: l
 def _escaped(name: str) -> str:
     """A field's name, in which Vega-Lite reads dots and brackets as a path."""
     return "".join(f"\\{char}" if char in ".[]'\\" else char for char in name)
+
+
+def printable(spec: Any) -> Any:
+    """A specification whose texts have no control characters: drawing one that has any would end the process."""
+    if isinstance(spec, dict):
+        return {printable(key): printable(value) for key, value in spec.items()}
+    if isinstance(spec, list):
+        return [printable(value) for value in spec]
+    return visible(spec) if isinstance(spec, str) else spec
 
 
 def _plain(value: Any) -> Any:

@@ -126,7 +126,9 @@ def format_bytes(value: float) -> str:
 
 
 def format_count(value: float) -> str:
-    """A count with thousands separated; three significant digits when it is not whole."""
+    """A count with thousands separated; three significant digits when it is not whole, ``3.61e-5`` of a small one."""
+    if 0 < abs(value) < 1e-3:
+        return f"{value:.2e}".replace("e-0", "e-")
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else significant(value)
 
 
@@ -148,6 +150,11 @@ def significant(value: float, digits: int = 3) -> str:
 def short_factor(value: float) -> str:
     """A ratio with two significant digits: ``7.2``, ``40``, ``0.52``."""
     return significant(value, 2) if value < 10 else f"{value:,.0f}"
+
+
+def between(ends: tuple[float, float], column: Column) -> str:
+    """The ends of an interval: ``0.12 to 0.34``."""
+    return f"{column.format(ends[0])} to {column.format(ends[1])}"
 
 
 def spread(low: float, high: float) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import readable
-from tokdfa.lab.declare.columns import short_factor
+from tokdfa.lab.declare.columns import between, short_factor
 from tokdfa.lab.declare.stats import Quotient, Value, is_known, key_parts, paired, per_case, value_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ def _written(stat: Any, rows: Any, results: Results) -> str | None:
         return None
     if isinstance(value, str):
         return value
-    return short_factor(value) if isinstance(stat, Quotient) and stat.unit == "ratio" else column.format(value)
+    if isinstance(stat, Quotient) and stat.unit == "ratio":
+        return short_factor(value)
+    ends = stat.interval(rows, results.columns)
+    return column.format(value) + (f" (95% interval {between(ends, column)})" if ends else "")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare.columns import Column, Ratio
+from tokdfa.lab.declare.intervals import cluster_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,12 +33,18 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?)")
 
 @dataclass(frozen=True)
 class Stat:
-    """`how` of `column`, over the rows for which the pandas query `where` holds. `title`: its head in tables."""
+    """`how` of `column`, over the rows for which the pandas query `where` holds. `title`: its head in tables.
+
+    `resample`: columns whose values tell which rows belong together; a 95 % bootstrap interval over these is shown with
+    the number (`tokdfa.lab.declare.intervals`). `ends`: where the rows have an interval, the columns of its ends.
+    """
 
     column: str
     how: str = ""
     title: str = ""
     where: str = ""
+    resample: Sequence[str] = ()
+    ends: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.how and self.how not in _WORDS and not _PERCENTILE.fullmatch(self.how):
@@ -82,23 +89,61 @@ class Stat:
             return values.iloc[-1 if how == "last" else 0]
         return _of_numbers(numbers_of(values), how) * (1.0 if how == "share" else column.factor)
 
+    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
+        """The ends of its 95 % interval, in base units; None of few samples, and if none is asked for."""
+        if self.ends:
+            factor = columns.get(self.column, Column(self.column)).factor
+            low, high = (replace(self, column=end, ends=None).compute(rows, columns) * factor for end in self.ends)
+            return (low, high) if low < high else None
+        by = [name for name in self.resample if name in rows]
+        if not by or self.column not in rows:
+            return None
+        rows = (rows.query(self.where) if self.where else rows).dropna(subset=[self.column])
+        values, how = numbers_of(rows[self.column]) if len(rows) else np.empty(0), self.how or "median"
+        clusters = list(rows[by].itertuples(index=False, name=None))
+        ends = cluster_interval(lambda chosen: _of_numbers(values[chosen], how), clusters)
+        factor = 1.0 if how == "share" else columns.get(self.column, Column(self.column)).factor
+        return None if ends is None else (ends[0] * factor, ends[1] * factor)
+
 
 @dataclass(frozen=True)
 class Quotient:
-    """One statistic over another, as a ratio ("takes 3.2 times as long") or as a share."""
+    """One statistic over another, as a ratio ("takes 3.2 times as long"), a share, or a time for each of something.
+
+    `better`, `resample`: as those of a column and of `Stat`; with the latter neither statistic has a `where`.
+    """
 
     above: str | Stat
     below: str | Stat
     title: str = ""
-    unit: Literal["ratio", "share"] = "ratio"
+    unit: Literal["ratio", "share", "s"] = "ratio"
+    better: Literal["lower", "higher", "neither"] = "neither"
+    resample: Sequence[str] = ()
 
     def described(self, columns: Mapping[str, Column]) -> Column:
         title = self.title or f"{Stat.of(self.above).described(columns).head}, ratio"
-        return Column(Stat.of(self.above).column, title, self.unit)
+        return Column(Stat.of(self.above).column, title, self.unit, self.better)
 
     def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> float:
         below = Stat.of(self.below).compute(rows, columns)
         return float(Stat.of(self.above).compute(rows, columns) / below) if below else math.nan
+
+    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
+        """The ends of its 95 % interval; None of few samples, and where `resample` is empty."""
+        by = [name for name in self.resample if name in rows]
+        stats = [Stat.of(one) for one in (self.above, self.below)]
+        if not by or not {stat.column for stat in stats} <= set(rows):
+            return None
+        rows = rows.dropna(subset=[stat.column for stat in stats])
+        above, below = (numbers_of(rows[stat.column]) if len(rows) else np.empty(0) for stat in stats)
+        first, second = (stat.how or "median" for stat in stats)
+        factors = [columns.get(stat.column, Column(stat.column)).factor for stat in stats]
+
+        def quotient(chosen: Any) -> float:
+            under = _of_numbers(below[chosen], second) * factors[1]
+            return _of_numbers(above[chosen], first) * factors[0] / under if under else math.nan
+
+        return cluster_interval(quotient, list(rows[by].itertuples(index=False, name=None)))
 
 
 #: What may stand wherever a number is asked for.

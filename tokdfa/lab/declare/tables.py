@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, readable, text_cell
-from tokdfa.lab.declare.columns import Column, Ratio, short_factor
+from tokdfa.lab.declare.columns import Column, Ratio, between, short_factor
 from tokdfa.lab.declare.stats import Quotient, Stat, Value, is_known, key_parts, paired, per_case, value_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Summary(Declared):
         kept = [place for place in range(len(stats)) if any(is_known(numbers[place]) for numbers in shown)]
         place_of = {tuple(key_parts(key)): number for number, (key, _) in enumerate(groups)}
         built = []
-        for number, (key, _) in enumerate(groups):
+        for number, (key, group) in enumerate(groups):
             names = key_parts(key)
             cells = [text_cell(name) for name in names]
             other = [place_of[found] for found in place_of if _same_place(found, names, by, results.engine)]
@@ -92,7 +92,9 @@ class Summary(Declared):
                 asked = column.better != "neither" and (self.ratios == "all" or place in self.ratios)
                 if base is not None and base != number and asked:
                     ratio = paired(series[number][place], series[base][place], column)
-                cells.append(_value_cell(column, shown[number][place], best, ratio))
+                cell = _value_cell(column, shown[number][place], best, ratio)
+                ends = None if self.over else stats[place].interval(group, results.columns)
+                cells.append(cell._replace(detail=between(ends, column)) if ends else cell)
             built.append(cells)
         heads = [*(results.column(name).head for name in by), *(columns[place].head for place in kept)]
         return self.table(heads, built, self.brief)
@@ -149,6 +151,8 @@ class Pivot(Declared):
                 elif self.ratio and results.reference in values and name != results.reference:
                     ratio = _ratio_of(values[name], values[results.reference], column)
                     cell = _value_cell(column, values[name], best, ratio)
+                elif ends := stat.interval(found[name], results.columns):
+                    cell = cell._replace(detail=between(ends, column))
                 cells.append(cell)
             built.append(cells)
         places = [results.column(name).head for name in by]

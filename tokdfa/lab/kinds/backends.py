@@ -82,9 +82,10 @@ WIDE = 0.5
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The frames of a run.
 
-    "": the items that succeeded, with the numbers of their samples and of their matchers' counters; ``mask``, ``seen``:
-    the samples of masks, and of masks seen before; ``compared``: the masks that were compared with another
-    contender's; ``differing``: of these the ones of contenders and places where some mask differs.
+    "": the items that succeeded, with the numbers of their samples and of their matchers' counters; ``mask``, ``seen``,
+    ``advance``: the samples of masks, of masks seen before, and of single tokens; ``compared``: the masks that were
+    compared with another contender's; ``differing``: of these the ones of contenders and places where some mask
+    differs.
     """
     items = rows.drop_duplicates("item_id").drop(columns=["measure", "repeat", "step", "ns", "allowed", "differs"])
     done = items[items["status"] == "ok"].set_index("item_id")
@@ -113,6 +114,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "": done.assign(**numbers, done=done["label"].map(_done(items))).reset_index(),
         "mask": masks,
         "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
+        "advance": times[times["measure"] == "advance"].rename(columns={"ns": "advance_ns"}),
         "batch": _batches(times),
         "compared": compared,
         "differing": compared[places],
@@ -215,6 +217,7 @@ _COLUMNS = (
             ("seen_ns", "seen mask time", "filling the mask of a state that has been seen before"),
             ("batch_ns", "time of a batch", "filling the masks of all matchers of a batch"),
             ("batch_mask_ns", "time of a mask in a batch", "the time of a batch over its masks"),
+            ("advance_ns", "advance time", "advancing by one token"),
             ("advance_p50", "median advance time", "advancing by one token; of the item's samples"),
         )
     ),
@@ -238,6 +241,7 @@ _COLUMNS = (
     Column("states", "states", "", "lower", "states of the compiled constraint"),
     Column("transitions", "transitions", "", "lower", "token transitions of the compiled constraint"),
     Column("vocab_size", "vocabulary size", "", "neither", "logit width of the model"),
+    Column("allowed", "tokens allowed", "", "neither", "tokens of a mask"),
     Column("share", "share allowed", "share", "neither", "allowed tokens over the vocabulary size"),
     Column("differs", "tokens that differ", "", "neither", "bits of a mask that are not the reference's"),
 )

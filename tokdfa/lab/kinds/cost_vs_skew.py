@@ -57,12 +57,11 @@ from tokdfa.decoding.rejection import draw_by_rejection
 from tokdfa.decoding.sampling import log_total
 from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import OptionError
-from tokdfa.lab.kinds.saved_calls import NOT_ASKED
 from tokdfa.lab.measure.asked_model import AskedModel
 from tokdfa.lab.measure.clock import collector_off
 from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, drawn_distance
 from tokdfa.lab.measure.engines import Engine, Workshop, attempt, check_engines, spread
-from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
 from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
 from tokdfa.lab.measure.model_price import Price, calibrate
 from tokdfa.lab.measure.settings import typed_settings

@@ -33,6 +33,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokdfa.errors import LimitExceeded, RegexUnsupported, UnsupportedConstraint
 
 OK = "ok"
+#: A setting left it out, or its turn came after the time for all.
+NOT_ASKED = "not_asked"
 FAILURES = ("unsupported", "timeout", "memory", "wrong_acceptance", "wrong_refusal", "crash", "error")
 #: Statuses of those that went through all there was to do, be it with a wrong verdict on a text.
 GOT_THROUGH = (OK, "wrong_acceptance", "wrong_refusal")

@@ -3,7 +3,7 @@
     comparison = compare_runs(open_run(before), open_run(after))
     page(comparison)                      # see tokdfa.lab.report.compare_page
 
-Two levels. *Case by case*: of each engine, case and measure the ratio of the medians of the samples, with a bootstrap
+Two levels. *Case by case*: of each engine, case and column the ratio of the medians of the samples, with a bootstrap
 over the samples, where at least six were kept. *Engine by engine*: of each engine and metric the median over the cases
 of the ratio within a case, with a bootstrap over the cases; that takes summaries, too, and compile times of few
 repeats. Ratios are after over before, so above 1 is slower.
@@ -31,20 +31,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.errors import ConfigError, StoreError, UnknownNameError
-from tokdfa.lab.report import compare_outcomes, compare_statistics
-from tokdfa.lab.report.compare_series import read_series
+from tokdfa.lab.declare.look import backend_of
+from tokdfa.lab.report import compare_outcomes
+from tokdfa.lab.report.compare_series import parts, read_series, sources
+from tokdfa.lab.report.compare_statistics import LEVEL, NORMAL_QUANTILE, discoveries, median_ratio, ratio_of_medians
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.environments import compare_environments
-from tokdfa.lab.report.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tokdfa.lab.declare.columns import Column
     from tokdfa.lab.report.compare_outcomes import Difference, OneSided
     from tokdfa.lab.report.compare_series import Key, Series
     from tokdfa.lab.report.compare_statistics import Estimate
     from tokdfa.lab.report.data import StoredRun
-    from tokdfa.lab.report.metrics import Metric
 
 #: A ratio nearer to 1 than this is never told, whatever its interval.
 LEAST = 1.05
@@ -61,7 +62,7 @@ class Change:
 
     engine: str
     case: tuple[str, ...]
-    metric: Metric
+    column: Column
     before: float
     after: float
     raw: Estimate
@@ -79,7 +80,7 @@ class Change:
     def verdict(self) -> str:
         """``faster``, ``slower``, ``less`` or ``more`` beyond noise; ``no``, ``too few`` samples, or ``control``."""
         if self.told:
-            return self.metric.words[self.ratio > 1]
+            return self.column.words[(self.ratio > 1) == (self.column.better != "higher")]
         if self.control:
             return "control"
         return "too few" if math.isnan(self.estimate.interval.low) else "no"
@@ -109,7 +110,7 @@ class Comparison:
 
     def slower(self, ratio: float) -> list[Change]:
         """The changes beyond noise in which something takes at least `ratio` times as long as before."""
-        return [change for change in self.told if change.metric.unit == "s" and change.ratio >= ratio]
+        return [change for change in self.told if change.column.unit == "s" and change.ratio >= ratio]
 
 
 def compare_runs(before: StoredRun, after: StoredRun, controls: Iterable[str] | None = None) -> Comparison:
@@ -157,116 +158,99 @@ def _same_engines(before: RunData, after: RunData, engines: Sequence[str]) -> tu
 
     versions = [run.provenance.get("packages") or {} for run in (before, after)]
     packages = {name: backend_info(name).packages for name in backend_names()}
-    backend_of = _backends(before)
+    known: dict[str, str] = {}
+    for source in (one for part in parts(before) for one in sources(part)):
+        if {"backend", source.engine} <= set(source.rows):
+            known |= dict(zip(source.rows[source.engine].map(str), source.rows["backend"].map(str), strict=True))
     found = []
     for engine in engines:
-        needed = packages.get(backend_of.get(engine, engine), ())
+        needed = packages.get(known.get(engine, backend_of(engine)), ())
         if needed and all(versions[0].get(one) and versions[0].get(one) == versions[1].get(one) for one in needed):
             found.append(engine)
     return tuple(found)
 
 
-def _backends(data: RunData) -> dict[str, str]:
-    """engine -> the backend it is, where the run says so."""
-    from tokdfa.lab.report.compare_series import row_keys
-
-    found = dict(data.backend_of) if data.kind == "backends" else {}
-    if data.kind != "backends" and "backend" in data.results:
-        keys = row_keys(data.results)
-        found |= {engine: str(backend) for (engine, _, _), backend in zip(keys, data.results["backend"], strict=True)}
-    for section in data.sections.values():
-        found = _backends(section) | found
-    return found
-
-
 class _Controls:
     """Ratios of the controls on every case, as logarithms: what the machine did to each, and how far they differ."""
 
-    def __init__(self, logs: Mapping[tuple[str, tuple[str, ...], str], float], names: Sequence[str]) -> None:
-        self._names = names
-        self._logs: dict[tuple[tuple[str, ...], str], dict[str, float]] = {}
-        for (engine, case, metric), value in logs.items():
-            if engine in names:
-                self._logs.setdefault((case, metric), {})[engine] = value
-        self._of_metric: dict[str, list[float]] = {}
-        for (_, metric), values in self._logs.items():
-            self._of_metric.setdefault(metric, []).append(float(np.median(list(values.values()))))
+    def __init__(self, logs: Mapping[Key, float], names: Sequence[str]) -> None:
+        self._logs: dict[tuple[str, tuple[str, ...]], dict[str, float]] = {}
+        for key, value in logs.items():
+            if key.engine in names:
+                self._logs.setdefault((key.column, key.case), {})[key.engine] = value
+        middles: dict[str, list[float]] = {}
+        for (column, _), values in self._logs.items():
+            middles.setdefault(column, []).append(float(np.median(list(values.values()))))
+        self._middle = {column: float(np.median(values)) for column, values in middles.items()}
 
-    def shift(self, engine: str, case: tuple[str, ...], metric: Metric) -> float:
-        """The median log ratio of the controls on a case; over all cases, where this one has none. 0 for memory."""
-        if metric.unit != "s":
+    def shift(self, engine: str, case: tuple[str, ...], column: Column) -> float:
+        """The median log ratio of the other controls on a case; over all cases, where this one has none.
+
+        0 but for times: nothing else depends on how fast the machine was.
+        """
+        if column.unit != "s":
             return 0.0
-        here = self._logs.get((case, metric.name), {})
+        here = self._logs.get((column.name, case), {})
         others = [value for name, value in here.items() if name != engine]
-        if others:
-            return float(np.median(others))
-        return float(np.median(self._of_metric[metric.name])) if metric.name in self._of_metric else 0.0
+        return float(np.median(others)) if others else self._middle.get(column.name, 0.0)
 
-    def spread(self, metric: Metric) -> float:
+    def spread(self, column: Column) -> float:
         """The standard deviation of a control's log ratio on one case against the others, by its outer quantile."""
-        apart = [
-            abs(value - self.shift(engine, case, metric))
-            for (case, name), values in self._logs.items()
-            if name == metric.name
-            for engine, value in values.items()
-        ]
-        return float(np.quantile(apart, LEVEL)) / compare_statistics.NORMAL_QUANTILE if apart else 0.0
+        apart = [abs(value) for values in self._apart(column, 1).values() for value in values]
+        return float(np.quantile(apart, LEVEL)) / NORMAL_QUANTILE if apart else 0.0
 
-    def floor(self, metric: Metric) -> float:
+    def floor(self, column: Column) -> float:
         """What the ratios of all controls over their cases stay within, against the others; needs two."""
-        apart: dict[str, list[float]] = {}
-        for (case, name), values in self._logs.items():
-            if name == metric.name and len(values) > 1:
-                for engine, value in values.items():
-                    apart.setdefault(engine, []).append(value - self.shift(engine, case, metric))
-        return max([LEAST, *(math.exp(abs(float(np.median(values)))) for values in apart.values())])
+        apart = self._apart(column, 2).values()
+        return max([LEAST, *(math.exp(abs(float(np.median(values)))) for values in apart)])
+
+    def _apart(self, column: Column, fewest: int) -> dict[str, list[float]]:
+        """The log ratios of each control against the others, of cases that have at least so many controls."""
+        found: dict[str, list[float]] = {}
+        for (name, case), values in self._logs.items():
+            for engine, value in values.items() if name == column.name and len(values) >= fewest else ():
+                found.setdefault(engine, []).append(value - self.shift(engine, case, column))
+        return found
 
 
 def _of_cases(common: Mapping[Key, tuple[Series, Series]], names: Sequence[str]) -> list[Change]:
     """The comparisons of single cases, of those with samples."""
     pairs = {key: _paired(*both) for key, both in common.items()}
-    logs = {key: math.log(np.median(after) / np.median(before)) for key, (before, after) in pairs.items()}
-    controls = _Controls({(key.engine, key.case, common[key][0].metric.name): log for key, log in logs.items()}, names)
-    spreads: dict[str, float] = {}
+    pairs = {key: pair for key, pair in pairs.items() if len(pair[0]) > 1}
+    controls = _Controls({key: math.log(np.median(new) / np.median(old)) for key, (old, new) in pairs.items()}, names)
+    columns = {key.column: common[key][0].column for key in pairs}
+    spreads = {name: controls.spread(column) for name, column in columns.items()}
     changes = []
     for key, (before, after) in pairs.items():
-        metric = common[key][0].metric
-        if len(before) == 1:
-            continue
-        raw, error = compare_statistics.ratio_of_medians(before, after)
-        if metric.name not in spreads:
-            spreads[metric.name] = controls.spread(metric)
-        shift = controls.shift(key.engine, key.case, metric)
-        estimate = raw.corrected(shift, spreads[metric.name], error)
+        column = columns[key.column]
+        raw = ratio_of_medians(before, after)
+        estimate = raw.corrected(controls.shift(key.engine, key.case, column), spreads[key.column])
         middle = (float(np.median(before)), float(np.median(after)))
-        changes.append(Change(key.engine, key.case, metric, *middle, raw, estimate, control=key.engine in names))
+        changes.append(Change(key.engine, key.case, column, *middle, raw, estimate, control=key.engine in names))
     return changes
 
 
 def _of_engines(common: Mapping[Key, tuple[Series, Series]], names: Sequence[str]) -> list[Change]:
     """The comparisons of engines over their cases."""
-    values: dict[tuple[str, str], dict[tuple[str, ...], tuple[float, float]]] = {}
-    metrics: dict[str, Metric] = {}
-    for key, both in common.items():
-        for (metric, before), (_, after) in zip(*(series.summaries() for series in both), strict=True):
-            metrics[metric.name] = metric
-            values.setdefault((key.engine, metric.name), {})[key.case] = (before, after)
-    logs = {
-        (engine, case, metric): math.log(after / before)
-        for (engine, metric), cases in values.items()
-        for case, (before, after) in cases.items()
+    middles = {
+        key: (float(np.median(before.values)), float(np.median(after.values)))
+        for key, (before, after) in common.items()
+        if before.of_engine
     }
+    logs = {key: math.log(after / before) for key, (before, after) in middles.items()}
     controls = _Controls(logs, names)
+    groups: dict[tuple[str, str], list[Key]] = {}
+    for key in logs:
+        groups.setdefault((key.engine, key.column), []).append(key)
     changes = []
-    for (engine, name), cases in values.items():
-        metric = metrics[name]
-        ratios = np.array([logs[engine, case, name] for case in cases])
-        shifts = np.array([controls.shift(engine, case, metric) for case in cases])
-        raw, _ = compare_statistics.median_ratio(ratios)
-        estimate, _ = compare_statistics.median_ratio(ratios - shifts)
-        before, after = np.median(np.array(list(cases.values())), axis=0).tolist()
-        floor = controls.floor(metric)
-        changes.append(Change(engine, (), metric, before, after, raw, estimate, floor, engine in names))
+    for (engine, _), keys in groups.items():
+        column = common[keys[0]][0].column
+        ratios = np.array([logs[key] for key in keys])
+        shifts = np.array([controls.shift(engine, key.case, column) for key in keys])
+        raw, estimate = median_ratio(ratios), median_ratio(ratios - shifts)
+        before, after = np.median([middles[key] for key in keys], axis=0).tolist()
+        floor = controls.floor(column)
+        changes.append(Change(engine, (), column, before, after, raw, estimate, floor, engine in names))
     return changes
 
 
@@ -284,7 +268,7 @@ def _paired(before: Series, after: Series) -> tuple[np.ndarray, np.ndarray]:
 def _told(changes: Sequence[Change]) -> tuple[Change, ...]:
     """The changes of one level, with those marked that are beyond noise; controls are not asked."""
     chances = [math.nan if change.control else change.estimate.chance for change in changes]
-    found = compare_statistics.discoveries(chances)
+    found = discoveries(chances)
     return tuple(
         replace(
             change,

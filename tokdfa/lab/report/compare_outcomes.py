@@ -1,30 +1,25 @@
-"""What two runs of one experiment got differently, times apart: outcomes, masks, and rows that only one of them has.
+"""What two runs of one experiment got differently, times apart: outcomes, counts, and rows that only one of them has.
 
-*Outcomes* are the status of an item and, in special kinds, the columns of `WORDS` and `COUNTS`. Masks are compared by
-the number of tokens they allow at the same place of the same walk, and by how many differ from those of the reference.
+*Outcomes* are what has no ratio: the status of an item or a row, and the stored columns that a kind declares as texts
+or as counts. Of a count with a better end only a change from zero or to zero is one; others are ratios. Counts of
+samples, such as the tokens that a mask allows, are added up over a case: another walk gives another number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.lab.declare.cells import readable
-from tokdfa.lab.report.compare_series import row_keys
+from tokdfa.lab.declare.stats import is_known
+from tokdfa.lab.report.compare_series import is_measure, parts, sources
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Mapping
 
+    from tokdfa.lab.declare.columns import Column
     from tokdfa.lab.report.compare_series import Key
     from tokdfa.lab.report.data import RunData
-
-#: Columns of special results that say how something ended ...
-WORDS = ("status", "outcome", "keyword", "equal", "same_top", "finished")
-#: ... and how often something is not as it should be, or what a mask allows.
-COUNTS = (
-    *("differs", "differing", "right_tests", "over_tests", "under_tests", "unended_tests", "order_artefacts"),
-    "allowed",
-)
 
 
 @dataclass(frozen=True)
@@ -48,15 +43,28 @@ class OneSided:
     cases: tuple[str, ...]
 
 
+class _Place(NamedTuple):
+    engine: str
+    case: tuple[str, ...]
+    number: int
+    what: str
+
+
+class _Outcome(NamedTuple):
+    text: str
+    has_ratio: bool
+
+
 def differences(before: RunData, after: RunData) -> list[Difference]:
     """The outcomes that differ, where both runs have one; equal changes of an engine are one entry."""
     old, new = _outcomes(before), _outcomes(after)
     found: dict[tuple[str, str, str, str], list[str]] = {}
-    for key, value in old.items():
-        if key in new and new[key] != value:
-            engine, case, _, what = key
-            found.setdefault((engine, what, value, new[key]), []).append(" · ".join(case))
-    return [Difference(*change, tuple(dict.fromkeys(places))) for change, places in found.items()]
+    for place, mine in old.items():
+        other = new.get(place, mine)
+        if mine.text != other.text and not (mine.has_ratio and other.has_ratio):
+            change = (place.engine, place.what, mine.text, other.text)
+            found.setdefault(change, []).append(" · ".join(place.case))
+    return [Difference(*change, tuple(dict.fromkeys(cases))) for change, cases in found.items()]
 
 
 def one_sided(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[OneSided]:
@@ -72,45 +80,22 @@ def one_sided(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[OneSi
     ]
 
 
-_Where = tuple[str, tuple[str, ...], "Hashable", str]
-
-
-def _outcomes(data: RunData) -> dict[_Where, str]:
-    found: dict[_Where, str] = {}
-    if data.kind == "backends":
-        found |= _of_items(data)
-    elif len(data.results):
-        columns = [name for name in (*WORDS, *COUNTS) if name in data.results]
-        keys = row_keys(data.results)
-        for column in columns:
-            for (engine, case, place), value in zip(keys, data.results[column], strict=True):
-                if not _is_missing(value):
-                    found[engine, case, place, column] = str(value)
-    for section in data.sections.values():
-        found |= _outcomes(section)
+def _outcomes(data: RunData) -> dict[_Place, _Outcome]:
+    found: dict[_Place, _Outcome] = {}
+    for part in parts(data):
+        stored = {"status", *part.items, *part.samples, *part.results}
+        for source in sources(part):
+            kinds = ("", "text") if source.is_main else ("",)
+            columns = [column for column in source.columns if column.name in stored and column.unit in kinds]
+            for engine, case, group in source.groups() if columns else ():
+                for column in columns:
+                    known = [value for value in group[column.name] if is_known(value)]
+                    for number, value in enumerate(known if source.is_main else [sum(known)] if known else []):
+                        found.setdefault(_Place(engine, case, number, column.head), _outcome(column, value))
     return found
 
 
-def _of_items(data: RunData) -> dict[_Where, str]:
-    """The status of each item, and of its masks how many differ and how many tokens they allow in all."""
-    masks = data.samples_of("mask").groupby("item_id", sort=False)
-    # the tokens that all masks of a walk allow: another walk, or another mask on it, gives another number
-    sums = {
-        "masks that differ from the reference": masks["differs"].agg(lambda differs: float((differs > 0).sum())),
-        "tokens allowed by all masks": masks["allowed"].sum(),
-    }
-    found: dict[_Where, str] = {}
-    columns = ("item_id", "label", "tokenizer", "constraint", "workload", "status")
-    for item, label, *case, status in data.items[list(columns)].itertuples(index=False, name=None):
-        where = (str(label), tuple(str(part) for part in case if not _is_missing(part)), 0)
-        found[*where, "status"] = readable(status)
-        for what, values in sums.items():
-            if item in values.index:
-                found[*where, what] = f"{values[item]:,.0f}"
-    return found
-
-
-def _is_missing(value: Any) -> bool:
-    import pandas as pd
-
-    return bool(pd.isna(value)) if pd.api.types.is_scalar(value) else value is None
+def _outcome(column: Column, value: Any) -> _Outcome:
+    if column.unit == "text" or isinstance(value, str | bytes):
+        return _Outcome(readable(value), False)
+    return _Outcome(column.format(float(value)), is_measure(column) and float(value) > 0)

@@ -8,12 +8,12 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import Cell, Table, count_cell, number_cell, text_cell
-from tokdfa.lab.report import style
+from tokdfa.lab.declare.charts import MOST_ROWS, Chart, Panel, printable
+from tokdfa.lab.declare.columns import Ratio, short_factor
+from tokdfa.lab.declare.look import MUTED, PALETTE
 from tokdfa.lab.report.compare_statistics import FALSE_SHARE
 from tokdfa.lab.report.environments import environment_table
-from tokdfa.lab.report.metrics import Ratio, short_factor
 from tokdfa.lab.report.page import Page, readable_time
-from tokdfa.lab.report.plots import MAX_GROUPS, Plot, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: At most so many rows of single cases, and so many examples of cases in a cell; JSON has them all.
 MAX_ROWS, EXAMPLES = 200, 3
-#: At most so many panels of the plot, one a metric.
+#: At most so many panels of the chart, one a column.
 MAX_PANELS = 5
 
 
@@ -36,7 +36,7 @@ def page(comparison: Comparison, folders: tuple[Path, Path]) -> Page:
         made=" and ".join(_started(comparison)),
         headlines=headlines(comparison),
         tables=build_tables(comparison),
-        plots=[ratios_plot(comparison)],
+        plots=[ratios_chart(comparison)],
         experiment="",
         command=f"tokdfa compare {' '.join(shlex.quote(str(folder)) for folder in folders)}{_options(comparison)}",
     )
@@ -79,7 +79,7 @@ def _of_engines(changes: Sequence[Change]) -> list[str]:
         mine = [change for change in told if change.engine == engine]
         sizes = sorted({change.estimate.size for change in mine})
         over = f"{sizes[0]:,} cases" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,} cases"
-        parts = (f"{change.metric.title} {describe(change)}" for change in mine)
+        parts = (f"{change.column.head} {describe(change)}" for change in mine)
         sentences.append(f"{engine}, median of {over} (95% interval): {', '.join(parts)}.")
     return [*sentences, f"Over all cases, {len(told):,} of {known:,} comparisons of engines are beyond noise."]
 
@@ -111,7 +111,7 @@ def _of_controls(comparison: Comparison) -> str:
     shifts = [
         math.log(change.raw.interval.value)
         for change in comparison.engines
-        if change.engine in comparison.controls and change.metric.unit == "s"
+        if change.engine in comparison.controls and change.column.unit == "s"
     ]
     names = ", ".join(comparison.controls)
     if not shifts:
@@ -146,10 +146,9 @@ def _of_environment(comparison: Comparison) -> str:
 def describe(change: Change) -> str:
     """``1.3x slower (1.1–1.5)``: the ratio against the controls with its interval."""
     value, low, high = change.estimate.interval
-    ratio = Ratio(1 / value, 1 / high, 1 / low, change.estimate.size)
-    if math.isnan(low):
-        ratio = Ratio(1 / value, 1 / value, 1 / value, change.estimate.size)
-    return ratio.describe(change.metric)
+    low, high = (value, value) if math.isnan(low) else (low, high)
+    ends = (value, low, high) if change.column.better == "higher" else (1 / value, 1 / high, 1 / low)
+    return Ratio(*ends, change.estimate.size).describe(change.column)
 
 
 def build_tables(comparison: Comparison) -> list[Table]:
@@ -188,9 +187,9 @@ def _changes(changes: Sequence[Change], name: str, title: str, note: str, with_c
             (
                 text_cell(change.engine)._replace(detail="control" * change.control),
                 *where,
-                text_cell(change.metric.title),
-                number_cell(change.metric, change.before),
-                number_cell(change.metric, change.after),
+                text_cell(change.column.head),
+                number_cell(change.column, change.before),
+                number_cell(change.column, change.after),
                 count_cell(float(change.estimate.size)),
                 _ratio_cell(change.raw.interval),
                 _ratio_cell(change.estimate.interval),
@@ -268,38 +267,56 @@ def _examples(places: Sequence[str]) -> str:
     return "; ".join(places[:EXAMPLES]) + more
 
 
-def ratios_plot(comparison: Comparison) -> Plot:
-    """The ratios of engines with their intervals, one panel a metric; 1 is a line, what is told is filled."""
+def ratios_chart(comparison: Comparison) -> Chart:
+    """The ratios of engines with their intervals, one panel a column; 1 is a line, what is told is coloured."""
     name, title = "ratios", "After over before, against the controls"
     drawn = [change for change in comparison.engines if not math.isnan(change.estimate.interval.low)]
     if not drawn:
-        return left_out(name, title, "no engine has six cases in both runs")
-    metrics = sorted({change.metric.name: change.metric for change in drawn}.values(), key=lambda one: one.unit != "s")
-    metrics = metrics[:MAX_PANELS]
-    rows = {one.name: [change for change in drawn if change.metric.name == one.name][:MAX_GROUPS] for one in metrics}
-    hidden = len(drawn) - sum(map(len, rows.values()))
-    with style.drawing():
-        tallest = max(map(len, rows.values()))
-        figure, panels = style.new_figure(len(metrics), 0.45 + 0.24 * tallest)
-        for axes, metric in zip(panels, metrics, strict=True):
-            mine = rows[metric.name]
-            axes.set_title(metric.title)
-            axes.axvline(1, color=style.MUTED, linewidth=1)
-            for place, change in enumerate(mine):
-                value, low, high = change.estimate.interval
-                colour = style.PALETTE[1 if value > 1 else 0][0] if change.told else style.MUTED
-                axes.plot([low, high], [place, place], color=colour, linewidth=1.6)
-                axes.plot(
-                    [value], [place], "o", color=colour, markersize=5, fillstyle="full" if change.told else "none"
-                )
-            axes.set_yticks(range(len(mine)), [style.drawable(change.engine, 26) for change in mine])
-            axes.set_ylim(len(mine) - 0.4, -0.6)
-            style.bare_rows(axes)
-        panels[-1].set_xlabel("after over before (below 1 is better)")
-    caption = "Points: median over cases; lines: 95% intervals; filled and coloured: beyond noise."
-    if hidden:
-        caption += f" {hidden:,} more comparisons are in the table only."
-    return Plot(name, title, caption, figure)
+        return Chart(name, title, reason="no engine has six cases in both runs")
+    columns = {change.column.name: change.column for change in sorted(drawn, key=lambda one: one.column.unit != "s")}
+    panels = [
+        Panel(column.head, printable(_ratios([change for change in drawn if change.column.name == column.name])))
+        for column in list(columns.values())[:MAX_PANELS]
+    ]
+    caption = "Points: median over cases; lines: 95% intervals; coloured: beyond noise."
+    hidden = len(drawn) - sum(len(panel.spec["data"]["values"]) for panel in panels)
+    return Chart(name, title, caption + (f" {hidden:,} more are in the table only." if hidden else ""), tuple(panels))
+
+
+def _ratios(changes: Sequence[Change]) -> dict[str, Any]:
+    """The specification of one column's panel."""
+    points = []
+    for change in changes[:MOST_ROWS]:
+        value, low, high = change.estimate.interval
+        is_better = (value > 1) == (change.column.better == "higher")
+        told = "no" if not change.told else "better" if is_better else "worse"
+        words = {"ratio": describe(change), "cases": change.estimate.size, "verdict": change.verdict}
+        points.append({"engine": change.engine, "x": value, "low": low, "high": high, "beyond noise": told} | words)
+    engines = [point["engine"] for point in points]
+    better = "above" if changes[0].column.better == "higher" else "below"
+    axis = {"title": f"after over before ({better} 1 is better)", "format": "~g", "tickCount": 5}
+    x = {"field": "x", "type": "quantitative", "scale": {"zero": False, "padding": 12}, "axis": axis}
+    colours = {"domain": ["better", "worse", "no"], "range": [PALETTE[0][0], PALETTE[1][0], MUTED]}
+    places = {
+        "y": {"field": "engine", "type": "nominal", "sort": engines, "axis": {"title": None, "grid": True}},
+        "color": {
+            **{"field": "beyond noise", "type": "nominal", "scale": colours},
+            "legend": {"title": "beyond noise", "orient": "bottom", "columns": 3},
+        },
+        "tooltip": [{"field": name, "type": "nominal"} for name in ("engine", "ratio", "cases", "verdict")],
+    }
+    return {
+        "data": {"values": points},
+        "height": 22 * len(points),
+        "layer": [
+            {"data": {"values": [{}]}, "mark": {"type": "rule", "color": MUTED}, "encoding": {"x": {"datum": 1}}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.8},
+                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **places},
+            },
+            {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"x": x, **places}},
+        ],
+    }
 
 
 def to_json(comparison: Comparison, folders: tuple[Path, Path]) -> str:
@@ -328,8 +345,8 @@ def _change(change: Change) -> dict[str, Any]:
     return {
         "engine": change.engine,
         "case": list(change.case),
-        "measure": change.metric.name,
-        "unit": change.metric.unit,
+        "measure": change.column.name,
+        "unit": change.column.unit,
         "before": change.before,
         "after": change.after,
         "count": change.estimate.size,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.lab.declare.cells import Table, text_cell
+from tokdfa.lab.declare.columns import MISSING
 from tokdfa.lab.report import tables
-from tokdfa.lab.report.metrics import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

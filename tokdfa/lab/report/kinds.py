@@ -9,13 +9,8 @@ from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
     cost_vs_skew,
     headlines,
-    improper_mass,
-    intoxication,
     literal_muting,
-    saved_calls,
     saved_calls_lm,
-    skew,
-    skew_regex,
     tables,
 )
 
@@ -28,13 +23,8 @@ if TYPE_CHECKING:
 
 _SPECIAL: dict[str, Any] = {
     "cost_vs_skew": cost_vs_skew,
-    "improper_mass": improper_mass,
-    "intoxication": intoxication,
     "literal_muting": literal_muting,
-    "saved_calls": saved_calls,
     "saved_calls_lm": saved_calls_lm,
-    "skew": skew,
-    "skew_regex": skew_regex,
 }
 
 
@@ -56,14 +46,14 @@ def _of_section(kind: str, table: Table) -> Table:
 
 def _own_tables(data: RunData) -> list[Table]:
     built: list[Table] = []
-    if (results := _declared(data)) is not None:
+    if (results := declared_results(data)) is not None:
         built += (table.build(results) for table in find_kind(data.kind).tables)
     elif len(data.results):
         built += _SPECIAL[data.kind].build_tables(data) if data.kind in _SPECIAL else [tables.plain_results(data)]
     return [*built, *([tables.failures(data)] if len(data.failures) else [])]
 
 
-def _declared(data: RunData) -> Results | None:
+def declared_results(data: RunData) -> Results | None:
     """The results of a kind that has declared how they are told; None of others."""
     kind = find_kind(data.kind) if data.kind in targets() and data.kind not in _SPECIAL else None
     if kind is None or not kind.columns:
@@ -76,7 +66,7 @@ def build_plots(data: RunData) -> list[Plot | Chart]:
     """All plots of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
     if data.kind in _SPECIAL:
         return list(_SPECIAL[data.kind].build_plots(data))
-    if (results := _declared(data)) is None:
+    if (results := declared_results(data)) is None:
         return []
     own = [chart.build(results) for chart in find_kind(data.kind).charts]
     return [*own, *(plot for section in data.sections.values() for plot in build_plots(section))]
@@ -84,6 +74,8 @@ def build_plots(data: RunData) -> list[Plot | Chart]:
 
 def build_headlines(data: RunData) -> list[str]:
     """What the run found, in sentences computed from its data, after a warning if it was interrupted."""
+    if not (len(data.items) or len(data.results) or data.sections):
+        return ["The run has no items yet."]
     sentences = [line for one in (data, *data.sections.values()) for line in _own_headlines(one)]
     unfinished = (
         ["The run was interrupted: this is what it had finished."] if data.provenance.get("interrupted") else []
@@ -93,7 +85,7 @@ def build_headlines(data: RunData) -> list[str]:
 
 def _own_headlines(data: RunData) -> list[str]:
     known = _SPECIAL[data.kind].headlines(data) if data.kind in _SPECIAL else []
-    if (results := _declared(data)) is not None:
+    if (results := declared_results(data)) is not None:
         known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
         if data.kind != "backends" and not len(data.results):
             known = ["The run has no results yet."]

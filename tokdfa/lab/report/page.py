@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from tokdfa.lab.report.plots import Plot
 
 
+#: So many sentences are on the first screen; so many rows a table may have in Markdown, and else so many are shown.
+LEAD, MOST_ROWS, SHOWN = 3, 40, 15
+
+
 @dataclass(frozen=True)
 class Page:
     """A report: sentences, tables and plots, the resolved experiment, and the command that repeats the run.
 
-    `experiment` is empty on a page that is not of one run.
+    The first `LEAD` sentences and the first chart that is drawn are its first screen. `experiment` is empty on a page
+    that is not of one run.
     """
 
     name: str
@@ -38,7 +43,7 @@ class Page:
 
     @classmethod
     def of(cls, run: StoredRun) -> Page:
-        """Read a run and gather its report; the figures are drawn but not yet rendered."""
+        """Read a run and gather its report; the charts are built but not drawn."""
         return cls.of_data(RunData.read(run), Path(run.folder))
 
     @classmethod
@@ -55,20 +60,43 @@ class Page:
             command=command(folder),
         )
 
-    def markdown(self, images: Mapping[str, str]) -> str:
-        """The report as Markdown. `images`: plot name -> path of its picture, for those that were written."""
-        parts = [f"# {escape_markdown(self.question or self.name)}"]
-        parts.append("\n".join(f"- {escape_markdown(line)}" for line in self.headlines))
-        environment = [table for table in self.tables if table.name == "environment"]
-        parts += [_section(table) for table in self.tables if table not in environment]
-        parts.append("## Plots")
-        for plot in self.plots:
-            title = escape_markdown(plot.title)
-            if plot.figure is None:
-                parts.append(f"Not drawn: {title}: {escape_markdown(plot.reason)}.")
-            elif plot.name in images:
-                parts.append(f"![{title}]({images[plot.name]})\n\n{title}. {escape_markdown(plot.caption)}")
-        parts += [_section(table) for table in environment]
+    @property
+    def lead(self) -> Sequence[str]:
+        """The sentences of the first screen."""
+        return self.headlines[:LEAD]
+
+    @property
+    def told(self) -> list[Table]:
+        """The tables but for the environment's."""
+        return [table for table in self.tables if table.name != "environment"]
+
+    @property
+    def background(self) -> list[Table]:
+        """The environment's table."""
+        return [table for table in self.tables if table.name == "environment"]
+
+    @property
+    def charts(self) -> list[Plot | Chart]:
+        """The charts that are drawn."""
+        return [plot for plot in self.plots if plot.figure is not None]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Title of a chart that is not drawn -> why."""
+        return {plot.title: plot.reason for plot in self.plots if plot.figure is None}
+
+    def markdown(self, pictures: Mapping[str, str], files: Mapping[str, str]) -> str:
+        """The report as Markdown. `pictures`: chart -> path of its picture, for those that were written; `files`: table
+        -> path of the file with all its rows; of such a table only the first `SHOWN` rows are in the text.
+        """
+        figures = [_figure(chart, pictures[chart.name]) for chart in self.charts if chart.name in pictures]
+        parts = [f"# {escape_markdown(self.question or self.name)}", _listed(self.lead), *figures[:1]]
+        parts.append(_listed(self.headlines[LEAD:]))
+        parts += [_section(table, files.get(table.name, "")) for table in self.told]
+        if figures[1:] or self.left_out:
+            parts += ["## Charts", *figures[1:]]
+        parts += [f"Not drawn: {escape_markdown(f'{title}: {why}')}." for title, why in self.left_out.items()]
+        parts += [_section(table, files.get(table.name, "")) for table in self.background]
         parts += ["## Repeat it", _fenced(self.command, "sh")]
         if self.experiment:
             parts += ["The experiment, resolved:", _fenced(self.experiment, "yaml")]
@@ -89,8 +117,22 @@ def command(folder: Path) -> str:
     return f"tokdfa run {shlex.quote(str(folder / 'config.yaml'))} && tokdfa report {shlex.quote(str(again))}"
 
 
-def _section(table: Table) -> str:
-    return f"## {escape_markdown(table.title)}\n\n{escape_markdown(table.note)}\n\n{table.markdown()}"
+def _listed(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {escape_markdown(line)}" for line in lines)
+
+
+def _figure(chart: Plot | Chart, path: str) -> str:
+    title = escape_markdown(chart.title)
+    return f"![{title}]({path})\n\n{title}. {escape_markdown(chart.caption)}".strip()
+
+
+def _section(table: Table, path: str) -> str:
+    shown, more = table, ""
+    if path:
+        shown = replace(table, rows=table.rows[:SHOWN])
+        more = f"The first {SHOWN} of {len(table.rows):,} rows; all are in [{path}]({path}) (seconds, bytes)."
+    parts = [f"## {escape_markdown(table.title)}", escape_markdown(table.note), shown.markdown(), more]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _fenced(content: str, language: str) -> str:

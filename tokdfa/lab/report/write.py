@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,19 +11,20 @@ from tokdfa.errors import StoreError, UnknownNameError
 from tokdfa.lab.declare.cells import visible
 from tokdfa.lab.report import html, kinds
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.page import Page
+from tokdfa.lab.report.page import LEAD, MOST_ROWS, Page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.console import Console, JustifyMethod
-    from rich.table import Table as RichTable
+    from rich.console import Console
     from rich.text import Text
 
     from tokdfa.lab.declare.cells import Cell, Table
     from tokdfa.lab.report.data import StoredRun
 
 FORMATS = ("md", "html", "png")
+#: A terminal shows so many rows of a table.
+ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,16 @@ class ReportFiles:
     markdown: Path | None = None
     html: Path | None = None
     plots: tuple[Path, ...] = ()
+    tables: tuple[Path, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
 
 
 def write_report(run: StoredRun, folder: str | Path | None = None, formats: Iterable[str] = FORMATS) -> ReportFiles:
     """Write the report of a run: ``report.md``, ``report.html`` and ``plots/NAME.png``, as `formats` asks.
 
-    `folder` is made if need be; by default it is ``report`` in the run's folder. Files of an earlier report with the
-    same names are replaced. Raises UnknownNameError for a format, StoreError where files cannot be written. Cost: about
-    0.3 s a plot and format.
+    Tables too long for Markdown go into ``tables/NAME.csv``. `folder` is made if need be; by default it is ``report``
+    in the run's folder. Files of an earlier report with the same names are replaced. Raises UnknownNameError for a
+    format, StoreError where files cannot be written. Cost: about 0.3 s a picture.
     """
     wanted = list(formats)
     for name in wanted:
@@ -50,82 +52,102 @@ def write_report(run: StoredRun, folder: str | Path | None = None, formats: Iter
             raise UnknownNameError("report format", name, FORMATS)
     target = Path(folder) if folder is not None else Path(run.folder) / "report"
     page = Page.of(run)
-    markdown = target / "report.md" if "md" in wanted else None
-    web = target / "report.html" if "html" in wanted else None
-    pictures: dict[str, Path] = {}
+    pictures = {chart.name: f"plots/{chart.name}.png" for chart in page.charts if "png" in wanted}
+    long = {table.name: table for table in page.tables if len(table.rows) > MOST_ROWS and "md" in wanted}
+    files = {name: f"tables/{name}.csv" for name in long}
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        if "png" in wanted:
-            (target / "plots").mkdir(exist_ok=True)
-            for plot in page.plots:
-                if plot.figure is not None:
-                    pictures[plot.name] = target / "plots" / f"{plot.name}.png"
-                    write_atomically(pictures[plot.name], plot.to_png())
-        if markdown:
-            images = {name: path.relative_to(target).as_posix() for name, path in pictures.items()}
-            write_atomically(markdown, page.markdown(images).encode())
-        if web:
-            write_atomically(web, html.render(page).encode())
+        for chart in page.charts:
+            if chart.name in pictures:
+                _write(target / pictures[chart.name], chart.to_png())
+        for name, table in long.items():
+            _write(target / files[name], table.csv().encode())
+        if "md" in wanted:
+            _write(target / "report.md", page.markdown(pictures, files).encode())
+        if "html" in wanted:
+            _write(target / "report.html", html.render(page).encode())
     except OSError as error:
         raise StoreError(
             f"the report cannot be written to {target} ({error.strerror}); what was measured is kept: make room, and"
             f" write it by `tokdfa report {run.folder}`"
         ) from None
-    left_out = {plot.title: plot.reason for plot in page.plots if plot.figure is None}
-    return ReportFiles(target, markdown, web, tuple(pictures.values()), left_out)
+    return ReportFiles(
+        target,
+        target / "report.md" if "md" in wanted else None,
+        target / "report.html" if "html" in wanted else None,
+        tuple(target / path for path in pictures.values()),
+        tuple(target / path for path in files.values()),
+        page.left_out,
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
 
 
 def print_summary(run: StoredRun, console: Console) -> None:
-    """Print the question, the main table in a width that fits a terminal, and the findings."""
+    """Print the question, the first sentences, and as much of the main table as the terminal is wide."""
     from rich.text import Text
 
     data = RunData.read(run)
+    sentences = kinds.build_headlines(data)
     main = kinds.build_tables(data)[0]
     console.print(Text(visible(data.question or data.name), style="bold"))
+    _print_sentences(sentences[:LEAD], console)
     if main.name != "environment":
-        console.print(_terminal_table(main))
-    _print_findings(kinds.build_headlines(data), console)
+        _print_table(main, console)
+    if len(sentences) > LEAD:
+        console.print(f"{len(sentences) - LEAD} more sentences are in the report.", style="dim", highlight=False)
 
 
-def print_page(page: Page, console: Console, rows: int = 30) -> None:
-    """Print a page's question, the first `rows` of each of its tables, and its findings."""
+def print_page(page: Page, console: Console) -> None:
+    """Print a page's question, its sentences, and the first rows of each of its tables."""
     from rich.text import Text
 
     console.print(Text(visible(page.question), style="bold"))
+    _print_sentences(page.headlines, console)
     for table in page.tables:
         console.print(Text(f"\n{visible(table.title)}", style="bold"))
-        console.print(_terminal_table(replace(table, rows=table.rows[:rows])))
-        if len(table.rows) > rows:
-            console.print(f"and {len(table.rows) - rows:,} more rows", style="dim", highlight=False)
-    console.print()
-    _print_findings(page.headlines, console)
+        _print_table(table, console)
 
 
-def _print_findings(headlines: Iterable[str], console: Console) -> None:
+def _print_sentences(lines: Iterable[str], console: Console) -> None:
     from rich.text import Text
 
-    for line in headlines:
+    for line in lines:
         console.print(Text(f"• {visible(line)}"))
 
 
-def _terminal_table(main: Table) -> RichTable:
+def _print_table(table: Table, console: Console) -> None:
+    """Print the first `ROWS` rows, and of the brief columns as many as fit: two at least, each by its longest word."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    numeric = main.numeric()
-    places = [place for place, name in enumerate(main.columns) if name in (main.brief or main.columns)]
+    numeric = table.numeric()
+    rows = [[_terminal_cell(cell) for cell in row] for row in table.rows[:ROWS]]
+    brief = [place for place, name in enumerate(table.columns) if name in (table.brief or table.columns)]
     shown = RichTable(show_edge=False, pad_edge=False)
-    for place in places:
-        side: JustifyMethod = "right" if numeric[place] else "left"
-        shown.add_column(Text(main.columns[place]), justify=side, no_wrap=place == 0, overflow="fold")
-    for row in main.rows:
-        shown.add_row(*(_terminal_cell(row[place]) for place in places))
-    return shown
+    fitting: list[int] = []
+    room = console.width
+    for place in brief:
+        head = Text(visible(table.columns[place]))
+        words = [word for text in (head, *(row[place] for row in rows)) for word in text.plain.split()]
+        room -= max(map(len, words), default=0) + 3
+        if room >= 0 or len(fitting) < 2:
+            fitting.append(place)
+            shown.add_column(head, justify="right" if numeric[place] else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(row[place] for place in fitting))
+    console.print(shown)
+    left_out = ((len(table.rows) - len(rows), "rows"), (len(brief) - len(fitting), "columns that do not fit here"))
+    for count, what in left_out:
+        if count:
+            console.print(f"and {count:,} more {what}", style="dim", highlight=False)
 
 
 def _terminal_cell(cell: Cell) -> Text:
     from rich.text import Text
 
     shown = Text(visible(cell.text), style="bold green" if cell.best else "")
-    detail = visible(cell.detail).partition(" (")[0]  # ranges do not fit; the findings below have them
+    detail = visible(cell.detail).partition(" (")[0]  # ranges do not fit
     return shown.append(f"\n{detail}", style="dim") if detail else shown

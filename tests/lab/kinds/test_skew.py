@@ -1,4 +1,4 @@
-"""The experiment on the skew of choices: its rows, what fails, and what is refused."""
+"""The experiment on the skew of choices: its rows, what fails and is refused, and what is told of rows made up."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.lab.kinds.telling import MODEL, Told, check_lost
 from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.errors import OptionError, TokdfaError, UnknownNameError
 from tokdfa.lab.kinds import skew
@@ -39,7 +40,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    return skew.run_item(settings, seed=0)
+    return skew.measure(settings, seed=0)
 
 
 def of_strategy(rows: list[dict[str, Any]], prompt: str) -> dict[str, dict[str, Any]]:
@@ -72,7 +73,6 @@ def test_the_figures_are_those_of_the_distributions(settings: dict[str, Any], ro
     assert row["total_variation_low"] <= np.abs(ideal - plain).max() + row["unresolved"] + found["ideal"]["unresolved"]
     assert row["total_variation_low"] <= row["total_variation_high"] <= 1
     assert row["top"] == choices[int(plain.argmax())]
-    assert row["top_probability"] == plain.max()
     assert row["count"] == 2
     assert row["topic"] == "words"
     assert json.loads(row["choices"]) == choices
@@ -98,7 +98,7 @@ def test_a_tie_is_not_certain(settings: dict[str, Any], monkeypatch: pytest.Monk
     """A model that finds all tokens equally probable prefers neither of two tokens."""
     monkeypatch.setattr(registry, "_load_table", lambda name, tokenizer, options: _uniform(tokenizer))
     prompts = [{"label": "tie", "prompt": "a", "choices": ["b", "c"], "expected": "b"}]
-    found = of_strategy(skew.run_item(settings | {"prompts": prompts, "engines": ENGINES[:2]}, 0), "tie")
+    found = of_strategy(skew.measure(settings | {"prompts": prompts, "engines": ENGINES[:2]}, 0), "tie")
     assert all(not row["top_certain"] and "expected_top" not in row for row in found.values())
     assert all("top_differs" not in row for row in found.values())
 
@@ -110,45 +110,17 @@ def _uniform(tokenizer: Any) -> Any:
     return TableModel(tokenizer.vocabulary, lambda _: np.full(size, 1 / size))
 
 
-def test_prompts_are_chosen_by_label_size_and_number(settings: dict[str, Any]) -> None:
-    def labels(**changes: Any) -> list[str]:
-        return [prompt.label for prompt in skew.check_settings(settings | changes).chosen()]
-
-    assert labels() == ["two", "three"]
-    assert labels(only=["three"]) == ["three"]
-    assert labels(min_choices=3) == ["three"]
-    assert labels(limit=1) == ["two"]
-
-
 def test_failures_are_rows(settings: dict[str, Any]) -> None:
     small = {"backend": "direct_merge", "label": "small", "options": {"max_transitions": 1}}
-    rows = skew.run_item(settings | {"engines": [*ENGINES, small], "only": ["two"]}, 0)
+    rows = skew.measure(settings | {"engines": [*ENGINES, small], "only": ["two"]}, 0)
     failed = of_strategy(rows, "two")["small"]
     assert failed["status"] == "memory"
     assert "max_transitions" in failed["message"]
     assert "total_variation_low" not in failed
-    rows = skew.run_item(settings | {"max_prefixes": 1}, 0)
+    rows = skew.measure(settings | {"max_prefixes": 1}, 0)
     assert [(row["part"], row["status"]) for row in rows[1:]] == [("strategy", "memory")] * 2
-    rows = skew.run_item(settings | {"seconds": 1e-9}, 0)
+    rows = skew.measure(settings | {"seconds": 1e-9}, 0)
     assert [(row["part"], row["status"]) for row in rows[1:]] == [("strategy", "not_asked")] * 2
-
-
-def test_spellings_need_not_be_followed(settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    short = of_strategy(skew.run_item(settings | {"follow_spellings": False}, 0), "two")
-    for name, row in of_strategy(rows, "two").items():
-        probabilities, exact = (json.loads(one["probabilities"]) for one in (row, short[name]))
-        assert probabilities == pytest.approx(exact, abs=row["unresolved"] + 1e-12)
-        if name != "ideal":
-            assert short[name]["rows"] <= row["rows"]
-            assert short[name]["improper_mass"] is None
-
-
-def test_a_missing_model_is_a_row(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "is_importable", lambda package: package != "torch")
-    first, *others = skew.run_item(settings | {"models": ["smollm2", *settings["models"]], "only": ["two"]}, 0)
-    assert first["status"] == "error"
-    assert "pip install 'tokdfa[lm]'" in first["message"]
-    assert of_strategy(others, "two")["token_index"]["status"] == "ok"
 
 
 def test_a_disagreement_is_a_row(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +128,7 @@ def test_a_disagreement_is_a_row(settings: dict[str, Any], monkeypatch: pytest.M
 
     monkeypatch.setattr(skew_comparison, "MUTED", "all")  # so that the muted engine is taken for a plain one
     muted = {"backend": "tokens_dfa", "label": "muted", "options": {"mute_literals": True}}
-    rows = skew.run_item(settings | {"engines": [ENGINES[0], muted], "only": ["two"]}, 0)
+    rows = skew.measure(settings | {"engines": [ENGINES[0], muted], "only": ["two"]}, 0)
     row = rows[-1]
     assert (row["part"], row["first"], row["other"], row["status"]) == ("agreement", "token_index", "muted", "mismatch")
     assert row["difference"] > 1e-9
@@ -167,7 +139,7 @@ def test_an_ngram_model_shows_the_skew_for_the_right_reason() -> None:
     """ " theory" begins with a common word, so plain masks make much of it; proper ones hardly change anything."""
     prompt = {"label": "type", "prompt": "Objects of type", "choices": [" string", " tuple", " theory"]}
     model = {"name": "ngram", "tokenizer": "mistral-v1"}
-    rows = skew.run_item({"models": [model], "engines": ENGINES, "prompts": [prompt]}, 0)
+    rows = skew.measure({"models": [model], "engines": ENGINES, "prompts": [prompt]}, 0)
     found = of_strategy(rows, "type")
     theory = {name: json.loads(row["probabilities"])[2] for name, row in found.items()}
     assert theory["ideal"] < 0.01 < 0.5 < theory["token_index"]
@@ -197,14 +169,102 @@ def test_bad_settings_are_refused(
     settings: dict[str, Any], change: dict[str, Any], error: type[TokdfaError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        skew.check_settings(settings | change)
+        skew.complete(settings | change)
 
 
-def test_texts_that_begin_others_are_taken_with_counted_ends(settings: dict[str, Any]) -> None:
-    prompts = [{**PROMPTS[0], "choices": [" a", " ab"], "expected": None}]
-    assert skew.check_settings(settings | {"prompts": prompts, "eos": "counted"}).eos == "counted"
+def made_up(
+    prompt: str, strategy: str, probability: float, variation: float | None = None, **more: Any
+) -> dict[str, Any]:
+    """The first of the choices has `probability`; the total variation is `variation`, exactly."""
+    choices = [f" {letter}" for letter in "abcdefghijkl"[: more.pop("count", 2)]]
+    rest = (1 - probability) / (len(choices) - 1)
+    row = MODEL | {
+        **{
+            "part": "strategy",
+            "prompt": prompt,
+            "text": f"{prompt}?",
+            "topic": "odd" if prompt[-1] in "13579" else "even",
+        },
+        **{"choices": json.dumps(choices), "count": len(choices), "expected": choices[0], "strategy": strategy},
+        **{"language": "proper" if strategy == "proper" else "all", "top": choices[int(probability <= rest)]},
+        **{"probabilities": json.dumps([probability, *[rest] * (len(choices) - 1)]), "unresolved": 0.0, "rows": 35.0},
+        **{"proper_shares": json.dumps([0.5] * len(choices)), "expected_top": float(probability > rest)},
+    }
+    if variation is not None:
+        row["top_differs"] = float(probability <= rest)
+    distances = ("total_variation", "kl_forward", "kl_backward", "jensen_shannon")
+    return row | {f"{name}_{end}": variation for name in distances for end in ("low", "high")} | more
 
 
-def test_axes_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(OptionError, match="no tokenizers"):
-        skew.run_item(settings | {"tokenizer": "bytes"}, 0)
+def agreement(prompt: str, difference: float = 0.0) -> dict[str, Any]:
+    row = MODEL | {"part": "agreement", "prompt": prompt, "language": "all", "first": "plain", "other": "peer"}
+    return row | {"difference": difference, "status": "mismatch" if difference else "ok"}
+
+
+def many(last: float = 0.0) -> list[dict[str, Any]]:
+    """Prompt number i has a skew of i % plain, half of it proper; plain puts another choice on top from 6 on."""
+    rows = [MODEL]
+    for number in range(12):
+        prompt, count = f"q{number}", min(2 + number, 12)
+        rows.append(made_up(prompt, "ideal", 0.9, count=count))
+        for engine in ("plain", "peer", "proper"):
+            variation = number / (200 if engine == "proper" else 100)
+            rows.append(
+                made_up(prompt, engine, 0.01 if engine != "proper" and number >= 6 else 0.8, variation, count=count)
+            )
+        rows.append(agreement(prompt, last if number == 11 else 0.0))
+    return rows
+
+
+def test_many_prompts_are_told_by_medians() -> None:
+    told = Told(skew.KIND, many())
+    overview = told.tables["skew"].set_index("strategy")
+    assert overview["total variation"].to_dict() == pytest.approx(
+        {"ideal": np.nan, "plain": 0.055, "peer": 0.055, "proper": 0.0275}, nan_ok=True
+    )
+    assert overview["max"]["plain"] == pytest.approx(0.11)
+    assert overview.loc["plain", ["prompts", "other choice on top", "expected on top"]].tolist() == [12, 0.5, 0.5]
+    groups = told.tables["skew_groups"].set_index("group")
+    assert groups["prompts"].to_dict() == {
+        "2": 1, "3": 1, "4": 1, "5": 1, "6 to 9": 4, "10 to 19": 4, "even": 6, "odd": 6,
+    }  # fmt: skip
+    worst = told.tables["skew_worst"].iloc[0]
+    assert worst[["strategy", "prompt"]].tolist() == ["plain (and 1 equal)", "q11"]
+    assert worst["on top here"].startswith("' b' 0.00909 → ")
+    plain = "small, plain (and 1 equal): "
+    assert (
+        f"{plain}total variation from the ideal 0.0550 in the median of 12 prompts (p90 0.0990, max 0.110)."
+        in told.sentences
+    )
+    assert (
+        f"{plain}another choice is on top than ideally on 50.0% of 12 prompts where both are certain." in told.sentences
+    )
+    nearer = "small: proper is nearer to the ideal than plain (and 1 equal) on 11 prompts, farther on 0, and neither "
+    assert any(sentence.startswith(nearer) for sentence in told.sentences)
+    assert any("in 12 of 12 comparisons" in sentence for sentence in told.sentences)
+
+
+def test_an_engine_that_disagrees_stands_for_itself() -> None:
+    told = Told(skew.KIND, many(last=0.2))
+    assert any(
+        "in 11 of 12 comparisons; the largest difference in any probability is 0.200" in one for one in told.sentences
+    )
+    assert told.tables["skew_agreement"]["above"].tolist() == [1]
+    assert "peer" in told.tables["skew_groups"]
+
+
+def test_one_prompt_is_told_by_its_choice() -> None:
+    rows = [MODEL, made_up("q", "ideal", 0.85), made_up("q", "plain", 0.5, 0.35), made_up("q", "proper", 0.84, 0.01)]
+    told = Told(skew.KIND, [*rows, made_up("open", "ideal", 0.5), made_up("open", "plain", 0.5, 0.5, status="memory")])
+    assert told.sentences[:2] == [
+        "small: P(' a') is 0.850 by the model itself.",
+        "small, plain: P(' a') is 0.500, total variation from the ideal 0.350.",
+    ]
+    assert told.tables["skew_probabilities"][["ideal", "plain", "proper"]].iloc[0].tolist() == [0.85, 0.5, 0.84]
+    assert told.tables["not_measured"]["prompt"].tolist() == ["open"]
+    assert any("1 prompts are left out" in sentence for sentence in told.sentences)
+    assert len(told.panels["skew_choice"]["small"]) == 3
+
+
+def test_nothing_to_tell() -> None:
+    check_lost(skew.KIND)
