@@ -29,7 +29,8 @@ execute.WORKING_SECONDS = 0.05
 def tell(event):
     if event.event in ("group_started", "group_finished", "working"):
         print(event.event, flush=True)
-print(execute.run(load_config(sys.argv[1]), progress=tell))
+if __name__ == "__main__":
+    print(execute.run(load_config(sys.argv[1]), progress=tell, scheduler=sys.argv[2] or None))
 """
 
 
@@ -39,9 +40,13 @@ def slow_experiment(tmp_path):
     return experiment(tmp_path, trick("nap"), "fake", constraints=constraints)
 
 
-def start(config):
+def start(config, scheduler="", **environment):
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(config.source)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-c", SCRIPT, str(config.source), scheduler],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
     )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tokdfa.lab.config.expand import Group, Item
+    from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
     from tokdfa.lab.run.executor import Executor
     from tokdfa.lab.run.tasks import Measured
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
 WORKING_SECONDS = 0.5
 
 
+Event = Literal["warm_up", "started", "group_started", "working", "group_finished", "note", "ended"]
+
+
 @dataclass(frozen=True)
 class Progress:
     """One event of a run, for a progress bar.
 
     `done` of `total` items are finished, those of earlier starts included; `remaining` is an estimate in seconds, None
     before the first group is finished. Events: ``warm_up`` (kernels are compiled; `message` says which), ``started``,
-    ``group_started``, ``working`` (`message`: contender and phase), ``item_finished`` (`status`), ``group_finished``,
-    ``note`` (`message`), ``ended``.
+    ``group_started``, ``working`` (`message`: contender and phase), ``group_finished``, ``note``, ``ended``.
     """
 
-    event: Literal["warm_up", "started", "group_started", "working", "item_finished", "group_finished", "note", "ended"]
+    event: Event
     done: int
     total: int
     elapsed: float
     remaining: float | None = None
     group: Group | None = None
-    item: Item | None = None
-    status: str = ""
     message: str = ""
 
 
@@ -83,11 +83,6 @@ class RunSummary:
     def measured(self) -> int:
         """How many items were measured now."""
         return self.statuses.total()
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """Kind of failure -> how many of the items measured now."""
-        return {kind: count for kind, count in self.statuses.items() if kind != OK}
 
     def __str__(self) -> str:
         how = ", ".join(f"{count} {kind}" for kind, count in sorted(self.statuses.items(), key=lambda e: e[0] != OK))
@@ -194,7 +189,7 @@ class _Execution:
 
     def say(self, message: str) -> None:
         """Let people know."""
-        self._tell("note", message=message)
+        self._tell("note", message)
 
     def _remember_earlier(self, record: dict[str, object]) -> None:
         """Move the record of the last start into this one's ``earlier``, and say what has changed since."""
@@ -213,7 +208,7 @@ class _Execution:
             return
         for title, done, total in jit.warm_up():
             self.summary.kernels = (done, total)
-            self._tell("warm_up", message=f"compiling kernels once: {title} ({done} of {total} done)")
+            self._tell("warm_up", f"compiling kernels once: {title} ({done} of {total} done)")
         self.summary.kernels = (total, total)
 
     def _work(self, executor: Executor, record: dict[str, object]) -> None:
@@ -225,14 +220,14 @@ class _Execution:
                     break
                 self.left.remove(group)
                 self.begun[group.position] = len(group.items)
-                self._tell("group_started", group=group, message=group.title)
+                self._tell("group_started", group.title, group)
             for group, measured in executor.poll():
                 del self.begun[group.position]
                 self._end_group(group, measured, record)
             if time.monotonic() - last_told > WORKING_SECONDS:
                 last_told = time.monotonic()
                 for group, doing in executor.activities():
-                    self._tell("working", group=group, message=doing)
+                    self._tell("working", doing, group)
 
     def _end_group(self, group: Group, measured: Measured, record: dict[str, object]) -> None:
         self.store.write_group(group, measured.tables)
@@ -242,31 +237,20 @@ class _Execution:
             facts = {"size": measured.vocab_size, "fingerprint": measured.tokenizer_fingerprint}
             tokenizers[group.items[0].tokenizer] = facts
         self.summary.statuses.update(measured.statuses.values())
-        for item in group.items:
-            self._tell("item_finished", group=group, item=item, status=measured.statuses[item.item_id])
         for label, failure in measured.failures.items():
-            self._tell("note", group=group, message=f"{group.title} / {label}: {failure}")
-        self._tell("group_finished", group=group, message=group.title)
+            self._tell("note", f"{group.title} / {label}: {failure}", group)
+        self._tell("group_finished", group.title, group)
 
     def _note(self, message: str) -> None:
         self.summary.notes.append(message)
-        self._tell("note", message=message)
+        self.say(message)
 
-    def _tell(
-        self,
-        event: Literal[
-            "warm_up", "started", "group_started", "working", "item_finished", "group_finished", "note", "ended"
-        ],
-        group: Group | None = None,
-        item: Item | None = None,
-        status: str = "",
-        message: str = "",
-    ) -> None:
+    def _tell(self, event: Event, message: str = "", group: Group | None = None) -> None:
         elapsed, measured = time.monotonic() - self.started, self.summary.measured
         left = self.summary.total - self.summary.found - measured
         remaining = elapsed / measured * left if measured else None
         done = self.summary.found + measured
-        self.callback(Progress(event, done, self.summary.total, elapsed, remaining, group, item, status, message))
+        self.callback(Progress(event, done, self.summary.total, elapsed, remaining, group, message))
 
     @contextlib.contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:
