@@ -44,35 +44,18 @@ def labels(config):
 
 def test_defaults_are_filled_in(tmp_path):
     config = load(tmp_path, BASE)
-    assert config.model_dump() == {
-        "name": "demo",
-        "question": "",
-        "minutes": None,
-        "kind": "backends",
-        "tokenizers": ["bytes"],
-        "constraints": [
-            {
-                **{"label": "ab", "regex": "a|b", "search": False, "ascii_classes": False, "flags": ""},
-                **{"choice": None, "grammar": None, "start": "start", "json_schema": None},
-                "texts": [],
-            }
-        ],
-        "backends": [
-            {
-                "name": "fake",
-                "label": "fake",
-                "options": {"how": "honest", "where": "compile", "marker": "", "tag": 0, **BUDGETS},
-            }
-        ],
-        "reference": "fake",
+    found = config.model_dump()
+    (constraint,), (backend,) = found.pop("constraints"), found.pop("backends")
+    given = {"label": "ab", "regex": "a|b", "search": False, "ascii_classes": False, "flags": "", "texts": []}
+    assert constraint == {**given, **dict.fromkeys(("choice", "grammar", "json_schema")), "start": "start"}
+    options = {"how": "honest", "where": "compile", "marker": "", "tag": 0, **BUDGETS}
+    assert backend == {"name": "fake", "label": "fake", "options": options}
+    assert found == {
+        **{"name": "demo", "question": "", "minutes": None, "kind": "backends", "tokenizers": ["bytes"]},
+        **{"reference": "fake", "batch": None, "parts": [], "repeats": 5, "seed": 0, "settings": {}},
         "workloads": [{"label": "random_walk 5x40", "kind": "random_walk", "walks": 5, "steps": 40}],
         "measures": ["compile", "first_mask", "mask", "advance", "memory"],
-        "batch": None,
-        "parts": [],
-        "repeats": 5,
-        "seed": 0,
         "limits": {"seconds": 60.0, "memory_mb": 4000.0},
-        "settings": {},
     }
     assert config.results_folder == tmp_path / "results"
 

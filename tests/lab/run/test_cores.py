@@ -84,13 +84,8 @@ def test_two_processors_of_one_core_are_one(tmp_path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
 def test_what_a_pinned_process_starts_is_pinned_too():
     code = "import os; input(); os.fork() or print(os.sched_getaffinity(0), flush=True); os.wait()"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=nowhere, text=True)
     core = usable_processors()[-1]
     pin(child.pid, (core,))
     said, _ = child.communicate("\n")
