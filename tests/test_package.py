@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from email.parser import Parser
@@ -16,7 +18,7 @@ import pytest
 import tokdfa
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "tokdfa"
+PACKAGE, EXPERIMENTS = ROOT / "tokdfa", ROOT / "experiments"
 
 
 def modules_after(statement: str) -> set[str]:
@@ -51,17 +53,27 @@ def test_every_public_name_is_there() -> None:
         _ = tokdfa.nothing
 
 
-def test_the_wheel_is_complete(tmp_path: Path) -> None:
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built without a network from a copy, as building leaves files beside the sources."""
-    source = tmp_path / "source"
-    shutil.copytree(PACKAGE, source / "tokdfa", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    for copied in (PACKAGE, EXPERIMENTS):
+        shutil.copytree(copied, source / copied.name, ignore=shutil.ignore_patterns("__pycache__", "results"))
     (source / "tests").mkdir()
     (source / "tests" / "__init__.py").touch()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", tmp_path, source], check=True)
-    (wheel,) = tmp_path.glob("tokdfa-*.whl")
+    options = ["--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*PIP, "wheel", *options, "--wheel-dir", folder, source], check=True)
+    (built,) = folder.glob("tokdfa-*.whl")
+    return built
+
+
+def test_the_wheel_is_complete(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
@@ -70,10 +82,39 @@ def test_the_wheel_is_complete(tmp_path: Path) -> None:
         assert "tokdfa = tokdfa.cli.app:main" in archive.read(commands).decode()
     expected = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
     expected = {name for name in expected if "__pycache__" not in name}
+    data = f"tokdfa-{tokdfa.__version__}.data/data/share/tokdfa/"
+    shipped = [path.relative_to(ROOT) for path in EXPERIMENTS.rglob("*") if path.is_file()]
+    expected |= {data + path.as_posix() for path in shipped if "results" not in path.parts}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert {"tokdfa/py.typed", "tokdfa/regex/unicode_tables.json"} <= expected
     assert said["Version"] == tokdfa.__version__
     assert {"peers", "lm", "docs", "test"} <= set(said.get_all("Provides-Extra"))
+
+
+def test_an_installed_wheel_runs_its_experiments_by_name(wheel: Path, tmp_path: Path) -> None:
+    """In an environment of its own, which finds all other packages in ours."""
+    own, current = tmp_path / "own", tmp_path / "here"
+    current.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
+    subprocess.run([*PIP, "install", "--no-deps", "--no-index", "--prefix", own, wheel], check=True)
+    (packages,) = own.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+
+    def call(*arguments: str) -> str:
+        """What `tokdfa` prints, in one line of single spaces."""
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"COLUMNS": "300"}
+        command = [own / "bin" / "python", "-c", "from tokdfa.cli.app import main; main()", *arguments]
+        done = subprocess.run(command, cwd=current, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return " ".join(done.stdout.split())
+
+    listed = call("experiments")
+    assert f"experiments in {own / 'share' / 'tokdfa' / 'experiments'}" in listed
+    assert all(path.stem in listed for path in EXPERIMENTS.glob("*.yaml"))
+    planned = call("run", "smoke", "--dry-run")
+    assert "31 items in 7 groups" in planned
+    assert "run folder: results/smoke-" in planned
+    assert not list(current.iterdir())
 
 
 def test_the_versions_of_python_that_it_says_it_is_for() -> None:

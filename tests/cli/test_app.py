@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.proper.small_tokenizers import merge_list
+from tokdfa.backends import registry
 from tokdfa.backends.registry import backend_names
 from tokdfa.lab.run.store import open_run
 
@@ -32,7 +33,7 @@ seed: 0
 def test_help_names_every_command(tokdfa) -> None:
     status, text = tokdfa("--help")
     assert status == 0
-    for command in ("run", "report", "mask", "show", "backends", "tokenizers", "check", "warmup"):
+    for command in ("run", "experiments", "report", "mask", "show", "backends", "tokenizers", "check", "warmup"):
         assert command in text
 
 
@@ -140,6 +141,7 @@ def test_a_fault_in_a_grammar_is_shown_in_its_place(tokdfa, tmp_path: Path) -> N
         (("mask", "-r", "a", "-c", "a", "-t", "bytes"), "give one constraint"),
         (("mask", "-g", "no/such.lark", "-t", "bytes"), "no/such.lark: there is no such file"),
         (("run", "no/such/file.yaml"), "no/such/file.yaml"),
+        (("run", "quikstart"), "did you mean 'quickstart'"),
         (("report", "no/such/folder"), "no run in this folder"),
         (("check", "tokenindex"), "did you mean 'token_index'"),
     ],
@@ -194,6 +196,14 @@ def test_an_experiment_from_yaml_to_report(tokdfa, tmp_path: Path) -> None:
     status, _ = tokdfa("report", str(tmp_path / "results"))
     assert status == 0
     assert (folder / "report" / "report.html").exists()
+
+
+def test_what_is_not_installed_is_said_before_the_plan(tokdfa, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "e.yaml").write_text(EXPERIMENT.replace("brute_force]", "brute_force, llguidance]"))
+    monkeypatch.setattr(registry, "installed_version", lambda package: None)
+    status, text = tokdfa("run", str(tmp_path / "e.yaml"), "--dry-run")
+    assert status == 0
+    assert "work? backend llguidance is not installed: pip install llguidance 3 items" in text
 
 
 BENCH = """

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from tokdfa.cli import arguments
 from tokdfa.cli import cost as cli_cost
+from tokdfa.cli import experiments as cli_experiments
 from tokdfa.cli import report as cli_report
 from tokdfa.cli.text import plain
 from tokdfa.errors import TokdfaError
@@ -44,9 +45,12 @@ def _print_error(error: TokdfaError) -> None:
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="The experiment's YAML file.")],
+    file: Annotated[
+        Path, typer.Argument(help="The experiment's YAML file, or the name of one that `tokdfa experiments` lists.")
+    ],
     folder: Annotated[
-        Path | None, typer.Option(help="Where run folders go (default: results/ beside the file).")
+        Path | None,
+        typer.Option(help="Where run folders go (default: results/ beside the file; here for an installed one)."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what an earlier run has measured.")] = False,
@@ -73,21 +77,19 @@ def run(
     from tokdfa.lab.config.resolve import load_config
 
     config = load_config(file, arguments.read_settings(settings or []))
-    plan = describe(config, folder)
     console.print(f"[bold]{config.name}[/]: {plain(config.question)}", highlight=False)
+    cli_experiments.print_missing(config, console)
+    plan = describe(config, folder)
     console.print(plain(str(plan)), highlight=False)
     if dry_run:
         return
     from tokdfa.cli.progress import RunProgress
     from tokdfa.lab.run.execute import run as execute
-    from tokdfa.lab.run.executor import measures_here
 
-    if measures_here(scheduler):
-        _ensure_warm()
     with RunProgress(console) as progress:
         summary = execute(config, folder, progress, fresh, workers, scheduler)
     console.print(plain(str(summary)), highlight=False)
-    if report:
+    if report and summary.found + summary.measured:
         cli_report.report_run(summary.folder, console)
     if summary.interrupted:
         raise typer.Exit(130)
@@ -96,6 +98,12 @@ def run(
 app.command()(cli_report.report)
 app.command()(cli_report.compare)
 app.command()(cli_cost.cost)
+
+
+@app.command("experiments")
+def list_experiments() -> None:
+    """List the experiments that come with the package: what each asks, how long it takes, what it needs."""
+    cli_experiments.print_experiments(console)
 
 
 @app.command("mask")

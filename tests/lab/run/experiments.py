@@ -62,21 +62,11 @@ def children(*, recursive: bool = False) -> list[psutil.Process]:
     return found
 
 
-def measuring(*pids: int) -> list[psutil.Process]:
-    """The worker processes that these processes (this one, if none is given) have started, each before its forks."""
-    found = []
-    for pid in pids or (os.getpid(),):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(pid).children():
-                if any("tokdfa.lab.run.worker" in word for word in child.cmdline()):
-                    found += [child, *child.children(recursive=True)]
-    return found
+def measuring(*pids: int, forks_only: bool = False) -> list[psutil.Process]:
+    """The worker processes that these processes (this one, if none is given) have started, each before its forks.
 
-
-def forks(*pids: int) -> list[psutil.Process]:
-    """What measures now: the forks of the workers that these processes (this one, if none is given) have started.
-
-    A worker between two groups stays pinned to the core of its last one, which another may have by then.
+    Forks are what measures now: a worker between two groups stays pinned to the core of its last one, which another may
+    have by then.
     """
     found = []
     for pid in pids or (os.getpid(),):
@@ -84,7 +74,7 @@ def forks(*pids: int) -> list[psutil.Process]:
             for child in psutil.Process(pid).children():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     if any("tokdfa.lab.run.worker" in word for word in child.cmdline()):
-                        found += child.children(recursive=True)
+                        found += [child] * (not forks_only) + child.children(recursive=True)
     return found
 
 

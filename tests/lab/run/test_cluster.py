@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import tokdfa
-from tests.lab.run.experiments import affinities, children, experiment, forks, measuring, run_all, trick
-from tests.lab.run.test_interruption import complete, read_until, wait_until_gone
+from tests.lab.run.experiments import affinities, children, experiment, measuring, run_all, trick
+from tests.lab.run.test_interruption import complete, read_until, start, wait_until_gone
 from tokdfa.errors import ClusterError, MissingDependency, OptionError
 from tokdfa.lab.run import cluster, cores, execute, provenance
 from tokdfa.lab.run.cluster import LOCAL, whole_paths
@@ -25,20 +25,6 @@ from tokdfa.lab.run.store import open_run
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'tokdfa[scale]'")
 dask = pytest.importorskip("dask")
-
-SCRIPT = """
-import sys
-from tokdfa.backends import registry
-registry.BUILT_IN["fake"] = "tests.lab.run.fake_backends:Fake"
-from tokdfa.lab.run import execute
-from tokdfa.lab.config.resolve import load_config
-execute.WORKING_SECONDS = 0.05
-def tell(event):
-    if event.event in ("group_started", "group_finished", "working"):
-        print(event.event, flush=True)
-if __name__ == "__main__":
-    print(execute.run(load_config(sys.argv[1]), progress=tell, scheduler=sys.argv[2]))
-"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -143,48 +129,25 @@ def test_a_group_that_kills_its_workers_becomes_rows_that_say_so(tmp_path, sched
     assert rows["fake"]["message"] == "the workers that measured this group died, one after the other"
 
 
-def start(config, scheduler, **environment):
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(config.source), scheduler],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, **environment},
-    )
-
-
-def test_an_interrupted_run_stops_its_workers_and_goes_on_in_processes(tmp_path, scheduler):
-    config = slow_experiment(tmp_path, "abcde")
-    process = start(config, scheduler)
-    read_until(process, "group_finished", 1)
-    read_until(process, "working", 1)
-    busy = [child.pid for child in measuring(*worker_pids(scheduler))]
-    os.kill(process.pid, signal.SIGINT)
-    said, _ = process.communicate(timeout=20)
-    assert (process.returncode, "Traceback" in said) == (0, False)
-    assert "go on with: tokdfa run" in said
-    assert busy
-    wait_until_gone(busy)
-    found = len(open_run(execute.RunStore.locate(config).folder).items())
-    assert 2 <= found < 10
-    summary, _, _ = run_all(config)
-    assert (summary.found, summary.measured) == (found, 10 - found)
-    complete(config, summary)
-
-
-def test_a_killed_run_stops_its_workers_and_goes_on_on_the_cluster(tmp_path, scheduler):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_ends_early_stops_its_workers_and_goes_on(tmp_path, scheduler, number):
+    """Interrupted, it goes on in processes; killed, on the cluster."""
     config = slow_experiment(tmp_path, "abcde")
     process = start(config, scheduler, DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_TIMEOUT="2s")
     read_until(process, "group_finished", 1)
     read_until(process, "working", 1)
     busy = [child.pid for child in measuring(*worker_pids(scheduler))]
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    os.kill(process.pid, number)
+    said, _ = process.communicate(timeout=20)
+    if number == signal.SIGINT:
+        assert (process.returncode, "Traceback" in said) == (0, False)
+        assert "go on with: tokdfa run" in said
     assert busy
     wait_until_gone(busy, seconds=20)
-    summary, _, _ = run_all(config, scheduler=scheduler)
-    assert 2 <= summary.found < 10
+    found = len(open_run(execute.RunStore.locate(config).folder).items())
+    assert 2 <= found < 10
+    summary, _, _ = run_all(config, scheduler=scheduler if number == signal.SIGKILL else None)
+    assert (summary.found, summary.measured) == (found, 10 - found)
     complete(config, summary)
 
 
@@ -196,7 +159,7 @@ def test_no_two_groups_share_a_core(tmp_path, scheduler, monkeypatch):
 
     def look(event):
         if event.event == "working":
-            together.append(affinities(forks(*pids)))
+            together.append(affinities(measuring(*pids, forks_only=True)))
 
     execute.run(slow_experiment(tmp_path), progress=look, scheduler=scheduler)
     assert [seen for seen in together if len(seen) == 2]
@@ -272,7 +235,7 @@ def test_what_a_worker_lacks(tmp_path):
         "/nowhere/data is not there; give every worker the same data at the same path"
     ]
     (tmp_path / "a.json").write_text("{}")
-    changed = ("maskbench", {"data": str(tmp_path), "inputs": "0123456789"})
+    changed = ("maskbench", {"engines": [{"backend": "token_index"}], "data": str(tmp_path), "inputs": "0123456789"})
     (said,) = faults(replace(fitting, sections=(changed,)))
     assert "has changed since this experiment was resolved" in said
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-import yaml
 
 from tokdfa.backends.base import BUDGET_OPTIONS
 from tokdfa.errors import ConfigError
@@ -32,39 +31,31 @@ def load(tmp_path, text, name="e.yaml"):
     return load_config(path)
 
 
+def loads_again(tmp_path, config):
+    again = load(tmp_path, config.to_yaml(), "resolved.yaml")
+    assert again.model_dump() == config.model_dump()
+    assert again.fingerprint == config.fingerprint
+    assert [item.item_id for item in expand(again)] == [item.item_id for item in expand(config)]
+
+
 def labels(config):
     return [entry.label for entry in config.backends]
 
 
 def test_defaults_are_filled_in(tmp_path):
     config = load(tmp_path, BASE)
-    assert config.model_dump() == {
-        "name": "demo",
-        "question": "",
-        "kind": "backends",
-        "tokenizers": ["bytes"],
-        "constraints": [
-            {
-                **{"label": "ab", "regex": "a|b", "search": False, "ascii_classes": False, "flags": ""},
-                **{"choice": None, "grammar": None, "start": "start", "json_schema": None},
-                "texts": [],
-            }
-        ],
-        "backends": [
-            {
-                "name": "fake",
-                "label": "fake",
-                "options": {"how": "honest", "where": "compile", "marker": "", "tag": 0, **BUDGETS},
-            }
-        ],
-        "reference": "fake",
+    found = config.model_dump()
+    (constraint,), (backend,) = found.pop("constraints"), found.pop("backends")
+    given = {"label": "ab", "regex": "a|b", "search": False, "ascii_classes": False, "flags": "", "texts": []}
+    assert constraint == {**given, **dict.fromkeys(("choice", "grammar", "json_schema")), "start": "start"}
+    options = {"how": "honest", "where": "compile", "marker": "", "tag": 0, **BUDGETS}
+    assert backend == {"name": "fake", "label": "fake", "options": options}
+    assert found == {
+        **{"name": "demo", "question": "", "minutes": None, "kind": "backends", "tokenizers": ["bytes"]},
+        **{"reference": "fake", "batch": None, "parts": [], "repeats": 5, "seed": 0, "settings": {}},
         "workloads": [{"label": "random_walk 5x40", "kind": "random_walk", "walks": 5, "steps": 40}],
         "measures": ["compile", "first_mask", "mask", "advance", "memory"],
-        "parts": [],
-        "repeats": 5,
-        "seed": 0,
         "limits": {"seconds": 60.0, "memory_mb": 4000.0},
-        "settings": {},
     }
     assert config.results_folder == tmp_path / "results"
 
@@ -131,13 +122,8 @@ def test_without_a_label_all_given_options_are_shown_with_one_only_what_varies(t
 
 def test_the_resolved_experiment_loads_to_an_equal_one(tmp_path):
     config = load_full(tmp_path)
-    other = tmp_path / "elsewhere"
-    other.mkdir()
-    again = load(other, config.to_yaml(), "resolved.yaml")
-    assert again.model_dump() == config.model_dump()
-    assert again.fingerprint == config.fingerprint
-    assert yaml.safe_load(again.to_yaml()) == yaml.safe_load(config.to_yaml())
-    assert [item.item_id for item in expand(again)] == [item.item_id for item in expand(config)]
+    (tmp_path / "elsewhere").mkdir()
+    loads_again(tmp_path / "elsewhere", config)
 
 
 def test_a_config_is_one_experiment_whatever_its_wording(tmp_path):
@@ -186,13 +172,7 @@ ERRORS = [
     ("name: demo", "name: ../demo", "name", "string should match pattern"),
     ("name: demo", "name: yes", "name", "input should be a valid string, not True; YAML reads yes"),
     ("name: demo", "name: demo\nrepeats: 0", "repeats", "greater than or equal to 1, not 0"),
-    ("name: demo", "name: demo\nrepeats: '5'", "repeats", "valid integer, not '5'"),
-    ("name: demo", "name: demo\nrepeats: true", "repeats", "valid integer, not True"),
-    ("name: demo", "name: demo\nseed: 1.5", "seed", "valid integer"),
-    ("name: demo", "name: demo\nseed: -1", "seed", "greater than or equal to 0"),
     ("name: demo", "name: demo\nlimits: {second: 3}", "limits.second", "did you mean 'seconds'?"),
-    ("name: demo", "name: demo\nlimits: {seconds: 0}", "limits.seconds", "greater than 0"),
-    ("name: demo", "name: demo\nlimits: 60", "limits", "valid dictionary"),
     ("name: demo", "name: demo\nkind: backend", "kind", "did you mean 'backends' or"),
     ("name: demo", "name: demo\nsettings: {a: 1}", "settings", "settings are for special kinds of"),
     ("name: demo", "name: demo\nmeasures: [masks]", "measures[0]", "did you mean 'mask' or"),
@@ -201,7 +181,6 @@ ERRORS = [
     ("name: demo", "name: demo\nreference: fak", "reference", "no backend label 'fak'; did you mean 'fake'?"),
     ("[bytes]", "[byte]", "tokenizers[0]", "did you mean 'bytes'?"),
     ("[bytes]", "[hf:/nowhere/tokenizer.json]", "tokenizers[0]", "there is no such file"),
-    ("[bytes]", "[7]", "tokenizers[0]", "named by a text, not 7"),
     ("[bytes]", "[bytes, bytes]", "tokenizers[1]", "tokenizer 'bytes' is given twice"),
     ("[bytes]", "[]", "tokenizers", "needs tokenizers"),
     ("- {label: ab, regex: 'a|b'}", "", "constraints", "needs constraints"),
@@ -214,17 +193,10 @@ ERRORS = [
     ("regex: 'a|b'", "choice: []", "constraints[0].choice", "at least one text"),
     ("regex: 'a|b'", "regex: 'a(b'", "constraints[0].regex", "position 1"),
     ("regex: 'a|b'", "regex: a, flags: q", "constraints[0].regex", "unknown regex flag 'q'"),
-    ("regex: 'a|b'", "regex: 12", "constraints[0].regex", "valid string, not 12"),
     ("regex: 'a|b'", "json_schema: '{'", "constraints[0].json_schema", "not JSON"),
     ("regex: 'a|b'", "json_schema: true, search: true", "constraints[0].search", "search does not go with json_schema"),
     ("regex: 'a|b'", "regex: a, max_nesting: 2", "constraints[0].max_nesting", "max_nesting does not go with regex"),
-    (
-        "regex: 'a|b'",
-        "json_schema: true, order: rand",
-        "constraints[0].order",
-        "should be 'schema' or 'any', not 'rand'",
-    ),
-    ("regex: 'a|b'", "json_schema: true, max_nesting: 101", "constraints[0].max_nesting", "less than or equal to 100"),
+    ("regex: 'a|b'", "json_schema: true, order: rand", "constraints[0].order", "should be 'schema' or 'any'"),
     ("regex: 'a|b'", "json_schema: true, item_separator: ;", "constraints[0].json_schema", "item_separator is ';'"),
     ("regex: 'a|b'", "json_schema: true, schema_file: x", "constraints[0].schema_file", "either json_schema or"),
     ("regex: 'a|b'", "schema_file: x.json", "constraints[0].schema_file", "there is no file"),
@@ -233,7 +205,6 @@ ERRORS = [
     ("{label: ab, regex: 'a|b'}", "{schema_folder: .}", "constraints[0].schema_folder", "no files *.json"),
     ("regex: 'a|b'", "file: x.yaml", "constraints[0].label", "no key 'label'"),
     ("{label: ab, regex: 'a|b'}", "{file: x.yaml}", "constraints[0].file", "there is no file"),
-    ("{label: ab, regex: 'a|b'}", "{file: 3}", "constraints[0].file", "a file name is expected"),
     ("{label: ab, regex: 'a|b'}", "a|b", "constraints[0]", "keys and values are expected, not 'a|b'"),
     ("{label: ab, regex: 'a|b'}", "{label: ab, regex: a}\n  - {label: ab, regex: b}", "constraints[1]", "given twice"),
     ("- fake", "", "backends", "needs backends"),
@@ -242,7 +213,6 @@ ERRORS = [
     ("- fake", "- {label: x}", "backends[0]", "key 'name' is missing"),
     ("- fake", "- {name: fake, labels: x}", "backends[0].labels", "did you mean 'label'"),
     ("- fake", "- {name: fake, label: 3}", "backends[0].label", "a label is a text"),
-    ("- fake", "- {name: fake, options: [how]}", "backends[0].options", "keys and values are expected"),
     ("- fake", "- fake\n  - fake_peer\n  - {name: fake, options: {hwo: wide}}", "backends[2].options.hwo", "'how'"),
     ("- fake", "- {name: fake, options: {how: wides}}", "backends[0].options.how", "must be one of"),
     ("- fake", "- {name: fake, options: {tag: [1, x]}}", "backends[0].options.tag", "takes a int, not 'x'"),
@@ -255,21 +225,16 @@ ERRORS = [
     ("- fake", "- fake\nworkloads: []", "workloads", "at least one workload"),
     ("- fake", "- fake\nworkloads: [{walks: 3}]", "workloads[0].kind", "kind of workload is missing"),
     ("- fake", "- fake\nworkloads: [{kind: random}]", "workloads[0].kind", "did you mean 'random_walk'?"),
-    ("- fake", "- fake\nworkloads: [{kind: forced, walk: 3}]", "workloads[0].walk", "did you mean 'walks'?"),
-    ("- fake", "- fake\nworkloads: [{kind: forced, walks: 0}]", "workloads[0].walks", "greater than or equal to 1"),
     ("- fake", "- fake\nworkloads: [{kind: strings}]", "workloads[0]", "key 'texts' is missing"),
-    ("- fake", "- fake\nworkloads: [{kind: strings, texts: [1]}]", "workloads[0].texts[0]", "valid string, not 1"),
     ("- fake", "- fake\nworkloads: [{kind: strings, file: x}]", "workloads[0].file", "there is no file"),
     ("- fake", "- fake\nworkloads: [{kind: strings, file: x, texts: [a]}]", "workloads[0]", "either texts or a file"),
     ("- fake", "- fake\nworkloads: [{kind: forced}, {kind: forced}]", "workloads[1]", "is given twice"),
     ("- fake", "- fake\nworkloads: [{kind: texts}]", "workloads[0]", "constraint 'ab' has no texts"),
     ("- fake", "- fake\nworkloads: [{kind: texts, texts: [a]}]", "workloads[0].texts", "take the kind strings"),
     ("regex: 'a|b'", "grammar_file: x.lark", "constraints[0].grammar_file", "there is no file"),
-    ("regex: 'a|b'", "grammar_file: [x]", "constraints[0].grammar_file", "a file name is expected"),
     ("regex: 'a|b'", "grammar: 'start: \"a\"', grammar_file: x", "constraints[0].grammar_file", "either grammar or"),
     ("regex: 'a|b'", "regex: a, texts_file: x", "constraints[0].texts_file", "there is no file"),
     ("regex: 'a|b'", "regex: a, texts: [], texts_file: x", "constraints[0].texts_file", "either texts or texts_file"),
-    ("regex: 'a|b'", "regex: a, texts: [1]", "constraints[0].texts[0]", "valid string, not 1"),
 ]
 
 
@@ -300,22 +265,35 @@ def test_a_file_that_is_no_experiment(tmp_path, text):
         load(tmp_path, text)
 
 
-def test_a_mistake_in_an_included_file_names_that_file_and_its_line(tmp_path):
-    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n- label: two\n  regex: '(('\n")
-    text = BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml}")
-    with pytest.raises(ConfigError, match=r"more\.yaml:3: \[1\]\.regex: "):
-        load(tmp_path, text)
-    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n- {label: one, regex: '2'}\n")
-    with pytest.raises(ConfigError, match=r"more\.yaml:2: \[1\]: constraint label 'one' is given twice"):
-        load(tmp_path, text)
+ONE = "- {label: one, regex: '1'}\n"
 
 
-@pytest.mark.parametrize(("only", "where"), [("[ona]", "only[0]"), ("one", "only"), ("[1]", "only[0]")])
-def test_only_takes_labels_that_are_there(tmp_path, only, where):
-    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n")
-    with pytest.raises(ConfigError) as caught:
-        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", f"{{file: more.yaml, only: {only}}}"))
-    assert caught.value.where == f"constraints[0].{where}"
+@pytest.mark.parametrize(
+    ("content", "entry", "said"),
+    [
+        (f"{ONE}- label: two\n  regex: '(('\n", "{file: more.yaml}", r"more\.yaml:3: \[1\]\.regex: "),
+        (ONE + ONE, "{file: more.yaml}", r"more\.yaml:2: \[1\]: constraint label 'one' is given twice"),
+        ("[]", "{file: more.yaml}", "has no constraints"),
+        (ONE, "{file: more.yaml, only: []}", "chooses nothing"),
+        (ONE, "{file: more.yaml, only: [ona]}", r"constraints\[0\]\.only\[0\]"),
+        (ONE, "{file: more.yaml, only: one}", r"constraints\[0\]\.only:"),
+        (ONE, "{file: more.yaml, only: [1]}", r"constraints\[0\]\.only\[0\]"),
+        (
+            "accepted: [a, 1]",
+            "{label: a, regex: a, texts_file: more.yaml}",
+            r"yaml:1: accepted\[1\]: a text is exp.* 1",
+        ),
+        ("[]", "{label: a, regex: a, texts_file: more.yaml}", r"more\.yaml has no texts"),
+        ("a: b", "{label: a, regex: a, texts_file: more.yaml}", r"more\.yaml: a list is expected"),
+        ("{", "{schema_file: more.yaml}", "not JSON"),
+        ('{"schema": 3, "tests": []}', "{schema_file: more.yaml}", r"more\.yaml"),
+        ('{"schema": true, "tests": [1]}', "{schema_file: more.yaml}", r"more\.yaml"),
+    ],
+)
+def test_a_mistake_in_another_file_is_named_with_its_place(tmp_path, content, entry, said):
+    (tmp_path / "more.yaml").write_text(content)
+    with pytest.raises(ConfigError, match=said):
+        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", entry))
 
 
 def test_a_grammar_may_be_a_file_and_have_texts(tmp_path):
@@ -334,9 +312,7 @@ def test_a_grammar_may_be_a_file_and_have_texts(tmp_path):
     assert shown["word", "texts"].texts == ["ü"]
     assert shown["ab", "texts"].texts == ["a", "b"]
     assert shown["ab", "random_walk 5x40"].kind == "random_walk"
-    again = load(tmp_path, config.to_yaml(), "resolved.yaml")
-    assert again.model_dump() == config.model_dump()
-    assert again.fingerprint == config.fingerprint
+    loads_again(tmp_path, config)
 
 
 CASE = '{"schema": {"enum": [1e1, "a"]}, "tests": [{"valid": true, "data": 1e1}, {"valid": false, "data": {"b": 2}}]}'
@@ -359,9 +335,7 @@ def test_a_schema_may_be_a_file_with_its_valid_instances(tmp_path):
     assert (built.whitespace, built.max_nesting, built.order, built.escapes) == ("compact", 3, "schema", "all")
     assert (built.duplicates, other.build().duplicates) == ("refused", "declared")
     assert len({one.key() for one in config.constraints}) == 3
-    again = load(tmp_path, config.to_yaml(), "resolved.yaml")
-    assert again.model_dump() == config.model_dump()
-    assert again.fingerprint == config.fingerprint
+    loads_again(tmp_path, config)
 
 
 @pytest.mark.parametrize(("only", "labels"), [("", ["a", "b", "c"]), (", only: [c, a]", ["c", "a"])])
@@ -376,13 +350,6 @@ def test_a_folder_of_schemas_is_an_entry_for_each(tmp_path, only, labels):
     assert caught.value.where == "constraints[0].only[1]"
 
 
-@pytest.mark.parametrize("content", ["{", '{"schema": 3, "tests": []}', '{"schema": true, "tests": [1]}'])
-def test_a_file_that_holds_no_schema_is_named(tmp_path, content):
-    (tmp_path / "case.json").write_text(content)
-    with pytest.raises(ConfigError, match=r"not JSON|case\.json"):
-        load(tmp_path, BASE.replace("label: ab, regex: 'a|b'", "schema_file: case.json"))
-
-
 def test_options_that_are_not_given_leave_a_fingerprint_alone(tmp_path):
     given = load(tmp_path, BASE).model_dump(mode="json")["constraints"][0]
     options = {"order", "duplicates", "whitespace", "item_separator", "escapes", "max_nesting", "lenient"}
@@ -391,28 +358,6 @@ def test_options_that_are_not_given_leave_a_fingerprint_alone(tmp_path):
     (dumped,) = load(tmp_path, schema).model_dump(mode="json")["constraints"]
     assert "whitespace" not in dumped
     assert dumped["escapes"] == "needed"
-
-
-def test_only_must_choose_something(tmp_path):
-    (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n")
-    with pytest.raises(ConfigError, match="chooses nothing"):
-        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml, only: []}"))
-    (tmp_path / "more.yaml").write_text("[]")
-    with pytest.raises(ConfigError, match="has no constraints"):
-        load(tmp_path, BASE.replace("{label: ab, regex: 'a|b'}", "{file: more.yaml}"))
-
-
-def test_texts_of_a_file_are_read_once_for_all_and_checked(tmp_path):
-    (tmp_path / "t.yaml").write_text("accepted: [a, 1]\n")
-    with pytest.raises(ConfigError, match=r"t\.yaml:1: accepted\[1\]: a text is expected, not 1"):
-        load(tmp_path, BASE.replace("regex: 'a|b'", "regex: a, texts_file: t.yaml"))
-
-
-@pytest.mark.parametrize("texts", ["[]", "[a, 1]", "a: b"])
-def test_a_file_of_texts_holds_texts(tmp_path, texts):
-    (tmp_path / "texts.yaml").write_text(texts)
-    with pytest.raises(ConfigError, match=r"texts\.yaml"):
-        load(tmp_path, BASE + "workloads: [{kind: strings, file: texts.yaml}]\n")
 
 
 def test_what_only_some_backends_take_is_no_mistake(tmp_path):
@@ -436,14 +381,15 @@ def dice(monkeypatch):
 
 
 def test_a_special_kind_gets_its_settings_with_tokenizer_and_constraint(tmp_path, dice):
-    config = load(tmp_path, SPECIAL)
+    (tmp_path / "grid.yaml").write_text("[1, 2]")
+    config = load(tmp_path, SPECIAL.replace("[1, 2]", "{file: grid.yaml}"))
     (item,) = expand(config)
     assert item.settings == {
         **{"sides": 6, "grid": [1, 2], "tokenizer": "bytes"},
         **{"label": "ab", "regex": "a|b", "search": True},
     }
     assert item.backend is item.workload is None
-    assert load(tmp_path, config.to_yaml(), "again.yaml").fingerprint == config.fingerprint
+    loads_again(tmp_path, config)
 
 
 @pytest.mark.parametrize(
@@ -453,21 +399,13 @@ def test_a_special_kind_gets_its_settings_with_tokenizer_and_constraint(tmp_path
         ("kind: dice", "kind: dice\nbackends: [fake]", "backends", "kind dice has no backends"),
         ("kind: dice", "kind: dice\nmeasures: [mask]", "measures", "has no measures"),
         ("{sides: 6, grid: [1, 2]}", "[1]", "settings", "valid dictionary"),
+        ("[1, 2]", "{file: nowhere.yaml}", "settings.grid.file", "there is no file"),
     ],
 )
 def test_a_special_kind_checks_its_settings(tmp_path, dice, old, new, where, said):
     with pytest.raises(ConfigError, match=said) as caught:
         load(tmp_path, SPECIAL.replace(old, new))
     assert caught.value.where == where
-
-
-def test_a_setting_may_be_the_content_of_a_file(tmp_path, dice):
-    (tmp_path / "grid.yaml").write_text("[3, 4]")
-    config = load(tmp_path, SPECIAL.replace("[1, 2]", "{file: grid.yaml}"))
-    assert config.settings == {"sides": 6, "grid": [3, 4]}
-    with pytest.raises(ConfigError, match="there is no file") as caught:
-        load(tmp_path, SPECIAL.replace("[1, 2]", "{file: nowhere.yaml}"))
-    assert caught.value.where == "settings.grid.file"
 
 
 def test_an_experiment_on_backends_may_measure_special_kinds_beside_them(tmp_path, dice):
@@ -480,7 +418,7 @@ def test_an_experiment_on_backends_may_measure_special_kinds_beside_them(tmp_pat
     assert (special.kind, special.label, special.settings) == ("dice", "dice", {"sides": 6, "grid": [3, 4]})
     assert special.tokenizer is special.constraint is special.backend is special.workload is None
     assert config.fingerprint != alone.fingerprint
-    assert load(tmp_path, config.to_yaml(), "again.yaml").fingerprint == config.fingerprint
+    loads_again(tmp_path, config)
     (other,) = expand(load(tmp_path, BASE + "settings: {dice: {sides: 5}}"))[1:]
     assert other.item_id != special.item_id
     assert other.seed == special.seed
@@ -506,8 +444,7 @@ def test_parts_of_an_ablation_name_backends(tmp_path):
     ablation = f'{two}parts: [{{part: "speed", with: token_index, without: fake}}]'
     config = load(tmp_path, ablation)
     assert [(part.having, part.without) for part in config.parts] == [("token_index", "fake")]
-    (tmp_path / "again.yaml").write_text(config.to_yaml())
-    assert load_config(tmp_path / "again.yaml").model_dump() == config.model_dump()
+    loads_again(tmp_path, config)
     assert config.folder_name == load(tmp_path, two).folder_name  # they are how it is told, not what is measured
     with pytest.raises(ConfigError, match=r"parts\[0\].*token_indes.*did you mean"):
         load(tmp_path, ablation.replace("with: token_index", "with: token_indes"))

@@ -84,13 +84,8 @@ def test_two_processors_of_one_core_are_one(tmp_path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
 def test_what_a_pinned_process_starts_is_pinned_too():
     code = "import os; input(); os.fork() or print(os.sched_getaffinity(0), flush=True); os.wait()"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=nowhere, text=True)
     core = usable_processors()[-1]
     pin(child.pid, (core,))
     said, _ = child.communicate("\n")
@@ -112,7 +107,7 @@ def test_threads_of_backends_are_an_option(tmp_path):
     config = experiment(tmp_path, "fake", {"name": "tokens_dfa", "options": {"threads": 3}}, {"name": "token_index"})
     (group,) = expand_groups(config)
     assert threads_of(group) == 3
-    assert threads_of(Group(group.group_id, 0, group.items[:1])) == 1
+    assert threads_of(Group(0, group.items[:1])) == 1
 
 
 @pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends"}))
@@ -121,7 +116,7 @@ def test_threads_of_special_kinds_are_a_setting(kind):
 
     def threads(settings):
         item = Item("i", "e", kind, None, None, None, None, 0, settings)
-        return threads_of(Group("g", 0, (item,)))
+        return threads_of(Group(0, (item,)))
 
     assert threads({}) == (2 if kind in with_models or kind == "batch" else 1)
     assert threads({"threads": 3}) == threads({"threads": [1, 3]}) == 3
@@ -129,7 +124,7 @@ def test_threads_of_special_kinds_are_a_setting(kind):
 
 def test_a_backend_without_the_option_has_one_thread():
     item = Item("i", "e", "backends", "bytes", None, BackendEntry(name="fake", label="f"), None, 0, {})
-    assert threads_of(Group("g", 0, (item, item))) == 1
+    assert threads_of(Group(0, (item, item))) == 1
     assert psutil.cpu_count() >= len(usable_processors()) >= 1
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.lab.run.experiments import experiment
@@ -49,22 +52,15 @@ def test_all_of_a_group_share_a_seed_that_depends_on_its_own_axes_only(tmp_path)
 
 
 def test_expansion_does_not_depend_on_the_process(tmp_path):
-    import subprocess
-    import sys
-
     experiment(tmp_path, {"name": "token_index", "options": {"lazy": [True, False]}}, **AXES)
     script = (
         "import sys; from tokdfa.lab.config.resolve import load_config; from tokdfa.lab.config.expand import expand;"
         "print([(item.item_id, item.seed) for item in expand(load_config(sys.argv[1]))])"
     )
     found = {
-        subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path / "e.yaml")],
-            env={"PYTHONHASHSEED": salt},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        subprocess.check_output(
+            [sys.executable, "-c", script, str(tmp_path / "e.yaml")], env={"PYTHONHASHSEED": salt}, text=True
+        )
         for salt in ("1", "2")
     }
     assert len(found) == 1

@@ -13,6 +13,7 @@ import pytest
 
 from tests.full_disk import fill_disk
 from tests.lab.run.experiments import children, experiment, gone, run_all, trick
+from tokdfa.core import jit
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.run import execute
@@ -28,7 +29,8 @@ execute.WORKING_SECONDS = 0.05
 def tell(event):
     if event.event in ("group_started", "group_finished", "working"):
         print(event.event, flush=True)
-print(execute.run(load_config(sys.argv[1]), progress=tell))
+if __name__ == "__main__":
+    print(execute.run(load_config(sys.argv[1]), progress=tell, scheduler=sys.argv[2] or None))
 """
 
 
@@ -38,9 +40,13 @@ def slow_experiment(tmp_path):
     return experiment(tmp_path, trick("nap"), "fake", constraints=constraints)
 
 
-def start(config):
+def start(config, scheduler="", **environment):
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(config.source)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-c", SCRIPT, str(config.source), scheduler],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
     )
 
 
@@ -117,10 +123,12 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     assert all((folder / "items" / name).read_bytes() == content for name, content in parts.items())
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("groups", [0, 1])
+def test_an_interrupted_run_says_what_it_did_and_how_to_go_on(tmp_path, groups):
     config = slow_experiment(tmp_path)
     process = start(config)
-    read_until(process, "group_finished", 1)
+    if groups:
+        read_until(process, "group_finished", groups)
     read_until(process, "working", 1)
     family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
     os.kill(process.pid, signal.SIGINT)
@@ -128,14 +136,40 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     assert process.returncode == 0
     assert "Traceback" not in said
     assert f"what is finished is kept, go on with: tokdfa run {config.source}" in said
+    assert "items measured in" in said
+    assert groups or "0 items measured in" in said
+    assert "items to go (2 were at work and begin anew)" in said
     wait_until_gone(family)
     folder = execute.RunStore.locate(config).folder
     assert open_run(folder).provenance["interrupted"] is True
     found = len(open_run(folder).items())
-    assert 2 <= found < 8
+    assert 2 * groups <= found < 8
     summary, _, _ = run_all(config)
     assert summary.found == found
     complete(config, summary)
+
+
+def test_an_interruption_while_kernels_are_compiled_says_how_many_are(tmp_path, monkeypatch):
+    config = experiment(tmp_path, "token_index")
+
+    def compile_two():
+        yield from ((f"step {done}", done, 9) for done in range(3))
+        raise KeyboardInterrupt
+
+    events = []
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "is_warm", lambda: False)
+        patch.setattr(jit, "warm_up", compile_two)
+        summary = execute.run(config, progress=events.append)
+    assert summary.interrupted
+    assert [event.event for event in events] == ["warm_up"] * 3 + ["ended"]
+    assert [line.partition(" in ")[0] for line in str(summary).splitlines()[:3]] == [
+        "0 items measured",
+        "2 of 9 steps of compiling kernels are done and kept",
+        f"interrupted with 1 items to go; what is finished is kept, go on with: tokdfa run {config.source}",
+    ]
+    assert open_run(summary.folder).provenance == {}
+    assert execute.run(config).statuses == {"ok": 1}
 
 
 def test_both_signals_are_handled_during_a_run_and_as_before_afterwards(tmp_path):

@@ -7,11 +7,10 @@ import pytest
 
 from tests.lab.run.experiments import experiment
 from tests.lab.run.fake_backends import Fake, FakePeer, journal
-from tokdfa.backends.registry import backend_class
 from tokdfa.constraint import Choice
 from tokdfa.lab.config.experiment import BackendEntry
 from tokdfa.lab.measure.limits import Board, Failure, Limits
-from tokdfa.lab.run.jobs import MemoryJob, SpecialJob, Workbench, needs_kernels, uses_kernels
+from tokdfa.lab.run.jobs import MemoryJob, SpecialJob, Workbench, needs_kernels
 
 
 @pytest.fixture
@@ -54,12 +53,6 @@ def test_a_special_job_finds_its_module_imported(board):
     assert bench.tokenizer is None  # it loads what it needs itself
     with pytest.raises(ModuleNotFoundError):
         bench.prepare(SpecialJob("no.such.module:KIND", {}, 0, Limits()), board)
-
-
-def test_who_uses_kernels():
-    assert uses_kernels(backend_class("token_index"))
-    assert not uses_kernels(backend_class("llguidance"))
-    assert not uses_kernels(Fake)
 
 
 def test_which_experiments_need_kernels(tmp_path):

@@ -7,7 +7,7 @@ import tempfile
 import psutil
 import pytest
 
-from tests.lab.run.experiments import affinities, experiment, forks, trick
+from tests.lab.run.experiments import affinities, experiment, measuring, trick
 from tokdfa.lab.run import cores, execute
 from tokdfa.lab.run.store import open_run
 
@@ -28,7 +28,7 @@ def run_and_look(config, number):
         count += (event.event == "group_started") - (event.event == "group_finished")
         at_work.append(count)
         if event.event == "working" and hasattr(psutil.Process(), "cpu_affinity"):
-            together.append(affinities(forks()))
+            together.append(affinities(measuring(forks_only=True)))
 
     return execute.run(config, progress=look, workers=number), at_work, together
 

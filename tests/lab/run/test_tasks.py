@@ -74,6 +74,26 @@ def test_who_breaks_a_limit_is_left_out_and_the_others_start_again(task):
     assert finish(task) == {"fake": "ok", "wide": "timeout", "lax": "crash"}
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_takes_part_again_has_no_rows_and_its_failure_harms_nobody(task, fails):
+    again, *new = task.group.items
+    task.group = task.group.left({again.item_id: "ok"}, "fake")
+    job = task.next_job()
+    assert labels(job) == ["fake", "wide", "lax"]
+    if fails:
+        task.take(Answer(failure=Failure("timeout", "too long"), contender=0))
+        job = task.next_job()
+        assert labels(job) == ["wide", "lax"]
+    task.take(measured(job))
+    for label in ("wide", "lax"):
+        assert labels(task.next_job()) == [label]
+        task.take(Answer(result=MemoryResult(1, 1)))
+    assert task.next_job() is None
+    assert task.statuses() == {item.item_id: "ok" for item in new}
+    assert [row["item_id"] for row in task.tables()["items"]] == [item.item_id for item in new]
+    assert task.failures() == {}
+
+
 def test_nobody_is_measured_where_nobody_can_be_blamed(task):
     task.next_job()
     task.take(Answer(failure=Failure("error", "no tokenizer")))

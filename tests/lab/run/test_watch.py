@@ -14,7 +14,7 @@ from tokdfa.constraint import Choice
 from tokdfa.lab.config.experiment import BackendEntry
 from tokdfa.lab.measure import limits
 from tokdfa.lab.measure.limits import Limits
-from tokdfa.lab.run.jobs import MemoryJob, MemoryResult, SpecialJob, SpecialResult
+from tokdfa.lab.run.jobs import MemoryJob, MemoryResult
 from tokdfa.lab.run.watch import Watch
 
 
@@ -102,18 +102,12 @@ def test_preparing_has_limits_too(watch, monkeypatch, where, phase):
     assert answer(watch, job()).result.failure is None
 
 
-def test_the_board_shows_what_is_going_on(watch):
+def test_the_board_shows_what_is_going_on_and_closing_ends_it(watch):
     watch.submit(job("sleep"))
     until(lambda: watch.activity().phase == "memory")
-    activity = watch.activity()
+    activity, pids = watch.activity(), {watch.pid, watch.activity().pid}
     assert activity.contender == 0
     assert activity.pid in {child.pid for child in psutil.Process(watch.pid).children()}
-
-
-def test_closing_ends_the_job_at_work(watch):
-    watch.submit(job("sleep"))
-    until(lambda: watch.activity().phase == "memory")
-    pids = {watch.pid, watch.activity().pid}
     watch.close()
     until(lambda: all(map(gone, pids)))
     assert answer(watch, job()).result.failure is None
@@ -130,10 +124,3 @@ def test_a_worker_without_its_watcher_ends_with_its_fork(watch):
 def test_last_words_are_those_of_the_job_at_work(watch):
     assert "its last words: so long" in answer(watch, job("exit")).failure.message
     assert "last words" not in answer(watch, job("segfault")).failure.message
-
-
-def test_a_special_job_that_cannot_be_found(watch):
-    missing = answer(watch, SpecialJob("tests.lab.run.experiments:nothing", {}, 0, Limits(), None))
-    assert isinstance(missing.result, SpecialResult)
-    assert missing.result.failure.kind == "error"
-    assert "nothing" in missing.result.failure.message

@@ -1,23 +1,25 @@
 """From an experiment to its items: every combination, each with an identity and a seed that depend on nothing else.
 
 An item's identity is a hash of all that its numbers depend on (tokenizer, constraint, backend, options, workload,
-measures, repeats, limits, seed), so a stored item can be recognised. Its seed is derived from the experiment's seed,
-tokenizer, constraint and workload: all backends of a group get the same walks, and adding a tokenizer or a constraint
-changes the walks of no other.
+measures, repeats, limits, seed, and the reference, whose masks its own are compared with), so a stored item can be
+recognised, also after other backends have joined the experiment or left it. Its seed is derived from the experiment's
+seed, tokenizer, constraint and workload: all backends of a group get the same walks, and adding a tokenizer or a
+constraint changes the walks of no other.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.kinds import find_kind
+from tokdfa.lab.measure.limits import GOT_THROUGH
 from tokdfa.lab.measure.workloads import Texts, canonical_json, derive_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
     from tokdfa.lab.measure.constraint_entry import ConstraintEntry
@@ -56,16 +58,31 @@ class Item:
 
 @dataclass(frozen=True)
 class Group:
-    """Items that are measured side by side. `position`: its place in the experiment."""
+    """Items that are measured side by side. `position`: its place in the experiment; `beside`: an item that is stored
+    already and takes part again without being stored, for the others to be compared with.
+    """
 
-    group_id: str
     position: int
     items: tuple[Item, ...]
+    beside: tuple[Item, ...] = ()
 
     @property
     def part_name(self) -> str:
         """The name of its files in the store; sorted by name, parts are in the order of the experiment."""
-        return f"{self.position:06d}-{self.group_id}"
+        return f"{self.position:06d}-{_digest([item.item_id for item in self.items])}"
+
+    def left(self, finished: Mapping[str, str], reference: str) -> Group | None:
+        """What is still to be measured, given item id -> status of what is stored; None if that is all of it.
+
+        Where some are stored, the one that has decided their walks, and been compared with, takes part again: the
+        reference, or the first that got through.
+        """
+        left = tuple(item for item in self.items if item.item_id not in finished)
+        if len(left) == len(self.items):
+            return self
+        able = [item for item in self.items if finished.get(item.item_id) in GOT_THROUGH]
+        first = sorted(able, key=lambda item: item.label != reference)[:1]
+        return replace(self, items=left, beside=tuple(first)) if left else None
 
     @property
     def title(self) -> str:
@@ -96,12 +113,12 @@ def expand_groups(config: ExperimentConfig) -> list[Group]:
         for part, settings in _parts(config.kind, _settings(config, tokenizer, constraint), seed):
             places = ((config, tokenizer, constraint, backend, workload, seed) for backend in backends)
             items = tuple(_item(*place, settings, part) for place in places)
-            groups.append(Group(_digest([item.item_id for item in items]), len(groups), items))
+            groups.append(Group(len(groups), items))
     for kind, given in config.settings.items() if config.kind == "backends" else ():
         seed = derive_seed(config.seed, kind, "", "", "")
         for part, settings in _parts(kind, given, seed):
             items = (_section_item(config, kind, settings, seed, part),)
-            groups.append(Group(_digest([items[0].item_id]), len(groups), items))
+            groups.append(Group(len(groups), items))
     return groups
 
 
@@ -137,6 +154,7 @@ def _item(
     settings: dict[str, Any],
     part: str,
 ) -> Item:
+    reference = config.reference_entry
     identity = {
         "format": FORMAT,
         "experiment": config.name,
@@ -145,7 +163,7 @@ def _item(
         "constraint": [constraint.label, constraint.key()] if constraint else None,
         "backend": backend.model_dump(mode="json") if backend else None,
         "workload": [workload.label, workload.key()] if workload else None,
-        "reference": config.reference,
+        "reference": reference.model_dump(mode="json") if reference else "",
         "measures": config.measures,
         **({"batch": config.batch.model_dump(mode="json")} if config.batch else {}),
         "repeats": config.repeats,

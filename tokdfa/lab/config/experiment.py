@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from tokdfa.lab.config.shipped import installed_folder
 from tokdfa.lab.measure.batch import Batch  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.workloads import Workload, canonical_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tokdfa.backends.base import Backend
 
 Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "batch", "memory"]
@@ -62,6 +65,7 @@ class ExperimentConfig(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
     question: str = ""
+    minutes: Annotated[float, Field(gt=0)] | None = None
     kind: str = "backends"
     tokenizers: list[str] = Field(default_factory=list)
     constraints: list[ConstraintEntry] = Field(default_factory=list)
@@ -93,10 +97,14 @@ class ExperimentConfig(BaseModel):
         return " ".join(["tokdfa run", str(self._source), *words])
 
     @property
+    def reference_entry(self) -> BackendEntry | None:
+        """The backend that ratios and mask differences refer to; None in a special kind of experiment."""
+        return next((entry for entry in self.backends if entry.label == self.reference), None)
+
+    @property
     def fingerprint(self) -> str:
-        """10 hex digits of a hash of all that results depend on: everything but `question` and `parts`."""
-        left_out = {"question", "parts", *(() if self.batch else ("batch",))}
-        content = canonical_json(self.model_dump(mode="json", exclude=left_out))
+        """10 hex digits of a hash of what results depend on (`identity`)."""
+        content = canonical_json(identity(self.model_dump(mode="json", exclude=set() if self.batch else {"batch"})))
         return hashlib.sha256(content.encode()).hexdigest()[:10]
 
     @property
@@ -106,16 +114,30 @@ class ExperimentConfig(BaseModel):
 
     @property
     def results_folder(self) -> Path:
-        """Where run folders go by default: ``results`` beside the experiment file."""
-        return (self._source.parent if self._source else Path()) / "results"
+        """Where run folders go by default: ``results`` beside the experiment file, or in the current folder if the
+        file belongs to an installed package.
+        """
+        beside = self._source.parent if self._source else Path()
+        return Path("results") if beside == installed_folder() else beside / "results"
 
     def to_yaml(self) -> str:
         """The resolved experiment as YAML text, which `load_config` reads back to an equal config."""
         import yaml
 
         data = self.model_dump(mode="json", by_alias=True)
-        for key in ("parts", "batch"):
+        for key in ("minutes", "parts", "batch"):
             if not data[key]:
                 del data[key]
         data["constraints"] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in self.constraints]
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+
+
+def identity(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a config as plain data, what all its results depend on, so that runs that agree in it share a folder.
+
+    It is everything but how they are told (`question`, `minutes`, `parts`) and the backends: an item depends on its own
+    (see `expand`) and on the reference, so others may join or leave.
+    """
+    kept = {key: value for key, value in config.items() if key not in ("question", "minutes", "parts")}
+    backends = [entry for entry in config.get("backends", ()) if entry["label"] == config.get("reference")]
+    return {**kept, "backends": backends}

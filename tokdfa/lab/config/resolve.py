@@ -7,23 +7,23 @@ that names file, line and key, such as ``e.yaml:12: backends[2].options.lazi: th
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import ConfigError, TokdfaError, pip_arguments
 from tokdfa.lab.config import checks
 from tokdfa.lab.config.constraints import read_constraints
 from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig, Part
+from tokdfa.lab.config.shipped import find_experiment
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.batch import Batch
 from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.measure import DEFAULT_MEASURES, MEASURES
-from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.workloads import WORKLOADS, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from tokdfa.lab.config.checks import Where
 
@@ -35,13 +35,14 @@ _BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "batch", "par
 
 
 def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> ExperimentConfig:
-    """Read, check and resolve an experiment file. Raises ConfigError with file, line and key.
+    """Read, check and resolve an experiment file; a bare name is one that comes with the package (`config.shipped`).
 
+    Raises ConfigError with file, line and key, and UnknownNameError for a name that is none.
     `settings` come on top of those in the file; those of a section in an experiment on backends as ``SECTION.NAME``.
     Cost: milliseconds, plus the import of the named backends' modules (not of the peers' packages), plus loading the
     tokenizers that are given as files.
     """
-    path, settings = Path(path), dict(settings or {})
+    path, settings = find_experiment(path), dict(settings or {})
     source = read_yaml(path)
     raw = _with_settings(source, checks.as_mapping(source, source.data, ()), settings)
     checks.refuse_unknown(source, raw, (), ExperimentConfig.model_fields)
@@ -305,7 +306,9 @@ def _checked_section(source: YamlSource, kind: str, settings: dict[str, Any], wh
     try:
         chosen = find_kind(kind)
         if chosen.settings is not None:
-            typed_settings(chosen.settings, settings, "")
+            checks.as_model(source, chosen.settings, settings, where)
         return settings if chosen.complete is None else chosen.complete(settings)
+    except ConfigError:
+        raise
     except TokdfaError as error:
         raise source.error(str(error), where) from None

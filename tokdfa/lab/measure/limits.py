@@ -36,6 +36,8 @@ OK = "ok"
 #: A setting left it out, or its turn came after the time for all.
 NOT_ASKED = "not_asked"
 FAILURES = ("unsupported", "timeout", "memory", "wrong_acceptance", "wrong_refusal", "crash", "error")
+#: Statuses of those that went through all there was to do, be it with a wrong verdict on a text.
+GOT_THROUGH = (OK, "wrong_acceptance", "wrong_refusal")
 
 #: What a measuring process can be doing, in the order of the work.
 PHASES = (

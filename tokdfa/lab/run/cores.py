@@ -96,7 +96,7 @@ def alone_on_this_machine(purpose: str) -> Iterator[bool]:
 
 def threads_of(group: Group) -> int:
     """How many threads the items of a group use at most: what they set as ``threads``, or the default of their kind."""
-    return max(map(_threads, group.items))
+    return max(map(_threads, (*group.items, *group.beside)))
 
 
 def _threads(item: Item) -> int:

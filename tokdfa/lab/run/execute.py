@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tokdfa.lab.config.expand import Group, Item
+    from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
     from tokdfa.lab.run.executor import Executor
     from tokdfa.lab.run.tasks import Measured
@@ -40,30 +40,33 @@ if TYPE_CHECKING:
 WORKING_SECONDS = 0.5
 
 
+Event = Literal["warm_up", "started", "group_started", "working", "group_finished", "note", "ended"]
+
+
 @dataclass(frozen=True)
 class Progress:
     """One event of a run, for a progress bar.
 
     `done` of `total` items are finished, those of earlier starts included; `remaining` is an estimate in seconds, None
     before the first group is finished. Events: ``warm_up`` (kernels are compiled; `message` says which), ``started``,
-    ``group_started``, ``working`` (`message`: contender and phase), ``item_finished`` (`status`), ``group_finished``,
-    ``note`` (`message`), ``ended``.
+    ``group_started``, ``working`` (`message`: contender and phase), ``group_finished``, ``note``, ``ended``.
     """
 
-    event: Literal["warm_up", "started", "group_started", "working", "item_finished", "group_finished", "note", "ended"]
+    event: Event
     done: int
     total: int
     elapsed: float
     remaining: float | None = None
     group: Group | None = None
-    item: Item | None = None
-    status: str = ""
     message: str = ""
 
 
 @dataclass
 class RunSummary:
-    """What a run has done. `statuses`: how many of the items measured now ended how; `found`: items there before."""
+    """What a run has done. `statuses`: how many of the items measured now ended how; `found`: items there before;
+    `kernels`: steps of compiling them that are done, and all, if they had to be compiled; `begun`: items that were at
+    work when the run was interrupted.
+    """
 
     folder: Path
     total: int
@@ -71,6 +74,8 @@ class RunSummary:
     statuses: Counter[str] = field(default_factory=Counter)
     interrupted: bool = False
     seconds: float = 0.0
+    kernels: tuple[int, int] | None = None
+    begun: int = 0
     notes: list[str] = field(default_factory=list)
     command: str = ""
 
@@ -79,20 +84,18 @@ class RunSummary:
         """How many items were measured now."""
         return self.statuses.total()
 
-    @property
-    def failures(self) -> dict[str, int]:
-        """Kind of failure -> how many of the items measured now."""
-        return {kind: count for kind, count in self.statuses.items() if kind != OK}
-
     def __str__(self) -> str:
         how = ", ".join(f"{count} {kind}" for kind, count in sorted(self.statuses.items(), key=lambda e: e[0] != OK))
         lines = [f"{self.measured} items measured in {format_duration(self.seconds)}{f' ({how})' if how else ''}"]
         if self.found:
             lines[0] += f", {self.found} were there already"
+        if self.kernels:
+            lines.append("{} of {} steps of compiling kernels are done and kept".format(*self.kernels))
         lines += self.notes
-        left = self.total - self.found - self.measured
         if self.interrupted:
-            lines.append(f"interrupted with {left} items to go; what is finished is kept, go on with: {self.command}")
+            again = f" ({self.begun} were at work and begin anew)" if self.begun else ""
+            left = f"interrupted with {self.total - self.found - self.measured} items to go{again}"
+            lines.append(f"{left}; what is finished is kept, go on with: {self.command}")
         return "\n".join([*lines, f"run folder: {self.folder}"])
 
 
@@ -127,7 +130,7 @@ def run(
 
 
 class _Execution:
-    """The state of one call of `run`. `left`: groups that nobody has begun; `begun`: how many are at work.
+    """The state of one call of `run`. `left`: groups that nobody has begun; `begun`: items at work, by position.
 
     With `fresh` what was measured earlier is dropped when there is somebody to measure it again, and not before.
     """
@@ -141,9 +144,9 @@ class _Execution:
         fresh: bool,
     ) -> None:
         self.config, self.groups, self.store, self.callback, self.fresh = config, groups, store, callback, fresh
-        finished: set[str] = set() if fresh else store.progress()[0]
-        self.left = [g for g in groups if any(item.item_id not in finished for item in g.items)]
-        self.begun = 0
+        finished: dict[str, str] = {} if fresh else store.progress()[0]
+        self.left = [left for group in groups if (left := group.left(finished, config.reference)) is not None]
+        self.begun: dict[int, int] = {}
         total = sum(len(group.items) for group in groups)
         found = total - sum(len(group.items) for group in self.left)
         self.summary = RunSummary(store.folder, total, found, command=config.command)
@@ -151,15 +154,18 @@ class _Execution:
         self.stop = False
 
     def run(self, open_here: Callable[[], Executor], here: bool) -> RunSummary:
-        record = provenance.collect(self.config, self.groups)
         with contextlib.ExitStack() as closing:
-            executor = None
-            if self.left:
-                if here:
-                    self._warm_kernels()
-                executor = open_here()
-                closing.callback(executor.close)
-                _merge(record, executor.facts())
+            try:
+                record = provenance.collect(self.config, self.groups)
+                executor = None
+                if self.left:
+                    if here:
+                        self._warm_kernels()
+                    executor = open_here()
+                    closing.callback(executor.close)
+                    _merge(record, executor.facts())
+            except KeyboardInterrupt:  # nothing has begun that a record would have to tell of
+                return self._end(interrupted=True)
             if self.fresh:
                 self.store.create(self.config, fresh=True)
             self._remember_earlier(record)
@@ -170,16 +176,20 @@ class _Execution:
                     with self._stopped_by_signals():
                         self._work(executor, record)
             finally:
-                self.summary.interrupted = self.stop or bool(self.left or self.begun)
-                self.summary.seconds = time.monotonic() - self.started
-                record |= {"ended": provenance.now(), "interrupted": self.summary.interrupted}
+                interrupted = self.stop or bool(self.left or self.begun)
+                record |= {"ended": provenance.now(), "interrupted": interrupted}
                 self.store.write_provenance(record)
+        return self._end(interrupted)
+
+    def _end(self, interrupted: bool) -> RunSummary:
+        self.summary.interrupted, self.summary.begun = interrupted, sum(self.begun.values())
+        self.summary.seconds = time.monotonic() - self.started
         self._tell("ended")
         return self.summary
 
     def say(self, message: str) -> None:
         """Let people know."""
-        self._tell("note", message=message)
+        self._tell("note", message)
 
     def _remember_earlier(self, record: dict[str, object]) -> None:
         """Move the record of the last start into this one's ``earlier``, and say what has changed since."""
@@ -197,7 +207,9 @@ class _Execution:
         if not needs_kernels(self.config) or jit.is_warm():
             return
         for title, done, total in jit.warm_up():
-            self._tell("warm_up", message=f"compiling kernels once: {title} ({done} of {total} done)")
+            self.summary.kernels = (done, total)
+            self._tell("warm_up", f"compiling kernels once: {title} ({done} of {total} done)")
+        self.summary.kernels = (total, total)
 
     def _work(self, executor: Executor, record: dict[str, object]) -> None:
         last_told = 0.0
@@ -207,15 +219,15 @@ class _Execution:
                 if group is None:
                     break
                 self.left.remove(group)
-                self.begun += 1
-                self._tell("group_started", group=group, message=group.title)
+                self.begun[group.position] = len(group.items)
+                self._tell("group_started", group.title, group)
             for group, measured in executor.poll():
-                self.begun -= 1
+                del self.begun[group.position]
                 self._end_group(group, measured, record)
             if time.monotonic() - last_told > WORKING_SECONDS:
                 last_told = time.monotonic()
                 for group, doing in executor.activities():
-                    self._tell("working", group=group, message=doing)
+                    self._tell("working", doing, group)
 
     def _end_group(self, group: Group, measured: Measured, record: dict[str, object]) -> None:
         self.store.write_group(group, measured.tables)
@@ -225,31 +237,20 @@ class _Execution:
             facts = {"size": measured.vocab_size, "fingerprint": measured.tokenizer_fingerprint}
             tokenizers[group.items[0].tokenizer] = facts
         self.summary.statuses.update(measured.statuses.values())
-        for item in group.items:
-            self._tell("item_finished", group=group, item=item, status=measured.statuses[item.item_id])
         for label, failure in measured.failures.items():
-            self._tell("note", group=group, message=f"{group.title} / {label}: {failure}")
-        self._tell("group_finished", group=group, message=group.title)
+            self._tell("note", f"{group.title} / {label}: {failure}", group)
+        self._tell("group_finished", group.title, group)
 
     def _note(self, message: str) -> None:
         self.summary.notes.append(message)
-        self._tell("note", message=message)
+        self.say(message)
 
-    def _tell(
-        self,
-        event: Literal[
-            "warm_up", "started", "group_started", "working", "item_finished", "group_finished", "note", "ended"
-        ],
-        group: Group | None = None,
-        item: Item | None = None,
-        status: str = "",
-        message: str = "",
-    ) -> None:
+    def _tell(self, event: Event, message: str = "", group: Group | None = None) -> None:
         elapsed, measured = time.monotonic() - self.started, self.summary.measured
         left = self.summary.total - self.summary.found - measured
         remaining = elapsed / measured * left if measured else None
         done = self.summary.found + measured
-        self.callback(Progress(event, done, self.summary.total, elapsed, remaining, group, item, status, message))
+        self.callback(Progress(event, done, self.summary.total, elapsed, remaining, group, message))
 
     @contextlib.contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.core import jit
 from tokdfa.lab.kinds import load_kind
 from tokdfa.lab.measure.batch import measure_batches
-from tokdfa.lab.measure.limits import OK, Failure, failure_of
+from tokdfa.lab.measure.limits import GOT_THROUGH, Failure, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
@@ -212,14 +212,13 @@ class _TooSlow(Exception):
 
 
 def _decide_walks(job: GroupJob, tokenizer: Tokenizer, contenders: list[Contender], board: Board) -> list[Walk]:
-    """The walks, decided by the first contender that can, with a compiled constraint that is not replayed on.
-
-    So the walks visit nothing in advance of the timed masks. If nobody can, everybody fails.
+    """The walks, decided by the reference, or else by the first contender that can, with a compiled constraint that is
+    not replayed on. So the walks visit nothing in advance of the timed masks. If nobody can, everybody fails.
     """
     if isinstance(job.workload, Strings | Texts):
         return plan_walks(job.workload, job.constraint, tokenizer, None, job.seed)
     last: Failure | None = None
-    for contender in contenders:
+    for contender in sorted(contenders, key=lambda one: one.outcome.label != job.reference):
         if contender.dropped:
             continue
         deadline = time.monotonic() + job.limits.seconds
@@ -287,4 +286,4 @@ def needs_kernels(config: ExperimentConfig) -> bool:
 
 def failed(outcome: Outcome) -> bool:
     """Whether an outcome is too incomplete for its memory to be measured."""
-    return outcome.status not in (OK, "wrong_acceptance", "wrong_refusal")
+    return outcome.status not in GOT_THROUGH

@@ -52,7 +52,7 @@ def collect(config: ExperimentConfig, groups: Iterable[Group]) -> dict[str, Any]
         "started": now(),
         "ended": None,
         "interrupted": None,
-        "seeds": {"experiment": config.seed, "groups": {group.part_name: group.items[0].seed for group in groups}},
+        "seeds": {"experiment": config.seed, "groups": {f"{one.position:06d}": one.items[0].seed for one in groups}},
         "tokenizers": {},
         "earlier": [],
     }

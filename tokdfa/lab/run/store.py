@@ -7,10 +7,10 @@
         samples/PART.parquet one row per timed call
         results/PART.parquet rows of special kinds of experiments
 
-A part belongs to one group and carries its name. Each file is written beside its place and renamed into it, the items
-last: a group is finished iff its items are there. What a killed run leaves behind of an unfinished group is ignored
-when reading and overwritten when the group is measured again, so rows are neither lost nor doubled. To have a group
-measured again, delete its part in ``items``.
+A part holds what was measured of one group at a time; it is named after its place in the experiment and its items, so
+backends that join later get parts of their own. Each file is written beside its place and renamed into it, the items
+last: what is in ``items`` is finished. What a killed run leaves behind of an unfinished part is ignored when reading,
+so rows are neither lost nor doubled. To have a part measured again, delete it in ``items``.
 
 Every file is sealed (`tokdfa.core.stored_file`): parts in their footer, the others in a comment or key. Files of
 versions that did not seal are read as they are.
@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
 from tokdfa.errors import StoreError
+from tokdfa.lab.config.experiment import identity
+from tokdfa.lab.measure.workloads import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,10 +98,7 @@ class RunStore:
         _write_sealed(self.folder / CONFIG, config.to_yaml().encode() + b"# " + BLANK + b"\n")
 
     def _check_config(self, config: ExperimentConfig) -> None:
-        stored, given = (dict(data) for data in (read_config(self.folder), _plain(config)))
-        for data in (stored, given):
-            data.pop("question", None)
-            data.pop("parts", None)
+        stored, given = (identity(data) for data in (read_config(self.folder), _plain(config)))
         if stored != given:
             differing = sorted(key for key in {*stored, *given} if stored.get(key) != given.get(key))
             raise StoreError(
@@ -132,15 +131,15 @@ class RunStore:
                 with _writing(path):
                     path.unlink(missing_ok=True)
 
-    def progress(self) -> tuple[set[str], float | None]:
-        """The ids of the finished items, and the mean seconds an item took (None before the first)."""
-        ids: set[str] = set()
+    def progress(self) -> tuple[dict[str, str], float | None]:
+        """Item id -> status of the finished items, and the mean seconds an item took (None before the first)."""
+        statuses: dict[str, str] = {}
         seconds: list[float] = []
         for path in _parts(self.folder, "items"):
             part = read_part(path)
-            ids |= set(part["item_id"].to_pylist())
+            statuses |= zip(part["item_id"].to_pylist(), part["status"].to_pylist(), strict=True)
             seconds += [value for value in part["seconds"].to_pylist() if value is not None]
-        return ids, sum(seconds) / len(seconds) if seconds else None
+        return statuses, sum(seconds) / len(seconds) if seconds else None
 
     def write_provenance(self, provenance: Mapping[str, Any]) -> None:
         """Replace provenance.json."""
@@ -154,7 +153,10 @@ class RunStore:
 
 @dataclass(frozen=True)
 class Run:
-    """The reading side of a run folder. Frames are in the order of the experiment; each call reads the files anew."""
+    """The reading side of a run folder. Frames are in the order of the experiment; each call reads the files anew.
+
+    Backends that are not in the experiment any more are left out.
+    """
 
     folder: Path
 
@@ -170,15 +172,35 @@ class Run:
 
     def items(self) -> pd.DataFrame:
         """One row per item, columns as in ``COLUMNS["items"]``; integers are nullable."""
-        return self._frame("items")
+        return self._of_backends(self._frame("items"))
 
     def samples(self) -> pd.DataFrame:
         """One row per timed call, columns as in ``COLUMNS["samples"]``."""
-        return self._frame("samples")
+        return self._of_backends(self._frame("samples"))
 
     def results(self) -> pd.DataFrame:
         """The rows of a special kind of experiment: `item_id`, and the columns of that kind."""
         return self._frame("results")
+
+    def _of_backends(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of the experiment's items, in its order."""
+        ranks = frame["item_id"].map(self._ranks())
+        return frame.loc[ranks.sort_values(kind="stable").dropna().index].reset_index(drop=True)
+
+    def _ranks(self) -> dict[str, int]:
+        """Item id -> its place among the stored items of the experiment."""
+        entries = self.config.get("backends") or []
+        places = {(one["label"], canonical_json(one["options"])): place for place, one in enumerate(entries)}
+        found = []
+        for part in _parts(self.folder, "items"):
+            position = part.name.partition("-")[0]
+            for row in read_part(part).select(["item_id", "tokenizer", "label", "options"]).to_pylist():
+                place: int | None = 0
+                if entries and row["tokenizer"] is not None:  # else of a special kind
+                    place = places.get((row["label"], canonical_json(json.loads(row["options"]))))
+                if place is not None:
+                    found.append((position, place, row["item_id"]))
+        return {item_id: rank for rank, (_, _, item_id) in enumerate(sorted(found, key=lambda one: one[:2]))}
 
     def _frame(self, table: str) -> pd.DataFrame:
         import pandas as pd

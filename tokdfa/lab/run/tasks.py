@@ -66,8 +66,8 @@ class GroupTask:
         """What to do next; None if the group is finished."""
         left = [item for item in self.group.items if item.label not in self.outcomes]
         if not self._measured and left:
-            self._asked = left
-            return self._special_job(left[0]) if left[0].backend is None else self._group_job(left)
+            self._asked = [item for item in self.group.beside if item.label not in self.outcomes] + left
+            return self._special_job(left[0]) if left[0].backend is None else self._group_job(self._asked)
         self._measured = True
         if self._memory_left:
             self._asked = self._memory_left[:1]
@@ -123,7 +123,8 @@ class GroupTask:
         self._walks, self.vocab_size = result.walks, result.vocab_size
         self.tokenizer_fingerprint = result.tokenizer_fingerprint
         if "memory" in self.config.measures:
-            self._memory_left = [item for item in self._asked if not failed(self.outcomes[item.label])]
+            measured = [item for item in self._asked if item not in self.group.beside]
+            self._memory_left = [item for item in measured if not failed(self.outcomes[item.label])]
 
     def _take_memory(self, result: MemoryResult) -> None:
         outcome = self.outcomes[self._memory_left.pop(0).label]
@@ -201,11 +202,8 @@ class GroupTask:
 
     def failures(self) -> dict[str, str]:
         """label -> "status: message" of those that failed."""
-        return {
-            label: f"{outcome.status}: {outcome.message}"
-            for label, outcome in self.outcomes.items()
-            if outcome.status != OK
-        }
+        found = {item.label: self.outcomes[item.label] for item in self.group.items}
+        return {label: f"{one.status}: {one.message}" for label, one in found.items() if one.status != OK}
 
 
 def _while_measuring_memory(failure: Failure) -> Failure:

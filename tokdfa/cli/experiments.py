@@ -1,0 +1,53 @@
+"""``tokdfa experiments``: the experiments that come with the package; and what one of them needs that is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokdfa.cli.text import plain, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+    from tokdfa.lab.config.experiment import ExperimentConfig
+    from tokdfa.lab.config.shipped import Missing
+
+
+def print_experiments(console: Console) -> None:
+    """A table of the experiments, and below it how to install what they name and is missing."""
+    from rich.table import Table
+
+    from tokdfa.lab.config.plan import format_duration
+    from tokdfa.lab.config.shipped import experiments_folder, missing_packages, shipped_experiments
+    from tokdfa.lab.config.yaml_source import read_yaml
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "takes", "what it asks", "missing here"):
+        table.add_column(heading, justify="right" if heading == "takes" else "left", no_wrap=heading == "name")
+    needed: list[Missing] = []
+    for name, path in shipped_experiments().items():
+        data = read_yaml(path).data
+        missing = missing_packages(data)
+        needed += missing
+        takes = format_duration(60 * data["minutes"]) if "minutes" in data else ""
+        asked = " ".join(str(data.get("question", "")).split())
+        names = ", ".join(dict.fromkeys(one.name for one in missing))
+        table.add_row(*map(plain, (name, takes, asked, names)))
+    console.print(table)
+    print_line(console, f"{table.row_count} experiments in", str(experiments_folder()))
+    _print_commands(needed, console)
+
+
+def print_missing(config: ExperimentConfig, console: Console) -> None:
+    """What an experiment names that is not installed, and how to install it; nothing if nothing is missing."""
+    from tokdfa.lab.config.shipped import missing_packages
+
+    _print_commands(missing_packages(config.model_dump(mode="json")), console)
+
+
+def _print_commands(missing: Iterable[Missing], console: Console) -> None:
+    for one in dict.fromkeys(missing):
+        for command in one.commands:
+            print_line(console, f"{one.what} {one.name} is not installed:", command)
