@@ -53,7 +53,7 @@ LONG_FILES = {
     HERE / "test_notebooks.py",
     HERE / "backends" / "test_contract.py",
     HERE / "backends" / "test_mixed_constraints.py",
-    HERE / "lab" / "measure" / "test_canonicity.py",
+    HERE / "lab" / "kinds" / "test_canonicity.py",
     HERE / "lab" / "run" / "test_cluster.py",
     HERE / "lab" / "run" / "test_interruption.py",
 }
