@@ -24,7 +24,6 @@ class Plan:
     run that are finished, rather than on a nominal time per item.
     """
 
-    name: str
     folder: Path
     tokenizers: int
     constraints: int
@@ -67,7 +66,6 @@ def describe(config: ExperimentConfig, folder: str | Path | None = None) -> Plan
     starts = len({item.tokenizer for item in left})
     nominal = NOMINAL_ITEM_SECONDS if seconds_per_item is None else seconds_per_item
     return Plan(
-        name=config.name,
         folder=store.folder,
         tokenizers=len(config.tokenizers),
         constraints=len(config.constraints),

@@ -11,7 +11,6 @@ when the token is gone, it stops what it measures for the run and ends the proce
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cores import alone_on_this_machine, take_cores, threads_of
 from tokdfa.lab.run.station import Station
 from tokdfa.lab.run.watch import POLL_SECONDS
+from tokdfa.lab.run.worker import adopt_backends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -226,7 +226,7 @@ def _take_part(order: Order, worker: Any) -> _Run:
             found = faults(order)
             if found:
                 raise ClusterError(f"worker {worker.address} does not fit this run: {'; '.join(found)}")
-            _adopt_backends(order.backends)
+            adopt_backends(order.backends)
             token: Any = Semaphore(name=order.run, scheduler_rpc=worker.scheduler, loop=worker.loop)
             _runs[order.run] = _Run()
             threading.Thread(target=_look_after, args=(order.run, token.get_value), daemon=True).start()
@@ -241,10 +241,3 @@ def _look_after(name: str, holders: Callable[[], int]) -> None:
     with _runs_lock:
         run = _runs.pop(name)
     run.end()
-
-
-def _adopt_backends(targets: dict[str, str]) -> None:
-    """Know the backends that the run's client knows, those that were registered while it ran included."""
-    registry = importlib.import_module("tokdfa.backends.registry")
-    registry.BUILT_IN.update(targets)
-    registry._targets.cache_clear()

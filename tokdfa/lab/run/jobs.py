@@ -87,7 +87,6 @@ class SpecialJob:
     seed: int
     limits: Limits
     tokenizer: str | None = None
-    entries: tuple[BackendEntry, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def main(pipe: int, board_descriptor: int) -> None:
     board.open_job()
     bench = Workbench()
     try:
-        _adopt_backends(watcher.recv())
+        adopt_backends(watcher.recv())
         while True:
             message = watcher.recv()
             if message == KILL:  # for a job that had ended by itself
@@ -47,11 +47,12 @@ def main(pipe: int, board_descriptor: int) -> None:
         return
 
 
-def _adopt_backends(targets: dict[str, str]) -> None:
-    """Know the backends that the watcher knows, those that were registered while it ran included."""
+def adopt_backends(targets: dict[str, str]) -> None:
+    """Know the backends that another process knows, those that were registered while it ran included."""
     from tokdfa.backends import registry
 
     registry.BUILT_IN.update(targets)
+    registry._targets.cache_clear()
 
 
 def _serve(job: Job, bench: Workbench, board: Board, watcher: Connection) -> tuple[str, Any]:
