@@ -43,7 +43,8 @@ FAST = {
     "guide": "vocabulary",
     "lab/measure": "workloads oracle engines",
     "lab/run": "tasks store",
-    "lab/report": "data metrics kinds",
+    "lab/declare": "columns",
+    "lab/report": "kinds",
     "cli": "cost",
 }
 FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}

@@ -150,7 +150,7 @@ def test_there_is_a_page_for_each_part() -> None:
     ]
     for page in PAGES:
         kinds = {block.kind for block in blocks(page)}
-        assert {"python", "sh", "py"} <= kinds
+        assert {"python", "sh"} <= kinds
         assert len(re.findall("^```", page.read_text(), re.M)) == 2 * len(blocks(page)), "a block was not found"
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.lab.report.synthetic import PROVENANCE, FakeRun, config, trie_walk_run
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import build_headlines, build_plots, build_tables
+from tokdfa.lab.report.kinds import build_headlines, build_charts, build_tables
 
 FOLDER = Path("made-up")
 
@@ -19,7 +19,7 @@ def test_a_kind_without_a_page_of_its_own_shows_its_results():
     run = FakeRun(FOLDER, config(kind="something new", reference=""), dict(PROVENANCE), {"results": results})
     data = RunData.read(run)
     table, environment = build_tables(data)
-    assert (environment.name, build_plots(data), build_headlines(data)) == ("environment", [], [])
+    assert (environment.name, build_charts(data), build_headlines(data)) == ("environment", [], [])
     assert [[cell.text for cell in row] for row in table.rows] == [["a<b", "1.50", "3"], ["–", "2", "–"]]
 
 
@@ -37,5 +37,5 @@ def test_a_run_without_results_says_so(kind):
     for frames, more in (({}, []), ({"items": pd.DataFrame([item])}, [failed])):
         data = RunData.read(FakeRun(FOLDER, config(kind=kind, reference=""), dict(PROVENANCE), frames))
         assert build_headlines(data) == ["The run has no results yet.", *more]
-        assert all(plot.reason and plot.figure is None for plot in build_plots(data))
+        assert all(chart.reason and chart.figure is None for chart in build_charts(data))
         assert [table.name for table in build_tables(data)] == [*(["failures"] if more else []), "environment"]
