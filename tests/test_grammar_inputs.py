@@ -147,12 +147,6 @@ def test_every_grammar_has_its_texts():
         assert max(text.count("\n") for text in texts["accepted"]) >= 6, name
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_the_grammar_names_its_parser(name):
-    said = "LALR(1)." if name in LALR else "Earley." if name in EARLEY else "llguidance's dialect"
-    assert grammar_of(name).splitlines()[1].startswith(f"// Parser: {said}")
-
-
 @pytest.mark.parametrize("name", LALR + EARLEY)
 def test_no_terminal_is_empty(name):
     assert [t.name for t in parser_of(name, "dynamic").terminals if t.pattern.min_width == 0] == []
@@ -183,23 +177,6 @@ def conflicts(grammar, caplog):
 @pytest.mark.parametrize("name", LALR)
 def test_no_conflict_is_resolved_silently(name, caplog):
     assert conflicts(grammar_of(name), caplog) == []
-
-
-def test_a_conflict_would_be_seen(caplog):
-    assert conflicts('start: "if" start ["else" start] | "x"', caplog) != []
-
-
-def test_lalr_parser_cannot_take_values_and_conditions_apart():
-    with pytest.raises(lark.exceptions.GrammarError, match="Reduce/Reduce"):
-        parser_of("sql", "contextual")
-
-
-def test_lalr_parser_cannot_tell_keys_from_values():
-    missed = wrong("key_value", "contextual", texts_of("key_value"))
-    assert missed == [
-        text for text in texts_of("key_value")["accepted"] if "  - name: " in text or "  - mail: " in text
-    ]
-    assert len(missed) >= 2
 
 
 @pytest.mark.parametrize("name", EARLEY)

@@ -165,22 +165,6 @@ def test_an_invalid_instance_breaks_one_rule(name):
     assert {text: count for text, count in broken.items() if count != 1} == {}
 
 
-def test_every_format_is_broken_somewhere():
-    broken = set()
-
-    def collect(errors):
-        for error in errors:
-            if error.validator == "format":
-                broken.add(error.validator_value)
-            collect(error.context)
-
-    for name in CASES:
-        judge = validator(schema_of(name))
-        for _, data in instances_of(name):
-            collect(judge.iter_errors(data))
-    assert broken == FORMATS
-
-
 def test_every_keyword_matters():
     idle = set()
     for name in CASES:

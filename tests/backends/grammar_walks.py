@@ -12,9 +12,18 @@ from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
+#: The engines of grammars, each with the ways that it cuts a text into lexemes.
+EVERY = [("earley_trie", "longest"), ("pushdown_trie", "longest"), ("pushdown_trie", "any")]
+#: ASCII by single bytes, three special tokens, and a token of two letters.
+SPECIAL = Vocabulary(
+    [*(bytes([byte]) for byte in range(128)), b"", b"", b"", b"ab"],
+    end_tokens=[130],
+    special_tokens={128: "<|tool|>", 129: "<|end|>", 130: "</s>"},
+)
 
 
 @cache
@@ -33,12 +42,13 @@ def texts_of(name):
 
 
 def compile_with(constraint, vocab, backend="pushdown_trie", **options):
+    """What a backend makes of a constraint, or of a grammar's text."""
+    constraint = Grammar(constraint) if isinstance(constraint, str) else constraint
     return create_backend(backend, vocab, **options).compile(constraint)
 
 
 def bytes_start(constraint, backend="pushdown_trie", **options):
     """A matcher for a constraint, or a grammar's text, on the vocabulary of single bytes."""
-    constraint = Grammar(constraint) if isinstance(constraint, str) else constraint
     return compile_with(constraint, tokenizer_of("bytes").vocabulary, backend, **options).start()
 
 
@@ -54,7 +64,11 @@ def accepts(matcher, text):
 
 def walk_all(matchers, tokenizer, text, steps, rng):
     """Equal masks along one walk: first the tokens of `text`, then any. How many masks there were."""
-    vocab, planned = tokenizer.vocabulary, tokenizer.encode(text)
+    return walk_along(matchers, tokenizer.vocabulary, tokenizer.encode(text), steps, rng)
+
+
+def walk_along(matchers, vocab, planned, steps, rng, stray=0.0):
+    """Equal masks along one walk by the `planned` tokens where they are allowed, else, and every `stray`, by any."""
     for step in range(steps):
         found = [mask_of(matcher) for matcher in matchers]
         for other in found[1:]:
@@ -62,7 +76,9 @@ def walk_all(matchers, tokenizer, text, steps, rng):
         tokens = [token for token in found[0] if token not in vocab.end_token_set]
         if not tokens:
             return step + 1
-        chosen = planned[step] if step < len(planned) and planned[step] in found[0] else rng.choice(tokens)
+        strays = stray > 0 and rng.random() < stray
+        follows = step < len(planned) and planned[step] in found[0] and not strays
+        chosen = planned[step] if follows else rng.choice(tokens)
         for matcher in matchers:
             matcher.advance(chosen)
     return steps

@@ -9,7 +9,7 @@ import pytest
 
 from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
-from tokdfa.backends.pushdown_trie.strategy import PushdownMatcher, PushdownTrie, fill_masks
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary.mask_store import NARROW, MaskStore
@@ -97,21 +97,6 @@ def test_out_that_does_not_fit_is_refused() -> None:
             fill_masks(matchers, out)
 
 
-@pytest.mark.parametrize("memo", [True, False])
-def test_lists_are_the_narrow_masks(memo: bool) -> None:
-    vocabulary = load_tokenizer("mistral-v1").vocabulary
-    for matcher in walked(PushdownTrie(vocabulary, memo=memo).compile(TEXTS), 25):
-        assert isinstance(matcher, PushdownMatcher)
-        mask = masks.allocate_mask(vocabulary.size)
-        matcher.fill_mask(mask)
-        tokens = matcher.list_tokens()
-        if memo and masks.count(mask) <= NARROW:
-            assert tokens is not None
-            assert tokens.tolist() == masks.mask_to_ids(mask).tolist()
-        else:
-            assert tokens is None
-
-
 def test_what_is_kept_comes_back() -> None:
     """Masks of all densities, the narrow ones as lists, equal wide ones once; whatever the caller knows of them."""
     rng = np.random.default_rng(5)
@@ -134,6 +119,18 @@ def test_what_is_kept_comes_back() -> None:
                     assert tokens.tolist() == np.flatnonzero(flags).tolist()
             if 4 in kept.packed:
                 assert kept.packed[4] is kept.packed[5]
+
+
+def test_the_store_stays_below_its_limit() -> None:
+    wide, out = masks.mask_from_ids(range(NARROW + 1), 5000), masks.allocate_mask(5000)
+    kept = MaskStore(1 << 20, len(wide))
+    for row in range(10):
+        assert not kept.fill(row, out)
+        kept.keep(row, wide)
+    assert wide.nbytes <= kept.nbytes < 2 * wide.nbytes + 2_000, "equal masks are kept once"
+    kept.limit = 0
+    kept.keep(99, masks.mask_from_ids([0], 5000))
+    assert len(kept) == 1
 
 
 def test_memory_of_masks_is_used_again() -> None:

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_texts
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa import load_tokenizer
-from tokdfa import mask as masks
 from tokdfa.backends.brute_force import BruteForce
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import EmptyLanguageError, LimitExceeded, OptionError, VocabularyCannotSpell
+from tokdfa.errors import EmptyLanguageError, OptionError, VocabularyCannotSpell
 from tokdfa.vocabulary.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from tokdfa.backends.base import Matcher
 
 LETTERS = Vocabulary(
     [letter.encode() for letter in TEXT_ALPHABET] + [b"ab", b"\xc3", b"\xa9", b"a\n", "éé".encode(), b"-", b""],
     end_tokens=[len(TEXT_ALPHABET) + 6],
     name="letters",
 )
-
-
-def allowed(matcher: Matcher) -> set[int]:
-    mask = masks.allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(mask)
-    return set(masks.mask_to_ids(mask).tolist())
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)
@@ -76,7 +66,7 @@ def test_a_token_is_allowed_iff_some_text_goes_on_with_it(pattern: str) -> None:
             if LETTERS.token_bytes(token) and text + LETTERS.token_bytes(token) in prefixes
         }
         ends = set(LETTERS.end_tokens) if text in matching else set()
-        assert allowed(matcher) == expected | ends, (pattern, text)
+        assert set(allowed(matcher)) == expected | ends, (pattern, text)
         assert {token for token in range(LETTERS.size) if matcher.allows(token)} == expected | ends
 
 
@@ -107,17 +97,17 @@ def test_liveness_is_about_tokens(vocab: Vocabulary, texts: set[bytes]) -> None:
         for token in sequence:
             matcher.advance(token)
         ends = set(vocab.end_tokens) if sequence in complete else set()
-        assert allowed(matcher) == {t for t in range(vocab.size) if (*sequence, t) in prefixes} | ends
+        assert set(allowed(matcher)) == {t for t in range(vocab.size) if (*sequence, t) in prefixes} | ends
 
 
 def test_liveness_of_bytes_leaves_dead_ends() -> None:
     vocab = Vocabulary([b"a", b"ab", b"c", b""], end_tokens=[3])
     constraint = Regex("abd|ac")
-    assert allowed(BruteForce(vocab).compile(constraint).start()) == {0}
+    assert allowed(BruteForce(vocab).compile(constraint).start()) == [0]
     lax = BruteForce(vocab, liveness="bytes").compile(constraint).start()
-    assert allowed(lax) == {0, 1}
+    assert allowed(lax) == [0, 1]
     lax.advance(1)
-    assert allowed(lax) == set()
+    assert allowed(lax) == []
     assert not lax.can_end()
     assert BruteForce(vocab, liveness="bytes").compile(Regex("d")).start() is not None
     with pytest.raises(OptionError, match="must be one of tokens, bytes"):
@@ -126,7 +116,7 @@ def test_liveness_of_bytes_leaves_dead_ends() -> None:
 
 def test_missing_bytes_are_named() -> None:
     vocab = Vocabulary([b"a", b"xb", b""], end_tokens=[2], name="tiny")
-    with pytest.raises(VocabularyCannotSpell, match="0x64 \\('d'\\)") as caught:
+    with pytest.raises(VocabularyCannotSpell) as caught:
         BruteForce(vocab).compile(Regex("a+d"))
     assert caught.value.missing == b"d"
     with pytest.raises(VocabularyCannotSpell, match="only inside longer tokens") as caught:
@@ -137,23 +127,10 @@ def test_missing_bytes_are_named() -> None:
 def test_odd_vocabulary() -> None:
     """Duplicates, special and padding ids, two end tokens, split characters, zero bytes."""
     matcher = BruteForce(ODD).compile(Regex("(é|ab?|\x00)*")).start()
-    assert allowed(matcher) == {0, 1, 4, 5, 7, 8, 9, 3, 12}
+    assert allowed(matcher) == [0, 1, 3, 4, 5, 7, 8, 9, 12]
     matcher.advance(5)
-    assert allowed(matcher) == {6}
+    assert allowed(matcher) == [6]
     assert not any(matcher.allows(token) for token in (3, 12, 13, 39, 40, -1))
-
-
-def test_complete_says_whether_every_byte_is_a_token() -> None:
-    assert BruteForce(LETTERS).compile(Regex("[ab]*-")).complete
-    assert not BruteForce(ODD).compile(Regex("é?\U0001f600?|a")).complete
-
-
-def test_limits_and_sizes() -> None:
-    assert BruteForce(LETTERS).compile(Regex("a{5}")).sizes == {"states": 6}
-    assert list(BruteForce(LETTERS).compile(Regex("a")).phases) == ["parse", "automaton"]
-    assert list(BruteForce(ODD).compile(Regex("é?\U0001f600?|a")).phases) == ["parse", "automaton", "liveness"]
-    with pytest.raises(LimitExceeded):
-        BruteForce(LETTERS, max_states=10).compile(Regex("a{20}"))
 
 
 def test_a_large_vocabulary() -> None:
@@ -171,4 +148,4 @@ def test_a_large_vocabulary() -> None:
         here = matcher.fork()
         for token in tokenizer.encode(text):
             here.advance(token)
-        assert allowed(here) == set(np.flatnonzero(expected).tolist()), text
+        assert allowed(here) == np.flatnonzero(expected).tolist(), text

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.backends.grammar_walks import (
+    EVERY,
     NAMES,
+    SPECIAL,
     accepts,
     advance_all,
     bytes_start,
@@ -17,11 +22,18 @@ from tests.backends.grammar_walks import (
     tokenizer_of,
     walk_all,
 )
-from tests.grammar.lexed_cfgs import mask_of
+from tests.backends.pushdown_trie import compile_cfg as pushdown_compile
+from tests.grammar.lexed_cfgs import compile_cfg as earley_compile
+from tests.grammar.lexed_cfgs import lexed_cfgs, mask_of
+from tests.naive.cfg_recogniser import CfgRecogniser
+from tests.naive.lexed_earley import LexedEarley
+from tests.vocabulary.vocabularies import vocabularies
+from tokdfa.backends.earley_trie.strategy import special_lexemes
 from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.errors import (
     LimitExceeded,
+    SchemaUnsupported,
     TokdfaError,
     TokenRefused,
     UnsupportedConstraint,
@@ -29,8 +41,6 @@ from tokdfa.errors import (
     VocabularyError,
 )
 from tokdfa.vocabulary.vocabulary import Vocabulary
-
-EVERY = [("earley_trie", "longest"), ("pushdown_trie", "longest"), ("pushdown_trie", "any")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,13 +117,61 @@ def test_a_search_without_end_is_given_up(backend, lexer):
         assert (caught.value.limit, caught.value.value) == ("max_search", 100)
 
 
-# Special tokens.
+@pytest.mark.parametrize(("backend", "lexer"), EVERY)
+def test_no_dead_ends_with_gaps(backend, lexer):
+    """What tokens can still spell: a mask is never empty, and holds all tokens that lead to a short text."""
+    outcomes = Counter()
 
-SPECIAL = Vocabulary(
-    [*(bytes([byte]) for byte in range(128)), b"", b"", b"", b"ab"],
-    end_tokens=[130],
-    special_tokens={128: "<|tool|>", 129: "<|end|>", 130: "</s>"},
-)
+    @settings(max_examples=50)
+    @given(lexed_cfgs(), vocabularies(b"abc", 6), st.integers(0, 100))
+    def check(cfg, vocab, seed):
+        outcomes[walk_with_gaps(cfg, vocab, random.Random(seed), backend, lexer)] += 1
+
+    check()
+    assert outcomes["walked"] > 15
+    assert outcomes["unspellable"] > 3
+    assert outcomes["max_search"] < 15
+
+
+def walk_with_gaps(cfg, vocab, rng, backend, lexer):
+    """Check the masks along one walk; the limit that ended it, if one did."""
+    compile_cfg = earley_compile if backend == "earley_trie" else pushdown_compile
+    twin, limit = (LexedEarley(cfg), 9) if lexer == "longest" else (CfgRecogniser(cfg, outer_skip=True), 6)
+    spelled = [vocab.token_bytes(token) for token in range(vocab.size)]
+    try:
+        matcher, text = compile_cfg(cfg, vocab, lexer=lexer, max_search=200).start(), b""
+        for _ in range(4):
+            found = mask_of(matcher)
+            assert found, text
+            for token, addition in enumerate(spelled):
+                assert matcher.allows(token) == (token in found)
+                if addition and token not in found and len(text) < limit:
+                    tails = token_texts(spelled, 2, limit - len(text))
+                    assert not any(twin.accepts(text + addition + tail) for tail in tails), (text, token)
+            tokens = [token for token in found if token not in vocab.end_tokens]
+            if not tokens:
+                break
+            token = rng.choice(tokens)
+            matcher.advance(token)
+            text += spelled[token]
+    except VocabularyCannotSpell:
+        assert not any(twin.accepts(text) for text in token_texts(spelled, 4, limit))
+        return "unspellable"
+    except LimitExceeded as error:
+        return error.limit
+    return "walked"
+
+
+def token_texts(spelled, count, limit):
+    """All texts of up to `count` tokens, and at most `limit` bytes."""
+    parts = sorted({part for part in spelled if part})
+    texts = {b""}
+    for _ in range(count):
+        texts |= {text + part for text in texts for part in parts if len(text + part) <= limit}
+    return texts
+
+
+# Special tokens.
 
 
 @pytest.mark.parametrize(("backend", "lexer"), EVERY)
@@ -147,24 +205,106 @@ def test_special_tokens_after_a_shorter_match(backend, lexer):
     assert mask_of(matcher) == [130]
 
 
+@pytest.mark.parametrize(
+    ("backend", "lexer"), [("earley_trie", "longest"), ("earley_trie", "one_byte"), ("pushdown_trie", "longest")]
+)
+def test_special_tokens_by_name_and_number(backend, lexer):
+    """All sequences of five tokens, against the definitions."""
+    grammar = 'start: <|tool|> A (<[129]> | <[^129]> "b") | "b" start | A start <[128-129]>\nA: "a" | "abb"\n'
+    compiled = compile_with(grammar, SPECIAL, backend, lexer=lexer)
+    cfg = compile_with(grammar, SPECIAL, "earley_trie").machine.cfg
+    twin, specials = LexedEarley(cfg, lexer == "longest"), special_lexemes(cfg, SPECIAL)
+    assert sorted(specials) == [128, 129]
+    tokens = {ord("a"): b"a", ord("b"): b"b", 128: None, 129: None, 131: b"ab"}
+    agenda, taken = [()], 0
+    while agenda:
+        sequence = agenda.pop()
+        matcher = compiled.start()
+        advance_all(matcher, sequence)
+        text = [symbol for token in sequence for symbol in (tokens[token] or [frozenset(specials[token])])]
+        assert matcher.can_end() == twin.accepts(text)
+        found = mask_of(matcher)
+        for token, spelled in tokens.items():
+            allowed = twin.goes_on([*text, *(spelled or [frozenset(specials[token])])])
+            assert (token in found) == allowed == matcher.allows(token), (sequence, token)
+            if allowed and len(sequence) < 5:
+                agenda.append((*sequence, token))
+        taken += matcher.can_end()
+    assert taken > 8
+
+
 @pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])
 def test_special_tokens_that_are_none(backend, lexer):
     with pytest.raises(VocabularyError, match="no special token"):
         compile_with(Grammar("start: <|nothing|>"), SPECIAL, backend, lexer=lexer)
 
 
-# Large input, and what is refused.
+# What is kept, counted and refused.
 
 
-@pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])
-def test_hundred_thousand_choices(backend, lexer):
-    choices = [f"{number * 7919 % 1_000_003:x}-{number}" for number in range(100_000)]
-    matcher = bytes_start(Choice(choices), backend, lexer=lexer)
-    assert accepts(matcher, choices[77_777])
-    assert mask_of(matcher)[-1] == 256
-    other = matcher.fork()
-    other.rollback(1)
-    assert not other.can_end()
+@pytest.mark.parametrize(("backend", "lexer"), [*EVERY, ("cfg_fsm", None)])
+def test_kept_masks_are_found_again(backend, lexer):
+    """The same list elements again and again come to states that are there; every mask that is made is counted."""
+    options = {} if lexer is None else {"lexer": lexer}
+    matcher = bytes_start(grammar_of("json"), backend, **options)
+    advance_all(matcher, b'{"a":[1,')
+    counts = []
+    for _ in range(20):
+        for byte in b'1,"a",':
+            mask_of(matcher)
+            matcher.advance(byte)
+        counts.append(matcher.counters["masks_made"])
+    assert 0 < counts[1] == counts[-1]
+    fresh = bytes_start(grammar_of("json"), backend, memo=False, **options)
+    for times in (1, 2):
+        mask_of(fresh)
+        assert fresh.counters["masks_made"] == times
+
+
+CALL = {
+    "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "kelvin"]}, "days": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+    "type": "object",
+}
+
+
+def call_schema(max_nesting):
+    spelling = {"whitespace": "compact", "item_separator": ", ", "key_separator": ": ", "escapes": "needed"}
+    return JsonSchema(CALL, max_nesting=max_nesting, **spelling)
+
+
+@pytest.mark.parametrize(("name", "depths"), [("mistral-v1", (2,)), ("llama3", (2, None))])
+def test_proper_masks_are_those_of_cartesian_merge(name, depths):
+    """Of a schema that nests no deeper anyway: exact if its bound is known, else found by looking ahead."""
+    tokenizer, rng = tokenizer_of(name), random.Random(4)
+    engines = ("pushdown_trie", "earley_trie")
+    every = [
+        compile_with(call_schema(depth), tokenizer.vocabulary, engine, proper=True)
+        for depth in depths
+        for engine in engines
+    ]
+    assert [compiled.lookahead for compiled in every] == [0, 0, 8, 8][: len(every)]
+    every.append(compile_with(call_schema(2), tokenizer.vocabulary, "cartesian_merge"))
+    for text in ('{"city": "San José", "unit": "kelvin", "days": 14}', '{"city": ""}', "", ""):
+        walk_all([compiled.start() for compiled in every], tokenizer, text, 24, rng)
+
+
+@pytest.mark.parametrize("backend", ["earley_trie", "pushdown_trie"])
+def test_an_unbounded_schema_is_refused_where_no_look_ahead_tells(backend):
+    with pytest.raises(UnsupportedConstraint, match="max_nesting"):
+        compile_with(call_schema(None), tokenizer_of("mistral-v1").vocabulary, backend, proper=True)
+
+
+@pytest.mark.parametrize("backend", ["earley_trie", "pushdown_trie"])
+def test_what_a_lenient_schema_drops_is_listed(backend):
+    schema = {"type": "array", "contains": {"type": "string"}, "uniqueItems": True}
+    vocab = tokenizer_of("mistral-v1").vocabulary
+    with pytest.raises(SchemaUnsupported, match="uniqueItems"):
+        compile_with(JsonSchema(schema), vocab, backend)
+    lenient = JsonSchema(schema, lenient=True, max_nesting=1)
+    plain, proper = (compile_with(lenient, vocab, backend, proper=proper) for proper in (False, True))
+    assert proper.dropped == plain.dropped != ()
 
 
 @pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])

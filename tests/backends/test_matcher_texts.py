@@ -33,22 +33,7 @@ if TYPE_CHECKING:
 def test_targets_are_steps(grammar: str, lacking: bytes, engine: str) -> None:
     """Fallbacks, special tokens, several tokens of one spelling, and a vocabulary that lacks bytes."""
     texts = [bytes([byte]) for byte in range(256) if byte not in lacking]
-    texts += [
-        b"liste",
-        b"isten",
-        b"ned",
-        b"aab",
-        b"aab",
-        b'{"',
-        b"}}",
-        b"a c",
-        b" a",
-        b"ed",
-        b'"}',
-        b"listed",
-        b"",
-        b"",
-    ]
+    texts += [*b'liste isten ned aab aab {" }} ed "} listed'.split(), b"a c", b" a", b"", b""]
     special, end = len(texts) - 2, len(texts) - 1
     vocabulary = Vocabulary(texts, end_tokens=[end], special_tokens={special: "<|x|>", end: "<end>"})
     name, lexer = engine.split()

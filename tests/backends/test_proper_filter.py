@@ -15,18 +15,8 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 TEXTS = [
-    "boolean: true",
-    "boolean: false",
-    "12345",
-    "1234",
-    "It's",
-    "It is",
-    "  x",
-    " x",
-    "aaaa",
-    "naïve",
-    "日本",
-    "don't",
+    *("boolean: true", "boolean: false", "It is", "It's", "don't", "  x", " x"),
+    *("12345", "1234", "aaaa", "naïve", "日本"),
 ]
 
 

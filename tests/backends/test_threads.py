@@ -7,13 +7,13 @@ that first masks race. Two threads each write the same text, and the others diff
 from __future__ import annotations
 
 import random
-import sys
-import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.packages import backend
+from tests.threads import run_together
 from tests.vocabulary.tokenizer_files import rank_file
 from tokdfa import mask as masks
 from tokdfa.backends.registry import backend_class, backend_names, create_backend
@@ -21,8 +21,6 @@ from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.vocabulary import tokenizers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -100,38 +98,10 @@ def cases() -> list[Any]:
 @pytest.fixture(scope="module")
 def tokenizer_name(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A tokenizer of 256 bytes and some merges, in the order in which they are made."""
-    merged = (
-        "th",
-        "the",
-        " t",
-        " the",
-        "at",
-        "cat",
-        "an",
-        "nd",
-        "12",
-        "10",
-        "120",
-        '"a',
-        '":',
-        ", ",
-        "name",
-        "[[",
-        "],",
-        " a",
-    )
-    ranks = {text.encode(): 256 + place for place, text in enumerate(merged)}
+    merged = (b" t", b" the", b" a", b", ", *b'th the at cat an nd 12 10 120 "a ": name [[ ],'.split())
+    ranks = {text: 256 + place for place, text in enumerate(merged)}
     path = rank_file(tmp_path_factory.mktemp("threads") / "ranks", ranks)
     return f"tiktoken:{path}?pattern=gpt2"
-
-
-@pytest.fixture(autouse=True)
-def _switch_often() -> Iterator[None]:
-    """Threads take turns after 10 us of Python, not after 5 ms."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
 
 
 def fresh_vocabulary(tokenizer_name: str) -> Vocabulary:
@@ -168,28 +138,6 @@ def _some_allowed(matcher: Any, mask: Any, rng: random.Random) -> int:
     return int(rng.choice(masks.mask_to_ids(mask)))
 
 
-def together(work: Callable[[int], Any]) -> list[Any]:
-    """What `work` returns for each of so many threads that begin at once; the first error is raised."""
-    barrier, found = threading.Barrier(THREADS), [None] * THREADS
-    errors: list[BaseException] = []
-
-    def run(number: int) -> None:
-        try:
-            barrier.wait()
-            found[number] = work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return found
-
-
 @pytest.mark.parametrize(("name", "options", "constraint"), cases())
 def test_eight_threads_share_one_constraint(
     name: str, options: dict[str, Any], constraint: Constraint, tokenizer_name: str
@@ -198,4 +146,5 @@ def test_eight_threads_share_one_constraint(
     expected = [masks_along(alone, seed % (THREADS // 2)) for seed in range(THREADS)]
     for _ in range(ROUNDS):
         shared = create_backend(name, fresh_vocabulary(tokenizer_name), **options).compile(constraint)
-        assert together(lambda number, shared=shared: masks_along(shared, number % (THREADS // 2))) == expected
+        jobs = [partial(masks_along, shared, number % (THREADS // 2)) for number in range(THREADS)]
+        assert run_together(jobs) == expected

@@ -2,29 +2,20 @@ from __future__ import annotations
 
 import itertools
 import re
-import threading
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tokdfa
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
 from tokdfa.backends.token_index import ExplicitTokenIndex, LazyTokenIndex, TokenIndex
 from tokdfa.constraint import Choice, Constraint, Regex
 from tokdfa.errors import (
-    EmptyLanguageError,
     LimitExceeded,
-    OptionError,
-    TokdfaError,
-    TokenRefused,
-    UnknownNameError,
-    UnsupportedConstraint,
     VocabularyCannotSpell,
 )
-from tokdfa.vocabulary.mask_store import NARROW, MaskStore
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 VARIANTS = [
@@ -162,92 +153,11 @@ class TestAgainstOutlinesCore:
         assert len(texts) > 1
 
 
-def test_rows_of_the_index() -> None:
-    compiled = TokenIndex(SMALL).compile(Regex("ab*c"))
-    assert isinstance(compiled, ExplicitTokenIndex)
-    assert set(compiled.transitions(0)) == {0, 3, 5}
-    for state in range(compiled.sizes["states"]):
-        for token in range(SMALL.size):
-            assert compiled.step(state, token) == compiled.transitions(state).get(token, -1)
-    assert compiled.sizes["transitions"] == sum(len(compiled.transitions(s)) for s in range(compiled.sizes["states"]))
-
-
-def test_the_cache_keeps_equal_masks_once_and_stays_below_its_limit() -> None:
-    cache = MaskStore(1 << 20, masks.mask_words(5000))
-    wide = masks.mask_from_ids(range(NARROW + 1), 5000)
-    narrow = masks.mask_from_ids([0, 31, 32, 4999], 5000)
-    out = masks.allocate_mask(5000)
-    for state in range(10):
-        assert not cache.fill(state, out)
-        cache.keep(state, wide if state % 2 else narrow)
-    for state in range(10):
-        out.fill(-1)
-        assert cache.fill(state, out)
-        assert out.tolist() == (wide if state % 2 else narrow).tolist()
-    assert len(set(map(id, cache.packed.values()))) == 1
-    assert wide.nbytes + 5 * 4 * 4 <= cache.nbytes < 2 * wide.nbytes + 2_000
-    cache.limit = 0
-    cache.keep(99, narrow)
-    assert len(cache) == 1
-
-
-def test_counters_say_what_was_done() -> None:
-    matcher = TokenIndex(SMALL, lazy=True).compile(Regex("a*")).start()
-    mask = masks.allocate_mask(SMALL.size)
-    matcher.fill_mask(mask)
-    first = dict(matcher.counters)
-    assert first["masks_made"] == 1
-    assert first["trie_nodes_visited"] + first["trie_nodes_skipped"] == SMALL.trie.node_count
-    matcher.fill_mask(mask)
-    assert matcher.counters == first
-    unkept = TokenIndex(SMALL, lazy=True, cache_masks=False).compile(Regex("a*")).start()
-    unkept.fill_mask(mask)
-    unkept.fill_mask(mask)
-    assert unkept.counters["masks_made"] == 2
-
-
-def test_threads_share_a_lazy_index() -> None:
-    """Eight threads walk one compiled constraint; each sees the masks that a single thread sees."""
-    constraint, vocab = Regex("(ab|c|a[bc]{0,30})*"), SMALL
-    expected = reachable_masks(constraint, vocab, 4)
-    compiled = TokenIndex(vocab, lazy=True).compile(constraint)
-    wrong: list[tuple] = []
-
-    def work(seed: int) -> None:
-        order = list(expected)
-        np.random.default_rng(seed).shuffle(order)
-        mask = masks.allocate_mask(vocab.size)
-        for sequence in order:
-            matcher = compiled.start()
-            for token in sequence:
-                matcher.advance(token)
-            matcher.fill_mask(mask)
-            if mask.tolist() != expected[sequence]:
-                wrong.append(sequence)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
 class TestBadInput:
     def test_missing_bytes_are_named(self) -> None:
         with pytest.raises(VocabularyCannotSpell, match=r"0x78 \('x'\)") as caught:
             TokenIndex(SMALL).compile(Regex("a(x|yz)"))
         assert caught.value.missing == b"x"
-
-    def test_bytes_only_inside_longer_tokens(self) -> None:
-        vocab = Vocabulary([b"ab", b"ba", b""], end_tokens=[2])
-        with pytest.raises(VocabularyCannotSpell, match="only inside longer tokens"):
-            TokenIndex(vocab).compile(Regex("aba"))
-
-    def test_empty_language(self) -> None:
-        for options in ({}, {"lazy": True}):
-            with pytest.raises(EmptyLanguageError):
-                TokenIndex(SMALL, **options).compile(Regex("(?=b)a"))
 
     @pytest.mark.parametrize("pattern", ["(?:(?:a|b){0,1000}c?){0,1000}", "(?:a|b)*a(?:a|b){30}"])
     def test_enormous_automata_are_refused_or_lazy(self, pattern: str) -> None:
@@ -265,33 +175,6 @@ class TestBadInput:
             TokenIndex(SMALL, max_states=10).compile(Regex("a{50}"))
         with pytest.raises(LimitExceeded, match=r"transitions.*lazy=True"):
             TokenIndex(SMALL, max_transitions=100).compile(Regex("[abc]{50}"))
-
-    def test_options_and_kinds(self) -> None:
-        with pytest.raises(UnknownNameError, match="did you mean 'lazy'"):
-            TokenIndex(SMALL, lazi=True)
-        with pytest.raises(OptionError, match="one of trie, per_token"):
-            TokenIndex(SMALL, walk="tree")
-        with pytest.raises(UnsupportedConstraint, match="regex and choice"):
-            TokenIndex(SMALL).compile(tokdfa.Grammar("start: 'a'"))
-
-    def test_refused_tokens_leave_the_matcher_alone(self) -> None:
-        matcher = TokenIndex(SMALL).compile(Regex("ab")).start()
-        for token in (1, 7, 99, -1):
-            with pytest.raises(TokenRefused):
-                matcher.advance(token)
-        assert matcher.allows(0)
-        matcher.advance(3)
-        matcher.advance(7)
-        with pytest.raises(TokenRefused, match="end token"):
-            matcher.advance(0)
-        with pytest.raises(TokdfaError, match="cannot take back 3"):
-            matcher.rollback(3)
-
-    def test_wrong_masks(self) -> None:
-        matcher = TokenIndex(SMALL).compile(Regex("ab")).start()
-        for wrong in (np.zeros(5, np.int32), np.zeros(1, np.int64)):
-            with pytest.raises(TokdfaError, match="allocate_mask"):
-                matcher.fill_mask(wrong)
 
 
 def test_lazy_falls_back_where_tokens_decide_liveness() -> None:

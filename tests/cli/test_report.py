@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tokdfa.cli import app as cli
 from tokdfa.cli.report import place_of_page, run_folders
 from tokdfa.errors import ConfigError
 from tokdfa.lab.config.resolve import load_config
@@ -58,31 +57,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return first, second
 
 
-@pytest.fixture
-def tokdfa(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
-    """Run the command with arguments; returns (exit status, what it printed, in one line of single spaces)."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr("sys.argv", ["tokdfa", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), " ".join((printed.out + printed.err).split())
-
-    return call
-
-
-def test_compare_prints_and_writes_what_is_slower(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_compare_prints_and_writes_what_is_slower(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:
     web, data = tmp_path / "deep" / "page.html", tmp_path / "all.json"
     status, text = tokdfa("compare", *folders, "--control", "brute_force", "--html", web, "--json", data)
     assert status == 0
-    assert "What has changed from" in text
     assert re.search(r"token_index │ bytes · date · random_walk 4x6 · seed \d+ │ mask time │ .* │ slower", text)
-    assert "Case by case, 1 comparisons: 1 slower." in text
     assert "packages · numba" in text
-    assert "All outcomes are the same." in text
     content = json.loads(data.read_text())
     (told,) = [entry for entry in content["cases"] if entry["told"]]
     assert (told["engine"], told["measure"], told["unit"]) == ("token_index", "mask_ns", "s")
@@ -92,21 +72,17 @@ def test_compare_prints_and_writes_what_is_slower(tokdfa, folders: tuple[Path, P
     assert f"tokdfa compare {folders[0]} {folders[1]} --control brute_force" in web.read_text()
 
 
-@pytest.mark.parametrize(("limit", "expected"), [("2", 1), ("5", 0)])
-def test_slower_than_a_limit_is_a_failure(tokdfa, folders: tuple[Path, Path], limit: str, expected: int) -> None:  # type: ignore[no-untyped-def]
-    status, text = tokdfa("compare", *folders, "--no-controls", "--fail-on-slower", limit)
+@pytest.mark.parametrize(("order", "limit", "expected"), [(1, "2", 1), (1, "5", 0), (-1, "1.1", 0)])
+def test_slower_than_a_limit_is_a_failure(
+    tokdfa, folders: tuple[Path, Path], order: int, limit: str, expected: int
+) -> None:
+    status, text = tokdfa("compare", *folders[::order], "--no-controls", "--fail-on-slower", limit)
     assert status == expected
-    assert ("1 comparisons are slower by 2.0 times or more" in text) == bool(expected)
-    assert "No engine is known to be the same in both runs" in text
+    assert ("1 comparisons are slower by 2.0 times" in text) == bool(expected)
+    assert ("1 faster" in text) == (order < 0)
 
 
-def test_what_got_faster_is_no_failure(tokdfa, folders: tuple[Path, Path]) -> None:  # type: ignore[no-untyped-def]
-    status, text = tokdfa("compare", *reversed(folders), "--no-controls", "--fail-on-slower", "1.1")
-    assert status == 0
-    assert "1 faster" in text
-
-
-def test_wrong_arguments_are_told(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_arguments_are_told(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:
     for arguments, message in (
         ((*folders, "--control", "brute_farce"), "did you mean 'brute_force'"),
         ((*folders, "--control", "brute_force", "--no-controls"), "not both"),
@@ -118,7 +94,7 @@ def test_wrong_arguments_are_told(tokdfa, folders: tuple[Path, Path], tmp_path: 
         assert message in text
 
 
-def test_several_runs_get_a_page_of_all(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_several_runs_get_a_page_of_all(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:
     target = tmp_path / "all.html"
     status, text = tokdfa("report", *folders, "--page", target)
     assert status == 0
@@ -132,7 +108,7 @@ def test_several_runs_get_a_page_of_all(tokdfa, folders: tuple[Path, Path], tmp_
     assert (folders[0] / "report" / "report.md").read_text().startswith("# What does the command line")
 
 
-def test_the_page_of_one_run_has_its_place(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_the_page_of_one_run_has_its_place(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:
     status, text = tokdfa("report", folders[0], "--page", tmp_path / "page.html")
     assert status == 1
     assert "--page is for several runs" in text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.skew.enumeration import all_spellings, masked_masses, model_masses
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.token_index import TokenIndex
 from tokdfa.constraint import Choice
@@ -77,42 +78,12 @@ def target_sequences(
     model: LanguageModel, words: Iterable[bytes], context: tuple[int, ...] = (), *, eos: str = "counted"
 ) -> Sequences:
     """Every spelling of every word -> its probability under the model."""
-    found: Sequences = {}
-    vocabulary = model.vocabulary
-    texts = set(words)
-    agenda = [((), 0.0)]
-    while agenda:
-        tokens, log_p = agenda.pop()
-        spelled = vocabulary.spell(tokens)
-        row = model.log_probabilities([(*context, *tokens)])[0]
-        if spelled in texts:
-            ends = sum(math.exp(row[end]) for end in vocabulary.end_tokens) if eos == "counted" else 1.0
-            found[tokens] = math.exp(log_p) * ends
-        for token in range(vocabulary.size):
-            more = vocabulary.token_bytes(token)
-            if more and row[token] > -np.inf and any(text.startswith(spelled + more) for text in texts):
-                agenda.append(((*tokens, token), log_p + float(row[token])))
-    return found
+    return model_masses(model, context, all_spellings(model.vocabulary, words), eos)
 
 
 def masked_sequences(model: LanguageModel, words: Iterable[bytes], context: tuple[int, ...] = ()) -> Sequences:
     """Every spelling -> its probability under local masking with eos counted: what may come next is what some has."""
-    target = target_sequences(model, words, context)
-    ends = model.vocabulary.end_tokens
-    following = defaultdict(set)
-    for tokens in target:
-        for place, token in enumerate(tokens):
-            following[tokens[:place]].add(token)
-        following[tokens].update(ends)
-    masked = {}
-    for tokens in target:
-        probability = 1.0
-        for place in range(len(tokens) + 1):
-            row = np.exp(model.log_probabilities([(*context, *tokens[:place])])[0])
-            taken = [tokens[place]] if place < len(tokens) else list(ends)
-            probability *= row[taken].sum() / row[list(following[tokens[:place]])].sum()
-        masked[tokens] = probability
-    return masked
+    return masked_masses(model, context, all_spellings(model.vocabulary, words), "counted")
 
 
 def by_text(sequences: Mapping[tuple[int, ...], float], vocabulary: Vocabulary = LETTERS) -> dict[bytes, float]:

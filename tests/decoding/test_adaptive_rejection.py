@@ -1,38 +1,19 @@
-"""Adaptive weighted rejection sampling: all of its randomness enumerated, then whole sequences against the truth."""
+"""Adaptive weighted rejection sampling: all of its randomness enumerated. Whole sequences are in `test_draws`."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from tests.decoding.models import (
-    APART,
-    LETTERS,
-    WORDS,
-    A,
-    DeadEnd,
-    by_text,
-    compile_words,
-    distance,
     explore,
-    skewed_model,
-    target_sequences,
 )
 from tokdfa.decoding import adaptive_rejection
-from tokdfa.decoding.adaptive_rejection import adaptive_step, draw_by_adaptive_rejection
-from tokdfa.decoding.smc import draw_by_smc
-from tokdfa.errors import OptionError
-from tokdfa.models.table import TableModel
+from tokdfa.decoding.adaptive_rejection import adaptive_step
 
-if TYPE_CHECKING:
-    from tokdfa.decoding.draws import Eos
-
-COMPILED = compile_words(WORDS)
 ROWS = ([0.1, 0.2, 0.3, 0.4], [0.7, 0.0, 0.25, 0.05], [1e-9, 0.5, 0.5 - 1e-9, 0.0], [0.25] * 4)
 
 
@@ -78,16 +59,6 @@ def test_weights_are_proper_over_all_outcomes(
     assert (None in chances) == (mass == 0)
 
 
-def test_weights_have_the_right_mean_when_refused_tokens_are_drawn_again() -> None:
-    probabilities = np.full(50, 1 / 50)
-    allowed, generator = {3, 17}, np.random.default_rng(1)
-    steps = [adaptive_step(np.log(probabilities), allowed.__contains__, generator) for _ in range(3000)]
-    for token in allowed:
-        values = [step.weight * (step.token == token) for step in steps]
-        # nearly standard normal: beyond 4 with probability 6e-5
-        assert abs(np.mean(values) - 1 / 50) < 4 * np.std(values) / math.sqrt(len(values))
-
-
 def test_a_long_search_is_bounded_by_the_vocabulary() -> None:
     row = np.log(np.full(20_000, 1 / 20_000))
     asked: list[int] = []
@@ -96,66 +67,8 @@ def test_a_long_search_is_bounded_by_the_vocabulary() -> None:
     assert sorted(asked) == list(range(20_000))
 
 
-def test_few_checks_where_model_and_constraint_agree() -> None:
-    row = np.log(np.array([0.97, 0.01, 0.01, 0.01]))
-    generator = np.random.default_rng(0)
-    asked = []
-    for _ in range(500):
-        adaptive_step(row, lambda token: asked.append(token) or token == 0, generator)
-    assert 1 <= len(asked) / 500 < 1.1
-
-
 def test_a_small_rest_is_not_lost_to_rounding() -> None:
     tiny = 1e-30
     row = np.log(np.array([0.6, 0.4 - tiny, tiny]))
     token, weight = adaptive_step(row, lambda token: token == 2, np.random.default_rng(0))
     assert (token, weight) == (2, pytest.approx(tiny / 3))
-
-
-@pytest.mark.parametrize("eos", ["counted", "ignored"])
-@pytest.mark.parametrize("threshold", [0, 0.5])
-def test_the_mass_is_estimated_without_bias(threshold: float, eos: Eos) -> None:
-    model = skewed_model(seed=9)
-    words = WORDS if eos == "counted" else APART
-    mass = sum(target_sequences(model, words, eos=eos).values())
-    compiled = compile_words(words)
-    masses = [
-        math.exp(
-            draw_by_adaptive_rejection(model, compiled, particles=8, threshold=threshold, eos=eos, seed=seed).log_mass
-        )
-        for seed in range(300)
-    ]
-    # nearly standard normal: beyond 4 with probability 6e-5
-    assert abs(np.mean(masses) - mass) < 4 * np.std(masses) / math.sqrt(len(masses))
-    assert np.std(masses) / math.sqrt(len(masses)) < 0.1 * mass
-
-
-def test_many_particles_come_near_to_the_target() -> None:
-    model = skewed_model()
-    truth = by_text(target_sequences(model, WORDS))
-    draws = [draw_by_adaptive_rejection(model, COMPILED, particles=1000, seed=seed) for seed in range(5)]
-    assert np.mean([distance(each.text_probabilities(), truth) for each in draws]) < 0.06
-
-
-def test_it_needs_no_masks() -> None:
-    model = skewed_model()
-    draws = draw_by_adaptive_rejection(model, COMPILED, particles=50)
-    assert draws.masks == 0 < draws.single_token_checks
-    assert draws.model_rows == model.counts.rows
-    masked = draw_by_smc(model, COMPILED, particles=50)
-    assert masked.single_token_checks == 0 < masked.masks
-
-
-def test_nothing_allowed_has_a_probability() -> None:
-    nowhere = TableModel(LETTERS, lambda prefix: np.eye(LETTERS.size)[A])
-    assert draw_by_adaptive_rejection(nowhere, COMPILED, particles=3).log_mass == -math.inf
-
-
-def test_errors() -> None:
-    model = skewed_model()
-    with pytest.raises(OptionError, match="threshold"):
-        draw_by_adaptive_rejection(model, COMPILED, particles=2, threshold=2)
-    with pytest.raises(OptionError, match="particles"):
-        draw_by_adaptive_rejection(model, COMPILED, particles=-1)
-    # masks are not looked at, so what they hold does not matter
-    assert draw_by_adaptive_rejection(model, DeadEnd(COMPILED), particles=2).log_mass > -math.inf

@@ -19,7 +19,6 @@ from tests.decoding.models import (
     WORDS,
     A,
     B,
-    C,
     DeadEnd,
     by_text,
     compile_words,
@@ -116,16 +115,6 @@ def test_max_tokens_leaves_a_beginning() -> None:
     assert (generation.model_calls, generation.forced) == (0, 7)
     assert generate(skewed_model(), compiled, max_tokens=20).end_token is None
     assert generate(skewed_model(), compiled, max_tokens=21).end_token == END
-
-
-def test_only_end_tokens_left_is_forced() -> None:
-    model = skewed_model()
-    generation = generate(model, compile_words([b"c"]), skip_forced=False)
-    assert (generation.tokens, generation.end_token, generation.forced) == ((C,), END, 2)
-    row = np.exp(model.log_probabilities([(C,)])[0])
-    ends = row[list(LETTERS.end_tokens)].sum()
-    assert math.exp(generation.step_log_probabilities[1]) == pytest.approx(ends)
-    assert math.exp(generation.step_log_allowed[1]) == pytest.approx(ends)
 
 
 class Watched(CompiledConstraint):

@@ -39,12 +39,6 @@ def test_drawing(pattern):
     piece_of(view)
 
 
-def test_colours_are_those_of_the_page():
-    page = show(compile_dfa(Regex("a|b")), highlight=[0])._repr_html_()
-    inks = {part.split('"')[1] for name in ("stroke=", "fill=") for part in page.split(name)[1:]}
-    assert inks == {"none", "currentColor", "#3b82c4"}
-
-
 def test_highlight():
     dfa = compile_dfa(Regex("ab"))
     marked = [

@@ -30,23 +30,6 @@ def test_rows():
     assert repr(view) == "MaskView(6 of 40 tokens, the text may end: a  <b>)"
 
 
-def test_a_shared_beginning_is_passed_over():
-    view = MaskView(mask_from_ids([4, 5], VOCAB.size), VOCAB)
-    assert [(group.prefix, group.tokens.tolist(), group.of) for group in view.groups()] == [
-        (b"ab", [4], 1),
-        (b"abc", [5], 1),
-    ]
-    (single,) = MaskView(mask_from_ids([1], VOCAB.size), VOCAB).groups()
-    assert (single.prefix, single.of) == (b"<script>", 1)
-
-
-def test_nothing_allowed():
-    view = show(allocate_mask(VOCAB.size), VOCAB)
-    assert repr(view) == "MaskView(0 of 40 tokens)"
-    assert rows_of(view) == []
-    assert not view.may_end
-
-
 def test_tokens_are_escaped():
     page = show(mask_from_ids(range(9), VOCAB.size), VOCAB)._repr_html_()
     assert page.count("<b>") == 1  # the headline

@@ -73,15 +73,6 @@ def test_a_view_stays_where_it_was_made():
     assert view.status == "must go on"
 
 
-def test_only_the_last_tokens_of_a_long_text():
-    matcher = started()
-    after = [0, *[2] * 50]
-    for token in after:
-        matcher.advance(token)
-    facts = dict(row for row in piece_of(show(matcher, after=after)).rows if len(row) == 2)
-    assert facts["text so far"] == "… " + " ".join("x" * 40)
-
-
 def test_what_is_no_token():
     with pytest.raises(VocabularyError):
         show(started(), after=[99])

@@ -141,12 +141,6 @@ def test_addresses_are_filled_as_outlines_core_fills_them(backend: str) -> None:
             assert mask[words:].tolist() == [-1] * (10 - words)
 
 
-def test_ctypes_memory() -> None:
-    guide, memory = Guide(index("ab*c")), (ctypes.c_int32 * 2)(-1, -1)
-    guide.write_mask_into(ctypes.addressof(memory), len(memory), ctypes.sizeof(ctypes.c_int32))
-    assert mask_tokens(memory) == guide.get_tokens()
-
-
 @pytest.mark.parametrize("side", ["outlines_core", "tokdfa"])
 def test_addresses_that_both_refuse(side: str) -> None:
     guide: Any = Guide(index("ab*c"))

@@ -116,14 +116,6 @@ def test_unknown_states_and_tokens(side: Any) -> None:
             wrong()
 
 
-def test_negative_states_and_tokens_are_unknown() -> None:
-    made = index("ab*c")
-    assert made.get_allowed_tokens(-1) is None
-    assert made.get_next_state(-1, 4) is None
-    assert made.get_next_state(0, -1) is None
-    assert made.is_final_state(-1) is False
-
-
 @sides
 @pytest.mark.parametrize(
     ("kind", "regex", "tokens"), [(ValueError, "(", TOKENS), (ValueError, "x", TOKENS), (TypeError, 3, TOKENS)]
@@ -214,14 +206,6 @@ def test_equality_and_copies(side: Any) -> None:
         hash(made)
 
 
-def test_equality_is_of_tables() -> None:
-    vocab = vocabulary(tokdfa.guide)
-    first, second = (Index(pattern, vocab, backend="token_index", minimal=True) for pattern in ("(a|b)c", "[ab]c"))
-    assert first == second
-    assert first == Index("[ab]c", vocab, backend="token_index", walk="per_token", minimal=True)
-    assert first != Index("[ab]d", vocab, backend="token_index")  # as many states
-
-
 @backends
 def test_pickles_compile_again(backend: str) -> None:
     made = Index(Choice(["dog", "cats"]), Vocabulary.of(ODD.from_dict(TOKENS, END)), backend=backend)
@@ -231,10 +215,6 @@ def test_pickles_compile_again(backend: str) -> None:
     assert twin.get_transitions() == made.get_transitions()
     assert twin._made_of() == made._made_of()
     assert repr(twin) == repr(made)
-
-
-def test_repr() -> None:
-    assert repr(index("ab*c")) == "Index('ab*c', 3 states, backend='token_index', vocabulary='guide')"
 
 
 def test_texts_that_outlines_core_loses_are_kept() -> None:

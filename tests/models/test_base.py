@@ -85,19 +85,18 @@ GOOD = np.log([0.5, 0.25, 0.25])
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ([0.0, np.nan, -1.0], "NaN in row 1 of 2"),
-        ([np.nan, np.nan, np.nan], "NaN in row 1 of 2"),
-        ([np.inf, -1.0, -1.0], "probabilities that sum to inf in row 1"),
-        ([800.0, -1.0, -1.0], "probabilities that sum to inf in row 1"),
-        ([-np.inf, -np.inf, -np.inf], "probabilities that sum to 0 in row 1"),
-        ([2.0, 1.0, -1.0], "probabilities that sum to 10.4752 in row 1"),  # logits
-        ([0.5, 0.25, 0.25], "probabilities that sum to 4.21677 in row 1"),  # probabilities, not logarithms
-        (np.log([0.5, 0.25, 0.25 + 2 * SUM_TOLERANCE]), r"probabilities that sum to 1\.0002 in row 1"),
+        ([0.0, np.nan, -1.0], "NaN"),
+        ([np.inf, -1.0, -1.0], "sum to inf"),
+        ([800.0, -1.0, -1.0], "sum to inf"),
+        ([-np.inf, -np.inf, -np.inf], "sum to 0"),
+        ([2.0, 1.0, -1.0], "sum to 10.4752"),  # logits
+        ([0.5, 0.25, 0.25], "sum to 4.21677"),  # probabilities, not logarithms
+        (np.log([0.5, 0.25, 0.25 + 2 * SUM_TOLERANCE]), r"sum to 1\.0002"),
     ],
 )
 def test_rows_that_are_no_distribution(wrong: list[float], message: str) -> None:
     model = Scripted(np.array([GOOD, wrong]))
-    with pytest.raises(ModelError, match=f"scripted returned {message}"):
+    with pytest.raises(ModelError, match=f"scripted .*{message} in row 1"):
         model.log_probabilities([[0], [1]])
 
 

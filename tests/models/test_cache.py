@@ -44,17 +44,6 @@ def test_rows_and_what_is_kept(batches: list[list[tuple[int, ...]]], capacity: i
     assert cached.counts.batches == sum(1 for batch in batches if batch)
 
 
-def test_the_least_recently_used_leaves() -> None:
-    cached = CachedModel(random_table(VOCABULARY, 0), 2 * ROW_MB)
-    for prefix, misses in [((0,), 1), ((1,), 2), ((0,), 2), ((0, 0), 3), ((0,), 3), ((1,), 4), ((0, 0), 5)]:
-        cached.log_probabilities([prefix])
-        assert cached.misses == misses
-    cached.clear()
-    assert cached.kept_bytes == 0
-    cached.log_probabilities([(0, 0)])
-    assert cached.misses == 6
-
-
 def test_it_stands_for_its_model() -> None:
     model = random_table(VOCABULARY, 7)
     model.context_limit, model.start_tokens = 2, (2,)

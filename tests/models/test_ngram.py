@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.naive.kneser_ney import NaiveKneserNey
 from tests.packages import needs_smollm2
-from tests.proper.small_tokenizers import trained_metaspace
 from tokdfa.errors import LimitExceeded, ModelError, OptionError
 from tokdfa.models import ngram
 from tokdfa.models.ngram import MAX_ORDER, NgramModel, default_documents, read_text, train_ngram
@@ -60,12 +59,6 @@ def test_a_bigram_by_hand() -> None:
     after_a[[0, 2, 1]] += (1 - 2 / 3) / 3
     rows = np.exp(model.log_probabilities([[], [0], [2, 0], [3]]))
     np.testing.assert_allclose(rows, [start, after_a, after_a, single], rtol=1e-13)
-
-
-def test_every_possible_token_and_no_other_has_a_probability() -> None:
-    row = train([[0, 0, 2]], 3).log_probabilities([[0, 0]])[0]
-    assert np.flatnonzero(np.isfinite(row)).tolist() == sorted(POSSIBLE)
-    assert np.isneginf(row[[5, 6, 7]]).all()
 
 
 def test_tokens_that_spell_nothing_begin_a_document() -> None:
@@ -138,14 +131,6 @@ def _unknown_to_a_token(folder: Path) -> Path:
     path = folder / "tokenizer.json"
     path.write_text(json.dumps({"normalizer": None, "pre_tokenizer": None, "post_processor": None} | content))
     return path
-
-
-def test_a_small_trained_tokenizer(tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(trained_metaspace(tmp_path / "metaspace.json"))
-    model = train_ngram(tokenizer)
-    tokens = tokenizer.encode("The statement")
-    rows = np.exp(model.log_probabilities([tokens[:cut] for cut in range(len(tokens) + 1)]))
-    np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [0, -1, MAX_ORDER + 1, 2.5, "4", None])

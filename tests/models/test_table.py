@@ -39,12 +39,6 @@ def test_a_mapping_is_copied() -> None:
     np.testing.assert_allclose(np.exp(model.log_probabilities([[]])[0]), FIRST, rtol=1e-15)
 
 
-def test_a_function() -> None:
-    model = TableModel(VOCABULARY, lambda prefix: np.eye(6)[len(prefix) % 4])
-    rows = model.log_probabilities([[], [0], [0, 2], [0, 0, 0], [2, 2, 2, 2]])
-    assert rows.argmax(axis=1).tolist() == [0, 1, 2, 3, 0]
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -60,11 +54,6 @@ def test_rows_that_are_refused(row: object, message: str) -> None:
         TableModel(VOCABULARY, {(0,): row})  # type: ignore[dict-item]
     with pytest.raises(ModelError, match=r"prefix \[0\]: .*" + message):
         TableModel(VOCABULARY, lambda _: row).log_probabilities([[0]])  # type: ignore[arg-type,return-value]
-
-
-def test_a_row_that_does_not_sum_to_one() -> None:
-    with pytest.raises(ModelError, match=r"sum to 0\.9 in row 0"):
-        TableModel(VOCABULARY, {(): [0.5, 0.4, 0, 0, 0, 0]}).log_probabilities([[]])
 
 
 def test_fingerprints() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay
 from tokdfa.lab.measure.judge import DISPUTED, Judge, TokenSequences, reference_on_pieces
 from tokdfa.lab.measure.judge_draws import draw_pieces
-from tokdfa.proper.explain import is_proper_piece
+from tokdfa.proper.explain import explain
 
 if TYPE_CHECKING:
     from tokdfa.proper.canonical import Canonicity
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 def reference_says(canonicity: Canonicity, tokens: list[int]) -> bool:
     """Whether the reference library encodes the text of `tokens` (one piece) as `tokens`."""
     return bool(reference_on_pieces(canonicity, TokenSequences.of([tokens]))[0])
+
+
+def is_proper_piece(canonicity: Canonicity, tokens: list[int]) -> bool:
+    """Whether the tokenizer makes exactly `tokens` of their text, taken as one piece."""
+    return explain(canonicity, tokens) is None
 
 
 def judge(canonicity: Canonicity, count: int, seed: int = 0) -> tuple[int, int]:

@@ -9,10 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.proper.judge import reference_says
+from tests.proper.judge import is_proper_piece, reference_says
 from tests.proper.small_tokenizers import real, trained_metaspace
 from tokdfa.proper.byte_fallback import ByteFallback, build_byte_fallback
-from tokdfa.proper.explain import is_proper_piece
 from tokdfa.proper.rules_cache import HIDDEN_SPACE, build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.packages import needs_smollm2
-from tests.proper.judge import judge, reference_says
+from tests.proper.judge import is_proper_piece, judge, reference_says
 from tests.proper.small_tokenizers import (
     BYTE,
     merge_list,
@@ -26,7 +26,6 @@ from tests.proper.small_tokenizers import (
 from tokdfa.errors import TokdfaError, VocabularyError
 from tokdfa.mask import allocate_mask, mask_from_ids, mask_to_ids
 from tokdfa.proper.canonical import MASK_BYTES, NARROW, Canonicity
-from tokdfa.proper.explain import is_proper_piece
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

@@ -1,10 +1,17 @@
-"""Hypothesis strategies for expression terms (see tests.naive.languages), and their construction in a store."""
+"""Hypothesis strategies for expression terms (see tests.naive.languages), and the construction of expressions."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from tokdfa.regex.expression import EMPTY, NOTHING, ExpressionStore
+from tokdfa.regex.program import Program
+from tokdfa.regex.utf8 import utf8_program
+
+if TYPE_CHECKING:
+    from tokdfa.regex.char_sets import Ranges
 
 ALPHABET = b"ab"
 
@@ -49,3 +56,11 @@ def build(store: ExpressionStore, term: tuple) -> int:
         return store.repeat(build(store, term[1]), term[2], term[3])
     parts = [build(store, part) for part in term[1]]
     return store.union(parts) if kind == "union" else store.intersection(parts)
+
+
+def utf8_expression(code_points: Ranges, store: ExpressionStore) -> int:
+    """The expression for the UTF-8 encodings of `code_points`; surrogates are left out."""
+    program = Program()
+    value = program.include(utf8_program(code_points))
+    store.run(program)
+    return program.expression(value)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.regex.terms import utf8_expression
 from tests.strategies import code_point_ranges
 from tokdfa.automata.algebra import minimize, trim
 from tokdfa.automata.dfa import Dfa
@@ -12,7 +13,6 @@ from tokdfa.regex import char_sets
 from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.regex.utf8 import utf8_expression
 
 
 @cache

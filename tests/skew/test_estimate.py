@@ -233,17 +233,6 @@ def test_an_event_that_was_never_seen_is_not_impossible() -> None:
     assert found["always"].target.low < 0.9
 
 
-def test_no_skew_is_no_skew() -> None:
-    """Every allowed mass is the same, so all weights are equal."""
-    vocabulary = Vocabulary([b"a", b"b", b"c", b""], end_tokens=[3])
-    model = TableModel(vocabulary, lambda _: [0.2, 0.3, 0.5, 0.0])
-    found = estimate_skew(compile(Regex("[ab]{4}"), vocabulary), model, samples=100, eos="ignored")
-    assert found.mass.value == pytest.approx(0.5**4)
-    for number in DISTANCES:
-        assert measured(found, number).high == pytest.approx(0, abs=1e-12)
-    assert found.effective_samples == pytest.approx(100)
-
-
 def test_improper_sequences_are_told_apart(tmp_path: Path) -> None:
     """The verdict on each sample is that of `explain_tokens` on context and text; proper masks leave none."""
     tokenizer = load_tokenizer(merge_list(tmp_path / "t.json", "ab", [("a", "b"), ("b", "b"), ("ab", "a")]))
@@ -272,17 +261,6 @@ def test_differences_need_more_than_their_error() -> None:
     assert abs(case("finite")[3]["mass"] - case("no end")[3]["mass"]) > 0.1
     assert all(far)
     assert differs(finite[0].mass, finite[0].mass) is False
-
-
-def test_effective_samples_are_those_that_carry_weight() -> None:
-    """One sample in ten is worth nearly all of the mass."""
-    rows = {(): [0.1, 0.9, 0, 0, 0], (0,): [0, 1, 0, 0, 0], (1,): [0, 1e-6, 0.999999, 0, 0]}
-    model = TableModel(VOCABULARY, {CONTEXT + tokens: row for tokens, row in rows.items()})
-    found = estimate_skew(compile(Choice(["ab", "bb"]), VOCABULARY), model, CONTEXT, samples=100, eos="ignored")
-    worth_it = sum(tokens[0] == 0 for tokens in found.sequences)
-    assert found.effective_samples == pytest.approx(worth_it, abs=0.01)
-    assert found.total_variation.effective == found.log_mass.effective == found.effective_samples
-    assert found.mean_tokens.effective == 100
 
 
 class DeadEnd(StateMatcher[int]):

@@ -18,13 +18,11 @@ from tokdfa.models.table import random_table
 from tokdfa.proper.explain_text import explain_tokens
 from tokdfa.skew.intoxication import (
     MAX_SPAN_BYTES,
-    SHARKS,
     intoxicate_texts,
     intoxication,
     reference_sentences,
     respellings,
     retokenize,
-    sharks,
 )
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -155,27 +153,6 @@ def test_distances_and_ratios_are_those_of_the_rows(trained: tuple[Tokenizer, Ng
     ratio = found.ratio(" list", " iterable")
     assert ratio[0] == pytest.approx(np.exp(found.continuations[" list"][0] - found.continuations[" iterable"][0]))
     assert ratio[1] == pytest.approx(np.exp(found.continuations[" list"][1] - found.continuations[" iterable"][1]))
-
-
-def test_a_word_out_of_an_ngram_s_sight_moves_nothing(trained: tuple[Tokenizer, NgramModel]) -> None:
-    """A model of order 3 sees two tokens: a respelling further back changes no row, one at the end does."""
-    tokenizer, model = trained
-    far = intoxication(model, tokenizer, "The", " remaining", " items in the iterable are", how="random")
-    assert far.respelled.distance >= 2
-    assert far.kl == far.total_variation == far.jensen_shannon == 0
-    assert far.same_top
-    near = intoxication(model, tokenizer, "The items of the", " list", "", how="letters")
-    assert near.respelled.distance == 0
-    assert near.kl > 1e-3
-
-
-def test_sharks(trained: tuple[Tokenizer, NgramModel]) -> None:
-    tokenizer, model = trained
-    found = sharks(model, tokenizer)
-    assert tuple(found) == SHARKS
-    for animal, one in found.items():
-        assert one.respelled.text == f"A {animal} shark is a kind of"
-        assert min(one.ratio(" mammal", " fish")) > 0
 
 
 def test_random_texts(trained: tuple[Tokenizer, NgramModel]) -> None:

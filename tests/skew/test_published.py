@@ -30,10 +30,11 @@ from tokdfa.models.table import TableModel
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 WILLIAM, THEODORE = " William", " Theodore"
 IDEAL, PLAIN, PROPER = 0.85879, 0.52852, 0.85872
@@ -73,15 +74,6 @@ def printed_model(vocabulary: Vocabulary, mass: float) -> TableModel:
     return TableModel(vocabulary, rows)
 
 
-def test_the_printed_numbers_are_consistent() -> None:
-    """They leave p("ore" | " Theod") a probability, and say what kind of renormalisation 0.85872 comes from."""
-    assert pytest.approx(0.99801, abs=2e-5) == P_ORE
-    assert 0 < P_ODORE < 0.001 < P_THEOD < P_THE
-    # the masses of whole proper sequences, renormalised, would print as 0.85896, above the ideal and not below it
-    whole = P_WILLIAM / (P_WILLIAM + P_THEOD * P_ORE)
-    assert round(whole, 5) == 0.85896
-
-
 @pytest.mark.parametrize("mass", [0.5, 1e-3, 1e-9])
 def test_the_published_probabilities(mass: float) -> None:
     """Nothing depends on how probable the answers are altogether, which the article does not print."""
@@ -109,25 +101,3 @@ def test_the_published_probabilities(mass: float) -> None:
                 assert masked.improper_mass == 0
                 # one call where the article says so: after the first token the rest is forced
                 assert masked.spellings[1].sequences == 1
-
-
-def test_first_tokens_of_a_small_model() -> None:
-    """SmolLM2-135M-Instruct (4-bit weights, dequantized) after the same prompt, to two to four digits.
-
-    p(" The") = 0.2515, p(" T") = 2.5e-4, p(" William") = 2.48e-4, p(" W") = 1.0e-4, p(" Theodore") = 2.0e-5. It hardly
-    ever goes on from " The" to " Theodore", so the ideal probability of " William" is about 0.92, but the plain token
-    DFA gives it well under 0.01: a far stronger skew than the published one.
-    """
-    spelled = [b" The", b" T", b" William", b" W", b" Theodore", b"odore", b"heodore", b"illiam", b""]
-    vocabulary = Vocabulary(spelled, end_tokens=[8])
-    first = [0.2515, 2.5e-4, 2.48e-4, 1.0e-4, 2.0e-5, 0, 0, 0]
-    rest = [0, 0, 0, 0, 0, 1e-6, 1e-6, 1e-6]
-    model = TableModel(vocabulary, lambda prefix: [*(rest if prefix else first), 1 - sum(rest if prefix else first)])
-    texts = (WILLIAM, THEODORE)
-    ideal = ideal_distribution(model, (), texts, eos="ignored", tolerance=0)
-    assert ideal.distribution.named(WILLIAM) == pytest.approx(0.92, abs=0.01)
-    for name in ("token_index", "llguidance"):
-        compiled = compile_constraint(Choice(texts), vocabulary, name)
-        masked = masked_distribution(compiled, model, (), texts, eos="ignored", tolerance=0)
-        assert masked.distribution.named(WILLIAM) == pytest.approx(3.48e-4 / sum(first))
-        assert masked.distribution.named(WILLIAM) < 0.01

@@ -67,6 +67,8 @@ class Backend(ABC):
     packages: ClassVar[tuple[str, ...]] = ()
     known_differences: ClassVar[Mapping[str, str]] = {}
     own_readings: ClassVar[tuple[str, ...]] = ()
+    #: Whether it allows only what the tokenizer itself would give; see `token_language`.
+    is_proper: ClassVar[bool] = False
     #: Whether its work counts towards budgets, so that it has BUDGET_OPTIONS; not where another library does the work.
     is_budgeted: ClassVar[bool] = True
 
@@ -91,10 +93,12 @@ class Backend(ABC):
     @property
     def token_language(self) -> Literal["all", "proper"]:
         """Which spellings of a text are allowed: all of them, or only the one that the tokenizer itself would give."""
-        return "all"
+        return "proper" if self.is_proper else "all"
 
     def supports(self, constraint: Constraint) -> Support:
         """Yes, or no with the reason. Cheap: looks at the constraint's kind; subclasses may look closer."""
+        if self.token_language == "proper" and self.vocab.tokenizer is None:
+            return NO_TOKENIZER
         if check_constraint(constraint).kind in self.kinds:
             return YES
         return Support(False, f"{self.name} takes {' and '.join(self.kinds)}, not {constraint.kind}")

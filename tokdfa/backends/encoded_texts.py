@@ -10,10 +10,10 @@ Finite constraints only, one encoding each: 5 to 50 us a text, and 2 us a byte t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.errors import TokdfaError, UnsupportedConstraint
 from tokdfa.vocabulary.tokenizers import encode_exactly
@@ -36,20 +36,15 @@ class EncodedTexts(Backend):
     name: ClassVar[str] = "encoded_texts"
     summary: ClassVar[str] = "the encodings of all texts, listed: finite constraints (the oracle of proper sequences)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
+    is_proper = True
     options: ClassVar[tuple[Option, ...]] = (
         Option("max_texts", int, 20_000, "limit on the texts of the constraint", minimum=1),
         Option("max_bytes", int, 500_000, "limit on the bytes of all texts together", minimum=1),
         Option("max_states", int, 100_000, "limit on DFA states", minimum=1),
     )
 
-    @property
-    def token_language(self) -> Literal["all", "proper"]:
-        return "proper"
-
     def supports(self, constraint: Constraint) -> Support:
         """Lists the texts, as far as the limits go; a constraint that is wrong is for `compile` to complain about."""
-        if self.vocab.tokenizer is None:
-            return NO_TOKENIZER
         answer = super().supports(constraint)
         if not answer:
             return answer

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, StateMatcher
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.backends.matcher_texts import MatcherTexts
 from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
@@ -28,7 +28,7 @@ from tokdfa.constraint import Grammar, JsonSchema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tokdfa.backends.base import Matcher, Support
+    from tokdfa.backends.base import Matcher
     from tokdfa.backends.proper_merge.proper_states import ProperStates
     from tokdfa.backends.texts import Texts
     from tokdfa.constraint import Constraint
@@ -55,11 +55,6 @@ class WithProper(Backend):
     @property
     def token_language(self) -> Literal["all", "proper"]:
         return "proper" if self.settings["proper"] else "all"
-
-    def supports(self, constraint: Constraint) -> Support:
-        if self.settings["proper"] and self.vocab.tokenizer is None:
-            return NO_TOKENIZER
-        return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         plain = self._compile_plain(constraint)

@@ -42,6 +42,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.proper_merge.proper_states import Choices, combine_masks_kernel, write_allowed_tokens_kernel
+from tokdfa.core.interning import longer_keys, number_key, pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.proper.pair_test import find_break_kernel, pair_arrays
@@ -319,12 +320,8 @@ def _group_tokens_kernel(tokens, keys, targets):  # type: ignore[no-untyped-def]
     Returns the tokens, group after group, int32; where each group begins, and the last ends, int64; and the pair
     (target << 32 | key) of each, int64. Pairs are found by hashing.
     """
-    room = 16
-    while room < 2 * len(tokens):
-        room *= 2
-    slots = np.full(room, -1, dtype=np.int32)
+    pairs, slots = longer_keys(len(tokens), 0, np.empty(16, dtype=np.int64))
     group_of = np.empty(len(tokens), dtype=np.int32)
-    pairs = np.empty(len(tokens), dtype=np.int64)
     sizes = np.zeros(len(tokens) + 1, dtype=np.int64)
     count = 0
     for k in range(len(tokens)):
@@ -332,17 +329,8 @@ def _group_tokens_kernel(tokens, keys, targets):  # type: ignore[no-untyped-def]
         group_of[k] = -1
         if target < 0:
             continue
-        pair = np.int64(target) << 32 | np.int64(keys[k])
-        mixed = np.uint64(pair) * np.uint64(0x9E3779B97F4A7C15)
-        slot = np.int64((mixed >> np.uint64(32)) & np.uint64(room - 1))
-        while slots[slot] >= 0 and pairs[slots[slot]] != pair:
-            slot = (slot + 1) & (room - 1)
-        if slots[slot] < 0:
-            slots[slot] = count
-            pairs[count] = pair
-            count += 1
-        group_of[k] = slots[slot]
-        sizes[slots[slot] + 1] += 1
+        group_of[k], count = number_key(pack_pair(target, keys[k]), count, pairs, slots)
+        sizes[group_of[k] + 1] += 1
     starts = np.cumsum(sizes[: count + 1])
     places = starts.copy()
     members = np.empty(starts[count], dtype=np.int32)

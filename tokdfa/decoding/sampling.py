@@ -88,19 +88,6 @@ class Sampler:
         token = int(tokens[place])
         return Drawn(token, float(row[token]), log_allowed)
 
-    def adjust(self, row: Floats, mask: Mask) -> Floats:
-        """The log-probabilities that `choose` draws from: float64, shape (V,), normalised. Raises what `draw` does."""
-        tokens, logs = _allowed_logs(row, mask)
-        if self.greedy:
-            weights = np.zeros(len(tokens))
-            weights[logs.argmax()] = 1.0
-        else:
-            weights = self._reshape(np.exp(logs - logs.max()))
-        adjusted = np.full(len(row), -np.inf)
-        with np.errstate(divide="ignore"):
-            adjusted[tokens] = np.log(weights / weights.sum())
-        return adjusted
-
     def _reshape(self, weights: Floats) -> Floats:
         """Temperature and top-p, on weights of which the largest is 1. Leaves its argument as it is."""
         if self.temperature != 1:

@@ -78,31 +78,10 @@ LESS, EQUAL, MORE = -1, 0, 1
 
 
 @kernel
-def _compare_rows_kernel(first: Ints, second: Ints) -> bool:
-    same = True
-    for field in range(FIELDS):
-        same &= first[field] == second[field]
-    return same
-
-
-@kernel
 def copy_row_kernel(source: Ints, target: Ints) -> None:
     """Overwrite one row with another."""
     for field in range(FIELDS):  # a slice assignment takes several times as long
         target[field] = source[field]
-
-
-@kernel
-def find_row_kernel(rows: Ints, slots: Ints, row: Ints) -> int:
-    """Where `row` is, or belongs, in an open-addressing table of indices into `rows`; its length is a power of two."""
-    mixed = 0
-    for field in range(FIELDS):
-        mixed += int(row[field]) * (0x3C6EF372FE94F82B >> 2 * field)
-    mixed = (mixed ^ (mixed >> 31)) * 0x1E3779B97F4A7C15
-    slot = (mixed >> 32) & (len(slots) - 1)
-    while slots[slot] >= 0 and not _compare_rows_kernel(rows[slots[slot]], row):
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
 
 
 @kernel

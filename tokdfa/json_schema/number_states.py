@@ -6,11 +6,12 @@ mostly have equal rows. What is left to merge, and dead ends, are for `tokdfa.au
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.core.budget import spend
+from tokdfa.core.interning import COUNT, Column, InterningTable, has_room, intern
 from tokdfa.core.jit import kernel
 from tokdfa.json_schema.number_exponents import read_exponent_digit_kernel, read_exponent_sign_kernel
 from tokdfa.json_schema.number_plan import (
@@ -78,7 +79,6 @@ from tokdfa.json_schema.number_rows import (
     compare_digit_kernel,
     copy_row_kernel,
     find_exponents_kernel,
-    find_row_kernel,
     settle_comparisons_kernel,
 )
 
@@ -105,7 +105,15 @@ def explore_states(normal: NumberSet, shift: int) -> tuple[Ints, npt.NDArray[np.
     a state, more if it does not fit the cache. LimitExceeded if there are more than `STATE_LIMIT` states.
     """
     plan = plan_numbers(normal, shift)
-    table, accepting = _explore_states_kernel(plan, STATE_LIMIT)
+    kinds = {"table": Column(np.int32, COLUMNS, -1), "accepting": Column(np.bool_)}
+    states = InterningTable(kinds, entries=256, words=256 * FIELDS)
+    head = 0
+    while True:
+        head = _explore_states_kernel(plan, head, STATE_LIMIT, states.struct, *states.columns.values())
+        if head == len(states) or len(states) > STATE_LIMIT:
+            break
+        states.grow()
+    table, accepting = (column[: len(states)] for column in states.columns.values())
     spend(NS_PER_NUMBER_STATE * len(table), table.nbytes)
     if len(table) > STATE_LIMIT:
         raise too_many_states(normal)
@@ -113,45 +121,26 @@ def explore_states(normal: NumberSet, shift: int) -> tuple[Ints, npt.NDArray[np.
 
 
 @kernel
-def _explore_states_kernel(plan: Ints, limit: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """(table, who accepts) of `explore_states`. Stops soon after `limit` states."""
-    size = 256
-    rows = np.zeros((size, FIELDS), dtype=np.int32)
-    table = np.full((size, COLUMNS), -1, dtype=np.int32)
-    slots = np.full(4 * size, -1, dtype=np.int32)
-    slots[find_row_kernel(rows, slots, rows[0])] = 0
-    out = np.zeros(FIELDS, dtype=np.int32)
-    count, head = 1, 0
-    while head < count <= limit:
-        if count + COLUMNS > size:
-            more_rows = np.zeros((2 * size, FIELDS), dtype=np.int32)
-            more_table = np.full((2 * size, COLUMNS), -1, dtype=np.int32)
-            for index in range(size):
-                copy_row_kernel(rows[index], more_rows[index])
-                for column in range(COLUMNS):
-                    more_table[index, column] = table[index, column]
-            rows, table, size = more_rows, more_table, 2 * size
-            slots = np.full(4 * size, -1, dtype=np.int32)
-            for index in range(count):
-                slots[find_row_kernel(rows, slots, rows[index])] = index
-        alike = _treat_alike_kernel(plan, rows[head])
+def _explore_states_kernel(
+    plan: Ints, head: int, limit: int, states: Any, table: Ints, accepting: npt.NDArray[np.bool_]
+) -> int:
+    """Go on with `explore_states` at state `head`; returns where it stopped: at the end, past `limit`, or for lack of
+    room.
+    """
+    out = np.zeros(FIELDS, dtype=np.int64)
+    if head == 0:
+        intern(out, 0, FIELDS, states)
+    while head < states.meta[COUNT] <= limit and has_room(COLUMNS, COLUMNS * FIELDS, states):
+        row = states.words[head * FIELDS : (head + 1) * FIELDS]
+        alike = _treat_alike_kernel(plan, row)
         for column in range(1, COLUMNS):
             if alike and _DIGIT_0 + 1 < column <= _DIGIT_0 + 9:
                 table[head, column] = table[head, column - 1]
-                continue
-            if not _follow_kernel(plan, rows[head], column, out):
-                continue
-            slot = find_row_kernel(rows, slots, out)
-            if slots[slot] < 0:
-                slots[slot] = count
-                copy_row_kernel(out, rows[count])
-                count += 1
-            table[head, column] = slots[slot]
+            elif _follow_kernel(plan, row, column, out):
+                table[head, column] = intern(out, 0, FIELDS, states)
+        accepting[head] = accept_row_kernel(plan, row)
         head += 1
-    accepting = np.zeros(count, dtype=np.bool_)
-    for index in range(count):
-        accepting[index] = accept_row_kernel(plan, rows[index])
-    return table[:count].copy(), accepting
+    return head
 
 
 @kernel

@@ -212,7 +212,7 @@ class ExpressionKeys:
             elif kind == K_CONCAT:
                 content = keys[a] + keys[b]
             elif kind == K_BYTES:
-                content = arguments[a : a + b].tobytes()
+                content = self.store.bits_of(len(keys))
             elif kind in (K_REPEAT, K_COMPLEMENT, K_LOOK_AHEAD):
                 content = keys[a] + b"%d %d" % (b, c)
             else:

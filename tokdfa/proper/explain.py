@@ -36,11 +36,6 @@ class Fault:
     rule: int | None = None
 
 
-def is_proper_piece(canonicity: Canonicity, tokens: Sequence[int]) -> bool:
-    """Whether the tokenizer makes exactly `tokens` of their text, taken as one piece."""
-    return explain(canonicity, tokens) is None
-
-
 def explain(canonicity: Canonicity, tokens: Sequence[int]) -> Fault | None:
     """The first fault of `tokens` as one piece, or None if they are proper. About 3 us a token.
 

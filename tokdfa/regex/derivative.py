@@ -213,7 +213,7 @@ class AssertionDeriver:
 def derive(store: ExpressionStore, known: DerivativeTable, expression: int, byte: int) -> int:
     """The derivative of an expression without assertions by one byte. For many, `tokdfa.regex.lazy_dfa` is faster."""
     while True:
-        result = _derive_once_kernel(*store.arrays, *known.arrays, expression, int(known.classes.byte_class[byte]))
+        result = _derive_once_kernel(*store.arrays, known.struct, expression, int(known.classes.byte_class[byte]))
         if store.check_status():
             return int(result)
         known.grow()
@@ -225,40 +225,22 @@ def _nullable(nodes, expression):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _derive_once_kernel(  # type: ignore[no-untyped-def]
-    nodes,
-    arguments,
-    table,
-    scratch,
-    meta,
-    representatives,
-    places,
-    partitions,
-    found,
-    known,
-    used,
-    expression,
-    byte_class,
-):
+def _derive_once_kernel(nodes, arguments, table, scratch, meta, store, expression, byte_class):  # type: ignore[no-untyped-def]
     """The derivative of an expression without assertions by the bytes of a class; undefined unless the status is OK."""
-    classify_kernel(nodes, arguments, meta, representatives, places, partitions, found, known, used, expression)
+    classify_kernel(nodes, arguments, meta, store, expression)
     if meta[M_STATUS] != OK:
         return np.int64(NOTHING)
-    byte = np.int64(representatives[byte_class])
-    return derive_kernel(
-        nodes, arguments, table, scratch, meta, places, partitions, known, expression, byte_class, byte
-    )
+    byte = np.int64(store.representatives[byte_class])
+    return derive_kernel(nodes, arguments, table, scratch, meta, store, expression, byte_class, byte)
 
 
 @kernel
-def derive_kernel(  # type: ignore[no-untyped-def]
-    nodes, arguments, table, scratch, meta, places, partitions, known, expression, byte_class, byte
-):
+def derive_kernel(nodes, arguments, table, scratch, meta, store, expression, byte_class, byte):  # type: ignore[no-untyped-def]
     """The derivative of a classified expression by `byte`, of class `byte_class`; undefined unless the status is OK.
 
-    ``known[places[e, P_ENTRY] + l]`` remembers the derivative of expression e by its local class l (see
-    `tokdfa.regex.derivative_classes.DerivativeTable`). Byte sets, and concatenations that begin with one, need no
-    memory. Recursion goes down the nesting of the expression only; along a concatenation it is a loop.
+    `store`: the arrays of `tokdfa.regex.derivative_classes.DerivativeTable`, of which ``known[places[e, P_ENTRY] + l]``
+    remembers the derivative of expression e by its local class l. Byte sets, and concatenations that begin with one,
+    need no memory. Recursion goes down the nesting of the expression only; along a concatenation it is a loop.
     """
     kind = nodes[expression, 0] & 0xFF
     if kind == K_BYTES:
@@ -276,9 +258,10 @@ def derive_kernel(  # type: ignore[no-untyped-def]
                 return np.int64(nodes[expression, 2])
             return np.int64(NOTHING)
 
-    entry = places[expression, P_ENTRY] + partitions[places[expression, P_PARTITION], byte_class]
-    if known[entry] >= 0:
-        return np.int64(known[entry])
+    places = store.places
+    entry = places[expression, P_ENTRY] + store.partitions[places[expression, P_PARTITION], byte_class]
+    if store.known[entry] >= 0:
+        return np.int64(store.known[entry])
 
     base = meta[M_SCRATCH]
     result = np.int64(NOTHING)
@@ -286,15 +269,11 @@ def derive_kernel(  # type: ignore[no-untyped-def]
         rest = np.int64(expression)
         while True:
             if nodes[rest, 0] & 0xFF != K_CONCAT:
-                part = derive_kernel(
-                    nodes, arguments, table, scratch, meta, places, partitions, known, rest, byte_class, byte
-                )
+                part = derive_kernel(nodes, arguments, table, scratch, meta, store, rest, byte_class, byte)
                 push(scratch, meta, part)
                 break
             head, tail = np.int64(nodes[rest, 1]), np.int64(nodes[rest, 2])
-            part = derive_kernel(
-                nodes, arguments, table, scratch, meta, places, partitions, known, head, byte_class, byte
-            )
+            part = derive_kernel(nodes, arguments, table, scratch, meta, store, head, byte_class, byte)
             part = make_concat_kernel(nodes, arguments, table, scratch, meta, part, tail)
             push(scratch, meta, part)
             if not _nullable(nodes, head) or meta[M_STATUS] != OK:
@@ -304,9 +283,7 @@ def derive_kernel(  # type: ignore[no-untyped-def]
     elif kind in (K_UNION, K_INTERSECTION):
         for k in range(nodes[expression, 2]):
             member = np.int64(arguments[nodes[expression, 1] + k])
-            part = derive_kernel(
-                nodes, arguments, table, scratch, meta, places, partitions, known, member, byte_class, byte
-            )
+            part = derive_kernel(nodes, arguments, table, scratch, meta, store, member, byte_class, byte)
             push(scratch, meta, part)
             if meta[M_STATUS] != OK:
                 break
@@ -316,7 +293,7 @@ def derive_kernel(  # type: ignore[no-untyped-def]
             result = make_intersection_kernel(nodes, arguments, table, scratch, meta, base)
     elif kind in (K_COMPLEMENT, K_REPEAT):
         body = np.int64(nodes[expression, 1])
-        part = derive_kernel(nodes, arguments, table, scratch, meta, places, partitions, known, body, byte_class, byte)
+        part = derive_kernel(nodes, arguments, table, scratch, meta, store, body, byte_class, byte)
         if kind == K_COMPLEMENT:
             result = make_complement_kernel(nodes, arguments, table, scratch, meta, part)
         elif part != NOTHING:
@@ -329,5 +306,5 @@ def derive_kernel(  # type: ignore[no-untyped-def]
     meta[M_SCRATCH] = base
     if meta[M_STATUS] != OK:
         return np.int64(NOTHING)
-    known[entry] = result
+    store.known[entry] = result
     return result

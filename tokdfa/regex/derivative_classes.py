@@ -26,13 +26,15 @@ sets of characters. Numbering and remembering partitions is ours.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.budget import hold
+from tokdfa.core.interning import find_slot, longer_keys, number_key
 from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_struct import Struct
 from tokdfa.regex.nodes import (
     F_ASSERTS,
     F_BOOLEAN,
@@ -49,7 +51,6 @@ from tokdfa.regex.nodes import (
     M_STATUS,
     NOTHING,
     OK,
-    mix,
 )
 
 if TYPE_CHECKING:
@@ -64,8 +65,23 @@ NEWLINE = 0x0A
 TOGETHER, FINEST = 0, 1
 #: Columns of `DerivativeTable.places`: number of the partition, first entry in `known`.
 P_PARTITION, P_ENTRY = range(2)
-#: Indices into `DerivativeTable.used`: partitions, entries of `found`, entries of `known`, limit on partitions.
-U_PARTITIONS, U_FOUND, U_KNOWN, U_LIMIT = range(4)
+#: Indices into `DerivativeTable.used`: partitions, entries of `keys` and of `known`, limit on partitions.
+U_PARTITIONS, U_KEYS, U_KNOWN, U_LIMIT = range(4)
+
+_ARRAYS = {
+    "representatives": ("uint8", 1),
+    "places": ("int32", 2),
+    "known": ("int32", 1),
+    "used": ("int64", 1),
+    "partitions": ("int16", 2),
+    "keys": ("int64", 1),
+    "slots": ("int32", 1),
+    "meanings": ("int32", 1),
+}
+
+
+class ClassArrays(Struct, fields=tuple(_ARRAYS), declared=_ARRAYS):
+    """What kernels take: see `DerivativeTable`."""
 
 
 class BytePartition(NamedTuple):
@@ -103,7 +119,8 @@ class DerivativeTable:
     Numbers of local classes ascend by their first class. ``places``: int32, shape (expressions, 2): partition or -1
     (not known yet), and first entry in ``known``. ``known``: int32, the derivative by each local class, or -1.
     ``partitions``: int16, shape (room, classes + 2): the local class of each class, that of the outside or -1, and how
-    many there are. ``found``: int64, a hash table of joins and of the contents of partitions; see `join`.
+    many there are. ``keys``, ``slots`` (`tokdfa.core.interning.find_slot`): joins and contents of partitions, see
+    `_join`; ``meanings``: int32, the partition that each key stands for.
     """
 
     def __init__(self, store: ExpressionStore, classes: BytePartition, most_partitions: int = 1 << 14) -> None:
@@ -115,21 +132,23 @@ class DerivativeTable:
         self.partitions[TOGETHER, count + 1] = 1
         self.partitions[FINEST, :count] = np.arange(count)
         self.partitions[FINEST, count:] = -1, count
-        self.found: npt.NDArray[np.int64] = np.full(1 << 8, -1, dtype=np.int64)
+        self.keys, self.slots = longer_keys(128 + count, 0, np.empty(1, dtype=np.int64))
+        self.meanings: npt.NDArray[np.int32] = np.full(len(self.keys), -1, dtype=np.int32)
         self._local_classes: dict[int, tuple[npt.NDArray[np.int16], list[int]]] = {}
         self.used: npt.NDArray[np.int64] = np.array([2, 0, 0, most_partitions], dtype=np.int64)
+        self._take_arrays()
 
-    @property
-    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """What `classify_kernel` takes after the store's arrays."""
-        return self.classes.representatives, self.places, self.partitions, self.found, self.known, self.used
+    def _take_arrays(self) -> None:
+        self.struct = ClassArrays(
+            *(self.classes.representatives, self.places, self.known, self.used, self.partitions),
+            *(self.keys, self.slots, self.meanings),
+        )
 
     def local_classes(self, expression: int) -> tuple[npt.NDArray[np.int16], list[int]]:
         """(the local class of each class, the first class of each local class) of an expression."""
         while True:
-            partition = classify_kernel(
-                self.store.nodes, self.store.arguments, self.store.meta, *self.arrays, expression
-            )
+            expressions = self.store.nodes, self.store.arguments, self.store.meta
+            partition = int(classify_kernel(*expressions, self.struct, expression))
             if self.store.check_status():
                 if partition not in self._local_classes:
                     local = self.partitions[partition, :-2].copy()
@@ -139,20 +158,22 @@ class DerivativeTable:
 
     def grow(self) -> None:
         """More room in whatever is half full, and a place for every expression that the store has room for."""
-        partitions, found, known, _ = self.used.tolist()
         if len(self.places) < len(self.store.nodes):
             hold(8 * (len(self.store.nodes) - len(self.places)))
             more = np.full((len(self.store.nodes) - len(self.places), 2), -1, dtype=np.int32)
             self.places = np.concatenate([self.places, more])
+        partitions, found, known, _ = self.used.tolist()
         if 2 * partitions >= len(self.partitions):
             hold(self.partitions.nbytes)
             self.partitions = np.concatenate([self.partitions, np.zeros_like(self.partitions)])
         if 2 * known >= len(self.known):
             hold(self.known.nbytes)
             self.known = np.concatenate([self.known, np.full_like(self.known, -1)])
-        if 3 * found >= len(self.found):
-            before, self.found = self.found, np.full(2 * len(self.found), -1, dtype=np.int64)
-            refill_kernel(before, self.found)
+        if 2 * (found + self.partitions.shape[1]) >= len(self.keys):
+            hold(self.keys.nbytes + self.slots.nbytes + self.meanings.nbytes)
+            self.keys, self.slots = longer_keys(2 * len(self.keys), found, self.keys)
+            self.meanings = np.concatenate([self.meanings, np.full_like(self.meanings, -1)])
+        self._take_arrays()
 
 
 @kernel
@@ -220,69 +241,46 @@ def _refine_classes_kernel(nodes, arguments, root, reached, byte_class, represen
     return classes
 
 
-# `found` is an open-addressing table; an entry is ``key << 16 | partition``, or -1 if free. The key of the join of p
-# and q, p > q, is ``p << 16 | q``; that of the content of a join is a hash of 32 bits with bit 32 set. Partitions by a
-# byte set are not entered, since different sets have different ones.
+# What takes a `store` takes a `ClassArrays`. The key of the join of p and q, p > q, is ``p << 16 | q``. The contents of
+# partitions are the paths of a trie, whose nodes are keys, too: that of the node behind another by a number is
+# ``1 << 62 | node << 16 | number``, and the last one of a path stands for the partition. Partitions by a byte set are
+# not entered, since different sets have different ones.
 
 
 @kernel
-def _find_free(found, key):  # type: ignore[no-untyped-def]
-    slots = np.uint64(len(found) - 1)
-    slot = mix(key) & slots
-    while found[slot] >= 0:
-        slot = (slot + np.uint64(1)) & slots
-    return slot
+def _number_key(key, store):  # type: ignore[no-untyped-def]
+    """The number of a key, new or known; there is room."""
+    number, store.used[U_KEYS] = number_key(key, store.used[U_KEYS], store.keys, store.slots)
+    return number
 
 
 @kernel
-def refill_kernel(before, found):  # type: ignore[no-untyped-def]
-    """Enter the entries of `before` into the empty `found`."""
-    for entry in before:
-        if entry >= 0:
-            found[_find_free(found, entry >> 16)] = entry
-
-
-@kernel
-def _intern_partition(partitions, found, used):  # type: ignore[no-untyped-def]
+def _intern_partition(store):  # type: ignore[no-untyped-def]
     """The number of the partition that was written to the first free row."""
-    row = used[U_PARTITIONS]
-    width = partitions.shape[1]
-    content = np.uint64(0)
-    for k in range(width):
-        content = content * np.uint64(0x9E3779B97F4A7C15) + np.uint64(partitions[row, k])
-    key = np.int64(1) << 32 | np.int64(mix(content) >> np.uint64(32))
-    slots = np.uint64(len(found) - 1)
-    slot = mix(key) & slots
-    while found[slot] >= 0:
-        if found[slot] >> 16 == key:
-            candidate = found[slot] & 0xFFFF
-            same = True
-            for k in range(width):
-                if partitions[candidate, k] != partitions[row, k]:
-                    same = False
-                    break
-            if same:
-                return candidate
-        slot = (slot + np.uint64(1)) & slots
-    found[slot] = key << 16 | row
-    used[U_FOUND] += 1
-    used[U_PARTITIONS] = row + 1
-    return row
+    partitions, row = store.partitions, store.used[U_PARTITIONS]
+    node = np.int64(1) << 32  # the root is no key
+    for k in range(partitions.shape[1]):
+        node = _number_key(np.int64(1) << 62 | node << 16 | (np.int64(partitions[row, k]) & 0xFFFF), store)
+    if store.meanings[node] < 0:
+        store.meanings[node] = row
+        store.used[U_PARTITIONS] = row + 1
+    return np.int64(store.meanings[node])
 
 
 @kernel
-def _has_no_room(meta, partitions, found, used):  # type: ignore[no-untyped-def]
+def _has_no_room(meta, store):  # type: ignore[no-untyped-def]
     """Whether no partition can be made: the limit is reached, or the status says that an array is full."""
+    partitions, used = store.partitions, store.used
     if used[U_PARTITIONS] >= used[U_LIMIT]:
         return True
-    if used[U_PARTITIONS] >= len(partitions) or 2 * (used[U_FOUND] + 2) > len(found):
+    if used[U_PARTITIONS] >= len(partitions) or used[U_KEYS] + partitions.shape[1] >= len(store.keys):
         meta[M_STATUS] = FULL_MEMO
         return True
     return False
 
 
 @kernel
-def _join(meta, partitions, found, used, one, other):  # type: ignore[no-untyped-def]
+def _join(meta, store, one, other):  # type: ignore[no-untyped-def]
     """The common refinement of two partitions; what is outside of both is outside."""
     if one == other or other == TOGETHER:
         return one
@@ -291,42 +289,38 @@ def _join(meta, partitions, found, used, one, other):  # type: ignore[no-untyped
     if FINEST in (one, other):
         return np.int64(FINEST)
     key = max(one, other) << 16 | min(one, other)
-    slots = np.uint64(len(found) - 1)
-    slot = mix(key) & slots
-    while found[slot] >= 0:
-        if found[slot] >> 16 == key:
-            return found[slot] & 0xFFFF
-        slot = (slot + np.uint64(1)) & slots
-    if _has_no_room(meta, partitions, found, used):
+    known = np.int64(store.slots[find_slot(key, store.keys, store.slots)])
+    if known >= 0:
+        return np.int64(store.meanings[known])
+    if _has_no_room(meta, store):
         return np.int64(FINEST)
-    classes = partitions.shape[1] - 2
-    row = used[U_PARTITIONS]
-    width = np.int64(partitions[other, classes + 1])
-    renamed = np.full(partitions[one, classes + 1] * width, -1, dtype=np.int16)
+    partitions, row = store.partitions, store.used[U_PARTITIONS]
+    end = partitions.shape[1]
+    width = np.int64(partitions[other, end - 1])
+    renamed = np.full(partitions[one, end - 1] * width, -1, dtype=np.int16)
     count = 0
-    for k in range(classes):
+    for k in range(len(store.representatives)):
         pair = partitions[one, k] * width + partitions[other, k]
         if renamed[pair] < 0:
             renamed[pair] = count
             count += 1
         partitions[row, k] = renamed[pair]
-    partitions[row, classes] = -1
-    if partitions[one, classes] >= 0 and partitions[other, classes] >= 0:
-        partitions[row, classes] = renamed[partitions[one, classes] * width + partitions[other, classes]]
-    partitions[row, classes + 1] = count
-    joined = _intern_partition(partitions, found, used)
-    found[_find_free(found, key)] = key << 16 | joined
-    used[U_FOUND] += 1
-    return np.int64(joined)
+    partitions[row, end - 2] = -1
+    if partitions[one, end - 2] >= 0 and partitions[other, end - 2] >= 0:
+        partitions[row, end - 2] = renamed[partitions[one, end - 2] * width + partitions[other, end - 2]]
+    partitions[row, end - 1] = count
+    joined = _intern_partition(store)
+    store.meanings[_number_key(key, store)] = joined
+    return joined
 
 
 @kernel
-def _split_by_set(arguments, meta, representatives, partitions, found, used, start):  # type: ignore[no-untyped-def]
+def _split_by_set(arguments, meta, store, start):  # type: ignore[no-untyped-def]
     """The partition by the byte set whose bits begin at argument `start`."""
-    if _has_no_room(meta, partitions, found, used):
+    if _has_no_room(meta, store):
         return np.int64(FINEST)
+    representatives, partitions, row = store.representatives, store.partitions, store.used[U_PARTITIONS]
     classes = len(representatives)
-    row = used[U_PARTITIONS]
     first = (arguments[start + (representatives[0] >> 5)] >> (representatives[0] & 31)) & 1
     count = 1
     for k in range(classes):
@@ -336,41 +330,38 @@ def _split_by_set(arguments, meta, representatives, partitions, found, used, sta
             count = 2
     partitions[row, classes] = first if count > first else -1
     partitions[row, classes + 1] = count
-    used[U_PARTITIONS] = row + 1
+    store.used[U_PARTITIONS] = row + 1
     return np.int64(row)
 
 
 @kernel
-def _split_by_context(meta, representatives, partitions, found, used):  # type: ignore[no-untyped-def]
+def _split_by_context(meta, store):  # type: ignore[no-untyped-def]
     """The partition by what bytes are to an assertion: word bytes, newlines and others."""
-    if _has_no_room(meta, partitions, found, used):
+    if _has_no_room(meta, store):
         return np.int64(FINEST)
-    classes = len(representatives)
-    row = used[U_PARTITIONS]
+    partitions, row, classes = store.partitions, store.used[U_PARTITIONS], len(store.representatives)
     renamed = np.full(3, -1, dtype=np.int16)
     count = 0
     for k in range(classes):
-        byte = representatives[k]
+        byte = store.representatives[k]
         group = 2 if byte == NEWLINE else 1 if WORD_BYTES[byte] else 0
         if renamed[group] < 0:
             renamed[group] = count
             count += 1
         partitions[row, k] = renamed[group]
-    partitions[row, classes] = -1
-    partitions[row, classes + 1] = count
-    return np.int64(_intern_partition(partitions, found, used))
+    partitions[row, classes], partitions[row, classes + 1] = -1, count
+    return _intern_partition(store)
 
 
 @kernel
-def classify_kernel(  # type: ignore[no-untyped-def]
-    nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
-):
+def classify_kernel(nodes, arguments, meta, store, expression):  # type: ignore[no-untyped-def]
     """The number of the partition of an expression; undefined unless the status is OK afterwards.
 
     Every expression that `derive_kernel` will meet on its way gets a place. Recursion is as in `derive_kernel`.
     """
     if meta[M_STATUS] != OK:
         return np.int64(FINEST)
+    places = store.places
     if expression >= len(places):
         meta[M_STATUS] = FULL_MEMO
         return np.int64(FINEST)
@@ -380,53 +371,37 @@ def classify_kernel(  # type: ignore[no-untyped-def]
     first, second = np.int64(nodes[expression, 1]), np.int64(nodes[expression, 2])
     result = np.int64(TOGETHER)
     if kind == K_BYTES:
-        result = _split_by_set(arguments, meta, representatives, partitions, found, used, first)
+        result = _split_by_set(arguments, meta, store, first)
     elif kind == K_CONCAT:
         rest = np.int64(expression)
         while True:
             if places[rest, P_PARTITION] >= 0 or nodes[rest, 0] & 0xFF != K_CONCAT:
-                part = classify_kernel(
-                    nodes, arguments, meta, representatives, places, partitions, found, known, used, rest
-                )
-                result = _join(meta, partitions, found, used, result, part)
+                result = _join(meta, store, result, classify_kernel(nodes, arguments, meta, store, rest))
                 break
             head = np.int64(nodes[rest, 1])
-            part = classify_kernel(
-                nodes, arguments, meta, representatives, places, partitions, found, known, used, head
-            )
-            result = _join(meta, partitions, found, used, result, part)
+            result = _join(meta, store, result, classify_kernel(nodes, arguments, meta, store, head))
             if not nodes[head, 0] & (F_NULLABLE | F_ASSERTS) or meta[M_STATUS] != OK:
                 break
             rest = np.int64(nodes[rest, 2])
     elif kind in (K_UNION, K_INTERSECTION):
         for k in range(first, first + second):
-            part = classify_kernel(
-                nodes,
-                arguments,
-                meta,
-                representatives,
-                places,
-                partitions,
-                found,
-                known,
-                used,
-                np.int64(arguments[k]),
-            )
-            result = _join(meta, partitions, found, used, result, part)
+            part = classify_kernel(nodes, arguments, meta, store, np.int64(arguments[k]))
+            result = _join(meta, store, result, part)
     elif kind == K_ASSERTION:
-        result = _split_by_context(meta, representatives, partitions, found, used)
+        result = _split_by_context(meta, store)
     elif kind in (K_REPEAT, K_COMPLEMENT, K_LOOK_AHEAD):
-        result = classify_kernel(nodes, arguments, meta, representatives, places, partitions, found, known, used, first)
-    count, outside = partitions[result, len(representatives) + 1], partitions[result, len(representatives)]
-    entry = used[U_KNOWN]
-    if entry + count > len(known):
+        result = classify_kernel(nodes, arguments, meta, store, first)
+    width = store.partitions.shape[1]
+    count, outside = store.partitions[result, width - 1], store.partitions[result, width - 2]
+    entry = store.used[U_KNOWN]
+    if entry + count > len(store.known):
         meta[M_STATUS] = FULL_MEMO
     if meta[M_STATUS] != OK:
         return result
     if kind > K_BYTES:
-        used[U_KNOWN] = entry + count
+        store.used[U_KNOWN] = entry + count
         places[expression, P_ENTRY] = entry
         if outside >= 0 and not nodes[expression, 0] & F_BOOLEAN:
-            known[entry + outside] = NOTHING
+            store.known[entry + outside] = NOTHING
     places[expression, P_PARTITION] = result
     return result

@@ -3,7 +3,7 @@
 Theory. An expression denotes a set of byte strings: nothing (the empty set), empty (the empty string), a byte set,
 concatenation, union, intersection, complement, bounded or unbounded repetition; and, for patterns whose assertions
 cannot be resolved beforehand, zero-width nodes: look-ahead and the assertions of `ASSERTIONS`. Every constructor first
-simplifies by algebraic laws and then interns: an equal node is found in a hash table and its number returned. So
+simplifies by algebraic laws and then interns: an equal node is found in a table and its number returned. So
 equality of expressions is equality of numbers, and the derivatives of one expression, taken by all bytes for ever, are
 finitely many numbers (Brzozowski 1964: already under associativity, commutativity and idempotence of union). The more
 laws, the fewer numbers, hence the fewer DFA states; `LAWS` names the laws, and each can be switched off to see what it
@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.budget import hold, spend
-from tokdfa.errors import LimitExceeded, UnknownNameError
+from tokdfa.core.budget import spend
+from tokdfa.core.interning import Column, InterningTable, Limit
+from tokdfa.errors import UnknownNameError
 from tokdfa.regex.laws import (
     make_bytes_kernel,
     make_complement_kernel,
@@ -53,7 +54,6 @@ from tokdfa.regex.nodes import (
     F_INHABITED,
     F_NULLABLE,
     F_PARTS,
-    FULL_ARGUMENTS,
     FULL_NODES,
     FULL_SCRATCH,
     INFINITE,
@@ -69,16 +69,13 @@ from tokdfa.regex.nodes import (
     K_UNION,
     KIND_NAMES,
     LAWS,
-    M_ARGUMENTS,
     M_LAWS,
-    M_NODES,
     M_SCRATCH,
     M_STATUS,
     NOTHING,
     NS_PER_UNIT,
     OK,
     intern_node_kernel,
-    rehash_kernel,
 )
 from tokdfa.regex.program import Program, repeat_bounds, run_program_kernel
 
@@ -107,16 +104,22 @@ class ExpressionStore:
             if name not in LAWS:
                 raise UnknownNameError("simplification law", name, LAWS)
             laws &= ~LAWS[name]
-        self.max_expressions = max_expressions
-        self.nodes: npt.NDArray[np.int32] = np.zeros((1024, 4), dtype=np.int32)
-        self.arguments: npt.NDArray[np.int32] = np.zeros(8192, dtype=np.int32)
-        self.table: npt.NDArray[np.int32] = np.zeros(4096, dtype=np.int32)
+        limit = Limit(
+            max_expressions,
+            "max_expressions",
+            f"the expression has more than {max_expressions} derivatives and parts; "
+            "lower its repeat bounds or split it",
+        )
+        self.table = InterningTable({"nodes": Column(np.int32, 4)}, entries=1024, words=8192, limit=limit)
+        #: int32, shape (room, 4), and int64: the nodes and their arguments, as of the table now.
+        self.nodes: npt.NDArray[np.int32] = self.table.columns["nodes"]
+        self.arguments: npt.NDArray[np.int64] = self.table.words
         self.scratch: npt.NDArray[np.int32] = np.zeros(2048, dtype=np.int32)
         self.meta: npt.NDArray[np.int64] = np.zeros(8, dtype=np.int64)
         self.meta[M_LAWS] = laws
-        self.nodes[NOTHING, 0] = K_NOTHING
-        self.nodes[EMPTY, 0] = K_EMPTY | F_NULLABLE | F_INHABITED
-        self.meta[M_NODES] = 2
+        for node, word in ((NOTHING, K_NOTHING), (EMPTY, K_EMPTY | F_NULLABLE | F_INHABITED)):
+            self.nodes[node, 0] = word
+            self.table.intern([word])
         self._byte_sets: dict[bytes, int] = {}
         first = Program()
         first.include(_FIRST)
@@ -124,7 +127,7 @@ class ExpressionStore:
         assert first.made.tolist() == [ANY_BYTE, ANY_BYTES]
 
     def __len__(self) -> int:
-        return int(self.meta[M_NODES])
+        return len(self.table)
 
     # Constructors. Each returns the number of an expression.
 
@@ -223,10 +226,12 @@ class ExpressionStore:
 
     def bytes_of(self, expression: int) -> npt.NDArray[np.bool_]:
         """The members of a byte set: bool, shape (256,)."""
+        return np.unpackbits(np.frombuffer(self.bits_of(expression), np.uint8), bitorder="little").astype(np.bool_)
+
+    def bits_of(self, expression: int) -> bytes:
+        """The members of a byte set as 256 bits, the lowest first."""
         start = int(self.nodes[expression, 1])
-        return np.unpackbits(self.arguments[start : start + 8].astype("<i4").view(np.uint8), bitorder="little").astype(
-            np.bool_
-        )
+        return self.arguments[start : start + 8].astype("<i4").tobytes()
 
     def view(self, expression: int) -> tuple[Any, ...]:
         """A readable view of one node: its kind's name and its parts.
@@ -255,9 +260,9 @@ class ExpressionStore:
     # Growth.
 
     @property
-    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+    def arrays(self) -> tuple[Any, ...]:
         """What every kernel takes first."""
-        return self.nodes, self.arguments, self.table, self.scratch, self.meta
+        return self.nodes, self.arguments, self.table.struct, self.scratch, self.meta
 
     def check_status(self) -> bool:
         """After a kernel: True if all went well, False if it must run again (arrays have grown); or LimitExceeded."""
@@ -272,24 +277,9 @@ class ExpressionStore:
         """Twice as much of what ran out. (A full memo is its owner's business.)"""
         if status == FULL_SCRATCH:
             self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)
-        elif status == FULL_ARGUMENTS:
-            room = max(2 * len(self.arguments), int(self.meta[M_ARGUMENTS]) + 2 * len(self.scratch))
-            hold(4 * (room - len(self.arguments)))
-            grown = np.zeros(room, dtype=np.int32)
-            grown[: len(self.arguments)] = self.arguments
-            self.arguments = grown
         elif status == FULL_NODES:
-            if len(self) > self.max_expressions:
-                raise LimitExceeded(
-                    f"the expression has more than {self.max_expressions} derivatives and parts; "
-                    "lower its repeat bounds or split it",
-                    limit="max_expressions",
-                    value=self.max_expressions,
-                )
-            hold(self.nodes.nbytes + self.table.nbytes)
-            self.nodes = np.concatenate([self.nodes, np.zeros_like(self.nodes)])
-            self.table = np.zeros(4 * len(self.nodes), dtype=np.int32)
-            rehash_kernel(self.nodes, self.arguments, self.table, len(self))
+            self.table.grow()
+            self.nodes, self.arguments = self.table.columns["nodes"], self.table.words
 
     def _run(self, make: Any, *parts: Any) -> int:
         spend(NS_PER_CALL)

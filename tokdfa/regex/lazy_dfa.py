@@ -33,7 +33,7 @@ from tokdfa.automata.liveness import live_states
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.derivative import AT_START, AssertionDeriver, context_after
-from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes, refill_kernel
+from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes
 from tokdfa.regex.empty_parts import EmptyParts
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_kernels import (
@@ -282,7 +282,7 @@ class LazyDfa:
         """Fill raw rows of `states`, or of `every` state. Returns OK, NEEDS_PYTHON, or FULL (have grown)."""
         status = fill_rows_kernel(
             *self.store.arrays,
-            *self._known.arrays,
+            self._known.struct,
             self._expressions,
             self._state_of,
             self.raw,
@@ -435,4 +435,3 @@ def _warm_up() -> None:
     dfa.accepts(b"ab")
     dfa.to_dfa()
     store._grow(FULL_NODES)
-    refill_kernel(dfa._known.found, np.full_like(dfa._known.found, -1))

@@ -1,6 +1,6 @@
 """The kernels of lazy automata (`tokdfa.regex.lazy_dfa`): rows of many states, and which of them are live.
 
-Arrays are those of `LazyDfa`, ``nodes`` to ``meta`` those of its store, ``places`` to ``used`` those of its
+Arrays are those of `LazyDfa`, ``nodes`` to ``meta`` those of its expressions, `store` those of its
 `DerivativeTable`.
 """
 
@@ -40,12 +40,7 @@ def fill_rows_kernel(  # type: ignore[no-untyped-def]
     table,
     scratch,
     meta,
-    representatives,
-    places,
-    partitions,
-    found,
-    known,
-    used,
+    store,
     expressions,
     state_of,
     raw,
@@ -63,6 +58,7 @@ def fill_rows_kernel(  # type: ignore[no-untyped-def]
     stopped. Returns OK, FULL (an array is too short: grow and call again) or NEEDS_PYTHON (the state has assertions).
     A row is written only when all of it is known.
     """
+    representatives = store.representatives
     classes = len(representatives)
     targets = np.empty(classes, dtype=np.int32)  # by local class
     progress = D_EXPLORED if every else D_NEXT
@@ -72,31 +68,18 @@ def fill_rows_kernel(  # type: ignore[no-untyped-def]
         if raw[state * classes] == UNKNOWN:
             if nodes[expression, 0] & F_ASSERTS:
                 return NEEDS_PYTHON
-            partition = classify_kernel(
-                nodes, arguments, meta, representatives, places, partitions, found, known, used, expression
-            )
+            partition = classify_kernel(nodes, arguments, meta, store, expression)
             if meta[M_STATUS] != OK:
                 return FULL
             count_work(meta, 1 + classes // 16)
-            local_class = partitions[partition]
+            local_class = store.partitions[partition]
             taken = 0
             for k in range(classes):
                 if local_class[k] < taken:
                     continue
                 taken += 1
-                derived = derive_kernel(
-                    nodes,
-                    arguments,
-                    table,
-                    scratch,
-                    meta,
-                    places,
-                    partitions,
-                    known,
-                    expression,
-                    k,
-                    np.int64(representatives[k]),
-                )
+                byte = np.int64(representatives[k])
+                derived = derive_kernel(nodes, arguments, table, scratch, meta, store, expression, k, byte)
                 if meta[M_STATUS] != OK:
                     return FULL
                 if derived == NOTHING:

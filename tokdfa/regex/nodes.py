@@ -15,6 +15,10 @@ look_ahead     body, negative
 assertion      index into ``ASSERTIONS``
 =============  ==========================  ======================
 
+Nodes are entries of an interning table (`tokdfa.core.interning`), ``table`` to kernels, of which ``nodes`` is a column
+and ``arguments`` are the words. The content of a node with arguments is its kind and flags, and they: so they lie one
+behind where its content begins. That of any other is two words with its four numbers.
+
 Kernels here never write past an array: they set ``meta[M_STATUS]`` and return 0. The caller grows the arrays
 and calls again; nodes interned before the failure are found again. `tokdfa.regex.laws` builds on this file.
 """
@@ -23,6 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokdfa.core.interning import COUNT, NEEDS_ROOM, has_room, intern, pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 
@@ -73,10 +78,9 @@ INFINITE = -1  # the upper bound of an unbounded repeat
 MAX_REPEAT = 1 << 30
 
 #: Status values: what a kernel ran out of.
-OK, FULL_NODES, FULL_ARGUMENTS, FULL_SCRATCH, FULL_MEMO = range(5)
-#: Indices into `meta` (int64): nodes used, arguments used, top of the scratch stack, status, laws, units of work done,
-#: and how many of them are paid for.
-M_NODES, M_ARGUMENTS, M_SCRATCH, M_STATUS, M_LAWS, M_WORK, M_PAID = range(7)
+OK, FULL_NODES, FULL_SCRATCH, FULL_MEMO = range(4)
+#: Indices into `meta` (int64): top of the scratch stack, status, laws, units of work done, and how many are paid for.
+M_SCRATCH, M_STATUS, M_LAWS, M_WORK, M_PAID = range(5)
 #: What a unit of work takes, and how many are paid for at once.
 NS_PER_UNIT, PAID_UNITS = 150, 1 << 13
 #: Unions longer than this are not searched for pairs to merge (the search is quadratic).
@@ -85,63 +89,6 @@ MERGE_LIMIT = 64
 
 # Kernels. Most take (nodes, arguments, table, scratch, meta) first. "Parts" lie on the scratch stack from `base` to its
 # top; the kernel that consumes them sets the top back to `base`.
-
-
-@kernel
-def mix(value):  # type: ignore[no-untyped-def]
-    """A 64-bit mixer (the finalizer of splitmix64)."""
-    value = np.uint64(value)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@kernel
-def _has_arguments(kind):  # type: ignore[no-untyped-def]
-    return kind in (K_UNION, K_INTERSECTION, K_BYTES)
-
-
-@kernel
-def _hash_node(word, a, b, c):  # type: ignore[no-untyped-def]
-    head = np.uint64(word & 0xFF) | (np.uint64(np.uint32(a)) << np.uint64(8))
-    return mix(mix(head) ^ (np.uint64(np.uint32(b)) | (np.uint64(np.uint32(c)) << np.uint64(32))))
-
-
-@kernel
-def _hash_arguments(kind, arguments, start, count):  # type: ignore[no-untyped-def]
-    value = np.uint64(kind)
-    for k in range(start, start + count):
-        value = mix(value ^ np.uint64(np.uint32(arguments[k])))
-    return value
-
-
-@kernel
-def rehash_kernel(nodes, arguments, table, count):  # type: ignore[no-untyped-def]
-    """Enter nodes 2..count-1 into the empty `table`."""
-    slots = np.uint64(len(table) - 1)
-    for node in range(2, count):
-        kind = nodes[node, 0] & 0xFF
-        if _has_arguments(kind):
-            value = _hash_arguments(kind, arguments, nodes[node, 1], nodes[node, 2])
-        else:
-            value = _hash_node(nodes[node, 0], nodes[node, 1], nodes[node, 2], nodes[node, 3])
-        slot = value & slots
-        while table[slot] != 0:
-            slot = (slot + np.uint64(1)) & slots
-        table[slot] = node
-
-
-@kernel
-def _new_node(nodes, table, meta, slot, word, a, b, c):  # type: ignore[no-untyped-def]
-    """Append a node, or set the status if there is no room; the table stays at most half full."""
-    node = meta[M_NODES]
-    if node >= len(nodes) or 2 * node >= len(table):
-        meta[M_STATUS] = FULL_NODES
-        return 0
-    nodes[node, 0], nodes[node, 1], nodes[node, 2], nodes[node, 3] = word, a, b, c
-    table[slot] = node
-    meta[M_NODES] = node + 1
-    return node
 
 
 @kernel
@@ -155,17 +102,28 @@ def count_work(meta, units):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _intern_content(nodes, table, meta, word, a, b, c, end):  # type: ignore[no-untyped-def]
+    """The number of the node whose content is written behind the last one, up to `end`."""
+    begin, count = table.begin[table.meta[COUNT]], table.meta[COUNT]
+    node = intern(table.words, begin, end, table)
+    if node == NEEDS_ROOM:
+        meta[M_STATUS] = FULL_NODES
+        return np.int64(0)
+    if node == count:
+        nodes[node, 0], nodes[node, 1], nodes[node, 2], nodes[node, 3] = word, a, b, c
+    return node
+
+
+@kernel
 def intern_node_kernel(nodes, arguments, table, scratch, meta, word, a, b, c):  # type: ignore[no-untyped-def]
     """The number of the node (kind and flags, a, b, c)."""
     count_work(meta, 1)
-    slots = np.uint64(len(table) - 1)
-    slot = _hash_node(word, a, b, c) & slots
-    while table[slot] != 0:
-        node = table[slot]
-        if nodes[node, 0] == word and nodes[node, 1] == a and nodes[node, 2] == b and nodes[node, 3] == c:
-            return np.int64(node)
-        slot = (slot + np.uint64(1)) & slots
-    return np.int64(_new_node(nodes, table, meta, slot, word, a, b, c))
+    if not has_room(0, 2, table):
+        meta[M_STATUS] = FULL_NODES
+        return np.int64(0)
+    begin = table.begin[table.meta[COUNT]]
+    arguments[begin], arguments[begin + 1] = pack_pair(word, a), pack_pair(b, c)
+    return _intern_content(nodes, table, meta, word, a, b, c, begin + 2)
 
 
 @kernel
@@ -174,31 +132,14 @@ def intern_parts(nodes, arguments, table, scratch, meta, word, base):  # type: i
     count = meta[M_SCRATCH] - base
     count_work(meta, count)
     meta[M_SCRATCH] = base
-    kind = word & 0xFF
-    slots = np.uint64(len(table) - 1)
-    slot = _hash_arguments(kind, scratch, base, count) & slots
-    while table[slot] != 0:
-        node = table[slot]
-        if nodes[node, 0] == word and nodes[node, 2] == count:
-            start = nodes[node, 1]
-            same = True
-            for k in range(count):
-                if arguments[start + k] != scratch[base + k]:
-                    same = False
-                    break
-            if same:
-                return np.int64(node)
-        slot = (slot + np.uint64(1)) & slots
-    start = meta[M_ARGUMENTS]
-    if start + count > len(arguments):
-        meta[M_STATUS] = FULL_ARGUMENTS
+    if not has_room(0, count + 1, table):
+        meta[M_STATUS] = FULL_NODES
         return np.int64(0)
-    node = _new_node(nodes, table, meta, slot, word, start, count, 0)
-    if node != 0:
-        for k in range(count):  # to copy slices numba compiles what it says if their lengths differ
-            arguments[start + k] = scratch[base + k]
-        meta[M_ARGUMENTS] = start + count
-    return np.int64(node)
+    begin = table.begin[table.meta[COUNT]]
+    arguments[begin] = word
+    for k in range(count):
+        arguments[begin + 1 + k] = scratch[base + k]
+    return _intern_content(nodes, table, meta, word, begin + 1, count, 0, begin + 1 + count)
 
 
 @kernel

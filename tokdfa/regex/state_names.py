@@ -90,7 +90,7 @@ class ExpressionNames:
                     known[expression] = content[0]
                     continue
             elif kind == K_BYTES:
-                content = [store.arguments[a : a + b].tobytes()]
+                content = [store.bits_of(expression)]
             elif kind == K_REPEAT:
                 if limit is not None:
                     b, c = min(b, limit), INFINITE if c >= limit else c

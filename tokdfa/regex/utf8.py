@@ -15,15 +15,11 @@ costs a tenth of a millisecond in every pattern but the first.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
 from tokdfa.regex.char_sets import SURROGATES, Ranges, difference, intersection
 from tokdfa.regex.nodes import EMPTY
 from tokdfa.regex.program import Program, known
-
-if TYPE_CHECKING:
-    from tokdfa.regex.expression import ExpressionStore
 
 #: By number of continuation bytes: first and last code point, and the bits that mark the lead byte.
 LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
@@ -35,14 +31,6 @@ _END = known(EMPTY)
 
 #: What an edge of the automaton of a set takes.
 NS_PER_EDGE = 1_000
-
-
-def utf8_expression(code_points: Ranges, store: ExpressionStore) -> int:
-    """The expression for the UTF-8 encodings of `code_points`; surrogates are left out. O(nodes and edges)."""
-    program = Program()
-    value = program.include(utf8_program(code_points))
-    store.run(program)
-    return program.expression(value)
 
 
 @lru_cache(maxsize=512)

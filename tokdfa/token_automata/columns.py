@@ -5,8 +5,8 @@ states. In the table states x tokens it is the token's column, so we call the st
 (source, target), sources ascending. Tokens with equal columns need only one, as bytes with equal columns form one byte
 class: the partition of the tokens by their columns is the coarsest that no state can tell apart.
 
-Equal columns are found by hashing (`ColumnStore`): candidates are written behind the last column, looked up, and kept
-or dropped. Numbers are given in order of arrival.
+Equal columns are found by interning (`column_store`), a pair a word: candidates are written behind the last column,
+looked up, and kept or dropped. Numbers are given in order of arrival.
 
 Source: 001, part 6 ("minimise transitions table"), does the merging after the table is built; merging while tokens are
 still being read, and the name, are ours (transformation monoid: Eilenberg, "Automata, Languages, and Machines", B).
@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.budget import hold
+from tokdfa.core.interning import COUNT, InterningTable, first_of, intern, pack_pair, second_of
 from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from tokdfa.core.interning import Column
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
-#: Indices into `ColumnStore.meta`: columns kept, pairs kept.
-COLUMNS, PAIRS = range(2)
 
 
 class Columns(NamedTuple):
@@ -57,14 +57,15 @@ def unite(parts: Sequence[Columns]) -> Columns:
     Tokens with empty columns are left out. The parts' tokens follow one another. O(pairs + tokens).
     """
     pairs, count = sum(len(part.sources) for part in parts), sum(part.class_count for part in parts)
-    store = ColumnStore(pairs + 1, count + 1)
-    ranks, column_of = np.empty((2, sum(len(part.ranks) for part in parts)), dtype=np.int32)
-    kept = 0
+    store = column_store(pairs + 1, count + 1)
+    ranks, column_of = [], []
     for part in parts:
         number = np.full(part.class_count, -1, dtype=np.int32)
-        _merge_columns_kernel(part.offsets, part.sources, part.targets, *store.arrays, number, False)
-        kept = _rename_classes_kernel(part.ranks, part.class_of, number, kept, ranks, column_of)
-    return store.columns(ranks[:kept], column_of[:kept])
+        _merge_columns_kernel(part.offsets, part.sources, part.targets, store.struct, number, False)
+        found = number[part.class_of]
+        ranks.append(part.ranks[found >= 0])
+        column_of.append(found[found >= 0])
+    return columns_of(store, np.concatenate(ranks), np.concatenate(column_of))
 
 
 def join(parts: Sequence[Columns]) -> Columns:
@@ -80,50 +81,26 @@ def join(parts: Sequence[Columns]) -> Columns:
     )
 
 
-class ColumnStore:
-    """Columns, each distinct one once. `room_pairs` and `room`: pairs and columns to begin with; `grow` doubles."""
+def column_store(pairs: int, columns: int, kinds: Mapping[str, Column] | None = None) -> InterningTable:
+    """A table of columns, each distinct one once, with room for so many at first; `kinds`: columns of the table."""
+    return InterningTable(kinds, entries=columns, words=pairs)
 
-    def __init__(self, room_pairs: int, room: int) -> None:
-        self.offsets: npt.NDArray[np.int64] = np.zeros(room + 1, dtype=np.int64)
-        self.sources: npt.NDArray[np.int32] = np.empty(room_pairs, dtype=np.int32)
-        self.targets: npt.NDArray[np.int32] = np.empty(room_pairs, dtype=np.int32)
-        self.hashes: npt.NDArray[np.uint64] = np.empty(room, dtype=np.uint64)
-        self.table: npt.NDArray[np.int32] = np.full(1 << (2 * room).bit_length(), -1, dtype=np.int32)
-        self.meta: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
 
-    @property
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """What the kernels take."""
-        return self.offsets, self.sources, self.targets, self.hashes, self.table, self.meta
+def columns_of(
+    store: InterningTable, ranks: npt.NDArray[np.int32], column_of: npt.NDArray[np.int32], scale: int = 1
+) -> Columns:
+    """The columns that occur in `column_of`, in order of first occurrence.
 
-    def __len__(self) -> int:
-        return int(self.meta[COLUMNS])
-
-    def grow(self, pairs: int) -> None:
-        """Make room for as many columns again, and for `pairs` more pairs at least."""
-        count, used = self.meta.tolist()
-        room_pairs, room = max(2 * len(self.sources), used + pairs), 2 * len(self.hashes)
-        hold(8 * (room_pairs - len(self.sources)) + 40 * (room - len(self.hashes)))
-        self.sources = enlarge(self.sources, room_pairs, used)
-        self.targets = enlarge(self.targets, room_pairs, used)
-        self.offsets = enlarge(self.offsets, room + 1, count + 1)
-        self.hashes = enlarge(self.hashes, room, count)
-        self.table = np.full(1 << (2 * room).bit_length(), -1, dtype=np.int32)
-        _rehash_columns_kernel(self.hashes, self.table, count)
-
-    def columns(self, ranks: npt.NDArray[np.int32], column_of: npt.NDArray[np.int32], scale: int = 1) -> Columns:
-        """The columns that occur in `column_of`, in order of first occurrence.
-
-        `ranks`: int32, the tokens; `column_of`: int32, `scale` times the column of each; it is overwritten.
-        """
-        used, counts = np.empty(len(self), dtype=np.int32), np.zeros(len(self), dtype=np.int32)
-        count = _number_columns_kernel(column_of, scale, np.full(len(self), -1, dtype=np.int32), used, counts)
-        used = used[:count]
-        offsets = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(self.offsets[used + 1] - self.offsets[used], out=offsets[1:])
-        sources, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
-        _gather_columns_kernel(self.offsets, self.sources, self.targets, used, sources, targets)
-        return Columns(ranks, column_of, offsets, sources, targets, counts[:count])
+    `ranks`: int32, the tokens; `column_of`: int32, `scale` times the column of each; it is overwritten.
+    """
+    used, counts = np.empty(len(store), dtype=np.int32), np.zeros(len(store), dtype=np.int32)
+    count = _number_columns_kernel(column_of, scale, np.full(len(store), -1, dtype=np.int32), used, counts)
+    used = used[:count]
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(store.begin[used + 1] - store.begin[used], out=offsets[1:])
+    sources, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
+    _gather_columns_kernel(store.begin, store.words, used, sources, targets)
+    return Columns(ranks, column_of, offsets, sources, targets, counts[:count])
 
 
 def distinct_rows(
@@ -134,11 +111,11 @@ def distinct_rows(
     O(entries).
     """
     offsets, keys, values = np.asarray(offsets, np.int64), np.asarray(keys, np.int32), np.asarray(values, np.int32)
-    store = ColumnStore(len(keys) + 1, len(offsets))
+    store = column_store(len(keys) + 1, len(offsets))
     number = np.full(len(offsets) - 1, -1, dtype=np.int32)
-    _merge_columns_kernel(offsets, keys, values, *store.arrays, number, True)
-    used = int(store.meta[PAIRS])
-    return number, store.offsets[: len(store) + 1], store.sources[:used], store.targets[:used]
+    _merge_columns_kernel(offsets, keys, values, store.struct, number, True)
+    pairs = store.words[: store.words_used]
+    return number, store.begin[: len(store) + 1], (pairs >> 32).astype(np.int32), pairs.astype(np.int32)
 
 
 def transpose(
@@ -161,79 +138,18 @@ def enlarge(array: npt.NDArray[ScalarT], room: int, used: int) -> npt.NDArray[Sc
     return larger
 
 
-# Kernels. `offsets, sources, targets, hashes, table, meta` are the arrays of a ColumnStore, in this order.
-
-
 @kernel
-def mix_pair(value, source, target):  # type: ignore[no-untyped-def]
-    """The hash of a column goes over its pairs: take one more in."""
-    pair = (np.uint64(np.uint32(source)) << np.uint64(32)) | np.uint64(np.uint32(target))
-    value = (value ^ pair) * np.uint64(0x9E3779B97F4A7C15)
-    return value ^ (value >> np.uint64(29))
-
-
-@kernel
-def intern_column(end, value, offsets, sources, targets, hashes, table, meta):  # type: ignore[no-untyped-def]
-    """The number of the column whose pairs lie behind the last one, up to `end`, with hash `value`; room is given."""
-    count = meta[COLUMNS]
-    begin = offsets[count]
-    slots = np.uint64(len(table) - 1)
-    slot = (value ^ (value >> np.uint64(32))) & slots
-    while table[slot] >= 0:
-        known = np.int64(table[slot])
-        first = offsets[known]
-        if hashes[known] == value and offsets[known + 1] - first == end - begin:
-            same = True
-            for k in range(end - begin):
-                if sources[first + k] != sources[begin + k] or targets[first + k] != targets[begin + k]:
-                    same = False
-                    break
-            if same:
-                return known
-        slot = (slot + np.uint64(1)) & slots
-    table[slot] = count
-    hashes[count] = value
-    offsets[count + 1] = end
-    meta[COLUMNS] = count + 1
-    meta[PAIRS] = end
-    return count
-
-
-@kernel
-def _rehash_columns_kernel(hashes, table, count):  # type: ignore[no-untyped-def]
-    slots = np.uint64(len(table) - 1)
-    for column in range(count):
-        slot = (hashes[column] ^ (hashes[column] >> np.uint64(32))) & slots
-        while table[slot] >= 0:
-            slot = (slot + np.uint64(1)) & slots
-        table[slot] = column
-
-
-@kernel
-def _merge_columns_kernel(  # type: ignore[no-untyped-def]
-    from_offsets, from_sources, from_targets, offsets, sources, targets, hashes, table, meta, number, empty_too
-):
-    """Intern every column, empty ones only if `empty_too`; number[k] is where column k went."""
+def _merge_columns_kernel(from_offsets, from_sources, from_targets, store, number, empty_too):  # type: ignore[no-untyped-def]
+    """Intern every column, empty ones only if `empty_too`; number[k] is where column k went. There must be room."""
     for column in range(len(from_offsets) - 1):
         if from_offsets[column] == from_offsets[column + 1] and not empty_too:
             continue
-        end = offsets[meta[COLUMNS]]
-        value = np.uint64(0)
+        begin = store.begin[store.meta[COUNT]]
+        end = begin
         for k in range(from_offsets[column], from_offsets[column + 1]):
-            sources[end], targets[end] = from_sources[k], from_targets[k]
-            value = mix_pair(value, from_sources[k], from_targets[k])
+            store.words[end] = pack_pair(from_sources[k], from_targets[k])
             end += 1
-        number[column] = intern_column(end, value, offsets, sources, targets, hashes, table, meta)
-
-
-@kernel
-def _rename_classes_kernel(ranks, class_of, number, kept, new_ranks, column_of):  # type: ignore[no-untyped-def]
-    """Append the tokens whose class has a number, with that number, from index `kept` on; returns the new `kept`."""
-    for k in range(len(ranks)):
-        if number[class_of[k]] >= 0:
-            new_ranks[kept], column_of[kept] = ranks[k], number[class_of[k]]
-            kept += 1
-    return kept
+        number[column] = intern(store.words, begin, end, store)
 
 
 @kernel
@@ -255,11 +171,11 @@ def _number_columns_kernel(column_of, scale, number, used, counts):  # type: ign
 
 
 @kernel
-def _gather_columns_kernel(offsets, sources, targets, used, new_sources, new_targets):  # type: ignore[no-untyped-def]
+def _gather_columns_kernel(offsets, pairs, used, sources, targets):  # type: ignore[no-untyped-def]
     end = 0
     for column in used:
         for k in range(offsets[column], offsets[column + 1]):
-            new_sources[end], new_targets[end] = sources[k], targets[k]
+            sources[end], targets[end] = first_of(pairs[k]), second_of(pairs[k])
             end += 1
 
 

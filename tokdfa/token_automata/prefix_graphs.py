@@ -172,7 +172,10 @@ def _classify_tokens_kernel(  # type: ignore[no-untyped-def]
 
     Visits nodes begin..end-1, after their ancestors in `path`, which end no token here.
 
-    Node 0 is the root. `keys` is a hash table of children: parent << 8 | letter in the upper 32 bits, child below.
+    Node 0 is the root. `keys` is a hash table of children: parent << 8 | letter in the upper 32 bits, child below; with
+    keys and children in two arrays (`tokdfa.core.key_map`) all this takes half as long again. It is a loop of its own,
+    and no step of `tokdfa.vocabulary.walker`, as it begins with the path, and writes to eight arrays.
+
     Returns (nodes made, tokens kept).
     """
     letter_of, first_child, last_child, sibling, ends = forest[0], forest[1], forest[2], forest[3], forest[4]

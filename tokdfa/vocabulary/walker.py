@@ -3,7 +3,7 @@
 Words. A *strategy* says how a *state* goes on by a byte, and what is done with an accepted token. Everything else is
 the walk, and the same for all: nodes in depth-first order, the subtree below a dead prefix skipped, states in a stack
 indexed by depth (so nothing is popped), nodes counted. `tokdfa.vocabulary.walk_forms` derives it from the recursive
-walk. The walk is written once, as `_walk`; its two *holes* are functions, `step` and `take`:
+walk. The walk is written once, as `_walk`; its *holes* are functions, `step`, `take` and, where it is needed, `leave`:
 
 - ``step(strategy, stack, depth, byte)`` reads the state in ``stack[depth]``, writes the one after `byte` to
   ``stack[depth + 1]``, and returns a number of its own choice that is not negative, mostly the state; DEAD if no text
@@ -11,8 +11,10 @@ walk. The walk is written once, as `_walk`; its two *holes* are functions, `step
 - ``take(out, count, token, target)`` does what is to be done with a token of which the last byte led to `target`, the
   step's result, and returns the new `count`. It is called at *every* node that survives; those that end no token have
   the spare id (`tokdfa.vocabulary.trie`), so that it can do without a branch. `token`, `count`: uint64.
+- ``leave(out, here, following, target)`` is called where a step returns less than DEAD, at the nodes ``here ..
+  following - 1`` of a subtree. True passes over them, as over a dead subtree; False, the rule, stops the walk.
 
-`specialise` makes a kernel of the walk and two such kernels. What they work on comes as the arguments `strategy`,
+`specialise` makes a kernel of the walk and such kernels. What they work on comes as the arguments `strategy`,
 `stack` and `out`: an array, a struct (`tokdfa.core.kernel_struct`), or a tuple of a few of them.
 
 **Arrays or structs.** A step that is one expression, like that of `tokdfa.vocabulary.walk`, may take arrays, in tuples,
@@ -51,13 +53,14 @@ from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIF
 DEAD = -1
 
 
-def specialise(name: str, step: Any, take: Any, *, inline: bool = False) -> Any:
-    """The walk as a kernel with these holes, called as `_walk` is. `step` and `take` are kernels.
+def specialise(name: str, step: Any, take: Any, leave: Any = None, *, inline: bool = False) -> Any:
+    """The walk as a kernel with these holes, called as `_walk` is. `step`, `take` and `leave` are kernels.
 
     `name`: the module and the name that the kernel is known by there, as ``f"{__name__}._walk_rows_kernel"``.
     `inline`: for a kernel that walks many short ranges, of which it is made a part; a call takes 30 ns.
     """
-    walk = FunctionType(_walk.__code__, {**_walk.__globals__, "step": step, "take": take}, name)
+    holes = {"step": step, "take": take, "leave": leave or stop_walk}
+    walk = FunctionType(_walk.__code__, {**_walk.__globals__, **holes}, name)
     walk.__module__, walk.__qualname__ = name.rpartition(".")[0], name  # all have one file and line: names tell them
     walk.__doc__ = _walk.__doc__
     return kernel(walk, inline=inline)
@@ -69,6 +72,11 @@ def step(strategy: Any, stack: Any, depth: Any, byte: Any) -> Any:
 
 
 def take(out: Any, count: Any, token: Any, target: Any) -> Any:
+    """A hole: see the module's docstring."""
+    raise NotImplementedError
+
+
+def leave(out: Any, here: Any, following: Any, target: Any) -> Any:
     """A hole: see the module's docstring."""
     raise NotImplementedError
 
@@ -89,9 +97,9 @@ def _walk(nodes, position, end, strategy, stack, out, count):  # type: ignore[no
         depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
         target = step(strategy, stack, depth, node & np.uint64(0xFF))
         if target < 0:
-            if target != DEAD:
-                break
             following = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+            if target != DEAD and not leave(out, here, following, target):
+                break
             skipped += following - here - one
             here = following
         else:
@@ -99,6 +107,12 @@ def _walk(nodes, position, end, strategy, stack, out, count):  # type: ignore[no
             here += one
         visited += one
     return np.int64(here), np.int64(count), np.int64(visited), np.int64(skipped)
+
+
+@kernel
+def stop_walk(out, here, following, target):  # type: ignore[no-untyped-def]
+    """`leave` of a walk that stops wherever a step asks for it."""
+    return False
 
 
 @kernel

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.grammar.small_regexes import small_regexes
-from tokdfa.backends.earley_trie.containment import GIVEN_UP, INSIDE, OUTSIDE, Containment
+from tokdfa.automata.containment import GIVEN_UP, INSIDE, OUTSIDE
 from tokdfa.backends.earley_trie.lexer import Lexer
+from tokdfa.backends.earley_trie.slices import Containment
 from tokdfa.constraint import Regex
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
 from tokdfa.grammar.regular import regular_cfg

@@ -1,6 +1,6 @@
 """Grammars made to hurt: bounded in time and memory, or refused by a limit, and the matcher is usable afterwards.
 
-More of them are in `tests.backends.test_earley_trie` (brackets, choices, keywords, one long counter, exponentially many
+More of them are in `tests/backends/earley_trie` (brackets, choices, keywords, one long counter, exponentially many
 parses) and beside the parts that they hurt (`test_earley`, `test_lexer`, `test_machine`, `test_lark_reader`).
 """
 

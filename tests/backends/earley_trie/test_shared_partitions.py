@@ -16,7 +16,7 @@ from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, mask_of,
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.backends.earley_trie import shared_partitions as module
 from tokdfa.backends.earley_trie.machine import Machine
-from tokdfa.backends.earley_trie.partition import BEGIN, DEPTH, FIRST, PAST, SET, StateNames, divide
+from tokdfa.backends.earley_trie.partition import DEPTH, FIRST, PAST, StateNames, divide
 from tokdfa.backends.earley_trie.shared_partitions import SharedPartitions, partitions_folder, shared_partitions
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.constraint import Grammar
@@ -62,14 +62,13 @@ def masks_along(compiled, rng, steps=6):
 
 def same(one, other):
     """Whether two partitions are equal."""
-    arrays = ("inside", "exits", "groups", "again")
-    return one.visited == other.visited and all(np.array_equal(getattr(one, a), getattr(other, a)) for a in arrays)
+    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in ("inside", "exits", "groups"))
 
 
 def content(store):
     """Everything that a store holds, to be compared."""
     return {
-        name: (partition.inside.tolist(), partition.exits.tolist(), partition.again.tolist(), partition.visited, sets)
+        name: (partition.inside.tolist(), partition.exits.tolist(), partition.groups.tolist(), sets)
         for name, (partition, sets) in store._found.items()
     }
 
@@ -105,11 +104,11 @@ def states_of(machine):
 
 def described(machine, partition):
     """A partition with lexemes in place of accepting sets, whose order is of no account."""
-    exits = [
-        (*exit_[[FIRST, PAST, 3, DEPTH]].tolist(), *machine.lexer.lexemes_of(exit_[SET])) for exit_ in partition.exits
+    groups = [
+        (sorted(partition.exits[begin:end].tolist()), byte, *machine.lexer.lexemes_of(accepting_set))
+        for accepting_set, byte, begin, end in partition.groups.tolist()
     ]
-    groups = [(exits[begin:end], byte) for _, byte, begin, end in partition.groups.tolist()]
-    return partition.inside.tolist(), sorted(exits), sorted(groups), sorted(partition.again.tolist())
+    return partition.inside.tolist(), sorted(groups)
 
 
 @settings(max_examples=30)
@@ -260,9 +259,9 @@ def test_the_file_of_another_vocabulary_is_ignored():
 
 
 #: Numbers that would make a kernel read outside of its arrays, or that mean nothing.
-WRONG = [("exits", column, value) for column in (FIRST, PAST, SET, DEPTH, BEGIN) for value in (-2, 10_000)]
+WRONG = [("exits", column, value) for column in (FIRST, PAST, DEPTH) for value in (-2, 10_000)]
 WRONG += [("groups", column, value) for column in range(4) for value in (-2, 10_000)]
-WRONG += [("exits", 3, 256), ("places", None, -1), ("exits_end", None, -1), ("again_end", None, 10_000)]
+WRONG += [("groups", 1, 256), ("places", None, -1), ("exits_end", None, -1), ("groups_end", None, 10_000)]
 
 
 @pytest.mark.parametrize(("name", "column", "value"), WRONG)
@@ -277,7 +276,6 @@ def test_files_that_do_not_fit_together_are_ignored(monkeypatch, name, column, v
 
     monkeypatch.setattr(np, "savez", savez_wrong)
     store = filled(vocab, "aa(bab)?|b")
-    assert any(len(partition.again) for partition, _ in store._found.values())
     store.save()
     with pytest.warns(UserWarning, match="its parts do not fit together"):
         assert len(reader(vocab, None)) == 0
@@ -298,7 +296,7 @@ def test_a_partition_under_the_name_of_another_is_dropped():
     assert store.nbytes == before - partition.nbytes
 
 
-@pytest.mark.parametrize("name", ["exits", "names", "inside", "visited"])
+@pytest.mark.parametrize("name", ["exits", "names", "inside", "places"])
 def test_arrays_of_other_types_are_ignored(monkeypatch, name):
     vocab, savez = vocabulary(), np.savez
     for change in (lambda array: array.astype(np.float64), lambda array: array[:-1], None):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.backends.test_tokens_dfa import LETTERS, WORDS, compiled, mask_of, tables_are_equal
+from tests.backends.tokens_dfa.test_strategy import LETTERS, WORDS, compiled, mask_of, tables_are_equal
 from tests.vocabulary.vocabularies import ODD
 from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.backends.tokens_dfa.table_file import write_table

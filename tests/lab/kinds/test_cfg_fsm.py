@@ -7,11 +7,10 @@ from typing import Any
 
 import lark
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
 
-from tests.lab.kinds.rendering import charts_of, sentences_of, tables_of
+from tests.lab.kinds.telling import Told
 from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.strategy import CfgFsm, CompiledCfgFsm
 from tokdfa.constraint import Grammar
@@ -21,8 +20,7 @@ from tokdfa.lab.measure import cfg_fsm_replay
 from tokdfa.lab.measure.cfg_fsm_families import MOST, fill_template
 from tokdfa.lab.measure.cfg_fsm_masks import KEPT, NOTHING, PRODUCT, TREE, WALK, WAYS, measure_ways, situations_of
 from tokdfa.lab.measure.cfg_fsm_product import Product
-from tokdfa.lab.measure.cfg_fsm_replay import ENGINES, replay_texts
-from tokdfa.lab.measure.grammar_replay import MASKS_DIFFER, Engine
+from tokdfa.lab.measure.cfg_fsm_replay import ENGINES, MASKS_DIFFER, Engine, replay_texts
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -226,8 +224,8 @@ def test_the_report_compares_engines_and_ways() -> None:
         {"row": "split", "part": "concatenation", "constraint": "pair", "tokens": 10, "cuts": 4, "seconds": 0.5},
         {"row": "refused", "part": "masks", "constraint": "sql", "status": "unsupported", "message": "Collision"},
     ]
-    rows = pd.DataFrame([{"tokenizer": "t", **row} for row in made])
-    tables = tables_of(KIND, rows)
+    told = Told(KIND, [{"tokenizer": "t", **row} for row in made])
+    tables, said = told.tables, told.sentences
     engines = tables["engines"].set_index("engine")
     assert engines.loc["pushdown_trie", "new mask, cold"] == pytest.approx(2.5e-6)
     assert engines.loc["pushdown_trie", "new mask, cold: ratio"] == pytest.approx((1 / 2 + 1 / 3) / 2)
@@ -237,10 +235,8 @@ def test_the_report_compares_engines_and_ways() -> None:
     assert tables["growth"][WALK].tolist() == pytest.approx([2e-6, 8e-6])
     assert tables["refused"]["message"].tolist() == ["Collision", "2 texts are left out"]
     assert tables["broken"]["engine"].tolist() == ["llguidance"]
-    said = sentences_of(KIND, rows)
     assert said[0].startswith("Terminals in a row, t: 88,382 masks a second")
     assert said[1].startswith("json, t: a new mask takes 1.00 µs after a compile and 500 ns once")
     assert "Of 14 masks of cfg_fsm 4 are not those of pushdown_trie; of json, where the lexers agree, 0." in said
     assert said[-1] == "5 of 6 engines of all grammars succeeded; the others: 1 error."
-    first, *_ = charts_of(KIND, rows)
-    assert {point["x"] for point in first.panels[0].spec["data"]["values"]} == {88_382, 100, 22_000, 1_000, 44_191}
+    assert {point["x"] for point in told.panels["concatenation"]["t"]} == {88_382, 100, 22_000, 1_000, 44_191}

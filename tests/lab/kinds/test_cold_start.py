@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from tests.lab.kinds.rendering import charts_of, sentences_of, tables_of
+from tests.lab.kinds.telling import Told
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.kinds import cold_start
 from tokdfa.lab.kinds.cold_start import KIND, STARTS, Settings, Start, measure
@@ -74,16 +73,14 @@ def row(start: str, first_ms: float | None) -> dict[str, Any]:
 
 def test_the_report_tells_phases_and_what_disk_saves() -> None:
     starts = {"pushdown_trie": 300.0, "pushdown_trie from disk": 30.0, "llguidance": 600.0, "glrmask": None}
-    rows = pd.DataFrame([row(start, first) for start, first in starts.items()])
-    tables = tables_of(KIND, rows)
+    told = Told(KIND, [row(start, first) for start, first in starts.items()])
+    tables, said = told.tables, told.sentences
     assert tables["cold_start"]["start"].tolist() == ["pushdown_trie", "pushdown_trie from disk", "llguidance"]
     assert tables["cold_start"]["compile, tables, first mask"].tolist() == pytest.approx([0.3, 0.03, 0.6])
     assert tables["cold_start"]["all until the first mask"].tolist() == pytest.approx([0.85, 0.58, 1.15])
     assert tables["disk"]["compile, tables, first mask"].tolist() == pytest.approx([10])
     assert tables["broken"]["start"].tolist() == ["glrmask"]
-    said = sentences_of(KIND, rows)
     assert "580 ms to 1.15 s" in said[0]
     assert "pushdown_trie 10 times as fast" in said[2]
     assert "20x faster" in next(one for one in said if one.startswith("pushdown_trie from disk against llguidance"))
-    (chart,) = charts_of(KIND, rows)
-    assert len(chart.panels[0].spec["data"]["values"]) == 3 * 5
+    assert len(told.panels["cold_start"]["llama, json"]) == 3 * 5

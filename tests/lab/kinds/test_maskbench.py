@@ -6,12 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
 
 from tests.lab.kinds.fake_schemas import FakeSchemas
-from tests.lab.kinds.rendering import charts_of, sentences_of, tables_of
+from tests.lab.kinds.telling import Told
 from tokdfa.backends import registry
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import ConfigError, OptionError, TokdfaError
@@ -306,7 +305,7 @@ def test_from_yaml_to_rows_and_on_after_an_interruption(tmp_path: Path) -> None:
     assert load_config(summary.folder / "config.yaml").model_dump() == config.model_dump()
     next((summary.folder / "items").glob("000001-*")).unlink()
     assert run(config).statuses == {"ok": 1}
-    assert sentences_of(KIND, open_run(summary.folder).results())[0] == (
+    assert Told(KIND, results.to_dict("records")).sentences[0] == (
         "Of 5 cases each engine passes: fake_schemas 5, 100% (no failure)."
     )
     write(tmp_path / "data", "1", SCHEMA, WRONG)
@@ -355,7 +354,8 @@ MADE_UP = [
 def test_the_report_has_the_benchmarks_numbers_and_the_same_work_for_all() -> None:
     values = np.arange(200.0)[::-1]
     assert [percentile(values, percent) for percent in (0, 50, 99, 99.9, 100)] == [0, 100, 198, 199, 199]
-    tables = tables_of(KIND, pd.DataFrame(MADE_UP))
+    told = Told(KIND, MADE_UP)
+    tables = told.tables
     assert tables["maskbench"][["on", "engine", "cases", "passes", "refused", "over", "under", "timeout"]].to_numpy(
     ).tolist() == [
         ["all cases", "ours", 4, 3, 0, 1, 0, 0], ["all cases", "peer", 4, 1, 2, 0, 1, 0],
@@ -375,12 +375,12 @@ def test_the_report_has_the_benchmarks_numbers_and_the_same_work_for_all() -> No
     against = tables["against"].set_index("engine")
     assert against["whole case, times as long"].tolist() == pytest.approx([10, 1000])
     assert against["same outcome"].tolist() == [0.25, 0.5]
-    first, *_ = charts_of(KIND, pd.DataFrame(MADE_UP))
-    assert {point["engine"] for point in first.panels[0].spec["data"]["values"]} == {"ours", "peer"}
+    assert {point["engine"] for point in told.panels["case"][""]} == {"ours", "peer"}
 
 
 def test_the_report_takes_the_outcomes_apart() -> None:
-    tables = tables_of(KIND, pd.DataFrame(MADE_UP))
+    told = Told(KIND, MADE_UP)
+    tables, said = told.tables, told.sentences
     parts = tables["parts"].set_index(["engine", "part"])
     assert parts.loc[("peer", "compile"), "mean"] == pytest.approx(10e-3)
     assert parts.loc[("ours", "mask"), "samples"] == 400
@@ -395,7 +395,6 @@ def test_the_report_takes_the_outcomes_apart() -> None:
     assert tables["refusals"][["engine", "keyword", "cases", "reason"]].to_numpy().tolist() == [
         ["peer", "oneOf", 2, "oneOf at … … ways"], ["slow", "–", 1, "not ended after … s"],
     ]  # fmt: skip
-    said = sentences_of(KIND, pd.DataFrame(MADE_UP))
     assert said[0] == (
         "Of 4 cases each engine passes: ours 3, 75.0% (over-constrained 1); peer 1, 25.0% (refused 2, "
         "under-constrained 1)."
@@ -404,7 +403,8 @@ def test_the_report_takes_the_outcomes_apart() -> None:
     assert "ours 6.55 ms, 51.0 µs and 100 µs, 1.50 ms; peer 65.5 ms" in said[1]
     assert "peer takes 10.0x, and is slower on 100% of 1" in said[2]
     assert "peer 1 (1 with their end)" in said[3]
-    assert "All engines have the same outcome on 1 of 4 cases; 1 have no test, so whoever compiles them passes." in said
+    assert "All engines with all cases have the same outcome on 1 of 4." in said
+    assert "Without a test, so that whoever compiles them passes: 1 cases." in said
 
 
 def test_a_suite_is_told_by_draft() -> None:
@@ -415,7 +415,7 @@ def test_a_suite_is_told_by_draft() -> None:
         *(("draft7/optional/bignum", "refused", {}), ("draft4/type", "timeout", {}), ("draft7/ref", "refused", {})),
     ]
     rows = [{**row("ours", f"{name}[0]", end, **more), "split": name, "suite": True} for name, end, more in splits]
-    tables = tables_of(KIND, pd.DataFrame(rows))
+    tables = Told(KIND, rows).tables
     assert not {"splits", "keywords", "common", "against"} & set(tables)
     assert tables["drafts"].to_numpy().tolist() == [
         ["draft4", "required", "ours", 2, 0, 0, 0, 0, 0, 2],
@@ -430,17 +430,16 @@ def test_walks_have_tables_and_a_sentence() -> None:
     faults = json.dumps([["dead end", "[1", ""], ["invalid", "x" * 200, "$: no"]])
     some: dict[str, Any] = {**dict(zip(names, (9, 9, 70, 6, 1, 1, 1, 0), strict=True)), "walk_faults": faults}
     none = Walks(9).columns()
-    rows = pd.DataFrame([row("ours", "A---1", **some), row("ours", "A---2", "refused", **none)])
-    tables = tables_of(KIND, rows)
-    assert tables["walks"].to_numpy().tolist() == [["ours", 1, 18, 9, 70, 6, 1, 0, 1, 1]]
+    told = Told(KIND, [row("ours", "A---1", **some), row("ours", "A---2", "refused", **none)])
+    tables = told.tables
+    assert tables["walks"].to_numpy().tolist() == [["ours", 1, 18, 9, 70, 6, 1, 1, 1, 0]]
     assert tables["walk_faults"]["outcome"].tolist() == ["dead end", "invalid"]
-    assert sentences_of(KIND, rows)[-1] == (
-        "Of 9 random walks on 1 schemas, ours finishes 6; dead ends 1, invalid texts 1."
-    )
+    assert told.sentences[-1] == ("Of 9 random walks on 1 schemas, ours finishes 6; dead ends 1, invalid texts 1.")
 
 
 def test_an_engine_that_passes_nothing_has_a_report_too() -> None:
-    rows = pd.DataFrame([row("ours", "A---1", "unavailable", message="no package", clock_ns=None)])
-    assert tables_of(KIND, rows)["maskbench"]["unavailable"].tolist() == [1]
-    assert sentences_of(KIND, rows)[0] == "Of 1 cases each engine passes: ours 0, 0% (unavailable 1)."
-    assert charts_of(KIND, rows) == []
+    told = Told(KIND, [row("ours", "A---1", "unavailable", message="no package", clock_ns=None)])
+    assert told.tables["maskbench"]["unavailable"].tolist() == [1]
+    assert told.sentences[0] == "Of 1 cases each engine passes: ours 0, 0% (unavailable 1)."
+    assert not [sentence for sentence in told.sentences if "same outcome" in sentence]
+    assert not any(told.panels.values())

@@ -17,11 +17,7 @@ from tokdfa.models.ngram import train_ngram
 from tokdfa.skew.exact import ideal_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-ENGINES: list[dict[str, Any]] = [
-    {"backend": "token_index"},
-    {"backend": "tokens_dfa"},
-    {"backend": "cartesian_merge"},
-]
+ENGINES: list[dict[str, Any]] = [{"backend": "token_index"}, {"backend": "tokens_dfa"}, {"backend": "cartesian_merge"}]
 PROMPTS: list[dict[str, Any]] = [
     {"label": "two", "prompt": "It was a", "choices": [" sentence", " word"], "expected": " word", "topic": "words"},
     {"label": "three", "prompt": "The", "choices": [" end", " text", " word"]},

@@ -276,7 +276,7 @@ def test_what_cannot_be_compared_is_refused(before: FakeRun, tmp_path: Path) -> 
         compare_runs(before, trie_walk_run(tmp_path))
     with pytest.raises(UnknownNameError, match="glrmask"):
         compare_runs(before, before, controls=["glrmusk"])
-    empty = FakeRun(tmp_path, config(kind="improper_mass"), {}, {"results": pd.DataFrame([{"mean": 1.0}])})
+    empty = FakeRun(tmp_path, config(kind="unknown"), {}, {"results": pd.DataFrame([{"mean": 1.0}])})
     with pytest.raises(StoreError, match="no times to compare"):
         compare_runs(empty, empty)
     others = backend_run(tmp_path, constraints=("other",), steps=2)

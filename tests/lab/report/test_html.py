@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import vl_convert
@@ -218,6 +219,19 @@ def test_colours_are_exchanged_everywhere_but_in_the_data() -> None:
     script = f"console.log(JSON.stringify(recoloured({json.dumps(spec)}, new Map([['#0072b2', '#3d9bff']]))))"
     (line,) = run_script([], script)
     assert json.loads(line) == {**spec, "encoding": {"color": {"range": ["#3d9bff", "toString"]}}}
+
+
+@needs_node
+def test_titles_and_legends_fit_their_box() -> None:
+    def channel() -> dict[str, Any]:
+        return {"axis": {"title": "a title of many words"}, "legend": {"orient": "bottom", "columns": 2}}
+
+    spec = {"height": 600, "layer": [{"encoding": {"x": channel(), "y": channel()}}]}
+    script = f"console.log(JSON.stringify(fitted({json.dumps(spec)}, 140, true).layer[0].encoding))"
+    encoding = json.loads(run_script([], script)[0])
+    assert encoding["x"]["axis"]["title"] == ["a title of", "many words"]
+    assert encoding["y"]["axis"]["title"] == ["a title of many words"]
+    assert encoding["x"]["legend"] == {"orient": "bottom", "columns": 1, "labelLimit": 100}
 
 
 def test_numbers_stand_right_and_the_best_are_marked(gathered: Page) -> None:

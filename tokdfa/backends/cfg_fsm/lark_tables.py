@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from tokdfa.core.budget import hold, spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
@@ -113,28 +116,61 @@ class _Analysis:
     """Stands in for Lark's parser: keeps the analysis, which has the lookaheads that the finished table lacks."""
 
     def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:
-        parser_conf.rules = _PaidRules(parser_conf.rules)
+        spend(NS_PER_RULE * len(parser_conf.rules))
         self.analysis = _paying_analyzer()(parser_conf)
         self.analysis.compute_lalr()
 
 
-class _PaidRules(list[Any]):
-    """The rules of a grammar. Lark passes over all of them until nothing changes; each pass is paid for."""
+def _sets_of_lalr(rules: list[Any]) -> tuple[dict[Any, Any], dict[Any, Any], set[Any]]:
+    """(FIRST, FOLLOW, NULLABLE) of Lark, the first two empty: its LALR construction asks for NULLABLE alone."""
+    return {}, {}, _derived((rule.origin, rule.expansion) for rule in rules)
 
-    def __add__(self, more: Any) -> _PaidRules:
-        return _PaidRules([*list.__iter__(self), *more])
 
-    def __iter__(self) -> Iterator[Any]:
-        spend(NS_PER_RULE * len(self))
-        return super().__iter__()
+def _derived(rules: Iterable[tuple[Any, Iterable[Any]]]) -> set[Any]:
+    """The least set that holds the left side of each rule whose symbols on the right it holds. Linear in the rules."""
+    derived: set[Any] = set()
+    lefts, missing = [], []
+    uses: dict[Any, list[int]] = {}
+    for number, (left, right) in enumerate(rules):
+        needed = set(right)
+        lefts.append(left)
+        missing.append(len(needed))
+        for symbol in needed:
+            uses.setdefault(symbol, []).append(number)
+    waiting = [left for left, count in zip(lefts, missing, strict=True) if count == 0]
+    while waiting:
+        symbol = waiting.pop()
+        if symbol not in derived:
+            derived.add(symbol)
+            for number in uses.get(symbol, ()):
+                missing[number] -= 1
+                if missing[number] == 0:
+                    waiting.append(lefts[number])
+    return derived
+
+
+def _rebound(function: Any, **names: Any) -> Any:
+    """`function`, to which these global names mean something else."""
+    code, own = function.__code__, {**function.__globals__, **names}
+    return FunctionType(code, own, function.__name__, function.__defaults__, function.__closure__)
 
 
 @cache
 def _paying_analyzer() -> Any:
-    """Lark's construction of LALR tables, with each of its stages paid for before it is begun."""
+    """Lark's construction of LALR tables, with each of its stages paid for before it is begun.
+
+    Lark computes FIRST, FOLLOW and NULLABLE by passing over all rules until nothing changes, which is quadratic in a
+    chain of rules; `_sets_of_lalr` takes the place of that.
+    """
+    from lark.parsers.grammar_analysis import GrammarAnalyzer
     from lark.parsers.lalr_analysis import LALR_Analyzer
 
+    analyze = SimpleNamespace(__init__=_rebound(GrammarAnalyzer.__init__, calculate_sets=_sets_of_lalr))
+
     class PayingAnalyzer(LALR_Analyzer):
+        __init__ = _rebound(LALR_Analyzer.__init__, GrammarAnalyzer=analyze)
+        nonterminal_transitions: Any
+
         def expand_rule(self, source_rule: Any, rules_by_origin: Any = None) -> Any:
             found = super().expand_rule(source_rule, rules_by_origin)
             spend(2 * NS_PER_ITEM * (2 + len(found)))
@@ -146,8 +182,18 @@ def _paying_analyzer() -> Any:
             super().compute_reads_relations()
 
         def compute_includes_lookback(self) -> None:
-            spend(NS_PER_ITEM // 4 * sum(len(state.closure) for state, _ in self.nonterminal_transitions))
-            super().compute_includes_lookback()
+            """Lark passes over all items of a state for each nonterminal; it is shown those that make it alone."""
+            transitions = self.nonterminal_transitions
+            for state, group in groupby(transitions, key=itemgetter(0)):
+                closure, making = state.closure, dict[Any, list[Any]]()
+                spend(NS_PER_ITEM * len(closure))
+                for item in closure:
+                    making.setdefault(item.rule.origin, []).append(item)
+                for transition in group:
+                    state.closure, self.nonterminal_transitions = making[transition[1]], [transition]
+                    super().compute_includes_lookback()
+                state.closure = closure
+            self.nonterminal_transitions = transitions
 
         def compute_lookaheads(self) -> None:
             edges = sum(map(len, self.includes.values())) + sum(map(len, self.reads.values()))
@@ -251,15 +297,9 @@ def _read_terminal(terminal: Any) -> Terminal:
 
 def _is_productive(rules: list[Any]) -> bool:
     """Whether every nonterminal derives some sequence of terminals."""
-    productive: set[str] = set()
-    waiting = [(rule.origin.name, {symbol.name for symbol in rule.expansion if not symbol.is_term}) for rule in rules]
-    changed = True
-    while changed:
-        before = len(productive)
-        spend(NS_PER_RULE // 10 * len(waiting))
-        productive |= {left for left, needed in waiting if needed <= productive}
-        changed = len(productive) > before
-    return all(left in productive for left, _ in waiting)
+    spend(NS_PER_RULE * len(rules))
+    needed = ((rule.origin, (symbol for symbol in rule.expansion if not symbol.is_term)) for rule in rules)
+    return _derived(needed) >= {rule.origin for rule in rules}
 
 
 def one_terminal_tables(may_be_empty: bool) -> LalrTables:

@@ -137,8 +137,8 @@ class Liveness:
                         sources[target] = []
                         agenda.append(target)
                     sources[target].append(here)
-            end = self.stacks.terminal_count
-            agenda = [here for here in sources if self._outline.get(here) or self.stacks.actions[here[1], end]]
+            ends = self.stacks.actions[:, self.stacks.terminal_count] != 0
+            agenda = [here for here in sources if self._outline.get(here) or (here[0] >= 0 and ends[here[1]])]
             self._outline.update(dict.fromkeys(sources, False))
             self._outline.update(dict.fromkeys(agenda, True))
             for here in agenda:
@@ -149,16 +149,23 @@ class Liveness:
         return self._outline[place]
 
     def _outline_successors(self, state: int, top: int) -> Iterator[Beginning]:
-        """Where the next lexeme may begin after this one, as lexer state and top of the stack."""
+        """Where the next lexeme may begin after this one, as lexer state and top of the stack.
+
+        After a reduction that is any state that the label is shifted to. All who reduce share that list: they lead to
+        a place of its own, (~residue, label), which leads to those.
+        """
         starts, contexts = self.lexer.starts, self.stacks.contexts
-        for outcome in self.lexer.reachable(state):
-            label, residue = self._outcomes[outcome]
-            if label == self.lexer.ignored_label:
-                targets = [top]
-            else:
-                action = int(self.stacks.actions[top, label])
-                targets = [] if action == 0 else [action - 1] if action > 0 else self._shifted[label]
+        if state < 0:
+            residue, targets = ~state, self._shifted[top]
             spend(NS_PER_OUTCOME // 4 * len(targets))
             for target in targets:
                 if (begin := int(starts[residue, contexts[target]])) >= 0:
                     yield begin, target
+            return
+        for outcome in self.lexer.reachable(state):
+            label, residue = self._outcomes[outcome]
+            action = top + 1 if label == self.lexer.ignored_label else int(self.stacks.actions[top, label])
+            if action < 0:
+                yield ~residue, label
+            elif action > 0 and (begin := int(starts[residue, contexts[action - 1]])) >= 0:
+                yield begin, action - 1

@@ -20,8 +20,6 @@ Options:
 Dead ends. There are none. If the machine is certified (see the package), what can be completed is seen at once; if not,
 it is searched, once for each stack (at most ``max_search`` hypotheses a search). If the vocabulary lacks bytes that the
 terminals read, each token of a mask is tried, and allowed only if a search finds a way of tokens to an end.
-
-Threads: a compiled constraint holds a lock while it makes something new; masks and steps that are kept need none.
 """
 
 from __future__ import annotations
@@ -29,15 +27,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases
 from tokdfa.backends.cfg_fsm.machine import build_machine
 from tokdfa.backends.cfg_fsm.speculation import Speculation
 from tokdfa.backends.cfg_fsm.walk import Walker
-from tokdfa.backends.live_search import LiveSearch
-from tokdfa.backends.matcher import StepMemo
-from tokdfa.core.locks import new_lock
-from tokdfa.errors import VocabularyCannotSpell
-from tokdfa.vocabulary.mask_store import MaskStore
+from tokdfa.backends.situations import CompiledSituations
 
 if TYPE_CHECKING:
     from tokdfa.backends.cfg_fsm.machine import Machine
@@ -75,108 +69,40 @@ class CfgFsm(Backend):
         return CompiledCfgFsm(constraint, self.vocab, machine, dict(self.settings), phases)
 
 
-class CompiledCfgFsm(CompiledConstraint):
+class CompiledCfgFsm(CompiledSituations):
     """The machine of a constraint, with the masks and steps made so far."""
 
     def __init__(
         self, constraint: Constraint, vocab: Vocabulary, machine: Machine, settings: dict[str, Any], phases: Phases
     ) -> None:
-        super().__init__(constraint, vocab, CfgFsm.name)
-        self.machine, self.settings, self.phases = machine, settings, phases
-        self.lock = new_lock()
-        limit = settings["mask_mb"] << 20
-        self.masks = MaskStore(limit, masks.mask_words(vocab.size))
-        self.steps: StepMemo[int] = StepMemo()
+        super().__init__(constraint, vocab, CfgFsm.name, settings, phases)
+        self.machine = machine
         with phases.measure("vocabulary"):
             self.filler: Walker | Speculation = (
                 Walker(machine.hypotheses, vocab.trie)
                 if settings["masks"] == "walk"
-                else Speculation(machine.hypotheses, vocab, limit)
+                else Speculation(machine.hypotheses, vocab, self.limit)
             )
-        self.complete = bool(vocab.single_byte_tokens[machine.lexer.bytes_read].all())
-        self._live = LiveSearch(self._targets, machine.hypotheses.can_end, settings["max_search"])
         self.sizes = {
             "states": machine.lexer.state_count,
             "terminals": len(machine.tables.terminals),
             "parser_states": len(machine.tables.actions),
             "bytes": machine.nbytes,
         }
-        if not self.complete and not self._live.is_live(machine.start):
-            raise VocabularyCannotSpell(
-                f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
-            )
-
-    def _start(self, context: tuple[int, ...]) -> CfgFsmMatcher:
-        """A matcher before the first token; `context` does not matter to this strategy."""
-        return CfgFsmMatcher(self)
-
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        found = self.steps.get((situation, token))
-        if found is None:
-            with self.lock, self.working:
-                found = self._step(situation, token)
-                if found >= 0 and not self.complete and not self._live.is_live(found):
-                    found = -1
-                if found >= 0 and self.settings["memo_steps"]:
-                    self.steps.keep(situation, token, found)
-        return found
+        self._begin(machine.start, bool(vocab.single_byte_tokens[machine.lexer.bytes_read].all()))
 
     def _step(self, situation: int, token: int) -> int:
         begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
         return self.machine.run(situation, self.vocab.byte_data, begin, end) if end > begin else -1
 
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end in a situation."""
-        with self.lock, self.working:
-            return self.machine.hypotheses.can_end(situation)
+    def _can_end(self, situation: int) -> bool:
+        return self.machine.hypotheses.can_end(situation)
 
-    def fill(self, situation: int, out: Mask) -> None:
-        """Write the mask of a situation, and keep it."""
-        with self.lock, self.working:
-            self.filler.fill(situation, out)
-            if not self.complete:
-                for token in masks.mask_to_ids(out).tolist():
-                    if self.step(situation, token) < 0:
-                        masks.clear_token(out, token)
-            if self.can_end(situation):
-                for token in self.vocab.end_tokens:
-                    masks.set_token(out, token)
-            if self.settings["memo"]:
-                self.masks.keep(situation, out)
+    def _fill_raw(self, situation: int, out: Mask) -> None:
+        self.filler.fill(situation, out)
 
-    def _targets(self, situation: int) -> list[int]:
-        """The situations that tokens lead to, dead ends among them."""
-        mask = masks.allocate_mask(self.vocab.size)
-        self.filler.fill(situation, mask)
-        found = (self._step(situation, token) for token in masks.mask_to_ids(mask).tolist())
-        return [target for target in dict.fromkeys(found) if target >= 0]
-
-
-class CfgFsmMatcher(StateMatcher[int]):
-    """A matcher whose state is the number of a situation."""
-
-    def __init__(self, compiled: CompiledCfgFsm) -> None:
-        super().__init__(compiled.vocab, compiled.machine.start)
-        self._compiled = compiled
-        self._serve_from(compiled.masks, compiled.steps)
-
-    def _step(self, state: int, token: int) -> int | None:
-        target = self._compiled.step(state, token)
-        return None if target < 0 else target
-
-    def _accepts(self, state: int) -> bool:
-        return self._compiled.can_end(state)
-
-    def _fill(self, state: int, out: Mask) -> None:
-        before = dict(self._compiled.filler.counters)
-        self._compiled.fill(state, out)
-        self._count(
-            masks_made=1, **{name: total - before[name] for name, total in self._compiled.filler.counters.items()}
-        )
-
-    def _fork_empty(self) -> CfgFsmMatcher:
-        return CfgFsmMatcher(self._compiled)
+    def work(self) -> dict[str, int]:
+        return dict(self.filler.counters)
 
 
 def _warm_up() -> None:

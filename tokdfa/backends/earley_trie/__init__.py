@@ -10,7 +10,7 @@ order that the rules allow. A `Machine` does, by its lexing rule. In reading ord
 - `partition`: what a lexer state alone says of each token; `partition_masks`: masks out of that; `shared_partitions`:
   equal lexer states of different grammars.
 - `walk`: lexer and rows along the token trie, or along the parts of it that a partition leaves open.
-- `containment`, `slices`: 000's alternative to partitions, parts of the vocabulary that are proved to be allowed.
+- `slices`: 000's alternative to partitions, parts of the vocabulary that are proved to be allowed.
 - `forced`: bytes that must come next.
 
 Source: 000 (llguidance) for the contextual lexer, rows along the walk, and slices.

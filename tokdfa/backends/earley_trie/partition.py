@@ -3,8 +3,8 @@
 Reading a token from a lexer state, either the lexer goes on to its last byte: then the token stays inside the lexeme
 and is *inside*, whatever the row. Or a lexeme ends on the way: then the parser decides, and the rest of the token is
 read from the next row. Or neither, and it is refused. So the tokens fall into three parts that depend on nothing but
-the lexer state: a *partition*. A mask is the inside part and, for each *exit* (where a lexeme ended on the way, and
-which), a walk over what is left of the trie from the row that follows.
+the lexer state (`tokdfa.vocabulary.division`): a *partition*. A mask is the inside part and, for each *exit* (where a
+lexeme ended on the way, and which), a walk over what is left of the trie from the row that follows.
 
 Inside a JSON string 123,000 of Llama 3's tokens are inside, and what is left are the few hundred nodes below a quote.
 The walk that makes a partition goes over the whole trie once for a lexer state; states are shared by all rows.
@@ -31,12 +31,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.earley_trie.machine import OK, S_LONGEST, find_target
-from tokdfa.core.budget import hold, spend
+from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_struct import Struct
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.state_names import ExpressionNames, name_states
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary import division
+from tokdfa.vocabulary.division import LEFT, STOP, Division, allow, note_range
+from tokdfa.vocabulary.trie import DEPTH_BITS, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.walker import DEAD, specialise
 
 if TYPE_CHECKING:
     from tokdfa.backends.earley_trie.machine import Machine
@@ -44,16 +48,12 @@ if TYPE_CHECKING:
 
 Int32 = npt.NDArray[np.int32]
 
-#: Columns of an exit and of a group, and what `progress` counts.
-FIRST, PAST, SET, BYTE, DEPTH, BEGIN = range(6)
-GROUP_SET, GROUP_BYTE = range(2)
-_POSITION, _EXITS, _AGAIN, _VISITED = range(4)
-#: Status of `_divide_kernel`: an array of exits is too short.
-NEEDS_EXITS = 20
-#: Columns of an exit: its first node and the node after its last; the accepting set; the byte with which the next
-#: lexeme begins (-1 if several may: the lexeme ended with the byte before the first node); the depth at which it
-#: begins; and where the bytes between that depth and the first node's begin in `again`.
-EXIT_COLUMNS = 6
+#: Columns of an exit: its first node and the node after its last, and the depth at which the next lexeme begins. Bytes
+#: between that depth and the first node's are given back by the longest match, and read again from the next row.
+FIRST, PAST, DEPTH = range(3)
+EXIT_COLUMNS = 3
+#: Columns of a group of exits: the accepting set, the byte with which the next lexeme begins, and the exits.
+GROUP_SET, GROUP_BYTE, GROUP_FIRST, GROUP_PAST = range(4)
 #: What a node of the trie takes where a partition is made.
 NS_PER_NODE = 3
 
@@ -63,62 +63,61 @@ class Partition:
     """The partition of a lexer state.
 
     `inside`: int32 words, the tokens that stay inside; `exits`: int32, shape (exits, EXIT_COLUMNS), in order of
-    accepting set and byte; `groups`: int32, shape (groups, 4): accepting set, byte, and where the group's exits begin
-    and end; `again`: uint8, bytes that the longest match gives back, to be read again by the next lexeme; `visited`:
-    nodes visited.
+    accepting set and next byte; `groups`: int32, shape (groups, 4), the exits of one set and byte.
     """
 
     inside: Int32
     exits: Int32
     groups: Int32
-    again: npt.NDArray[np.uint8]
-    visited: int
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
-        return self.inside.nbytes + self.exits.nbytes + self.groups.nbytes + self.again.nbytes
+        return self.inside.nbytes + self.exits.nbytes + self.groups.nbytes
+
+
+#: By depth the lexer state, -1 once a lexeme has ended that cannot go on; and the tag of an exit there: the accepting
+#: set that was met last, and the depth after it (DEPTH_BITS); -1 for none. Of `meta` see the indices.
+_FIELDS = {"states": ("int32", 1), "tags": ("int64", 1), "meta": ("int64", 1)}
+#: Whether the longest match rules; what the machine has to supply before the walk goes on.
+_LONGEST, _STATUS = range(2)
+
+
+class _LexerStack(Struct, fields=tuple(_FIELDS), declared=_FIELDS):
+    """The stack of the walk that divides."""
 
 
 def divide(machine: Machine, trie: TokenTrie, state: int) -> Partition:
     """The partition of a lexer state, by one walk over the lexer."""
     lexer = machine.lexer
-    stack = np.full((trie.depth_limit + 1, 3), -1, dtype=np.int32)
-    stack[0] = state, lexer.accepting[state], 0
-    words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
-    exits = np.empty((256, EXIT_COLUMNS), dtype=np.int32)
-    again = np.empty(256, dtype=np.uint8)
-    path = np.zeros(trie.depth_limit + 1, dtype=np.uint8)
-    progress = np.zeros(4, dtype=np.int64)
+    states, tags = np.empty(trie.depth_limit + 1, dtype=np.int32), np.empty(trie.depth_limit + 1, dtype=np.int64)
+    accepted = int(lexer.accepting[state])
+    states[0], tags[0] = state, accepted << DEPTH_BITS if accepted >= 0 else -1
+    meta = np.array([machine.meta[S_LONGEST], OK], dtype=np.int64)
+    stack = _LexerStack(states, tags, meta)
+    found, position = Division(np.zeros(trie.size // 32 + 1, dtype=np.uint32)), 0
     spend(NS_PER_NODE * trie.node_count // 4)
-    while True:
-        status = _divide_kernel(trie.nodes, stack, path, words, exits, again, progress, lexer.arrays, machine.meta)
-        if status == OK:
-            break
-        if status == NEEDS_EXITS:
-            hold(exits.nbytes + again.nbytes)
-            exits = np.concatenate([exits, np.empty_like(exits)])
-            again = np.concatenate([again, np.empty(len(again) + trie.depth_limit, dtype=np.uint8)])
-        else:
-            machine.supply(status)
-    words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)
-    exits = exits[: progress[_EXITS]]
-    exits = np.ascontiguousarray(exits[np.lexsort((exits[:, BYTE], exits[:, SET]))])
-    inside = words[: (trie.size + 31) // 32].view(np.int32)
-    read_again = again[: progress[_AGAIN]].copy()
-    return Partition(inside, exits, _group(exits), read_again, int(progress[_VISITED]))
+    while position < trie.node_count:
+        position = _walk_lexer(trie.nodes, position, trie.node_count, lexer.arrays, stack, found.arrays, 0)[0]
+        if position < trie.node_count and not found.make_room():
+            machine.supply(int(meta[_STATUS]))
+    found.finish(trie.size)
+    inside = found.words[: (trie.size + 31) // 32].view(np.int32)
+    count, spelled = len(found.ranges), trie.token_bytes
+    exits, keys = np.empty((count, EXIT_COLUMNS), dtype=np.int32), np.empty((2, count), dtype=np.int32)
+    _describe_exits_kernel(trie.nodes, found.ranges, spelled.data, spelled.offsets, trie.size, exits, keys)
+    order = np.lexsort(keys)
+    return Partition(inside, np.ascontiguousarray(exits[order]), _group(keys[:, order]))
 
 
-def _group(exits: Int32) -> Int32:
-    """Runs of equal (accepting set, byte)."""
-    if not len(exits):
-        return np.empty((0, 4), dtype=np.int32)
-    fresh = np.ones(len(exits), dtype=np.bool_)
-    key = exits[:, [SET, BYTE]]
-    fresh[1:] = (key[1:] != key[:-1]).any(axis=1)
-    begins = np.flatnonzero(fresh).astype(np.int32)
-    ends = np.append(begins[1:], len(exits)).astype(np.int32)
-    return np.ascontiguousarray(np.stack([key[begins, 0], key[begins, 1], begins, ends], axis=1), dtype=np.int32)
+def _group(keys: Int32) -> Int32:
+    """The groups of exits with these keys, in order: their next byte, their accepting set."""
+    count = keys.shape[1]
+    fresh = np.ones(count, dtype=np.bool_)
+    fresh[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+    begins = np.flatnonzero(fresh)
+    ends = np.append(begins[1:], count)[: len(begins)]
+    return np.ascontiguousarray(np.stack([keys[1, begins], keys[0, begins], begins, ends], axis=1), dtype=np.int32)
 
 
 class StateNames:
@@ -175,71 +174,47 @@ class StateNames:
 
 
 @kernel
-def _divide_kernel(nodes, stack, path, words, exits, again, progress, lexer, meta):  # type: ignore[no-untyped-def]
-    """Walk the trie over the lexer alone; `stack` holds state, last accepting set and its depth, by depth."""
-    one, five, low_five = np.uint64(1), np.uint64(5), np.uint64(31)
-    here, stop = np.uint64(progress[_POSITION]), np.uint64(len(nodes))
-    class_count = np.int64(len(lexer.representatives))
-    longest = meta[S_LONGEST] != 0
-    count, used = progress[_EXITS], progress[_AGAIN]
-    status = OK
-    while here < stop:
-        node = nodes[here]
-        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1))
-        byte = node & np.uint64(0xFF)
-        state = np.int64(stack[depth, 0])
+def _step_lexer(lexer, stack, depth, byte):  # type: ignore[no-untyped-def]
+    """The lexer state after a byte, DEAD, what is left with its tag, or STOP: the machine has to supply something."""
+    state, tag, after = np.int64(stack.states[depth]), stack.tags[depth], depth + np.uint64(1)
+    target = np.int64(-1)
+    if state >= 0:
         column = np.int64(lexer.byte_class[byte])
-        target = np.int64(lexer.transitions[state * class_count + column])
+        target = np.int64(lexer.transitions[state * np.int64(len(lexer.representatives)) + column])
         if target == UNKNOWN:
             status, target = find_target(state, column, lexer)
             if status != OK:
-                break
-        following = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
-        path[depth] = byte
-        if target < 0:
-            accepted = stack[depth, 1]
-            if accepted >= 0:
-                begin = np.int64(stack[depth, 2])
-                if count >= len(exits) or used + depth - begin > len(again):
-                    status = NEEDS_EXITS
-                    break
-                exits[count, FIRST] = here
-                exits[count, PAST] = following
-                exits[count, SET] = accepted
-                exits[count, BYTE] = path[begin]
-                exits[count, DEPTH] = begin
-                exits[count, BEGIN] = used
-                count += 1
-                for k in range(begin, depth):
-                    again[used] = path[k]
-                    used += 1
-            here = following
-            progress[_VISITED] += 1
-            continue
-        if lexer.completes[target] >= 0 and following > here + one:
-            if count >= len(exits):
-                status = NEEDS_EXITS
-                break
-            exits[count, FIRST] = here + one
-            exits[count, PAST] = following
-            exits[count, SET] = lexer.completes[target]
-            exits[count, BYTE] = -1
-            exits[count, DEPTH] = depth + 1
-            exits[count, BEGIN] = used
-            count += 1
-        progress[_VISITED] += 1
-        token = node >> np.uint64(TOKEN_SHIFT)
-        words[token >> five] |= np.uint32(1) << np.uint32(token & low_five)
-        if lexer.completes[target] >= 0:
-            here = following
-            continue
-        stack[depth + 1, 0] = target
-        if lexer.accepting[target] >= 0:
-            stack[depth + 1, 1] = lexer.accepting[target]
-            stack[depth + 1, 2] = depth + 1
-        else:
-            stack[depth + 1, 1] = stack[depth, 1] if longest else -1
-            stack[depth + 1, 2] = stack[depth, 2]
-        here += one
-    progress[_POSITION], progress[_EXITS], progress[_AGAIN] = here, count, used
-    return status
+                stack.meta[_STATUS] = status
+                return np.int64(STOP)
+    if target < 0:
+        return LEFT - tag if tag >= 0 else np.int64(DEAD)
+    accepted = np.int64(lexer.completes[target])
+    stack.states[after] = target if accepted < 0 else -1
+    if accepted < 0:
+        accepted = np.int64(lexer.accepting[target])
+    if accepted >= 0:
+        stack.tags[after] = accepted << DEPTH_BITS | np.int64(after)
+    else:
+        stack.tags[after] = tag if stack.meta[_LONGEST] != 0 else -1
+    return target
+
+
+_walk_lexer = specialise(f"{__name__}._walk_lexer", _step_lexer, allow, note_range)
+
+
+@kernel
+def first_token(nodes, node, spare):  # type: ignore[no-untyped-def]
+    """The first token that has the bytes of a node, its own or one below it."""
+    while nodes[node] >> np.uint64(TOKEN_SHIFT) == np.uint64(spare):
+        node += 1
+    return np.int64(nodes[node] >> np.uint64(TOKEN_SHIFT))
+
+
+@kernel
+def _describe_exits_kernel(nodes, ranges, data, offsets, spare, exits, keys):  # type: ignore[no-untyped-def]
+    """Write the exits of what is left, and by exit the next byte and the accepting set."""
+    for k in range(len(ranges)):
+        first, tag = ranges[k, division.FIRST], ranges[k, division.TAG]
+        depth = tag & ((1 << DEPTH_BITS) - 1)
+        exits[k, FIRST], exits[k, PAST], exits[k, DEPTH] = first, ranges[k, division.PAST], depth
+        keys[0, k], keys[1, k] = data[offsets[first_token(nodes, first, spare)] + depth], tag >> DEPTH_BITS

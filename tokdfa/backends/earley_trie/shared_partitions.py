@@ -34,15 +34,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.earley_trie.partition import (
-    BEGIN,
-    BYTE,
     DEPTH,
     EXIT_COLUMNS,
     FIRST,
     GROUP_BYTE,
+    GROUP_FIRST,
+    GROUP_PAST,
     GROUP_SET,
     PAST,
-    SET,
     Partition,
 )
 from tokdfa.core.folders import cache_folder
@@ -68,11 +67,12 @@ SAVE_AFTER = 64
 _SOURCES = (
     *(f"backends/earley_trie/{name}.py" for name in ("lexer", "lexer_components", "lexer_states", "machine")),
     *(f"backends/earley_trie/{name}.py" for name in ("partition", "shared_partitions")),
+    *("vocabulary/division.py", "vocabulary/walker.py"),
     *("grammar/lexeme_automata.py", "regex/state_names.py"),
     *("automata/minimize.py", "regex/nodes.py", "regex/lazy_dfa.py", "vocabulary/trie.py"),
 )
 
-_FORMAT = Format("tokdfa partitions", 1, what="file of partitions", remedy="it is replaced when new ones are saved")
+_FORMAT = Format("tokdfa partitions", 2, what="file of partitions", remedy="it is replaced when new ones are saved")
 
 #: A partition with accepting sets numbered from 0, and the places of the lexemes in each of these sets.
 Entry = tuple[Partition, list[tuple[int, ...]]]
@@ -220,10 +220,9 @@ class SharedPartitions:
 
 def _renumbered(partition: Partition, numbers: npt.NDArray[np.int32]) -> Partition:
     """`partition` with accepting set s replaced by numbers[s]; what does not change is shared."""
-    exits, groups = partition.exits.copy(), partition.groups.copy()
-    if len(groups):
-        exits[:, SET], groups[:, GROUP_SET] = numbers[exits[:, SET]], numbers[groups[:, GROUP_SET]]
-    return replace(partition, exits=exits, groups=groups)
+    groups = partition.groups.copy()
+    groups[:, GROUP_SET] = numbers[groups[:, GROUP_SET]]
+    return replace(partition, groups=groups)
 
 
 # The file. Lists of different lengths lie one after another, with their ends beside.
@@ -238,7 +237,6 @@ def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> Arrays:
     arrays: dict[str, Any] = {
         "names": np.frombuffer(bytes.fromhex("".join(names)), dtype=np.uint8).reshape(-1, 32),
         "inside": np.array([partition.inside for partition in partitions], dtype=np.int32).reshape(-1, words),
-        "visited": np.array([partition.visited for partition in partitions], dtype=np.int64),
         "places": np.array([place for places in sets for place in places], dtype=np.int32),
         "places_end": np.cumsum([len(places) for places in sets], dtype=np.int64),
         "sets_end": np.cumsum([len(found) for _, found in kept], dtype=np.int64),
@@ -254,7 +252,6 @@ def _pack(entries: Iterable[tuple[str, Entry]], vocab: Vocabulary) -> Arrays:
 _LISTS: dict[str, npt.NDArray[Any]] = {
     "exits": np.empty((0, EXIT_COLUMNS), dtype=np.int32),
     "groups": np.empty((0, 4), dtype=np.int32),
-    "again": np.empty(0, dtype=np.uint8),
 }
 
 
@@ -269,10 +266,10 @@ def _unpack(vocab: Vocabulary, header: Header, arrays: Arrays) -> list[tuple[str
     )
     parts = [_split(arrays[part], arrays[f"{part}_end"]) for part in _LISTS]
     names = [name.tobytes().hex() for name in arrays["names"]]
-    columns = zip(names, arrays["inside"], arrays["visited"].tolist(), set_lists, *parts, strict=True)
+    columns = zip(names, arrays["inside"], set_lists, *parts, strict=True)
     return [
-        (name, (Partition(inside.copy(), exits.copy(), groups.copy(), again.copy(), visited), sets))
-        for name, inside, visited, sets, exits, groups, again in columns
+        (name, (Partition(inside.copy(), exits.copy(), groups.copy()), sets))
+        for name, inside, sets, exits, groups in columns
     ]
 
 
@@ -285,7 +282,7 @@ def _split(items: Any, ends: npt.NDArray[np.int64]) -> list[Any]:
 def _fits(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> bool:
     """Whether arrays have their types and shapes, and every number leads into the array it is an index of."""
     trie, count = vocab.trie, len(arrays["names"])
-    shapes = {"names": (count, 32), "inside": (count, (vocab.size + 31) // 32), "visited": (count,)}
+    shapes: dict[str, tuple[int, ...]] = {"names": (count, 32), "inside": (count, (vocab.size + 31) // 32)}
     shapes |= {f"{part}_end": (count,) for part in (*_LISTS, "sets")}
     kinds = {
         "names": np.uint8,
@@ -305,25 +302,18 @@ def _fits(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> bool:
         if bounds[-1] != len(items) or (np.diff(bounds) < 0).any():
             return False
     exits, groups = arrays["exits"].astype(np.int64), arrays["groups"].astype(np.int64)
-    per_exit, per_group = (np.diff(arrays[f"{part}_end"], prepend=0) for part in ("exits", "groups"))
-    own = {part: np.diff(arrays[f"{part}_end"], prepend=0) for part in ("exits", "sets", "again")}
-    here = {part: np.repeat(own[part], per_exit) for part in ("sets", "again")}
-    there = {part: np.repeat(own[part], per_group) for part in ("exits", "sets")}
+    own = {part: np.diff(arrays[f"{part}_end"], prepend=0) for part in ("exits", "groups", "sets")}
+    there = {part: np.repeat(own[part], own["groups"]) for part in ("exits", "sets")}
     if not (_within(exits[:, FIRST], trie.node_count) and _within(exits[:, PAST] - 1, trie.node_count)):
         return False
     depths = (trie.nodes[exits[:, FIRST]] >> np.uint64(DEPTH_SHIFT)).astype(np.int64) & ((1 << DEPTH_BITS) - 1)
-    again_end = exits[:, BEGIN] + np.maximum(depths - exits[:, DEPTH], 0)
     return (
         bool((exits[:, PAST] > exits[:, FIRST]).all())
-        and _within(exits[:, SET], here["sets"])
-        and _within(exits[:, BYTE] + 1, 257)
-        and _within(exits[:, DEPTH], trie.depth_limit + 1)
-        and _within(exits[:, BEGIN], here["again"] + 1)
-        and _within(again_end, here["again"] + 1)
+        and _within(exits[:, DEPTH], depths + 1)
         and _within(groups[:, GROUP_SET], there["sets"])
-        and _within(groups[:, GROUP_BYTE] + 1, 257)
-        and _within(groups[:, 2], there["exits"] + 1)
-        and _within(groups[:, 3], there["exits"] + 1)
+        and _within(groups[:, GROUP_BYTE], 256)
+        and _within(groups[:, GROUP_FIRST], there["exits"] + 1)
+        and _within(groups[:, GROUP_PAST], there["exits"] + 1)
         and _within(arrays["places"], 1 << 20)
     )
 

@@ -52,12 +52,10 @@ from tokdfa.backends.earley_trie.shared_partitions import shared_partitions
 from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
-from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.matcher import StepMemo
 from tokdfa.backends.proper import WithProper
-from tokdfa.core.locks import new_lock
-from tokdfa.errors import OptionError, VocabularyCannotSpell
-from tokdfa.vocabulary.mask_store import MaskStore
+from tokdfa.backends.situations import CompiledSituations, SituationMatcher
+from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -133,49 +131,38 @@ class EarleyTrie(WithProper):
         return compiled
 
 
-class CompiledEarley(CompiledConstraint):
+class CompiledEarley(CompiledSituations):
     """The machine of a grammar, with the masks, partitions and steps made so far."""
 
     def __init__(
-        self, constraint: Constraint, vocab: Vocabulary, cfg: Cfg, settings: dict[str, object], phases: Phases
+        self, constraint: Constraint, vocab: Vocabulary, cfg: Cfg, settings: dict[str, Any], phases: Phases
     ) -> None:
-        super().__init__(constraint, vocab, EarleyTrie.name)
-        self.settings, self.phases = settings, phases
-        self.lock = new_lock()
+        super().__init__(constraint, vocab, EarleyTrie.name, settings, phases)
         with phases.measure("tables"):
             self.machine = Machine(
                 cfg,
                 longest=settings["lexer"] == "longest",
                 skip_at_ends=settings["ignore"] == "anywhere",
-                max_rows=int(settings["max_rows"]),  # type: ignore[call-overload]
-                max_row_items=int(settings["max_row_items"]),  # type: ignore[call-overload]
-                max_lexer_states=int(settings["max_lexer_states"]),  # type: ignore[call-overload]
+                max_rows=settings["max_rows"],
+                max_row_items=settings["max_row_items"],
+                max_lexer_states=settings["max_lexer_states"],
             )
             self.walker = Walker(self.machine, vocab.trie, bool(settings["first_byte"]))
         self.slicer: Slicer | None = None
         if settings["mask"] == "slices":
             with phases.measure("slices"):
                 slices = slice_set(vocab, str(settings["slices"]))
-                self.slicer = Slicer(self.machine, slices, int(settings["slice_budget"]))  # type: ignore[call-overload]
-        self.limit = int(settings["mask_mb"]) << 20  # type: ignore[call-overload]
-        self.masks = MaskStore(self.limit, masks.mask_words(vocab.size))
-        self.steps: StepMemo[int] = StepMemo()
+                self.slicer = Slicer(self.machine, slices, settings["slice_budget"])
         shared = shared_partitions(vocab) if settings["shared_partitions"] else None
         if shared is not None and settings["disk_partitions"] and settings["mask"] == "partition":
             shared.use_disk()
         clip = bool(settings["clip_counters"])
         self.partitions = PartitionMasks(self.machine, vocab.trie, self.limit, shared, clip)
         self._specials = special_lexemes(cfg, vocab)
-        self.complete = self.machine.lexer.components.ends_by(vocab.single_byte_tokens)
-        limit = int(settings["max_search"])  # type: ignore[call-overload]
-        self._live = LiveSearch(self._targets, self.machine.can_end, limit)
         self._offers: StepMemo[int] = StepMemo()
         self.texts = EarleyTexts(self)
         self.sizes = self._sizes()
-        if not self.complete and not self.is_live(self.machine.start):
-            raise VocabularyCannotSpell(
-                f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
-            )
+        self._begin(self.machine.start, self.machine.lexer.components.ends_by(vocab.single_byte_tokens))
 
     def _sizes(self) -> dict[str, int]:
         machine = self.machine
@@ -195,7 +182,7 @@ class CompiledEarley(CompiledConstraint):
         return walked if self.slicer is None else {**walked, **self.slicer.counters}
 
     def _start(self, context: tuple[int, ...]) -> EarleyMatcher | ForcingMatcher:
-        """A matcher before the first token; `context` does not matter to this strategy."""
+        """A matcher before the first token; `context` does not matter to these strategies."""
         return ForcingMatcher(self) if self.settings["forcing"] else EarleyMatcher(self)
 
     def forced_bytes(self, situation: int, limit: int) -> bytes:
@@ -214,18 +201,6 @@ class CompiledEarley(CompiledConstraint):
                 self._offers.keep(situation, last, found)
         return found
 
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        found = self.steps.get((situation, token))
-        if found is None:
-            with self.lock, self.working:
-                found = self._step(situation, token)
-                if found >= 0 and not self.complete and not self.is_live(found):
-                    found = -1
-                if found >= 0 and self.settings["memo_steps"]:
-                    self.steps.keep(situation, token, found)
-        return found
-
     def _step(self, situation: int, token: int) -> int:
         begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
         if end > begin:
@@ -238,27 +213,10 @@ class CompiledEarley(CompiledConstraint):
         following = self.machine.next_row(row, self.machine.lexer.set_of(self._specials[token]))
         return self.machine.intern(following, self.machine.start_state(following), -1) if following >= 0 else -1
 
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end in a situation."""
-        with self.lock, self.working:
-            return self.machine.can_end(situation)
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Write the mask of a situation, and keep it."""
-        with self.lock, self.working:
-            self._fill_raw(situation, out)
-            if not self.complete:
-                for token in masks.mask_to_ids(out).tolist():
-                    if self.step(situation, token) < 0:
-                        masks.clear_token(out, token)
-            if self.machine.can_end(situation):
-                for token in self.vocab.end_tokens:
-                    masks.set_token(out, token)
-            if self.settings["memo"]:
-                self.masks.keep(situation, out)
+    def _can_end(self, situation: int) -> bool:
+        return self.machine.can_end(situation)
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
-        """Write the tokens that the text allows, without end tokens and without regard to what tokens can spell."""
         walker, machine = self.walker, self.machine
         _, _, fallback = machine.view(situation)
         walker.words[:] = 0
@@ -278,45 +236,14 @@ class CompiledEarley(CompiledConstraint):
                 if not allowed.isdisjoint(symbols):
                     masks.set_token(out, token)
 
-    def is_live(self, situation: int) -> bool:
-        """Whether tokens lead from a situation to an end: a search. Raises LimitExceeded past ``max_search``."""
-        return self._live.is_live(situation)
 
-    def _targets(self, situation: int) -> list[int]:
-        """The situations that tokens lead to, dead ends among them."""
-        mask = masks.allocate_mask(self.vocab.size)
-        self._fill_raw(situation, mask)
-        found = (self._step(situation, token) for token in masks.mask_to_ids(mask).tolist())
-        return [target for target in dict.fromkeys(found) if target >= 0]
-
-
-class EarleyMatcher(StateMatcher[int]):
+class EarleyMatcher(SituationMatcher):
     """A matcher whose state is the number of a situation."""
 
-    def __init__(self, compiled: CompiledEarley) -> None:
-        super().__init__(compiled.vocab, compiled.machine.start)
-        self._compiled = compiled
-        self._serve_from(compiled.masks, compiled.steps)
-
-    def _step(self, state: int, token: int) -> int | None:
-        target = self._compiled.step(state, token)
-        return None if target < 0 else target
-
-    def _accepts(self, state: int) -> bool:
-        return self._compiled.can_end(state)
-
-    def _fill(self, state: int, out: Mask) -> None:
-        if self._compiled.masks.fill(state, out):
-            return
-        before = self._compiled.work()
-        self._compiled.fill(state, out)
-        self._count(masks_made=1, **{name: total - before[name] for name, total in self._compiled.work().items()})
+    _compiled: CompiledEarley
 
     def _forced_bytes(self, limit: int) -> bytes:
         return b"" if self.state is self._FINISHED else self._compiled.forced_bytes(self.state, limit)
-
-    def _fork_empty(self) -> EarleyMatcher:
-        return EarleyMatcher(self._compiled)
 
     def texts(self) -> EarleyTexts:
         return self._compiled.texts
@@ -329,7 +256,7 @@ class ForcingMatcher(StateMatcher[tuple[int, int]]):
     """
 
     def __init__(self, compiled: CompiledEarley) -> None:
-        super().__init__(compiled.vocab, (compiled.machine.start, -1))
+        super().__init__(compiled.vocab, (compiled.start_situation, -1))
         self._compiled, self._plain = compiled, EarleyMatcher(compiled)
 
     def _step(self, state: tuple[int, int], token: int) -> tuple[int, int] | None:

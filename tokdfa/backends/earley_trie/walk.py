@@ -37,7 +37,7 @@ from tokdfa.backends.earley_trie.machine import (
     find_target,
     step_kernel,
 )
-from tokdfa.backends.earley_trie.partition import BEGIN, DEPTH, EXIT_COLUMNS, FIRST, PAST
+from tokdfa.backends.earley_trie.partition import DEPTH, EXIT_COLUMNS, FIRST, PAST, first_token
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
@@ -54,10 +54,12 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 
 
-#: What a walk works on: a trie's nodes; words of V + 1 bits, in which tokens are allowed; and by depth the row, the
-#: lexer state and the fallback.
+#: What a walk works on: a trie's nodes; the bytes of all tokens, and where each begins; words of V + 1 bits, in which
+#: tokens are allowed; and by depth the row, the lexer state and the fallback.
 _WALK_FIELDS = {
     "nodes": ("uint64", 1),
+    "data": ("uint8", 1),
+    "offsets": ("int64", 1),
     "words": ("uint32", 1),
     "rows": ("int32", 1),
     "states": ("int32", 1),
@@ -85,7 +87,6 @@ class Walker:
         self._arrays = self._gather(trie)
         self._whole = np.zeros((1, EXIT_COLUMNS), dtype=np.int32)
         self._whole_group = np.array([[-1, -1, 0, 1]], dtype=np.int32)
-        self._nothing = np.zeros(0, dtype=np.uint8)
         self._progress = np.zeros(3, dtype=np.int64)
 
     def walk_all(self, situation: int, trie: TokenTrie | None = None) -> None:
@@ -96,11 +97,11 @@ class Walker:
         trie = self.trie if trie is None else trie
         if trie.node_count:
             self._whole[0, PAST] = trie.node_count
-            self._walk(self.machine.view(situation), trie, self._whole, self._whole_group, self._nothing)
+            self._walk(self.machine.view(situation), trie, self._whole, self._whole_group)
 
     def walk_exits(self, row: int, partition: Partition) -> None:
         """OR the tokens that go on through the exits of a partition into `words`."""
-        self._walk((row, -1, -1), self.trie, partition.exits, partition.groups, partition.again)
+        self._walk((row, -1, -1), self.trie, partition.exits, partition.groups)
 
     def clear_exits(self, partition: Partition) -> None:
         """Clear the tokens behind the exits of a partition in `words`. 1 ns a node."""
@@ -108,16 +109,10 @@ class Walker:
 
     def _gather(self, trie: TokenTrie) -> WalkArrays:
         """What a walk over a trie works on. 3 us."""
-        return WalkArrays(trie.nodes, self.words, *np.full((3, trie.depth_limit + 2), -1, dtype=np.int32))
+        spelled, stacks = trie.token_bytes, np.full((3, trie.depth_limit + 2), -1, dtype=np.int32)
+        return WalkArrays(trie.nodes, spelled.data, spelled.offsets, self.words, *stacks)
 
-    def _walk(
-        self,
-        begin: tuple[int, int, int],
-        trie: TokenTrie,
-        exits: Int32,
-        groups: Int32,
-        again: npt.NDArray[np.uint8],
-    ) -> None:
+    def _walk(self, begin: tuple[int, int, int], trie: TokenTrie, exits: Int32, groups: Int32) -> None:
         machine = self.machine
         row, state, fallback = begin
         arrays = self._arrays if trie is self.trie else self._gather(trie)
@@ -125,7 +120,7 @@ class Walker:
         self._progress[_POSITION] = -1
         while True:
             status = _walk_kernel(
-                *(arrays.address, exits, groups, again, row, state, fallback, self.first_byte, self._progress),
+                *(arrays.address, trie.size, exits, groups, row, state, fallback, self.first_byte, self._progress),
                 *(machine.lexer.arrays, machine.rows.arrays, machine.arrays),
             )
             if status == OK:
@@ -135,7 +130,7 @@ class Walker:
 
 #: What a node takes, and how many are paid for at once.
 NS_PER_NODE, PAID_NODES = 20, 1 << 14
-#: What a step returns where something is lacking.
+#: What a step returns where something is missing.
 STOP = -2
 #: What `progress` holds: group, exit, and the node at which the exit's walk goes on, -1 at its beginning.
 _GROUP, _EXIT, _POSITION = range(3)
@@ -169,7 +164,7 @@ def _depth(nodes, node):  # type: ignore[no-untyped-def]
 def step_situation(strategy, stack, depth, byte):  # type: ignore[no-untyped-def]
     """Read a byte from the situation at a depth; the result is the depth after it.
 
-    `strategy`: what kernels take of the lexer, of the rows and of the machine. If something is lacking the walk stops,
+    `strategy`: what kernels take of the lexer, of the rows and of the machine. If something is missing the walk stops,
     and ``stack.rows[depth + 1]`` is the status that says what. Here are the nodes at which only the lexer state
     changes, or nothing is left; there are few others.
     """
@@ -246,11 +241,11 @@ _walk_situations = specialise(f"{__name__}._walk_situations", step_situation, se
 
 
 @kernel
-def _begin_exit(base, again, first, past, stack, lexer, rows, machine):  # type: ignore[no-untyped-def]
-    """A status: read the bytes again[first:past] from the situation in the stack at depth `base`, and put it there."""
+def _begin_exit(base, first, past, stack, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """A status: read the bytes data[first:past] from the situation in the stack at depth `base`, and put it there."""
     row, state, fallback = np.int64(stack.rows[base]), np.int64(stack.states[base]), np.int64(stack.fallbacks[base])
     for place in range(first, past):
-        column = np.int64(lexer.byte_class[again[place]])
+        column = np.int64(lexer.byte_class[stack.data[place]])
         status, row, state, fallback = step_kernel(row, state, fallback, column, lexer, rows, machine)
         if status != OK:
             return status
@@ -260,11 +255,11 @@ def _begin_exit(base, again, first, past, stack, lexer, rows, machine):  # type:
 
 @kernel
 def _walk_kernel(  # type: ignore[no-untyped-def]
-    address, exits, groups, again, row, state, fallback, first_byte, progress, lexer, rows, machine
+    address, spare, exits, groups, row, state, fallback, first_byte, progress, lexer, rows, machine
 ):
     """Walk all exits, setting bits in `words`. Returns a status; `progress` says where to go on.
 
-    `address`: of the `WalkArrays`.
+    `address`: of the `WalkArrays`; `spare`: the id of nodes without a token.
     """
     stack = _walk_at(address)
     nodes, words = stack.nodes, stack.words
@@ -298,9 +293,9 @@ def _walk_kernel(  # type: ignore[no-untyped-def]
                 here = np.int64(exits[k, FIRST])
                 base = _depth(nodes, here)
                 stack.rows[base], stack.states[base], stack.fallbacks[base] = first_row, first_state, first_fallback
-                begin, more = np.int64(exits[k, BEGIN]), base - exits[k, DEPTH]
-                if more > 0:
-                    status = _begin_exit(base, again, begin, begin + more, stack, lexer, rows, machine)
+                if exits[k, DEPTH] < base:
+                    begin = stack.offsets[first_token(nodes, here, spare)]
+                    status = _begin_exit(base, begin + exits[k, DEPTH], begin + base, stack, lexer, rows, machine)
                 if status == DEAD:
                     status = OK
                     k += 1

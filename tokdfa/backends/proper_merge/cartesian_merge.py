@@ -23,10 +23,10 @@ The tokens before the text count (`start(context)`), as in `tokdfa.backends.prop
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.proper_merge.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.backends.proper_merge.marked_product import marked_product, marked_product_from, piece_automaton
@@ -59,6 +59,7 @@ class CartesianMerge(Backend):
     name: ClassVar[str] = "cartesian_merge"
     summary: ClassVar[str] = "only proper tokenizations: automata of text and of merges side by side (CartesianMerge)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
+    is_proper = True
     options: ClassVar[tuple[Option, ...]] = (
         Option("relevance", str, "fixpoint", "how dead ends are found", choices=("fixpoint", "pairs")),
         Option("lazy", bool, True, "settle states when a mask first needs them"),
@@ -77,15 +78,6 @@ class CartesianMerge(Backend):
         ),
         Option("mask_mb", int, 256, "limit on kept bit sets, in MB; past it they are made anew", minimum=0),
     )
-
-    @property
-    def token_language(self) -> Literal["all", "proper"]:
-        return "proper"
-
-    def supports(self, constraint: Constraint) -> Support:
-        if self.vocab.tokenizer is None:
-            return NO_TOKENIZER
-        return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.automata.algebra import minimize, trim

@@ -19,13 +19,13 @@ automaton without building it.
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.automata.graph import token_automaton_to_networkx
-from tokdfa.backends.base import NO_TOKENIZER, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.proper_merge.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
@@ -65,6 +65,7 @@ class DirectMerge(Backend):
     name: ClassVar[str] = "direct_merge"
     summary: ClassVar[str] = "explicit DFA of the proper tokenizations, by merging all texts at once (DirectMerge)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
+    is_proper = True
     options: ClassVar[tuple[Option, ...]] = (
         Option("minimal", bool, True, "minimise the DFA over bytes before merging and the one over tokens after it"),
         Option("max_states", int, MAX_STATES, "limit on states, at every step", minimum=1),
@@ -74,15 +75,6 @@ class DirectMerge(Backend):
         Option("vegas", bool, False, "merge the parts of a constraint that no token leaves by themselves, each once"),
         Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
-
-    @property
-    def token_language(self) -> Literal["all", "proper"]:
-        return "proper"
-
-    def supports(self, constraint: Constraint) -> Support:
-        if self.vocab.tokenizer is None:
-            return NO_TOKENIZER
-        return super().supports(constraint)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.automata.algebra import minimize, trim
@@ -195,11 +187,6 @@ class ProperIndex(CompiledConstraint):
         if not rows.state_count:
             raise self._no_way_on()
         return self._make_table(rows)
-
-    @property
-    def context_tables(self) -> int:
-        """How many tables for contexts are kept now."""
-        return self._table_after.cache_info().currsize
 
     def _no_way_on(self) -> UnsupportedConstraint:
         return UnsupportedConstraint(

@@ -26,6 +26,7 @@ import numpy as np
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
+from tokdfa.proper.intervals import is_listed_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,7 +98,7 @@ def _visit_pairs(
     queue[: graph.begins] = np.arange(graph.begins)
     visited[: graph.begins] = True
     places = np.array([0, graph.begins], dtype=np.int64)  # the next pair of the queue, and its end
-    forbidden = np.zeros(canonicity.size, dtype=np.bool_)
+    forbidden = np.zeros(canonicity.size, dtype=np.int64)
     entries = np.arange(len(text.tokens) if skip_visited else 0, dtype=np.int64)
     left = np.diff(text.starts)
     edges = 0
@@ -129,7 +130,7 @@ def _spread_relevance(
     text, pairs, lists = graph.text, graph.pairs, canonicity.lists
     waiting = visited[np.argsort(pairs.keys[visited], kind="stable")]
     first = np.searchsorted(pairs.keys[waiting], np.arange(len(text.keys) + 1) * graph.width).astype(np.int64)
-    incoming = _Incoming(*_sort_entries_kernel(text.starts, pairs.of_entry, pairs.behind, len(pairs.keys)))
+    incoming = _Incoming(*_sort_edges_kernel(text.starts, pairs.of_entry, pairs.behind, len(pairs.keys)))
     ends = visited[can_end[pairs.keys[visited] // graph.width]]
     relevant = np.zeros(len(pairs.keys), dtype=np.bool_)
     relevant[ends] = True
@@ -148,15 +149,13 @@ def _spread_relevance(
 
 
 class _Incoming(NamedTuple):
-    """The edges backwards. Into pair p lead the entries ``entries[starts[p] : starts[p + 1]]``, which stand in the rows
-    of the states `sources`, and borders from the states ``borders[border_starts[p] : border_starts[p + 1]]``.
+    """The edges backwards. Those into pair p are ``starts[p] .. starts[p + 1] - 1``: of each, its entry in the rows of
+    the text, -1 for a border, and the state that it leaves.
     """
 
     starts: npt.NDArray[np.int64]
     entries: npt.NDArray[np.int64]
     sources: npt.NDArray[np.int32]
-    border_starts: npt.NDArray[np.int64]
-    borders: npt.NDArray[np.int32]
 
 
 @kernel
@@ -166,7 +165,8 @@ def _visit_pairs_kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Go on breadth-first for some `EDGES_AT_A_TIME`; returns how many edges were looked at.
 
-    `forbidden`: bool, shape (V,), all False, and so again afterwards. With `entries` (all entries, else empty) those
+    `forbidden`: int64, shape (V,), zeros at first: the number of the last pair that a token may not follow. With
+    `entries` (all entries, else empty) those
     that lead to visited pairs are left out: the ``left[state]`` first ones from ``starts[state]`` on are the others.
     """
     edges = 0
@@ -178,7 +178,7 @@ def _visit_pairs_kernel(  # type: ignore[no-untyped-def]
         if after < fresh:
             for k in range(list_starts[after], list_starts[after + 1]):
                 for number in range(interval_starts[k], interval_ends[k]):
-                    forbidden[order[number]] = True
+                    forbidden[order[number]] = head
         begin = text.starts[state]
         if len(entries):
             end = begin + left[state]
@@ -189,7 +189,7 @@ def _visit_pairs_kernel(  # type: ignore[no-untyped-def]
                 target = pairs.of_entry[k]
                 if visited[target]:
                     continue
-                if forbidden[text.tokens[k]]:
+                if forbidden[text.tokens[k]] == head:
                     entries[kept] = k
                     kept += 1
                 else:
@@ -201,14 +201,10 @@ def _visit_pairs_kernel(  # type: ignore[no-untyped-def]
             end = text.starts[state + 1]
             edges += end - begin
             for k in range(begin, end):
-                if not forbidden[text.tokens[k]] and not visited[pairs.of_entry[k]]:
+                if forbidden[text.tokens[k]] != head and not visited[pairs.of_entry[k]]:
                     visited[pairs.of_entry[k]] = True
                     queue[tail] = pairs.of_entry[k]
                     tail += 1
-        if after < fresh:
-            for k in range(list_starts[after], list_starts[after + 1]):
-                for number in range(interval_starts[k], interval_ends[k]):
-                    forbidden[order[number]] = False
         target = pairs.behind[state]
         if after != fresh and target >= 0 and not visited[target]:
             visited[target] = True
@@ -219,44 +215,26 @@ def _visit_pairs_kernel(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sort_entries_kernel(starts, of_entry, behind, pair_count):  # type: ignore[no-untyped-def]
+def _sort_edges_kernel(row_starts, of_entry, behind, pair_count):  # type: ignore[no-untyped-def]
     """The arrays of `_Incoming`."""
-    entry_starts, border_starts = np.zeros(pair_count + 1, dtype=np.int64), np.zeros(pair_count + 1, dtype=np.int64)
-    for k in range(len(of_entry)):
-        entry_starts[of_entry[k] + 1] += 1
-    for state in range(len(behind)):
-        if behind[state] >= 0:
-            border_starts[behind[state] + 1] += 1
-    for pair in range(pair_count):
-        entry_starts[pair + 1] += entry_starts[pair]
-        border_starts[pair + 1] += border_starts[pair]
-    entries, sources = np.empty(len(of_entry), dtype=np.int64), np.empty(len(of_entry), dtype=np.int32)
-    borders = np.empty(border_starts[pair_count], dtype=np.int32)
-    free, free_borders = entry_starts.copy(), border_starts.copy()
-    for state in range(len(behind)):
-        for k in range(starts[state], starts[state + 1]):
-            pair = of_entry[k]
-            entries[free[pair]], sources[free[pair]] = k, state
-            free[pair] += 1
-        pair = behind[state]
+    starts = np.zeros(pair_count + 1, dtype=np.int64)
+    for pair in of_entry:
+        starts[pair + 1] += 1
+    for pair in behind:
         if pair >= 0:
-            borders[free_borders[pair]] = state
-            free_borders[pair] += 1
-    return entry_starts, entries, sources, border_starts, borders
-
-
-@kernel
-def _is_forbidden_kernel(after, number, list_starts, interval_starts, interval_ends):  # type: ignore[no-untyped-def]
-    """Whether a token, by its forest number (-1: none), is in the list of a state. O(log(intervals))."""
-    low, high = list_starts[after], list_starts[after + 1]
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if interval_ends[middle] <= number:
-            low = middle + 1
-        else:
-            high = middle
-    return low < end and interval_starts[low] <= number
+            starts[pair + 1] += 1
+    for pair in range(pair_count):
+        starts[pair + 1] += starts[pair]
+    entries, sources = np.empty(starts[pair_count], dtype=np.int64), np.empty(starts[pair_count], dtype=np.int32)
+    free = starts.copy()
+    for state in range(len(behind)):
+        for k in range(row_starts[state], row_starts[state + 1] + 1):
+            is_border = k == row_starts[state + 1]
+            pair = behind[state] if is_border else of_entry[k]
+            if pair >= 0:
+                entries[free[pair]], sources[free[pair]] = -1 if is_border else k, state
+                free[pair] += 1
+    return starts, entries, sources
 
 
 @kernel
@@ -274,35 +252,26 @@ def _spread_relevance_kernel(  # type: ignore[no-untyped-def]
     while head < tail and edges < EDGES_AT_A_TIME:
         pair = queue[head]
         head += 1
-        for k in range(incoming.starts[pair], incoming.starts[pair + 1]):
-            state = incoming.sources[k]
+        for edge in range(incoming.starts[pair], incoming.starts[pair + 1]):
+            state, entry = incoming.sources[edge], incoming.entries[edge]
             begin = first[state]
             edges += remaining[state] + 1
-            placed = number[text.tokens[incoming.entries[k]]]
+            placed = number[text.tokens[entry]] if entry >= 0 else -1
             kept = begin
             for place in range(begin, begin + remaining[state]):
                 source = waiting[place]
                 if relevant[source]:
                     continue
                 after = pairs.keys[source] % width
-                if after < fresh and _is_forbidden_kernel(after, placed, list_starts, interval_starts, interval_ends):
-                    waiting[kept] = source
-                    kept += 1
+                if after == fresh:
+                    is_refused = entry < 0
                 else:
-                    relevant[source] = True
-                    queue[tail] = source
-                    tail += 1
-            remaining[state] = kept - begin
-        for k in range(incoming.border_starts[pair], incoming.border_starts[pair + 1]):
-            state = incoming.borders[k]
-            begin = first[state]
-            edges += remaining[state] + 1
-            kept = begin
-            for place in range(begin, begin + remaining[state]):
-                source = waiting[place]
-                if relevant[source]:
-                    continue
-                if pairs.keys[source] % width == fresh:
+                    is_refused = (
+                        after < fresh
+                        and entry >= 0
+                        and is_listed_kernel(after, placed, list_starts, interval_starts, interval_ends)
+                    )
+                if is_refused:
                     waiting[kept] = source
                     kept += 1
                 else:

@@ -16,10 +16,10 @@ Reading order:
 - `strategy`: the options; `tables`: what is kept of a constraint; `schema_tables`: what schemas find ready;
 - the program, bound to a vocabulary: `program`;
 - the states of its texts: `state_table`, `lazy_rows`, `automaton_table`;
-- the vocabulary, divided by these states: `partition_key`, `exits`, `divide`, `branches`, `partition`, `missing_rows`,
+- the vocabulary, divided by these states: `partition_key`, `exits`, `divide`, `branches`, `partition`,
   `slices`;
 - what constraints share: `pool`, which puts these together, `shared_pools`, `pool_file`;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
-- strings of JSON: `name_trie`, `name_spelling`, `name_twins`, `names`, `counted`, `items`, `lengths`;
-- masks: `serving`, `name_exits`, `fill`; then the `matcher`.
+- strings of JSON: `name_trie`, `name_spelling`, `name_others`, `names`, `counted`, `items`, `lengths`;
+- masks: `partition_lookup`, `name_exits`, `fill`; then the `matcher`.
 """

@@ -3,7 +3,7 @@
 Machine (`MachineArrays`), all int32 unless said otherwise:
 
 - program (`tokdfa.backends.pushdown_trie.program`): ``code`` (instructions, 3), ``alternatives``, ``entries``,
-  ``arguments``; ``tables``, ``names``, ``order``: tries of names; ``twin_begin``, ``twins``: see
+  ``arguments``; ``tables``, ``names``, ``order``: tries of names; ``other_begin``, ``other_states``: see
   `tokdfa.backends.pushdown_trie.names`;
 - stacks: the tables (`tokdfa.core.interning`) ``stacks``, of entries, and ``groups``, of stacks that contain each
   other, with the column ``group_stack``;
@@ -32,7 +32,7 @@ from tokdfa.core.kernel_struct import Struct, struct_at
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: Status: fine; what is lacking.
+#: Status: fine; what is missing.
 OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PARTITION, NEEDS_CHAIN = range(8)
 NEEDS_CODE = 8
 
@@ -53,7 +53,7 @@ PLACE_SHIFT = STACK_BITS + STATE_BITS
 
 # fmt: off
 MACHINE_FIELDS = (
-    "code", "alternatives", "entries", "arguments", "tables", "names", "order", "twin_begin", "twins",
+    "code", "alternatives", "entries", "arguments", "tables", "names", "order", "other_begin", "other_states",
     "frame_state",
     "stacks", "groups", "group_stack",
     "rows", "live_items", "live_begin", "live_end", "row_flags", "row_reads", "row_fallback", "row_ended",
@@ -108,7 +108,7 @@ class MachineArrays(Struct, fields=MACHINE_FIELDS, declared=_MACHINE):
 
 # fmt: off
 POOL_FIELDS = (
-    "byte_data", "offsets", "transitions", "flags", "alike", "reads",
+    "byte_data", "offsets", "transitions", "flags", "partition_class", "reads",
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "part_groups", "dense", "ids", "nodes",
     "exit_begin", "exit_tokens",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",

@@ -5,10 +5,10 @@ automaton, and finds the partitions of their states (`tokdfa.backends.pushdown_t
 explicit and minimal. Large ones (counters up to 100,000) are lazy: their states get numbers when they are met and rows
 when they are read (`tokdfa.backends.pushdown_trie.lazy_rows`).
 
-States are *alike* if they agree on the strings that are no longer than the longest token: then no token tells them
-apart. The inside of a string is alike in all automata that have strings; so are the states of a counter that leave room
-for more than a token. Names for that are hashes (`tokdfa.regex.state_names`), made with the automaton where it has wide
-states, else when a partition of it is first needed.
+States that agree on the strings no longer than the longest token are one *partition class*: no token tells them apart,
+and they divide the vocabulary alike. The inside of a string is one class in all automata that have strings; so are the
+states of a counter that leave room for more than a token. Names of classes are hashes (`tokdfa.regex.state_names`),
+made with the automaton where it has wide states, else when a partition of it is first needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
-#: Bytes of the name of what states are alike: a hash, and whether texts are the shortest.
+#: Bytes of the name of a partition class: a hash, and whether texts are the shortest.
 NAME_BYTES = 17
 
 
@@ -108,31 +108,31 @@ class AutomatonTable(StateTable):
         """
         self.lazy_rows.fill(self, np.array(states, dtype=np.int32))
 
-    def alike_to(self, state: int) -> int:
-        """The state that stands for all that are alike to this one."""
-        if self.alike[state] < 0:
+    def class_of(self, state: int) -> int:
+        """The state that stands for the partition class of this one."""
+        if self.partition_class[state] < 0:
             self._name(state)
-        return int(self.alike[state])
+        return int(self.partition_class[state])
 
     def name_all(self) -> tuple[npt.NDArray[np.uint8], Int32]:
-        """Find out which states of all explicit automata are alike; (names, the first state of each)."""
+        """Find the partition classes of all explicit automata; (names, the first state of each)."""
         for automaton in self._explicit:
-            self.alike_to(automaton.first)
+            self.class_of(automaton.first)
         kept = {name: state for name, state in self._named.items() if self.owner[state] < 0}
         names = np.frombuffer(b"".join(kept), dtype=np.uint8).reshape(-1, NAME_BYTES)
         return names, np.fromiter(kept.values(), dtype=np.int32)
 
     def _name(self, state: int) -> None:
-        """Find out which states are alike to this one: all of its automaton at once, if that is explicit.
+        """Find the partition class of a state: those of its whole automaton at once, if that is explicit.
 
-        States of a lazy automaton are named by their expressions, and are alike to others of lazy automata only.
+        States of a lazy automaton are named by their expressions, and are of one class with such states only.
         """
         if self.owner[state] >= 0:
             lazy, shortest = self.lazy_rows.automata[self.owner[state]]
             namer = self._lazy_names.setdefault(id(lazy), ExpressionNames(lazy.store, self._depth))
             described = namer.describe(lazy.expression(int(self.place[state]))) if self._depth else ""
             key = bytes.fromhex(described) + bytes([2 + shortest])
-            self.alike[state] = self._named.setdefault(key, state) if described else state
+            self.partition_class[state] = self._named.setdefault(key, state) if described else state
             return
         first, table, byte_class, accepting, shortest = self._explicit[
             bisect_right(self._explicit, state, key=lambda automaton: automaton.first) - 1
@@ -140,7 +140,7 @@ class AutomatonTable(StateTable):
         numbered = np.where(table >= 0, table + first, DEAD).astype(np.int32)
         for number, name in enumerate(name_states(numbered, accepting, byte_class, self._depth, first)):
             key = name.tobytes() + bytes([shortest])
-            self.alike[first + number] = self._named.setdefault(key, first + number)
+            self.partition_class[first + number] = self._named.setdefault(key, first + number)
 
     def adopt(
         self, arrays: dict[str, npt.NDArray[Any]], starts: dict[tuple[bytes, bool], int], spelled: dict[int, bool]
@@ -150,7 +150,7 @@ class AutomatonTable(StateTable):
         self.make_room(count)
         self.state_count = count
         self.transitions[: count * 256] = arrays["transitions"]
-        self.flags[:count], self.alike[:count] = arrays["flags"], arrays["alike"]
+        self.flags[:count], self.partition_class[:count] = arrays["flags"], arrays["partition_class"]
         self.reads[:count] = pack_bytes(arrays["transitions"].reshape(-1, 256) >= 0)
         names, size = arrays["names"].tobytes(), NAME_BYTES
         self._named = {names[size * k : size * k + size]: state for k, state in enumerate(arrays["named"].tolist())}

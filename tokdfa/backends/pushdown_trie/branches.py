@@ -50,11 +50,11 @@ class Branches:
 
     def copy(self) -> Branches:
         """Another one with the same branches."""
-        twin = Branches()
-        twin.count, twin.child_count = self.count, self.child_count
+        copied = Branches()
+        copied.count, copied.child_count = self.count, self.child_count
         for name in ("branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children"):
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
+            setattr(copied, name, getattr(self, name).copy())
+        return copied
 
     def add(self, nodes: npt.NDArray[np.uint64], begin: int, end: int) -> None:
         """Find the branches of the trie nodes[begin:end]. O(nodes)."""

@@ -10,7 +10,7 @@ does not fit an item's 21 bits goes on in another COUNTED (`FormBuilder.counted`
 *Masks.* All counts share the partition of the automaton's state: tokens after which the string is open (`strict`), less
 those with more characters than may still be read. *Representatives*: most counts leave the same tokens as others do:
 far from both bounds all, near to a bound those between which no token's number of characters lies. `clip_row` gives the
-row with one count for all that are alike, so a long string has few masks.
+row with one count for all that allow the same, so a long string has few masks.
 """
 
 from __future__ import annotations

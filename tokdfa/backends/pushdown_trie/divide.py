@@ -1,94 +1,122 @@
-"""The walk of an automaton over a trie that makes a partition of the vocabulary
-(`tokdfa.backends.pushdown_trie.partition`).
+"""The walk of an automaton over a trie that divides the vocabulary (`tokdfa.vocabulary.division`).
+
+A row of a lazy automaton that nobody has made leaves what is below open, too, with the state before it as the tag.
+When all such rows are made, at once, the walk goes on at these places only. With the bit EXITS, what follows a text
+that cannot go on is left apart (`tokdfa.backends.pushdown_trie.exits`).
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
-from tokdfa.backends.pushdown_trie.exits import begin_exits, merge_exit
+import numpy as np
+import numpy.typing as npt
+
 from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, OWN, STATE_PART, STRICT
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
+from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.core.kernel_struct import Struct
+from tokdfa.vocabulary.division import FIRST, LEFT, PAST, TAG, Division, allow, note_range
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.walker import DEAD, specialise
+
+if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
+
+#: Tags of what is left: the rest, or an exit. Greater ones: MISSING and the stack's entry before a row that is missing.
+REST, EXIT, MISSING = range(3)
+#: What a node counts as that a partition is made over, in ns.
+NODE_WORK = 4
+
+#: ``kind``: the bits of the partition; ``stack``, by depth: twice the state, and one more if the text has been complete
+#: on the way; the automata.
+_FIELDS = {"kind": ("int64", 1), "stack": ("int32", 1), "transitions": ("int32", 1), "flags": ("uint8", 1)}
+
+
+class _TextArrays(Struct, fields=tuple(_FIELDS), declared=_FIELDS):
+    """What a step works on."""
+
+
+def divide(
+    nodes: npt.NDArray[np.uint64], begin: int, end: int, depth: int, key: int, automata: AutomatonTable, found: Division
+) -> None:
+    """Divide the tokens of nodes[begin:end] by a state with the bits of its kind; what is left is in order.
+
+    `depth`: of the trie. Makes the rows of lazy automata that it needs. Raises what making a row raises.
+    """
+    stack, kind = np.zeros(depth + 2, dtype=np.int32), np.array([key & ~STATE_PART])
+    agenda, resumed = np.array([(begin, end, 2 * (key & STATE_PART))], dtype=np.int64), False
+    while len(agenda):
+        spend(NODE_WORK * int((agenda[:, PAST] - agenda[:, FIRST]).sum()))
+        arrays, kept = _TextArrays(kind, stack, automata.transitions, automata.flags), found.ranges.copy()
+        while not _divide_kernel(nodes, agenda, arrays, found.arrays) and found.make_room():
+            found.keep_ranges(kept)  # once more from the start: what is inside is set already
+        ranges = found.ranges
+        agenda = ranges[ranges[:, TAG] >= MISSING] - (0, 0, MISSING)
+        if len(agenda):
+            resumed = True
+            found.keep_ranges(ranges[ranges[:, TAG] < MISSING])
+            before = agenda[:, TAG] >> 1
+            after = automata.transitions[256 * before + (nodes[agenda[:, FIRST]] & np.uint64(0xFF)).astype(np.int64)]
+            automata.fill_rows(np.unique(np.where(after == UNKNOWN, before, after)).astype(np.int32))
+    if resumed:
+        found.keep_ranges(found.ranges[np.argsort(found.ranges[:, FIRST])])
 
 
 @kernel
-def divide_kernel(  # type: ignore[no-untyped-def]
-    nodes, origin, begin, end, state, transitions, flags, spare, words, inside, rest, stack, ended, above, numbers,
-    counts, links, tokens, exit_counts, way,
-):  # fmt: skip
-    """-1, or a state whose row is missing: then what the walk has found is of no use.
+def _step_text(arrays, stack, depth, byte):  # type: ignore[no-untyped-def]
+    """A state, DEAD or, with the tag, LEFT.
 
-    `counts`: how many tokens stay inside, and how many nodes the rest has.
-
-    The tokens inside are added to the mask `words`, and the first of them to `inside`, after those that `counts` says
-    there are. `origin`: where the trie begins in which the nodes from `begin` to `end` are.
-
-    `rest` is the trie of the others: a node is written when a token below it (or its own) is not inside. By depth:
-    `above`, the node on the way; `numbers`, its number in `rest`, for the first `written` of them; `ended`, whether the
-    text has been complete on the way. `links` to `way`: of `ExitScratch`; with EXITS, what follows the ends of texts
-    that cannot go on is merged there, and is not in `rest`.
+    Where the text is ALONE, what dies before it has been complete is refused; OWN: what begins with a byte that the
+    state does not read. STRICT: a text that is complete is read no further.
     """
-    low_byte, depth_mask = np.uint64(0xFF), np.uint64((1 << DEPTH_BITS) - 1)
-    kept, staying = np.int64(0), np.int64(counts[0])
-    strict, alone, own, exits = state & STRICT != 0, state & ALONE != 0, state & OWN != 0, state & EXITS != 0
-    begin_exits(links, exit_counts)
-    stack[0], ended[0] = state & STATE_PART, False
-    counts[1] = 0
-    if begin >= end:
-        return np.int64(-1)
-    base = np.int64((nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
-    written = np.int64(0)
-    here = np.int64(begin)
-    while here < end:
-        node = nodes[here]
-        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask) - base
-        while written > depth:
-            written -= 1
-            rest[numbers[written]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
-        before = np.int64(stack[depth])
-        target = np.int64(-1)
-        has_ended = ended[depth]
-        if before >= 0:
-            target = np.int64(transitions[before * 256 + np.int64(node & low_byte)])
-            if target == UNKNOWN:
-                return before
-            if exits and target >= 0 and not has_ended and flags[target] & ACCEPTS != 0:
-                following = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-                if transitions[target * 256] == UNKNOWN:  # whether it can go on is not known yet
-                    return target
-                if flags[target] & ENDS:
-                    merge_exit(nodes, here, following, spare, links, tokens, exit_counts, way)
-                    here = following
-                    continue
-            has_ended = has_ended or (target >= 0 and flags[target] & ACCEPTS != 0)
-            if strict and has_ended:
-                target = np.int64(-1)
-        if target < 0 and ((own and depth == 0) or (alone and not has_ended)):
-            here = origin + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+    here, kind = np.int64(arrays.stack[depth]), arrays.kind[0]
+    target = np.int64(arrays.transitions[np.uint64(here >> 1) * np.uint64(256) + byte])
+    ended = here & 1
+    if target >= 0:
+        if not arrays.flags[target] & ACCEPTS:
+            arrays.stack[depth + np.uint64(1)] = 2 * target | ended
+            return target
+        if kind & EXITS and not ended:
+            if arrays.transitions[target * 256] == UNKNOWN:  # whether it can go on is not known yet
+                return np.int64(LEFT) - MISSING - here
+            if arrays.flags[target] & ENDS:
+                return np.int64(LEFT) - EXIT
+        if not kind & STRICT:
+            arrays.stack[depth + np.uint64(1)] = 2 * target | 1
+            return target
+        ended = np.int64(1)
+    elif target == UNKNOWN:
+        return np.int64(LEFT) - MISSING - here
+    if (kind & OWN and depth == 0) or (kind & ALONE and not ended):
+        return np.int64(DEAD)
+    return np.int64(LEFT)
+
+
+_walk_text = specialise(f"{__name__}._walk_text", _step_text, allow, note_range, inline=True)
+
+
+@kernel
+def _divide_kernel(nodes, agenda, arrays, out):  # type: ignore[no-untyped-def]
+    """Walk the ranges of `agenda`, whose tags are entries of the stack; whether all of them were walked."""
+    for k in range(len(agenda)):
+        first, past = agenda[k, FIRST], agenda[k, PAST]
+        if first == past:
             continue
-        above[depth], stack[depth + 1], ended[depth + 1] = here, target, has_ended
-        here += 1
-        token = np.int64(node >> np.uint64(TOKEN_SHIFT))
-        if token == spare:
-            continue
-        if target >= 0:
-            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-            if staying < len(inside):
-                inside[staying] = token
-            staying += 1
-            continue
-        while written <= depth:
-            label = np.uint64(token) if written == depth else np.uint64(spare)
-            letter = nodes[above[written]] & low_byte
-            rest[kept] = letter | np.uint64(written) << np.uint64(DEPTH_SHIFT) | label << np.uint64(TOKEN_SHIFT)
-            numbers[written] = kept
-            written += 1
-            kept += 1
-    while written > 0:
-        written -= 1
-        rest[numbers[written]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
-    counts[0], counts[1] = staying, kept
-    return np.int64(-1)
+        depth = (nodes[first] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+        arrays.stack[depth] = agenda[k, TAG]
+        if _walk_text(nodes, first, past, arrays, arrays, out, 0)[0] < past:
+            return False
+    return True
+
+
+def warm_up() -> None:
+    """Compile all of it."""
+    arrays = _TextArrays(*(np.zeros(1, dtype=dtype) for dtype, _ in _FIELDS.values()))
+    _divide_kernel(np.zeros(1, dtype=np.uint64), np.zeros((1, 3), dtype=np.int64), arrays, _nothing().arrays)
+
+
+def _nothing() -> Division:
+    return Division(np.zeros(1, dtype=np.uint32))

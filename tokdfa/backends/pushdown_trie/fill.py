@@ -46,8 +46,7 @@ from tokdfa.backends.pushdown_trie.exits import take_group
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.name_exits import decide_names
 from tokdfa.backends.pushdown_trie.partition_key import STATE_PART
-from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
-from tokdfa.backends.pushdown_trie.serving import (
+from tokdfa.backends.pushdown_trie.partition_lookup import (
     NEEDS_LATER,
     NOT_LISTED,
     OF_EXITS,
@@ -63,6 +62,7 @@ from tokdfa.backends.pushdown_trie.serving import (
     put_off_exits,
     take_loops,
 )
+from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
 from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
@@ -116,7 +116,7 @@ class Filler:
         return signature
 
     def write_at_once(self, machine: Machine, row: int, out: Mask) -> bool:
-        """Write the mask of a row, end tokens included, if nothing is lacking; as `write` with less around it.
+        """Write the mask of a row, end tokens included, if nothing is missing; as `write` with less around it.
 
         Not for constraints with counted strings.
         """
@@ -125,7 +125,7 @@ class Filler:
         )
 
     def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> int:
-        """Supply what was lacking, and write the mask again until nothing is; how it was written in the end."""
+        """Supply what was missing, and write the mask again until nothing is; how it was written in the end."""
         pool = machine.pool
         drops, more = pool.partitions.drops, 0
         while status != OK:

@@ -21,7 +21,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
 )
 from tokdfa.backends.pushdown_trie.counted import ENDED as STRING_ENDED
 from tokdfa.backends.pushdown_trie.counted import REFUSED, STATES, count_is_met, count_left, count_reads, step_count
-from tokdfa.backends.pushdown_trie.name_twins import twin_of
+from tokdfa.backends.pushdown_trie.name_others import other_state
 from tokdfa.backends.pushdown_trie.names import ENDED, LEFT, name_reads, step_name
 from tokdfa.backends.pushdown_trie.partition_key import ALONE, STRICT
 from tokdfa.backends.pushdown_trie.rows import ENDS, WIDE, add_found
@@ -54,11 +54,11 @@ def text_state(item, machine, pool):  # type: ignore[no-untyped-def]
     if machine.code[place, OPERATION] == COUNTED:
         start = np.int64(machine.code[machine.arguments[at + COUNTED_TEXT], FIRST])
         return OK, start + (state - 1) % STATES
-    twin, lacking = twin_of(state, at, machine, pool)
-    if twin == UNKNOWN or (twin >= 0 and pool.transitions[twin * 256] == UNKNOWN):
-        machine.meta[M_STATE] = lacking if twin == UNKNOWN else twin
-        return NEEDS_POOL, twin
-    return OK, twin
+    text, missing = other_state(state, at, machine, pool)
+    if text == UNKNOWN or (text >= 0 and pool.transitions[text * 256] == UNKNOWN):
+        machine.meta[M_STATE] = missing if text == UNKNOWN else text
+        return NEEDS_POOL, text
+    return OK, text
 
 
 @kernel
@@ -163,24 +163,24 @@ def _step_names(place, state, stack, byte, count, machine, pool):  # type: ignor
     elif following == LEFT:
         if other < 0:
             return OK, count
-        twin, lacking = twin_of(state, at, machine, pool)
-        if twin >= 0:
-            lacking = twin
-            twin = np.int64(pool.transitions[twin * 256 + byte])
-        if twin == UNKNOWN:
-            machine.meta[M_STATE] = lacking
+        text, missing = other_state(state, at, machine, pool)
+        if text >= 0:
+            missing = text
+            text = np.int64(pool.transitions[text * 256 + byte])
+        if text == UNKNOWN:
+            machine.meta[M_STATE] = missing
             return NEEDS_POOL, count
-        if twin < 0:
+        if text < 0:
             return OK, count
-        place, following = other, twin
-        if pool.flags[twin] & ENDS:
+        place, following = other, text
+        if pool.flags[text] & ENDS:
             place, following = np.int64(code[other, SECOND]), np.int64(0)
     elif what == 0:
-        twin, lacking = twin_of(following, at, machine, pool)
-        if twin == UNKNOWN:
-            machine.meta[M_STATE] = lacking
+        text, missing = other_state(following, at, machine, pool)
+        if text == UNKNOWN:
+            machine.meta[M_STATE] = missing
             return NEEDS_POOL, count
-        if twin < 0:
+        if text < 0:
             return OK, count
     count = add_found(place, following, stack, count, machine)
     return (OK, count) if count >= 0 else (NEEDS_SCRATCH, count)

@@ -2,7 +2,7 @@
 
 Rows are made for many states at once, automaton by automaton: first in the automaton, then one kernel writes them to
 the table and numbers what they lead to. Where a walk finds thousands of rows missing
-(`tokdfa.backends.pushdown_trie.missing_rows`), that is a few calls of kernels for each round of the walk.
+(`tokdfa.backends.pushdown_trie.divide`), that is a few calls of kernels for each round of the walk.
 
 ``owner`` and ``place`` of the table say what a state is in its automaton; for each automaton an array, int32 by state
 there, has the state of the table, or -1. Both directions are arrays, as kernels follow them.

@@ -1,6 +1,6 @@
 """Matchers of `tokdfa.backends.pushdown_trie.strategy`: the number of a row.
 
-A new mask or step is one call of a kernel where nothing is lacking; everything else goes the usual way, under the lock
+A new mask or step is one call of a kernel where nothing is missing; everything else goes the usual way, under the lock
 of the vocabulary's pool. If the tables of the constraint are full, the matcher moves to new ones by reading its tokens
 again.
 """
@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from tokdfa import mask as masks
 from tokdfa.backends.matcher import StateMatcher
 from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_ROWS
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
-from tokdfa.backends.pushdown_trie.serving import W_LISTED, W_SIGNATURE
+from tokdfa.backends.pushdown_trie.partition_lookup import W_LISTED, W_SIGNATURE
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
 from tokdfa.backends.pushdown_trie.targets import targets_of
 from tokdfa.errors import LimitExceeded
@@ -24,6 +22,7 @@ from tokdfa.errors import LimitExceeded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     import numpy.typing as npt
 
     from tokdfa.backends.pushdown_trie.tables import Epoch, PushdownTables
@@ -52,7 +51,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._serve_from(epoch.masks, epoch.steps)
 
     def _fill_mask(self, out: Mask) -> None:
-        """Write and keep a mask by one call of a kernel; if something is lacking, the usual way supplies it."""
+        """Write and keep a mask by one call of a kernel; if something is missing, the usual way supplies it."""
         machine, counts, state = self._machine, self._machine.counts, self.state
         if self._direct and state is not self._FINISHED and not machine.program.counts:
             with self._compiled.lock:
@@ -70,7 +69,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
 
     def _next(self, token: int) -> int | None:
-        """One call of a kernel; if something is lacking, or the token is refused, the usual way finds out."""
+        """One call of a kernel; if something is missing, or the token is refused, the usual way finds out."""
         state = self.state
         if self._simple and state is not self._FINISHED:
             machine = self._machine
@@ -92,19 +91,6 @@ class PushdownMatcher(StateMatcher[int]):
             return b""
         with self._compiled.lock:
             return self._machine.forced_bytes(self.state, limit)
-
-    def list_tokens(self) -> npt.NDArray[np.int32] | None:
-        """The tokens of a narrow mask (at most `mask_store.NARROW`), int32, read-only; None if the mask is wide.
-
-        Spares writing 16 kB where the caller can use a list. With memo=False always None.
-        """
-        if self.state is self._FINISHED:
-            return np.zeros(0, dtype=np.int32)
-        kept = self._epoch.masks
-        if self.state not in kept:
-            self.fill_mask(masks.allocate_mask(self.vocab.size))
-            kept = self._epoch.masks  # a mask that fills the tables begins new ones
-        return kept.tokens_of(self.state)
 
     def _retry(self, do: Callable[[], ResultT]) -> ResultT:
         """What `do` returns; if the tables are full, move to new ones and do it again.
@@ -138,15 +124,15 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _move(self, epoch: Epoch) -> None:
         """Read all tokens again in other tables. Raises MachineFull, and then nothing has changed."""
-        twin = PushdownMatcher(self._compiled)
-        twin._use(epoch)
+        other = PushdownMatcher(self._compiled)
+        other._use(epoch)
         for token in self._tokens:
-            following = StateMatcher._next(twin, token)
+            following = StateMatcher._next(other, token)
             assert following is not None  # it was allowed before
-            twin._history.append(twin.state)
-            twin.state = following
+            other._history.append(other.state)
+            other.state = following
         self._use(epoch)
-        self.state, self._history = twin.state, twin._history
+        self.state, self._history = other.state, other._history
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(self._epoch, state, token)
@@ -168,9 +154,9 @@ class PushdownMatcher(StateMatcher[int]):
         return PushdownTexts(self._compiled, self._epoch)
 
     def _fork_empty(self) -> PushdownMatcher:
-        twin = PushdownMatcher(self._compiled)
-        twin._use(self._epoch)
-        return twin
+        other = PushdownMatcher(self._compiled)
+        other._use(self._epoch)
+        return other
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import OK, PLACE_SHIFT, STACK_BITS, STATE_MASK
 from tokdfa.backends.pushdown_trie.names import name_reads
-from tokdfa.backends.pushdown_trie.serving import W_SIZE, mix
+from tokdfa.backends.pushdown_trie.partition_lookup import W_SIZE, mix
 from tokdfa.backends.pushdown_trie.steps import step_row
 from tokdfa.core.jit import kernel
 from tokdfa.program.form import FIRST
@@ -24,7 +24,7 @@ from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIF
 def decide_names(row, part, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, nodes visited, the signature): decide the tokens that end a name of the only item of a row, a NAMES.
 
-    `part`: the strict partition without exits of its twin, at the place that is walked.
+    `part`: the strict partition without exits of its other state, at the place that is walked.
     """
     nodes, rows, spare = pool.nodes, pool.walk_rows, pool.walk_meta[W_SIZE]
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)

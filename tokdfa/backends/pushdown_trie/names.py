@@ -3,14 +3,15 @@
 `tokdfa.backends.pushdown_trie.name_trie` has the states. A step finds the children whose spellings go on with a byte;
 it is refused if no allowed name is below any of them.
 
-*Other strings.* If the instruction has a TEXT for them, each state has a *twin*
-(`tokdfa.backends.pushdown_trie.name_twins`). While the bytes spell the beginning of some name of the table, the item
-stays here; with a byte that no name goes on with it becomes an item of the TEXT, in the state that the twin leads to.
-So "any name but these" needs no complement of an automaton, and what a name is worth is decided at its closing quote.
+*Other strings.* If the instruction has a TEXT for them, each state has an *other state*
+(`tokdfa.backends.pushdown_trie.name_others`). While the bytes spell the beginning of some name of the table, the item
+stays here; with a byte that no name goes on with it becomes an item of the TEXT, in the state that the other state
+leads to. So "any name but these" needs no complement of an automaton, and what a name is worth is decided at its
+closing quote.
 
-*Masks.* The twin says how much of the vocabulary stays inside the string: whatever a token does there, in the trie or
-out of it, it can go on if the twin can. Only a closing quote is different, since a name may be refused: so the
-partition is one that counts tokens as inside only if the text is not complete after them (`strict`).
+*Masks.* The other state says how much of the vocabulary stays inside the string: whatever a token does there, in the
+trie or out of it, it can go on if the other state can. Only a closing quote is different, since a name may be refused:
+so the partition is one that counts tokens as inside only if the text is not complete after them (`strict`).
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ def with_byte(byte, reads):  # type: ignore[no-untyped-def]
 def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def]
     """A set of bytes, without the closing quote of a name that is refused, with all that an allowed name goes on with.
 
-    The set comes with what the twin reads. `every`: with all that any name of the table goes on with, refused ones too.
+    The set comes with what the other state reads. `every`: with all that any name goes on with, refused ones too.
     """
     names, arguments = machine.names, machine.arguments
     table = arguments[at + NAMES_TABLE]

@@ -21,8 +21,9 @@ the bit EXITS, too, these are not in the rest either, but in a trie of what foll
 A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
 that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
 
-A partition is shared by all states that are alike, so nothing may count for it but the strings that the state reads, up
-to the length of the longest token: no flag that says more of a state, and nothing that other states bring about.
+A partition is shared by the states of a partition class, so nothing may count for it but the strings that the state
+reads, up to the length of the longest token: no flag that says more of a state, and nothing that other states bring
+about.
 
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
@@ -45,14 +46,17 @@ import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import longer, zeros_by_page
 from tokdfa.backends.pushdown_trie.branches import Branches
-from tokdfa.backends.pushdown_trie.divide import divide_kernel
+from tokdfa.backends.pushdown_trie.divide import EXIT, REST, divide
 from tokdfa.backends.pushdown_trie.exits import E_NODES, E_TOKENS, ExitScratch, write_exits_kernel
 from tokdfa.backends.pushdown_trie.partition_key import EXITS, KEY_SHIFT
-from tokdfa.core.budget import hold, spend
+from tokdfa.core.budget import hold
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
+from tokdfa.vocabulary.division import TAG, Division, cut_ranges_kernel
+from tokdfa.vocabulary.mask_store import list_tokens_kernel
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
 if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: Partitions of more tokens inside than this are kept as words, others as a list.
@@ -61,8 +65,6 @@ DENSE = 1_024
 #: partitions may be kept as words; then all are dropped and made anew.
 MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
 USUAL_NODES = 500_000
-#: What a node counts as that a partition is made over, in ns.
-NODE_WORK = 4
 
 
 class TrieParts(NamedTuple):
@@ -145,39 +147,35 @@ class Partitions:
         begins = self.part_nodes[: self.count, 0]
         return int(begins[np.searchsorted(begins, node, side="right") - 1])
 
-    def divide(
-        self, place: int, state: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8], within: int = -1
-    ) -> int:
-        """Make the partition of a place by a state; -1, or a state whose row in `transitions` is missing.
+    def divide(self, place: int, state: int, automata: AutomatonTable, within: int = -1) -> None:
+        """Make the partition of a place by a state, and the rows of lazy automata that it needs.
 
-        `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked.
+        `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked. Nothing
+        is made if the place lay in a rest that is dropped; whoever asked begins again. Raises what making a row raises.
         """
         begin, end = self.extent(place) if within < 0 else self.part_nodes[within, :2].tolist()
         size = end - begin
-        spend(NODE_WORK * size)
         trie_nodes = len(self.trie.nodes)
         if self.node_count + size > trie_nodes + most_rest_nodes(trie_nodes) or self.dense_count >= MAX_DENSE:
             self._clear()
             self.drops += 1
-            if within >= 0 or place > len(self.trie.nodes):  # it lay in a rest that is gone; whoever asked begins again
-                return -1
-        inside, depth = np.empty(DENSE, dtype=np.int32), self.trie.depth_limit + 2
-        stack, above, numbers = np.zeros((3, depth), dtype=np.int32)
-        ended = np.zeros(depth, dtype=np.bool_)
-        counts = np.zeros(2, dtype=np.int64)
-        words, rest = self.dense[self.dense_count], self.nodes[self.node_count :]
-        origin, exits = self.base_of(place - 1) if place else 0, self._exits
-        words[:] = 0
+            if within >= 0 or place > len(self.trie.nodes):
+                return
+        words, origin = self.dense[self.dense_count], self.base_of(place - 1) if place else 0
         if within >= 0:
-            origin, counts[0] = begin, DENSE + 1
+            origin = begin
             words[:] = self.dense[self.part_dense[within]]
-        missing = divide_kernel(
-            self.nodes, origin, begin, end, state, transitions, flags, self.trie.size, words, inside, rest, stack,
-            ended, above, numbers, counts, exits.links, exits.tokens, exits.counts, exits.way,
-        )  # fmt: skip
-        if missing < 0:
-            self._keep(place, state, inside[: counts[0]], int(counts[0]), int(counts[1]))
-        return int(missing)
+        else:
+            words[:] = 0
+        nodes, found = self.nodes[origin:], Division(words)
+        divide(nodes, begin - origin, end - origin, self.trie.depth_limit, state, automata, found)
+        found.finish(self.trie.size)
+        path = np.empty((2, self.trie.depth_limit + 1), dtype=np.int64)
+        left, room = found.ranges[found.ranges[:, TAG] == REST], self.nodes[self.node_count :]
+        rest = cut_ranges_kernel(nodes, begin - origin, left, self.trie.size, room, path)
+        if state & EXITS:
+            self._exits.merge(nodes, found.ranges[found.ranges[:, TAG] == EXIT], self.trie.size)
+        self._keep(place, state, words, int(rest))
 
     def has(self, place: int, state: int) -> bool:
         """Whether the partition of a place by a state is made."""
@@ -216,22 +214,20 @@ class Partitions:
             self.branches.add(self.nodes, begin, middle)
             self.branches.add(self.nodes, middle, end)
 
-    def _keep(self, place: int, state: int, tokens: npt.NDArray[np.int32], inside: int, rest: int) -> None:
-        """Enter the partition whose mask and rest stand where the next ones begin; `inside`, `rest`: their sizes.
-
-        `tokens`: those inside, int32, all of them if they are not more than DENSE.
-        """
+    def _keep(self, place: int, state: int, words: npt.NDArray[np.uint32], rest: int) -> None:
+        """Enter the partition whose mask, `words`, and rest, of so many nodes, stand where the next ones begin."""
         self._make_room()
-        hold(8 * rest + (4 * self.mask_words if inside > DENSE else 4 * inside))
-        number = self.count
-        if inside > DENSE:
+        tokens = np.empty(DENSE, dtype=np.int32)
+        inside, number = int(list_tokens_kernel(words.view(np.int32), tokens)), self.count
+        hold(8 * rest + (4 * inside if inside >= 0 else words.nbytes))
+        if inside < 0:
             self.part_dense[number] = self.dense_count
             self.part_ids[number] = 0
             self.dense_count += 1
         else:
             self.part_dense[number] = -1
             self.part_ids[number] = self.id_count, self.id_count + inside
-            self.ids[self.id_count : self.id_count + inside] = tokens
+            self.ids[self.id_count : self.id_count + inside] = tokens[:inside]
             self.id_count += inside
         begin, middle = self.node_count, self.node_count + rest
         groups, end = self._keep_exits(middle) if state & EXITS else (0, middle)

@@ -18,10 +18,9 @@ import numpy.typing as npt
 from tokdfa.backends.pushdown_trie.arrays import POOL_FIELDS, PoolArrays
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.lengths import TokenLengths
-from tokdfa.backends.pushdown_trie.missing_rows import make_missing_rows
 from tokdfa.backends.pushdown_trie.partition import Partitions, TrieParts
 from tokdfa.backends.pushdown_trie.partition_key import ALONE, STATE_PART
-from tokdfa.backends.pushdown_trie.serving import SMALL_REST, WalkScratch
+from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, WalkScratch
 from tokdfa.backends.pushdown_trie.slices import Slices
 from tokdfa.backends.pushdown_trie.spare_tables import SpareTables
 from tokdfa.core.locks import new_lock
@@ -73,7 +72,7 @@ class Pool:
         `state` with the bits STRICT, ALONE, OWN and EXITS: that of this kind. `use_slices`: begin with a slice.
         """
         automata, parts = self.automata, self.partitions
-        kind, state = state & ~STATE_PART, automata.alike_to(state & STATE_PART)
+        kind, state = state & ~STATE_PART, automata.class_of(state & STATE_PART)
         if parts.has(place, state | kind):
             return
         self._structs.clear()
@@ -81,10 +80,7 @@ class Pool:
         if within >= 0 and not kind & ALONE and parts.rest_size(within) <= SMALL_REST:
             parts.share(state | kind, within)  # the state's own rest would not be much smaller
             return
-        if automata.owner[state] >= 0:
-            make_missing_rows(automata, parts, place, state, kind, within)
-        while (missing := parts.divide(place, state | kind, automata.transitions, automata.flags, within)) >= 0:
-            automata.fill_rows([missing])
+        parts.divide(place, state | kind, automata, within)
 
     def more_room_to_put_off(self) -> None:
         """Twice as many subtrees may be put off by a walk."""

@@ -39,6 +39,7 @@ _SOURCES = (
     *(f"backends/pushdown_trie/{name}.py" for name in ("pool", "pool_file", "slices", "state_table")),
     *("program/json_text.py", "program/lower.py"),
     *("regex/state_names.py", "regex/derivative.py", "regex/laws.py", "automata/minimize.py", "vocabulary/trie.py"),
+    *("vocabulary/division.py", "vocabulary/walker.py"),
 )
 
 
@@ -65,7 +66,7 @@ def write_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
         arrays: dict[str, npt.NDArray[Any]] = {
             "transitions": transitions,
             "flags": automata.flags[:states],
-            "alike": automata.alike[:states],
+            "partition_class": automata.partition_class[:states],
             "names": names,
             "named": named,
             **_pack_partitions(parts, keys[kept], numbers[kept]),
@@ -145,7 +146,7 @@ def read_pool(path: Path, pool: Pool, vocab: Vocabulary) -> None:
 def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> str:
     """What is wrong with the arrays of a pool, or nothing."""
     dtypes = {
-        "flags": np.uint8, "alike": np.int32, "names": np.uint8,
+        "flags": np.uint8, "partition_class": np.int32, "names": np.uint8,
         "named": np.int32, "keys": np.int64, "numbers": np.int32, "part_dense": np.int32,
         "part_ids": np.int32, "part_nodes": np.int32, "part_groups": np.int32, "exit_begin": np.int32,
         "exit_tokens": np.int32, "dense": np.uint32, "ids": np.int32, "rests": np.uint64,
@@ -161,9 +162,9 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     states, count, nodes = len(arrays["flags"]), len(arrays["part_dense"]), len(vocab.trie.nodes) + len(arrays["rests"])
     if len(arrays["transitions"]) != states * 256 or not _within(arrays["transitions"], -1, states):
         return "transitions lead out of range"
-    alike = arrays["alike"]
-    if len(alike) != states or not _within(alike, -1, states) or not _within(arrays["named"], 0, states):
-        return "states are alike to none"
+    classes = arrays["partition_class"]
+    if len(classes) != states or not _within(classes, -1, states) or not _within(arrays["named"], 0, states):
+        return "states are of no partition class"
     if arrays["names"].shape != (len(arrays["named"]), NAME_BYTES):
         return "names do not fit"
     if arrays["dense"].shape[1] != vocab.size // 32 + 1 or not _within(arrays["ids"], 0, vocab.size):

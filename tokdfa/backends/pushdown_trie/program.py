@@ -1,7 +1,7 @@
 """A form bound to a vocabulary's automata: the arrays of the program that machines run.
 
 In the form a TEXT names an automaton; here it has the state in which that begins in the table. The names of NAMES are
-tries (`tokdfa.backends.pushdown_trie.name_trie`), with the twins of their nodes in the table.
+tries (`tokdfa.backends.pushdown_trie.name_trie`), with the other states of their nodes.
 
 *Growth.* Code that is written later (`FormBuilder.later`) is appended here, with its texts and names, and only that is
 bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
+from tokdfa.backends.pushdown_trie.name_others import find_other_states_kernel
 from tokdfa.backends.pushdown_trie.name_trie import NAME_COLUMNS, T_NODES, T_ORDER, T_PAST, TABLE_COLUMNS, build_tries
-from tokdfa.backends.pushdown_trie.name_twins import find_twins_kernel
 from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.program.form import COUNTED, FIRST, OPERATION, TEXT
@@ -38,7 +38,7 @@ Int32 = npt.NDArray[np.int32]
 #: Items have 20 bits for a place.
 MAX_PLACES = (1 << PLACE_BITS) - 1
 #: Arrays of a program that kernels read.
-FIELDS = ("code", "alternatives", "entries", "arguments", "tables", "names", "order", "twin_begin", "twins")
+FIELDS = ("code", "alternatives", "entries", "arguments", "tables", "names", "order", "other_begin", "other_states")
 #: Room for code written later: so many times what there is, and so many more.
 SPARE_TIMES, SPARE = 2, 64
 #: Nothing to append.
@@ -68,7 +68,7 @@ class Program:
         tables, names, order = self._new_names(form.name_tables, 0, 0)
         self._starts = starts
         self.tables, self.names, self.order = tables, names, order
-        self.twin_begin, self.twins = self._new_twins(form.pairs, 0, starts, tables, names)
+        self.other_begin, self.other_states = self._new_other_states(form.pairs, 0, starts, tables, names)
         self.alternatives, self.arguments = form.alternatives, form.arguments
         # the form's own stay as they are
         self.code, self.entries = form.code.copy(), form.entries if form.source is None else form.entries.copy()
@@ -107,14 +107,17 @@ class Program:
                 all_tables, all_names = (
                     np.concatenate([self._part("tables"), tables]), np.concatenate([self._part("names"), names])
                 )  # fmt: skip
-            pairs = source.pairs[used["twin_begin"] :]
-            twin_begin, twins = self._new_twins(pairs, used["twins"], starts, all_tables, all_names)
+            pairs = source.pairs[used["other_begin"] :]
+            other_begin, other_states = self._new_other_states(
+                pairs, used["other_states"], starts, all_tables, all_names
+            )
             self._starts = starts
             added = {
                 "alternatives": np.array(source.alternatives[used["alternatives"] :], dtype=np.int32),
                 "entries": np.array(source.entries[used["entries"] :], dtype=np.int32),
                 "arguments": np.array(source.arguments[used["arguments"] :], dtype=np.int32),
-                "tables": tables, "names": names, "order": order, "twin_begin": twin_begin, "twins": twins,
+                "tables": tables, "names": names, "order": order,
+                "other_begin": other_begin, "other_states": other_states,
             }  # fmt: skip
             replaced = [self._append(name, part, False) for name, part in added.items()]
             self.entries[: used["entries"]] = source.entries
@@ -163,23 +166,25 @@ class Program:
             found[:, T_ORDER] += order_used
         return found, names, order
 
-    def _new_twins(
+    def _new_other_states(
         self, pairs: Sequence[tuple[int, int]], used: int, starts: list[int], tables: Int32, names: Int32
     ) -> tuple[Int32, Int32]:
-        """(where the twins of each pair of a name table and a text begin, the twins), after `used` others."""
+        """(where the other states of each pair of a name table and a text begin, these), after `used` others."""
         if not pairs:
             return NO_NUMBERS, NO_NUMBERS
         begins, found = [], []
         for table, text in pairs:
             base, past = tables[table, : T_PAST + 1].tolist()
-            twins = np.empty(past - base + 1, dtype=np.int32)
+            other_states = np.empty(past - base + 1, dtype=np.int32)
             while (
-                missing := find_twins_kernel(starts[text], base, past, names, twins, self._automata.transitions)
+                missing := find_other_states_kernel(
+                    starts[text], base, past, names, other_states, self._automata.transitions
+                )
             ) >= 0:
                 self._automata.fill_rows([missing])
             begins.append(used)
-            found.append(twins)
-            used += len(twins)
+            found.append(other_states)
+            used += len(other_states)
         return np.array(begins, dtype=np.int32), np.concatenate(found)
 
 

@@ -6,8 +6,8 @@ the state's partition, and only the trie of the others is walked. Of Llama 3's 1
 letters, digits and blanks, and 123,000 may stand in a string.
 
 Whether a state can is decided by following the state and the slice's automaton together, byte by byte
-(`reads_slice_kernel`): one pair of states where the pattern is a loop, as many as characters are left where its length
-is bounded. So some slices are bounded, too.
+(`tokdfa.automata.containment`): one pair of states where the pattern is a loop, as many as characters are left where
+its length is bounded. So some slices are bounded, too.
 
 A slice is an automaton of the vocabulary's table; its tokens and the trie of the others are the partition of that
 automaton, made when a state first may read it.
@@ -24,15 +24,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tokdfa.automata.containment import INSIDE, Limits, PairSearch, Table
 from tokdfa.backends.pushdown_trie.partition_key import EXITS, OWN, STATE_PART, STRICT
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
 from tokdfa.constraint import Regex
-from tokdfa.core.jit import kernel
 from tokdfa.mask import mask_to_ids
 from tokdfa.program.form import Text
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -69,8 +68,8 @@ PATTERNS = (
 LEAST_NODES = 20_000
 #: Pairs of states that are followed at most; then the slice is not used.
 MAX_PAIRS = 256
-#: What `reads_slice_kernel` returns: it can, it cannot; else the state whose row is lacking.
-READS, READS_NOT = -1, -2
+#: The place of each byte in a row of the table of automata.
+_BYTES = np.arange(256, dtype=np.int64)
 
 
 class Slice(NamedTuple):
@@ -97,6 +96,7 @@ class Slices:
 
     def __init__(self, automata: AutomatonTable, partitions: Partitions) -> None:
         self._automata, self._partitions = automata, partitions
+        self._pairs = PairSearch(MAX_PAIRS)
         #: In the order in which they were made; only those with many tokens.
         self.made: list[Slice] = []
         self._found: dict[str, Slice | None] = {}
@@ -117,36 +117,42 @@ class Slices:
         for pattern in reversed(PATTERNS):
             if pattern not in self._found:
                 start = self._automata.start_of(Text(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
-                if not self._reads(state, start, 1):
+                if not self.reads(state, start, 1):
                     continue
                 self._found[pattern] = self._make(start)
                 if parts.drops != self._drops:  # what was found before is gone; it is found anew next time
                     return -1
             found = self._found[pattern]
-            if found is not None and self._reads(state, found.state, found.longest):
+            if found is not None and self.reads(state, found.state, found.longest):
                 return found.part
         return -1
 
-    def _reads(self, state: int, other: int, depth: int) -> bool:
-        """What `reads_slice_kernel` says, once all rows that it asks for are made."""
+    def reads(self, state: int, start: int, depth: int) -> bool:
+        """Whether a state, with its kind, reads all that is read in up to `depth` bytes from `start`.
+
+        If it is STRICT no text may be complete on the way, with EXITS none that cannot go on. False, too, if that takes
+        more than MAX_PAIRS pairs of states. Makes rows of lazy automata; raises what that raises.
+        """
         automata = self._automata
-        strict, exits = state & STRICT != 0, state & EXITS != 0
-        pairs = np.empty((MAX_PAIRS, 2), dtype=np.int32)
-        pairs[0] = state & STATE_PART, other
-        progress = np.array([0, 0, 1, 1], dtype=np.int64)
-        while True:
-            answer = reads_slice_kernel(pairs, progress, depth, strict, exits, automata.transitions, automata.flags)
-            if answer < 0:
-                return bool(answer == READS)
-            automata.fill_rows([answer])
+        refused = (ACCEPTS if state & STRICT else 0) | (ENDS if state & EXITS else 0)
+        unsure = ACCEPTS if state & EXITS else 0  # whether a text can go on is known with its row
+
+        def tables() -> tuple[Table, Table, Limits]:
+            table = Table(automata.transitions, 256, _BYTES)
+            return table, table, Limits(automata.flags, refused, unsure)
+
+        found = self._pairs.search(
+            state & STATE_PART, start, tables, lambda missing: automata.fill_rows([missing]), depth
+        )
+        return found == INSIDE
 
     def _make(self, start: int) -> Slice | None:
         """Make the partition of a slice, with the help of one that there is; None if it has few tokens."""
         automata, parts = self._automata, self._partitions
         if not parts.has(0, start):
-            smaller = [made for made in self.made if self._reads(start, made.state, made.longest)]
+            smaller = [made for made in self.made if self.reads(start, made.state, made.longest)]
             largest = max(smaller, key=lambda made: made.size).part if smaller else -1
-            parts.divide(0, start, automata.transitions, automata.flags, largest)
+            parts.divide(0, start, automata, largest)
         part, words = parts.dense_of(start) if parts.has(0, start) else (-1, None)
         if words is None:
             return None
@@ -157,58 +163,3 @@ class Slices:
             self._lengths[parts.trie.nodes >> np.uint64(TOKEN_SHIFT)] = depths + np.uint64(1)
         self.made.append(Slice(start, part, int(self._lengths[tokens].max()), len(tokens)))
         return self.made[-1]
-
-
-def warm_up() -> None:
-    """Compile what only large vocabularies need."""
-    transitions, flags = np.full(512, -1, dtype=np.int32), np.zeros(2, dtype=np.uint8)
-    pairs, progress = np.ones((MAX_PAIRS, 2), dtype=np.int32), np.array([0, 0, 1, 1], dtype=np.int64)
-    reads_slice_kernel(pairs, progress, 1, False, False, transitions, flags)
-
-
-@kernel
-def reads_slice_kernel(pairs, progress, depth, strict, exits, transitions, flags):  # type: ignore[no-untyped-def]
-    """READS if all that is read by the second of the first pair in up to `depth` bytes can be read by the first, too.
-
-    Else READS_NOT, also past MAX_PAIRS; a number of a state if its row is lacking. With `strict` no text may be
-    complete on the way; with `exits` none that cannot go on. `pairs`: those met so far; `progress`: bytes read, the
-    pair that is next, the end of those after so many bytes, how many there are. Called again it goes on from there.
-    """
-    while progress[0] < depth and progress[1] < progress[3]:
-        while progress[1] < progress[2]:
-            first, second = np.int64(pairs[progress[1], 0]), np.int64(pairs[progress[1], 1])
-            if transitions[first * 256] == UNKNOWN:
-                return first
-            last, before = np.int64(-1), np.int64(-1)
-            for byte in range(256):
-                follower = np.int64(transitions[second * 256 + byte])
-                if follower < 0:
-                    continue
-                target = np.int64(transitions[first * 256 + byte])
-                if target == last and follower == before:  # as mostly: what was done a byte before
-                    continue
-                last, before = target, follower
-                if target < 0:
-                    return np.int64(READS_NOT)
-                if flags[target] & ACCEPTS:
-                    if strict:
-                        return np.int64(READS_NOT)
-                    if exits and transitions[target * 256] == UNKNOWN:
-                        return target
-                    if exits and flags[target] & ENDS:
-                        return np.int64(READS_NOT)
-                known = False
-                for k in range(progress[3] - 1, -1, -1):
-                    if pairs[k, 0] == target and pairs[k, 1] == follower:
-                        known = True
-                        break
-                if known:
-                    continue
-                if progress[3] == MAX_PAIRS:
-                    return np.int64(READS_NOT)
-                pairs[progress[3], 0], pairs[progress[3], 1] = target, follower
-                progress[3] += 1
-            progress[1] += 1
-        progress[0] += 1
-        progress[2] = progress[3]
-    return np.int64(READS)

@@ -5,8 +5,8 @@ A state is a number; state 0 stands for "before the first byte" and is nowhere e
 
 Layout, by state: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8: may end
 (ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), reads few bytes, but some
-over and over, or leads there (LOOPS); ``reads`` uint64, shape (states, 4): the bytes that lead on; ``alike`` int32: a
-state with the same partitions, -1 if that was not asked yet (`tokdfa.backends.pushdown_trie.automaton_table`);
+over and over, or leads there (LOOPS); ``reads`` uint64, shape (states, 4): the bytes that lead on; ``partition_class``
+int32: a state with the same partitions, -1 if that was not asked yet (`tokdfa.backends.pushdown_trie.automaton_table`);
 ``owner`` int32: the number of its lazy automaton, -1 for a state of an explicit one, and ``place`` int32: the state
 there (`tokdfa.backends.pushdown_trie.lazy_rows`).
 """
@@ -42,7 +42,7 @@ class StateTable:
 
     flags: npt.NDArray[np.uint8]
     reads: npt.NDArray[np.uint64]
-    alike: Int32
+    partition_class: Int32
     owner: Int32
     place: Int32
 
@@ -103,7 +103,7 @@ def _columns(states: int) -> dict[str, npt.NDArray[Any]]:
     return {
         "flags": np.zeros(states, dtype=np.uint8),
         "reads": np.zeros((states, 4), dtype=np.uint64),
-        "alike": np.full(states, -1, dtype=np.int32),
+        "partition_class": np.full(states, -1, dtype=np.int32),
         "owner": np.full(states, -1, dtype=np.int32),
         "place": np.zeros(states, dtype=np.int32),
     }

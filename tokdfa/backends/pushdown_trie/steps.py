@@ -114,7 +114,7 @@ def run_token_kernel(row, token, machine_address, pool_address):  # type: ignore
 
 @kernel
 def run_kernel(row, data, begin, end, machine_address, pool_address):  # type: ignore[no-untyped-def]
-    """The row after data[begin:end]: DEAD if refused, or -10 - status where something is lacking."""
+    """The row after data[begin:end]: DEAD if refused, or -10 - status where something is missing."""
     machine, pool = machine_at(machine_address), pool_at(pool_address)
     status, row = run_bytes(row, data, begin, end, machine, pool)
     return row if status == OK else -10 - np.int64(status)

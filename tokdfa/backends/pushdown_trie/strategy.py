@@ -183,11 +183,12 @@ def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.backends.pushdown_trie` once; the brackets make every table
     grow.
     """
-    from tokdfa.backends.pushdown_trie import explore, lazy_rows, lengths, missing_rows, slices
+    from tokdfa.automata import containment
+    from tokdfa.backends.pushdown_trie import divide, explore, lazy_rows, lengths
     from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-    for module in (lazy_rows, missing_rows, lengths, slices, explore):
+    for module in (containment, divide, lazy_rows, lengths, explore):
         module.warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'

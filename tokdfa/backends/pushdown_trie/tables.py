@@ -190,14 +190,14 @@ class PushdownTables(CompiledConstraint):
         Rows that differ in what no token can tell share the mask of one of them.
         """
         with self.lock:
-            machine, kept, alike = epoch.machine, epoch.masks, row
+            machine, kept, other = epoch.machine, epoch.masks, row
             if kept.fill(row, out):
                 return False
             if self.complete and self.program.counts:
                 # what lies beyond a token may matter to searches for a way to an end
-                alike = machine.representative(row)
-                if alike != row and kept.fill(alike, out):
-                    kept.share(alike, row)
+                other = machine.representative(row)
+                if other != row and kept.fill(other, out):
+                    kept.share(other, row)
                     return False
             signature: int | None = self.filler.write(machine, row, out, not machine.longest)
             tokens = self.filler.listed(machine)
@@ -205,9 +205,9 @@ class PushdownTables(CompiledConstraint):
                 self._complete_mask(epoch, row, out)
                 signature = tokens = None
             if self.keeps_masks:
-                kept.keep(alike, out, signature, tokens)
-                if alike != row:
-                    kept.share(alike, row)
+                kept.keep(other, out, signature, tokens)
+                if other != row:
+                    kept.share(other, row)
             return True
 
     def _complete_mask(self, epoch: Epoch, row: int, out: Mask) -> None:

@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.budget import hold
+from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, first_of, has_room, intern, pack_pair, second_of
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.errors import LimitExceeded
-from tokdfa.token_automata.columns import COLUMNS, PAIRS, ColumnStore, intern_column, mix_pair, unite
+from tokdfa.token_automata.columns import column_store, columns_of, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN, collect_tokens_kernel
@@ -71,10 +71,11 @@ class _Walker:
         # copies, since numba compiles a kernel once more for frozen arrays
         self.byte_class = dfa.byte_class.copy() if byte_classes else np.arange(256, dtype=np.uint8)
         self.transitions = dfa.transitions.copy() if byte_classes else dfa.byte_table()
-        self.store = ColumnStore(4 * states + 1024, 128)
-        self.steps: npt.NDArray[np.int32] = np.full(128 * self.transitions.shape[1], UNKNOWN, dtype=np.int32)
+        # ``steps`` is a table as in the plain walk (`tokdfa.vocabulary.walk`), with columns for states
+        steps = Column(np.int32, self.transitions.shape[1], UNKNOWN, flat=True)
+        self.store = column_store(4 * states + 1024, 128, {"steps": steps})
         self.stack = np.zeros(trie.depth_limit + 1, dtype=np.int32)
-        _add_identity_kernel(states, *self.store.arrays)
+        self.store.intern(np.arange(states, dtype=np.int64) * ((1 << 32) + 1))  # column 0: every state to itself
 
     def walk(self, part: TriePart) -> Columns:
         """The columns of the tokens of `part`."""
@@ -87,7 +88,7 @@ class _Walker:
                 begin = behind
                 break
         _, count = self._visit(begin, part.end, ranks, rows)
-        return self.store.columns(ranks[:count], rows[:count], self.transitions.shape[1])
+        return columns_of(self.store, ranks[:count], rows[:count], self.transitions.shape[1])
 
     def _visit(
         self, position: int, end: int, ranks: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
@@ -102,64 +103,45 @@ class _Walker:
                 len(self.trie.order),
                 self.byte_class,
                 self.transitions,
-                self.steps,
+                self.store.columns["steps"],
                 self.stack,
                 count,
                 ranks,
                 rows,
-                *self.store.arrays,
+                self.store.struct,
             )
             if position >= end:
                 return position, count
             self._grow()
 
     def _grow(self) -> None:
-        used = int(self.store.meta[PAIRS])
-        if used > self.max_pairs:
+        if self.store.words_used > self.max_pairs:
             raise LimitExceeded(
                 f"the tokens' transformations need more than {self.max_pairs} pairs of states: use token_index with "
                 "lazy=True, or raise max_transitions",
                 limit="max_transitions",
                 value=self.max_pairs,
             )
-        self.store.grow(
-            int((self.store.offsets[1 : len(self.store) + 1] - self.store.offsets[: len(self.store)]).max())
-        )
-        hold(4 * len(self.store.hashes) * self.transitions.shape[1] - self.steps.nbytes)
-        steps = np.full(len(self.store.hashes) * self.transitions.shape[1], UNKNOWN, dtype=np.int32)
-        steps[: len(self.steps)] = self.steps
-        self.steps = steps
+        self.store.grow()
 
 
 @kernel
-def _add_identity_kernel(states, offsets, sources, targets, hashes, table, meta):  # type: ignore[no-untyped-def]
-    """Column 0: every state to itself."""
-    value = np.uint64(0)
-    for state in range(states):
-        sources[state] = targets[state] = state
-        value = mix_pair(value, state, state)
-    intern_column(states, value, offsets, sources, targets, hashes, table, meta)
-
-
-@kernel
-def _step_transformation(  # type: ignore[no-untyped-def]
-    column, byte_class, transitions, offsets, sources, targets, hashes, table, meta
-):
-    """The column after one byte of `byte_class` more; DEAD if it is empty, UNKNOWN if there is no room to tell."""
-    begin, past = offsets[column], offsets[column + 1]
-    end = meta[PAIRS]
-    if end + past - begin > len(sources) or meta[COLUMNS] >= len(hashes):
-        return np.int64(UNKNOWN)
-    value = np.uint64(0)
-    for k in range(begin, past):
-        target = transitions[targets[k], byte_class]
+def _step_transformation(column, byte_class, transitions, store):  # type: ignore[no-untyped-def]
+    """The column after one byte of `byte_class` more; DEAD if it is empty, NEEDS_ROOM if there is no room to tell."""
+    words = store.words
+    first, past = store.begin[column], store.begin[column + 1]
+    if not has_room(1, past - first, store):
+        return np.int64(NEEDS_ROOM)
+    begin = store.begin[store.meta[COUNT]]
+    end = begin
+    for k in range(first, past):
+        target = transitions[second_of(words[k]), byte_class]
         if target >= 0:
-            sources[end], targets[end] = sources[k], target
-            value = mix_pair(value, sources[k], target)
+            words[end] = pack_pair(first_of(words[k]), target)
             end += 1
-    if end == meta[PAIRS]:
+    if end == begin:
         return np.int64(DEAD)
-    return np.int64(intern_column(end, value, offsets, sources, targets, hashes, table, meta))
+    return np.int64(intern(words, begin, end, store))
 
 
 @kernel
@@ -175,18 +157,12 @@ def _walk_by_transformations_kernel(  # type: ignore[no-untyped-def]
     count,
     ranks,
     rows,
-    offsets,
-    sources,
-    targets,
-    hashes,
-    table,
-    meta,
+    store,
 ):
     """Walk nodes position..end-1, writing a token's rank and the row reached from index `count` on.
 
-    `steps` is a table as in the plain walk (`tokdfa.vocabulary.walk`), and so are rows, column x classes; an entry that
-    the walk finds lacking is made here. Returns (where it stopped for lack of room, how many tokens were written in
-    all).
+    `rows`: column x classes, as in `steps`; an entry of that which the walk finds lacking is made here. Returns (where
+    it stopped for lack of room, how many tokens were written in all).
     """
     classes = transitions.shape[1]
     work = np.int64(0)
@@ -198,11 +174,11 @@ def _walk_by_transformations_kernel(  # type: ignore[no-untyped-def]
             return position, count
         depth = (nodes[position] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
         column, letter = np.int64(stack[depth]) // classes, np.int64(byte_class[nodes[position] & np.uint64(0xFF)])
-        work += 20 + offsets[column + 1] - offsets[column]
+        work += 20 + store.begin[column + 1] - store.begin[column]
         if work > PAID_PAIRS:
             pay(NS_PER_PAIR * work)
             work = np.int64(0)
-        target = _step_transformation(column, letter, transitions, offsets, sources, targets, hashes, table, meta)
-        if target == UNKNOWN:
+        target = _step_transformation(column, letter, transitions, store)
+        if target == NEEDS_ROOM:
             return position, count
         steps[column * classes + letter] = target * classes if target >= 0 else DEAD

@@ -307,8 +307,13 @@ def _decades(least: float, most: float) -> list[float]:
     """The labels of a logarithmic axis: powers of ten, and between few of them twice and five times as much."""
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
     steps = (1,) if last - first > 4 else (1, 3) if last - first > 2 else (1, 2, 5)
-    # repr(float("2e-05")) is exact where 2 * 10 ** -5 is not
-    return [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+    # float("2e-05") is exact where 2 * 10 ** -5 is not
+    labels = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+    inside = [label for label in labels if least <= label <= most]
+    if len(inside) > 1:
+        return inside
+    low, high = max(label for label in labels if label <= least), min(label for label in labels if label >= most)
+    return [label for label in labels if low <= label <= high]
 
 
 def _spec(layer: dict[str, Any], points: list[dict[str, Any]], by: str, names: list[str]) -> dict[str, Any]:

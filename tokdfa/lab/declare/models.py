@@ -28,7 +28,7 @@ COLUMNS = (
     Column("rows", "model rows", "", "lower", "next-token distributions"),
     Column("tokens", "tokens", "", "lower", "tokens run through the model"),
     seconds("seconds", "time"),
-    seconds("row_seconds", "time a row", "seconds of the model over its rows"),
+    seconds("each_seconds", "time a row", "seconds of the model over its rows"),
 )
 
 MODELS = Summary(
@@ -37,7 +37,7 @@ MODELS = Summary(
     "What the run asked of each model. A model that could not be loaded says why.",
     by=("model", "tokenizer"),
     values=(
-        *("load_seconds", "batches", Stat("rows", title="rows"), "tokens", "seconds", "row_seconds"),
+        *("load_seconds", "batches", Stat("rows", title="rows"), "tokens", "seconds", "each_seconds"),
         Stat("message", "first", "not loaded because"),
     ),
     frame="models",
@@ -56,17 +56,19 @@ def not_measured(*places: str) -> Listing:
 
 
 def parts(rows: pd.DataFrame, main: str) -> dict[str, pd.DataFrame]:
-    """Frames: what was measured, by part, those of `main` as the main frame; ``models``; ``failed``, models apart."""
+    """Frames: the main one, of the part `main`, and one of each other part; ``models``; ``failed``, models apart."""
     import pandas as pd
 
+    always = ("part", "model", "status", "message")
+    rows = rows.reindex(columns=[*rows.columns, *(name for name in always if name not in rows)])
     rows = rows.assign(message=rows["message"].replace("", None))
     is_model, is_ok = rows["part"] == "model", rows["status"] == "ok"
     models = rows[is_model]
     if {"seconds", "rows"} <= set(models):
         asked = pd.to_numeric(models["rows"]).astype("float64")
-        models = models.assign(row_seconds=models["seconds"] / asked.where(asked > 0))
-    failed = rows[~is_model & ~is_ok]
+        models = models.assign(each_seconds=models["seconds"] / asked.where(asked > 0))
+    failed = rows[~is_model & ~is_ok & rows["status"].notna()]
     measured = rows[~is_model & is_ok]
     found = {str(part): group.reset_index(drop=True) for part, group in measured.groupby("part", sort=False)}
-    found |= {"models": models, "failed": failed.assign(status=failed["status"].map(readable))}
-    return {**found, "": found.get(main, measured.iloc[:0])}
+    first = {"": found.pop(main, measured.iloc[:0])}
+    return {**first, **found, "models": models, "failed": failed.assign(status=failed["status"].map(readable))}

@@ -93,8 +93,8 @@ class Stat:
         """The ends of its 95 % interval, in base units; None of few samples, and if none is asked for."""
         if self.ends:
             factor = columns.get(self.column, Column(self.column)).factor
-            low, high = (replace(self, column=end, ends=None).compute(rows, columns) * factor for end in self.ends)
-            return (low, high) if low < high else None
+            low, high = (replace(self, column=end, ends=None).compute(rows, columns) for end in self.ends)
+            return (low * factor, high * factor) if low < high else None
         by = [name for name in self.resample if name in rows]
         if not by or self.column not in rows:
             return None

@@ -401,9 +401,14 @@ def _status(rows: pd.DataFrame) -> Cell:
 
 
 def _ratio_of(mine: float, theirs: float, column: Column) -> Ratio | None:
-    import pandas as pd
-
-    return paired(pd.Series([mine]), pd.Series([theirs]), column)
+    """`paired` of one case."""
+    if not (is_known(mine) and is_known(theirs)):
+        return None
+    mine, theirs = max(mine, column.resolution), max(theirs, column.resolution)
+    if mine <= 0 or theirs <= 0:
+        return None
+    ratio = mine / theirs if column.better == "higher" else theirs / mine
+    return Ratio(ratio, ratio, ratio, 1)
 
 
 def _factor_cell(ratio: Ratio | None) -> Cell:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.lab.declare import Bars, Column, Curves, Kind, Listing, Quotient, Say, Stat, Summary, Tally
+from tokdfa.lab.declare import Bars, Column, Distribution, Kind, Listing, Quotient, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.canonicity_figures import measure_tokenizer
 from tokdfa.lab.measure.limits import OK
@@ -88,13 +88,14 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise OptionError("canonicity takes tokenizers, and no constraints")
     typed = typed_settings(Settings, {key: value for key, value in settings.items() if key != "tokenizer"})
     name = settings["tokenizer"]
-    rows = measure_tokenizer(load_tokenizer(name), name, typed, seed)
+    options = typed.model_dump(include={"judge", "seconds", "repeats", "processes", "masks"}) | {"seed": seed}
+    rows = measure_tokenizer(load_tokenizer(name), name, replay=name in typed.replay, **options)
     if typed.trained == name:
         for number, kind in enumerate(TRAINED):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "tokenizer.json"
                 trained = train_tokenizer(kind, path, typed.trained_size, TRAINING_TEXTS, seed + number)
-                rows += measure_tokenizer(load_tokenizer(trained), f"trained {kind}", typed, seed)
+                rows += measure_tokenizer(load_tokenizer(trained), f"trained {kind}", replay=False, **options)
     return rows
 
 
@@ -114,8 +115,9 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     is_judged = done["group"].isin(("pieces", "texts"))
     judged = done[is_judged].pivot(index=["tokenizer", "group"], columns="name", values="value").reset_index()
     parts = done[(done["group"] == "build") & (done["name"] != "total")]
+    units = {"value_s": rows["unit"] == "s", "value_bytes": rows["unit"] == "B"}
     return {
-        "": rows,
+        "": rows.assign(**{name: rows["value"].where(of_unit) for name, of_unit in units.items()}),
         "tokenizers": wide,
         "replay": wide[wide["replay_rules"].notna()] if "replay_rules" in wide else wide.iloc[:0],
         "judged": judged.rename(columns=lambda name: f"judged_{name}".replace(" ", "_") if name in JUDGED else name),
@@ -172,8 +174,9 @@ KIND = Kind(
         text("status", "ended"),
         text("message", "reason"),
         text("after", "most forbidden after"),
+        seconds("value_s", "time", "of a figure"),
+        Column("value_bytes", "memory", "B", "lower", "of a figure"),
         Column("value", "tokens that may not come next"),
-        Column("at", "share of the tokens", "share"),
         seconds("part_s", "time to build the tables"),
         Column("published_s", "published", "s", meaning="by 002, on its own machine"),
         *_times("build", BUILD),
@@ -264,16 +267,13 @@ KIND = Kind(
             frame="build",
             log=True,
         ),
-        Curves(
+        Distribution(
             "forbidden",
             "How many tokens a token forbids",
-            "The share of the proper tokens that forbid at most so many next tokens; those that forbid none are left "
-            "out.",
+            "Of the proper tokens that forbid some next token, the share that forbid at most so many.",
             x="value",
-            y=Stat("at", "max", "share of the tokens"),
             by="tokenizer",
             frame="forbidden",
-            log=True,
         ),
     ),
     sentences=(

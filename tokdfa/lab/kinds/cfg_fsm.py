@@ -77,7 +77,7 @@ class TokenBytes(BaseModel):
 
 class Settings(BaseModel):
     """`engines`: labels of `ENGINES`; `concatenations`: labels of grammars; `terminals`: label of a template -> rising
-    numbers of terminals. The others: see `replay_texts` and `measure_ways`.
+    numbers of terminals; `part`: filled in by `split`. The others: see `replay_texts` and `measure_ways`.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -86,6 +86,7 @@ class Settings(BaseModel):
     concatenations: list[str] = []
     terminals: dict[str, Annotated[list[Annotated[int, Field(ge=2, le=MOST)]], AfterValidator(_rising)]] = {}
     token_bytes: TokenBytes | None = None
+    part: str = MASKS
     text_tokens: Annotated[int, Field(gt=0)] = 600
     positions: Annotated[int, Field(gt=0)] = 20
     rounds: Annotated[int, Field(gt=0)] = 3
@@ -124,7 +125,8 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     `settings`: tokenizer (name), label, grammar (and start), texts and the part, as `split` gives them, and those of
     `Settings`. `seed` chooses the samples of the vocabulary.
     """
-    wanted, label, part = item_settings(Settings, settings), settings.get("label", ""), settings["part"]
+    wanted, label = item_settings(Settings, settings), settings.get("label", "")
+    part = wanted.part
     tokenizer = load_tokenizer(settings["tokenizer"])
     vocab, start, texts = tokenizer.vocabulary, settings.get("start", "start"), settings.get("texts", [])
     grammar = Grammar(settings["grammar"], start, label=label)

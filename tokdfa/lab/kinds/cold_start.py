@@ -35,10 +35,9 @@ from tokdfa.errors import UnknownNameError
 from tokdfa.lab.declare import Against, Bars, Kind, Listing, Pairs, Quotient, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cold_start_process import PHASES, Order
-from tokdfa.lab.measure.constraint_entry import ConstraintEntry
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import rotated
-from tokdfa.lab.measure.settings import item_settings
+from tokdfa.lab.measure.settings import item_constraint, item_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     `settings`: tokenizer (name), a constraint as experiments spell it, and those of `Settings`.
     """
     wanted = item_settings(Settings, settings)
-    constraint = item_settings(ConstraintEntry, settings).build()
+    constraint = item_constraint(settings).build()
     samples: dict[str, list[dict[str, int]]] = {label: [] for label in wanted.starts}
     failures: dict[str, Failure] = {}
 

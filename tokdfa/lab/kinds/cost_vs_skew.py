@@ -37,53 +37,36 @@ Rows, by ``part``:
 
 A strategy with less than `LEAST_RUNS` answers has the status ``nothing_drawn``; one that could not make so many runs
 within `seconds_each` on an entry has ``timeout``; entries whose turn comes after `seconds` are not asked.
+
+Told is the mean total variation over the entries where a strategy was measured. Cross-fitted estimates are too small in
+expectation and plug-in estimates too large, so a strategy is above or below local masking by its engine, on the same
+entries, only if that holds at the unfavourable end, 1.96 standard errors away.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from tokdfa.constraint import Choice
-from tokdfa.decoding.adaptive_rejection import draw_by_adaptive_rejection
-from tokdfa.decoding.asap import draw_by_asap
-from tokdfa.decoding.rejection import draw_by_rejection
-from tokdfa.decoding.sampling import log_total
-from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import OptionError
-from tokdfa.lab.measure.asked_model import AskedModel
-from tokdfa.lab.measure.clock import collector_off
-from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, drawn_distance
-from tokdfa.lab.measure.engines import Engine, Workshop, attempt, check_engines, spread
-from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
+from tokdfa.lab.declare import Column, Kind, Pivot, Points, Say, Stat, Summary
+from tokdfa.lab.declare.columns import format_seconds, seconds, text
+from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
+from tokdfa.lab.measure.engines import Workshop, attempt, check_engines, spread
+from tokdfa.lab.measure.limits import NOT_ASKED, Failure
 from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
-from tokdfa.lab.measure.model_price import Price, calibrate
+from tokdfa.lab.measure.model_price import calibrate
 from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
-from tokdfa.lab.measure.workloads import derive_seed
-from tokdfa.models.cache import CachedModel
-from tokdfa.skew.distances import compare, total_variation
+from tokdfa.lab.measure.strategy_bench import LOCAL, BenchSettings, Count, Entry, EntryBench, Seconds
 from tokdfa.skew.eos import check_texts
-from tokdfa.skew.exact import ExactResult, ideal_distribution, masked_distribution
+from tokdfa.skew.measured import Z_95
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import pandas as pd
 
-    import numpy.typing as npt
-
-    from tokdfa.decoding.draws import Draws
-    from tokdfa.lab.measure.model_entries import Loaded
-    from tokdfa.models.base import LanguageModel
-
-    Floats = npt.NDArray[np.float64]
-
-LOCAL = "local masking"
 #: Methods beyond local masking, as settings call them -> the word for their size; None: they have none.
 METHODS: dict[str, str | None] = {
     "rejection": None,
@@ -91,70 +74,26 @@ METHODS: dict[str, str | None] = {
     "adaptive_rejection": "particles",
     "asap": "samples",
 }
-#: A strategy with fewer answers on an entry has no distance there.
-NOTHING_DRAWN, TIMEOUT = "nothing_drawn", "timeout"
-
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Seconds = Annotated[float, Field(gt=0)]
+#: Distributions whose total variation is nearer than this are the same up to what the exact walk left open.
+EQUAL = 1e-3
 
 
-class Strategy(BaseModel):
-    """A method beyond local masking, composed with an engine (a label). `size`: of its particles or samples."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    method: Literal["rejection", "smc", "adaptive_rejection", "asap"]
-    engine: str
-    size: Count | None = None
-
-    @property
-    def name(self) -> str:
-        """``smc 16, token_index``."""
-        words = self.method.replace("_", " ") + (f" {self.size}" if self.size is not None else "")
-        return f"{words}, {self.engine}"
-
-
-class Entry(BaseModel):
-    """A prompt with the texts that may follow."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    label: str
-    prompt: str
-    choices: list[str] = Field(min_length=2)
-    topic: str = ""
-    expected: str | None = None
-
-
-class Settings(BaseModel):
+class Settings(BenchSettings):
     """The settings of the experiment.
 
-    `entries`: at most `limit` of them are measured, evenly spread. `tolerance`, `max_prefixes`: of the exact
-    distributions. `runs`: of each strategy on each entry, or fewer if it takes `seconds_each` before; local masking is
-    run so often to be timed only. `max_drafts`: of one run of rejection sampling, made `batch` at a time. `threads`: of
-    torch. `cache_mb`: for rows of the model. `seconds` belong below the experiment's limit on an item.
+    `entries`: at most `limit` of them are measured, evenly spread. `threads`: of torch. `seconds` belong below the
+    experiment's limit on an item.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     models: Models
     entries: list[Entry] = Field(min_length=1)
-    engines: list[Engine] = Field(min_length=1)
-    strategies: list[Strategy] = Field(default_factory=list)
     limit: Count | None = None
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-4
-    max_prefixes: Count = 3_000
-    runs: Annotated[int, Field(ge=LEAST_RUNS, le=100_000)] = 40
-    seconds_each: Seconds = 1.0
-    max_drafts: Count = 2_000
-    batch: Count = 8
     threads: Annotated[int, Field(ge=1, le=256)] = 2
-    cache_mb: Annotated[float, Field(gt=0)] = 1500.0
     seconds: Seconds = 600.0
 
 
-def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
+def complete(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings as they are. Raises OptionError or UnknownNameError, which name what is wrong."""
     typed = typed_settings(Settings, settings)
     check_models(typed.models)
     check_engines(typed.engines)
@@ -175,14 +114,12 @@ def check_settings(settings: dict[str, Any]) -> Settings:
         raise OptionError("settings.entries: two entries have the same label")
     for entry in typed.entries:
         check_texts(entry.choices, "ignored")
-    return typed
+    return settings
 
 
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure everything; `settings` are those of `Settings`. Raises OptionError where they take an axis."""
-    if {"tokenizer", "label"} & set(settings):
-        raise OptionError("cost_vs_skew takes no tokenizers and no constraints; models and entries are in its settings")
-    typed = check_settings(settings)
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Measure everything; `settings`: those of `Settings`."""
+    typed = typed_settings(Settings, settings)
     started = time.monotonic()
     rows: list[dict[str, Any]] = []
     for loaded in load_models(typed.models, typed.threads, rows):
@@ -197,7 +134,7 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 message = f"the {typed.seconds:g} s for all entries are over"
                 rows.append({"part": "entry", **place, "status": NOT_ASKED, "message": message})
                 continue
-            bench = attempt(_EntryBench, entry, loaded, typed, seed)
+            bench = attempt(EntryBench, entry, loaded, typed, seed)
             if isinstance(bench, Failure):
                 status = {"status": bench.kind, "message": bench.message[:MAX_MESSAGE]}
                 rows.append({"part": "entry", **place, **status})
@@ -207,235 +144,200 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One run. `shares`: float64, shape (choices,), None without an answer; `tokens`: of the answer, on average."""
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The points with what local masking has on the same entry; each strategy's means; local masking by entry."""
+    import pandas as pd
 
-    shares: Floats | None
-    tokens: float
-    texts: int
-    rows: int
-    rows_asked: int
-    calls: int
-    arithmetic_ns: float
-    meter: Meter
-
-
-@dataclass
-class _Contender:
-    """A strategy on an entry, and its runs so far."""
-
-    name: str
-    method: str
-    engine: str
-    size: int | None
-    timed: TimedConstraint | None
-    row: dict[str, Any]
-    runs: list[_Run] = field(default_factory=list)
-    seconds: float = 0.0
-
-
-class _EntryBench:
-    """One entry with one model: the exact distributions, and the runs of all strategies. Raises what the ideal does."""
-
-    def __init__(self, entry: Entry, loaded: Loaded, settings: Settings, seed: int) -> None:
-        self.entry, self.settings = entry, settings
-        self.started = time.perf_counter_ns()
-        self.model = CachedModel(loaded.model, settings.cache_mb)
-        self.context = tuple(loaded.tokenizer.encode(entry.prompt))
-        self.seed = derive_seed(seed, entry.label, loaded.row["model"])
-        self.ideal = ideal_distribution(
-            self.model,
-            self.context,
-            entry.choices,
-            eos="ignored",
-            tolerance=settings.tolerance,
-            max_prefixes=settings.max_prefixes,
-        )
-        self.places = {text: place for place, text in enumerate(self.ideal.distribution.texts)}
-        self.goal = self.ideal.distribution.normalised
-        self.max_tokens = max(map(len, self.places)) + 1
-
-    def measure(self, workshop: Workshop, price: Price) -> list[dict[str, Any]]:
-        """The rows of the entry."""
-        contenders = self._contenders(workshop)
-        with collector_off():
-            for turn in range(self.settings.runs):
-                for one in contenders:
-                    if one.timed is not None and one.seconds <= self.settings.seconds_each:
-                        self._run(one, derive_seed(self.seed, str(turn)))
-        points = [one.row | self._summary(one, price) if one.row["status"] == OK else one.row for one in contenders]
-        spellings = self.ideal.spellings
-        about = {
-            "part": "entry",
-            "status": OK,
-            "message": "",
-            "topic": self.entry.topic,
-            "choices": len(self.places),
-            "log_mass": self.ideal.log_mass.lower,
-            "unresolved": self.ideal.distribution.unresolved,
-            "prefixes": self.ideal.prefixes,
-            "proper_tv": _proper_distance([spelling.log_proper for spelling in spellings], self.goal),
-            "seconds": (time.perf_counter_ns() - self.started) * 1e-9,
-        }
-        return [about, *points]
-
-    def _contenders(self, workshop: Workshop) -> list[_Contender]:
-        found: list[_Contender] = []
-        timed: dict[str, TimedConstraint | Failure] = {}
-        compile_ms: dict[str, float] = {}
-        constraint = Choice(self.entry.choices, label=self.entry.label)
-        for engine in self.settings.engines:
-            begun = time.perf_counter_ns()
-            compiled = workshop.compile(engine.name, constraint)
-            compile_ms[engine.name] = (time.perf_counter_ns() - begun) * 1e-6
-            timed[engine.name] = compiled if isinstance(compiled, Failure) else TimedConstraint(compiled)
-            found.append(self._contender(engine.name, LOCAL, engine.name, None, timed[engine.name]))
-        for strategy in self.settings.strategies:
-            answered = timed[strategy.engine]
-            found.append(self._contender(strategy.name, strategy.method, strategy.engine, strategy.size, answered))
-        backends = {engine.name: engine.backend for engine in self.settings.engines}
-        for one in found:
-            one.row |= {"compile_ms": compile_ms[one.engine], "backend": backends[one.engine]}
+    found = parts(rows, "point")
+    points = found[""]
+    if points.empty:
         return found
+    order = {name: place for place, name in enumerate(rows["strategy"].dropna().unique())}  # failed ones count too
+    points = points.sort_values("strategy", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    points["token_us"] = points["engine_us"] / points["tokens"]
+    points["total_us"] = points[["engine_us", "others_us", "arithmetic_us", "model_us"]].sum(axis=1)
+    points["answers"] = points["answered"] / points["runs"]
+    place = ["model", "entry", "engine"]
+    local = points[points["method"] == LOCAL]
+    same = local[[*place, "tv", "total_us"]].rename(columns={"tv": "local_tv", "total_us": "local_us"})
+    points = points.merge(same, on=place, how="left")
+    points["times_local"] = points["total_us"] / points["local_us"]
+    told = pd.DataFrame([_mean_point(group) for _, group in points.groupby(["model", "strategy"], sort=False)])
+    entries = found["entry"].assign(mass=np.exp(found["entry"]["log_mass"].astype("float64")))
+    about = ["model", "entry", "topic", "choices", "mass", "unresolved", "prefixes", "proper_tv"]
+    exact = told[told["method"] == LOCAL]
+    together = exact.groupby(["model", (exact["tv"] / EQUAL).round()], sort=False)
+    engines = [
+        {
+            **group.iloc[0][["model", "entries", "tv"]],
+            "engines": ", ".join(
+                f"{name} {format_seconds(us * 1e-6)}"
+                for name, us in zip(group["engine"], group["token_us"], strict=True)
+            ),
+        }
+        for _, group in together
+    ]
+    return {
+        **found,
+        "": points,
+        "told": told,
+        "drawn": told[told["method"] != LOCAL],
+        "local": pd.DataFrame(engines),
+        "entries": local[[*place, "tv"]].merge(entries[about], on=["model", "entry"]),
+    }
 
-    def _contender(
-        self, name: str, method: str, engine: str, size: int | None, timed: TimedConstraint | Failure
-    ) -> _Contender:
-        """A strategy before its first run; that of local masking has its exact distance already."""
-        row: dict[str, Any] = {"part": "point", "strategy": name, "method": method, "engine": engine, "size": size}
-        found: TimedConstraint | ExactResult | Failure = timed
-        if isinstance(timed, TimedConstraint) and method == LOCAL:
-            found = attempt(
-                masked_distribution,
-                timed,
-                self.model,
-                self.context,
-                self.entry.choices,
-                eos="ignored",
-                tolerance=self.settings.tolerance,
-                max_prefixes=self.settings.max_prefixes,
-            )
-        if isinstance(found, Failure):
-            row |= {"status": found.kind, "message": found.message[:MAX_MESSAGE]}
-            return _Contender(name, method, engine, size, None, row)
-        row |= {"status": OK, "message": ""}
-        if isinstance(found, ExactResult):
-            low, high = compare(self.ideal.distribution, found.distribution).total_variation
-            assert found.forced_share is not None
-            unforced = found.mean_tokens * (1 - found.forced_share)
-            row |= {"tv": (low + high) / 2, "tv_low": low, "tv_high": high, "rows": unforced, "calls": unforced}
-            row |= {"exact_rows": found.prefixes}
-        assert isinstance(timed, TimedConstraint)
-        return _Contender(name, method, engine, size, timed, row)
 
-    def _run(self, one: _Contender, seed: int) -> None:
-        """One more run of a strategy; a failure ends it."""
-        assert one.timed is not None
-        one.timed.meter = Meter()
-        model = AskedModel(self.model)
-        started = time.perf_counter_ns()
-        draws = attempt(self._draw, one, model, seed)
-        one.seconds += (time.perf_counter_ns() - started) * 1e-9
-        if isinstance(draws, Failure):
-            one.row |= {"status": draws.kind, "message": draws.message[:MAX_MESSAGE]}
-            one.timed = None
-            return
-        shares, tokens = self._answer(draws, one.method)
-        arithmetic = (draws.seconds - draws.model_seconds) * 1e9 - one.timed.meter.ns
-        one.runs.append(
-            _Run(
-                shares,
-                tokens,
-                len(draws.sequences),
-                model.different_rows,
-                draws.model_rows,
-                model.calls,
-                max(0.0, arithmetic),
-                one.timed.meter,
-            )
+def _mean_point(rows: pd.DataFrame) -> dict[str, Any]:
+    """A strategy over its entries: mean distances with their ends, median costs, and how it compares."""
+    first, exact = rows.iloc[0], rows["method"].iloc[0] == LOCAL
+    tv, local_tv = float(rows["tv"].mean()), float(rows["local_tv"].mean())
+    point = {name: first[name] for name in ("model", "strategy", "method", "engine")}
+    point |= {name: float(rows[name].median()) for name in ("token_us", "total_us", "times_local")}
+    point |= {"entries": float(len(rows)), "tv": tv}
+    if exact:
+        low, high = float(rows["tv_low"].mean()), float(rows["tv_high"].mean())
+        return point | ({"tv_from": low, "tv_to": high} if high - low > EQUAL else {})
+    margin = Z_95 * float(np.sqrt((rows["tv_se"] ** 2).sum())) / len(rows)
+    plug_in = float(rows["plug_in"].mean())
+    verdict = "not beyond the error from"
+    if plug_in + margin < local_tv:
+        verdict = "below"
+    elif tv - margin > local_tv:
+        verdict = "above"
+    point |= {"tv_from": tv - margin, "tv_to": tv + margin, "plug_in": plug_in, "verdict": verdict}
+    return point | {"noise_floor": float(rows["noise_floor"].mean()), "local_tv": local_tv}
+
+
+_BY = ("model", "strategy")
+_TV = Stat("tv", ends=("tv_from", "tv_to"))
+
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    complete=complete,
+    threads=2,
+    columns=(
+        *COLUMNS,
+        *(text(name) for name in ("strategy", "method", "engine", "engines", "entry", "topic")),
+        text("verdict", "against local masking", "by the same engine on the same entries"),
+        Column("tv", "total variation", "share", "lower", "of the answers from the ideal distribution"),
+        Column("plug_in", "plug-in", "share", "lower", "too large in expectation"),
+        Column("noise_floor", "noise floor", "share", "neither", "what the plug-in shows for exact draws"),
+        Column("local_tv", "local masking, same entries", "share"),
+        Column("times_local", "times local masking", "ratio", "lower", "all time of an answer"),
+        Column("entries"),
+        *(Column(name, title) for name, title in (("choices", ""), ("tokens", ""), ("texts", ""), ("calls", ""))),
+        *(Column(name) for name in ("masks", "checks")),
+        Column("rows", "model rows", meaning="different prefixes of an answer"),
+        Column("rows_asked", "rows asked", meaning="with repetitions"),
+        Column("prefixes", "rows of the ideal"),
+        Column("answers", "runs with an answer", "share", "higher"),
+        Column("mass", "mass", "share", "neither", "the model's probability of the choices"),
+        Column("unresolved", "unresolved", "share"),
+        Column("proper_tv", "proper sequences alone", "share", "lower", "of the model restricted to them"),
+        seconds("token_us", "engine, a token", "masks, checks and advances, by token of the answer"),
+        seconds("total_us", "all, an answer", "with forks, arithmetic and the model"),
+        *(seconds(f"{name}_us", title) for name, title in (("mask", "a mask"), ("check", "a check"))),
+        *(seconds(f"{name}_us", title) for name, title in (("advance", "an advance"), ("engine", "engine"))),
+        *(seconds(f"{name}_us", title) for name, title in (("others", "forks and starts"), ("arithmetic", ""))),
+        *(seconds("model_us", "model"), seconds("compile_ms", "compile")),
+        *(seconds("call_seconds", "a call"), seconds("row_seconds", "a row in it")),
+    ),
+    engine="strategy",
+    case=("model", "entry"),
+    frames=frames,
+    tables=(
+        Summary(
+            "cost_vs_skew",
+            "Skew and cost of each strategy",
+            "Total variation of the answers from the ideal distribution, mean over the entries: exact for local "
+            "masking; otherwise cross-fitted (too small in expectation, may be negative) with 1.96 standard errors. "
+            "Costs: medians over entries.",
+            by=_BY,
+            values=(
+                *("entries", _TV, "plug_in", "noise_floor", "local_tv", "verdict", "token_us", "total_us"),
+                "times_local",
+            ),
+            frame="told",
+            brief=(*_BY, "entries", "total variation", "engine, a token", "all, an answer"),
+        ),
+        Summary(
+            "cost_vs_skew_costs",
+            "What an answer takes",
+            "Counts are means over entries, times medians. Texts: what a run has at its end, the answer among them. "
+            "Model: rows and calls at their calibrated prices. Compile: once for a constraint, in none of the sums.",
+            by=_BY,
+            values=(
+                *(
+                    Stat(name, "mean", title)
+                    for name, title in (
+                        *(("tokens", "tokens"), ("texts", "texts"), ("rows", "model rows"), ("calls", "calls")),
+                        *(("rows_asked", "rows asked"), ("masks", "masks"), ("checks", "checks")),
+                        ("answers", "runs with an answer"),
+                    )
+                ),
+                *("mask_us", "check_us", "advance_us", "engine_us", "others_us", "arithmetic_us", "model_us"),
+                "compile_ms",
+            ),
+        ),
+        Pivot(
+            "cost_vs_skew_entries",
+            "The entries: local masking by each engine",
+            "Proper sequences alone: the total variation, from the ideal, of the model restricted to the proper "
+            "sequence of each choice, which is what strategies approach over an engine that admits only these.",
+            rows=("model", "entry", "topic"),
+            value="tv",
+            across="engine",
+            beside=("choices", "mass", "unresolved", "prefixes", "proper_tv"),
+            frame="entries",
+        ),
+        Summary(
+            "cost_vs_skew_prices",
+            "What the model costs",
+            "From batches of 1 and 16 prefixes, one token beyond a prompt that the model had read; medians.",
+            by=("model",),
+            values=("call_seconds", "row_seconds"),
+            frame="models",
+            where="status == 'ok'",
+        ),
+        MODELS,
+        not_measured("entry", "strategy"),
+    ),
+    charts=tuple(
+        Points(
+            f"cost_vs_skew_{name}",
+            title,
+            "One point per strategy, mean total variation over its entries.",
+            x=cost,
+            y="tv",
+            by="method",
+            panels="model",
+            hover=("strategy", "entries", "tv_from", "tv_to", "noise_floor"),
+            frame="told",
         )
-
-    def _draw(self, one: _Contender, model: LanguageModel, seed: int) -> Draws:
-        assert one.timed is not None
-        limits: dict[str, Any] = {"max_tokens": self.max_tokens, "eos": "ignored", "seed": seed}
-        if one.method == "rejection":
-            return draw_by_rejection(
-                model,
-                one.timed,
-                self.context,
-                samples=1,
-                max_drafts=self.settings.max_drafts,
-                batch=self.settings.batch,
-                **limits,
-            )
-        if one.method == LOCAL:  # one particle, never resampled
-            return draw_by_smc(model, one.timed, self.context, particles=1, threshold=0.0, **limits)
-        assert one.size is not None
-        if one.method == "asap":
-            return draw_by_asap(model, one.timed, self.context, samples=one.size, **limits)
-        draw = draw_by_smc if one.method == "smc" else draw_by_adaptive_rejection
-        return draw(model, one.timed, self.context, particles=one.size, **limits)
-
-    def _answer(self, draws: Draws, method: str) -> tuple[Floats | None, float]:
-        """The probabilities of the answers of a run, and the mean tokens of an answer."""
-        sequences, log_weights = draws.sequences, draws.log_weights
-        if method == "asap":
-            sequences, log_weights = sequences[-1:], log_weights[-1:]
-        log_sum = log_total(log_weights)
-        if log_sum == -np.inf:
-            return None, math.nan
-        shares, tokens = np.zeros(len(self.places)), 0.0
-        for sequence, share in zip(sequences, np.exp(log_weights - log_sum).tolist(), strict=True):
-            if share > 0:
-                shares[self.places[draws.vocabulary.spell(sequence)]] += share
-                tokens += share * len(sequence)
-        return shares, tokens
-
-    def _summary(self, one: _Contender, price: Price) -> dict[str, Any]:
-        """What the runs of a strategy amount to; see the module for how costs are averaged."""
-        answers = [run for run in one.runs if run.shares is not None]
-        row: dict[str, Any] = {"runs": len(one.runs), "answered": len(answers)}
-        if len(answers) < LEAST_RUNS:
-            all_run = len(one.runs) == self.settings.runs
-            status = NOTHING_DRAWN if all_run or len(answers) < len(one.runs) else TIMEOUT
-            said = f"{len(answers)} answers in {len(one.runs)} runs and {one.seconds:.1f} s; {LEAST_RUNS} are needed"
-            return row | {"status": status, "message": said}
-        if one.method != LOCAL:
-            distance = drawn_distance(np.array([run.shares for run in answers]), self.goal)
-            row |= {"tv": distance.cross_fitted, "tv_se": distance.standard_error}
-            row |= {"plug_in": distance.plug_in, "noise_floor": distance.noise_floor}
-            row |= {"rows": _per_answer(one.runs, "rows"), "calls": _per_answer(one.runs, "calls")}
-        else:
-            row |= {"rows": one.row["rows"], "calls": one.row["calls"]}
-        row |= {"tokens": statistics.fmean(run.tokens for run in answers)}
-        row |= {name: _per_answer(one.runs, name) for name in ("texts", "rows_asked")}
-        spent = {}
-        for name in ("masks", "checks", "advances", "others"):
-            tallies = [getattr(run.meter, name) for run in one.runs]
-            each = [tally.ns * 1e-3 / tally.count for tally in tallies[1:] if tally.count]
-            one_us = statistics.median(each) if each else math.nan
-            row[name] = sum(tally.count for tally in tallies) / len(answers)
-            spent[name] = row[name] * one_us if each else 0.0
-            if name != "others":
-                row[f"{name.removesuffix('s')}_us"] = one_us
-        row |= {"engine_us": spent["masks"] + spent["checks"] + spent["advances"], "others_us": spent["others"]}
-        questions = [run.meter.masks.count + run.meter.checks.count for run in one.runs]
-        arithmetic = statistics.median(
-            run.arithmetic_ns * 1e-3 / max(1, count) for run, count in zip(one.runs[1:], questions[1:], strict=True)
+        for name, title, cost in (
+            ("token", "Skew against masks, checks and advances, by token", "token_us"),
+            ("answer", "Skew against all time of an answer, with the model", "total_us"),
         )
-        row |= {"arithmetic_us": arithmetic * sum(questions) / len(answers)}
-        return row | {"model_us": 1e6 * (row["calls"] * price.call + row["rows"] * price.row)}
-
-
-def _per_answer(runs: list[_Run], name: str) -> float:
-    """The sum over all runs, those without an answer included, by the number of answers."""
-    answered = sum(run.shares is not None for run in runs)
-    return float(sum(getattr(run, name) for run in runs)) / answered
-
-
-def _proper_distance(log_proper: Sequence[float | None], goal: Floats) -> float:
-    """The total variation of the model's distribution over the texts' proper sequences from `goal`; NaN if unknown."""
-    known = np.array([-np.inf if value is None else value for value in log_proper])
-    log_sum = log_total(known)
-    return math.nan if log_sum == -np.inf else total_variation(np.exp(known - log_sum), goal)
+    ),
+    sentences=(
+        Say(
+            "{model}, {entries} entries: local masking is {tv} in total variation from the ideal with these engines, "
+            "whose masks and advances take, by token: {engines}.",
+            per=("model", "engines"),
+            blanks={"entries": "entries", "tv": "tv"},
+            frame="local",
+        ),
+        Say(
+            "{model}: {strategy} ({entries} entries): {tv} (plug-in {plug_in}, noise floor {noise}), {verdict} local "
+            "masking by {engine} on the same entries ({local}); an answer takes {times} its time.",
+            per=_BY,
+            blanks={
+                **{"entries": "entries", "tv": _TV, "plug_in": "plug_in", "noise": "noise_floor", "verdict": "verdict"},
+                **{"engine": "engine", "local": "local_tv", "times": "times_local"},
+            },
+            frame="drawn",
+        ),
+        *FAILURES,
+    ),
+)

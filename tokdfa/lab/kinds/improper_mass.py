@@ -252,10 +252,7 @@ KIND = Kind(
     ),
     charts=(
         Distribution(
-            "improper_mass",
-            "Improper mass of the next token",
-            "The share of positions with at most so much.",
-            x="mass",
+            "improper_mass", "Improper mass of the next token", "The share of positions with at most so much.", x="mass"
         ),
         Points(
             "improper_mass_along",

@@ -39,14 +39,7 @@ from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, p
 from tokdfa.lab.measure.model_entries import Models, check_models, finish_row, guarded, load_models
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.models.cache import CachedModel
-from tokdfa.skew.intoxication import (
-    SHARK_CONTINUATIONS,
-    SHARKS,
-    How,
-    compare_rows,
-    intoxicate_texts,
-    respellings,
-)
+from tokdfa.skew.intoxication import SHARK_CONTINUATIONS, SHARKS, How, compare_rows, intoxicate_texts, respellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

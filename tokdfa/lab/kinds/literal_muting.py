@@ -14,81 +14,47 @@ One item is a tokenizer and a constraint. Its rows have a `part`:
   random lower-case words of l letters: n = each of `counts` with l = `length`, l = each of `lengths` with n = `count`.
   Such a constraint has rows of this part only.
 
-Compiling is timed as in the other experiments (`tokdfa.lab.measure.measure.measure_compiles`): variants take turns, the
-first round is not counted. A variant whose compiles have taken `seconds` in all takes no further turn, but has one at
-least. A variant that cannot compile has a row with its failure.
+Variants take turns compiling (`tokdfa.lab.measure.compile_race`); the first round is not counted. A variant whose
+compiles have taken `seconds` in all takes no further turn, but has one at least. A variant that cannot compile has a
+row with its failure.
 """
 
 from __future__ import annotations
 
-import random
-import string
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from tokdfa.backends.registry import create_backend
-from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.constraint import Regex
-from tokdfa.errors import OptionError, TokdfaError
-from tokdfa.lab.measure.drawn_texts import draw_texts
-from tokdfa.lab.measure.limits import failure_of
-from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, rotated
-from tokdfa.lab.measure.muting_tokenizations import MutedSpellings, follow_text
-from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.warm_up import warm_up
-from tokdfa.lab.measure.workloads import derive_seed
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Bars, Column, Curves, Kind, Listing, Pivot, Quotient, Say, Stat, Summary, Tally
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.engines import Engine
+from tokdfa.lab.measure.limits import OK
+from tokdfa.lab.measure.muting_costs import (
+    PHASES,
+    SIZES,
+    Classes,
+    Count,
+    Growth,
+    measure_cost,
+    measure_growth,
+    muting_variants,
+)
+from tokdfa.lab.measure.muting_tokenizations import follow_texts
+from tokdfa.lab.measure.settings import item_constraint, item_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tokdfa.backends.base import Backend
-    from tokdfa.vocabulary.tokenizers import Tokenizer
-    from tokdfa.vocabulary.vocabulary import Vocabulary
+    import pandas as pd
 
 #: What a constraint in `baselines_for` is also compiled with.
 BASELINES = ("token_index", "outlines_core")
-#: Where the words go in the pattern of a growth constraint, and a word in `Shape.each`.
-WORDS, WORD = "WORDS", "WORD"
-#: Phases and sizes that have a column, whether a variant has them or not. `token_classes` is an option too, so the
-#: number of classes has another name.
-PHASES = ("parse", "automaton", "minimize", "classes", "walks", "reduce", "masks", "index")
-SIZES = {
-    **{name: name for name in ("states", "dfa_states", "byte_classes", "tokens_left", "class_strings", "graph_nodes")},
-    "token_classes_made": "token_classes",
-    **{name: name for name in ("literals", "ghosts", "transitions", "bytes")},
-}
-_CONSTRAINT_KEYS = ("tokenizer", "label", "regex", "search", "ascii_classes", "flags")
-
-Count = Annotated[int, Field(ge=1, le=10_000)]
-Classes = Literal["strings", "none", "transformations"]
-
-
-class Shape(BaseModel):
-    """What ``WORDS`` becomes: `each` with ``WORD`` as the word, joined by `join`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    each: Annotated[str, Field(pattern=WORD)] = WORD
-    join: str = "|"
-
-
-class Growth(BaseModel):
-    """Which constraints grow, and how far; see the module's page."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    shapes: dict[str, Shape] = Field(default_factory=dict)
-    token_classes: list[Classes] = Field(default=["strings", "transformations"], min_length=1)
-    counts: list[Count] = Field(default=[1, 2, 4, 8, 16, 32, 64])
-    count: Count = 16
-    lengths: list[Annotated[int, Field(ge=1, le=200)]] = Field(default=[2, 4, 8, 16, 32])
-    length: Annotated[int, Field(ge=1, le=200)] = 8
-    repeats: Count = 3
+#: Plain over muted compile time of the HTTPS regex in 001: 27.68 s before muting, 1.41 s after.
+CLAIM = 27.68 / 1.41
+#: Muting pays where the plain compile takes so many times as long.
+PAYS = 1.1
 
 
 class Settings(BaseModel):
@@ -110,160 +76,316 @@ class Settings(BaseModel):
     growth: Growth = Field(default_factory=Growth)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A backend with its options. `token_classes`: empty for baselines."""
-
-    backend: str
-    token_classes: str = ""
-    muted: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.token_classes}, muted" if self.muted else self.token_classes or self.backend
-
-    def build(self, vocab: Vocabulary) -> Backend:
-        """The backend for a vocabulary. Raises MissingDependency for a peer that is not installed."""
-        options = {"token_classes": self.token_classes, "mute_literals": self.muted} if self.token_classes else {}
-        return create_backend(self.backend, vocab, **options)
-
-
-def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment; OptionError names the key that is wrong."""
-    return typed_settings(Settings, settings)
-
-
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one tokenizer and one constraint. `settings`: those of `Settings`; tokenizer (name), label, regex (and
     search, ascii_classes, flags). The words and the drawn texts follow from `seed`.
     """
     if "tokenizer" not in settings or "regex" not in settings:
         raise OptionError("literal_muting needs a tokenizer and a regex: literals are looked for in patterns")
-    typed = check_settings({key: value for key, value in settings.items() if key not in _CONSTRAINT_KEYS})
-    tokenizer = load_tokenizer(settings["tokenizer"])
-    names = ("search", "ascii_classes", "flags", "label")
-    options = {name: settings[name] for name in names if name in settings}
-    constraint = Regex(settings["regex"], **options)
+    typed, tokenizer = item_settings(Settings, settings), load_tokenizer(settings["tokenizer"])
+    constraint = item_constraint({**settings, "texts": []}).build()
+    assert isinstance(constraint, Regex)
     place = {"tokenizer": tokenizer.name, "vocab_size": tokenizer.vocabulary.size, "constraint": constraint.name}
     if constraint.label in typed.growth.shapes:
-        rows = measure_growth(constraint, tokenizer.vocabulary, typed, seed)
+        rows = measure_growth(constraint, tokenizer.vocabulary, typed.growth, typed.seconds, seed)
     else:
-        variants = _variants(typed.token_classes)
+        variants = muting_variants(typed.token_classes)
         if constraint.label in typed.baselines_for:
-            variants += [Variant(name) for name in BASELINES]
+            variants += [Engine(backend=name) for name in BASELINES]
         cost = measure_cost(constraint, tokenizer.vocabulary, variants, typed.repeats, typed.seconds)
-        rows = [{"part": "cost", **row} for row in cost] + follow_texts(constraint, tokenizer, typed, seed)
+        texts = follow_texts(constraint, tokenizer, typed.texts, typed.drawn, typed.max_bytes, seed)
+        rows = [{"part": "cost", **row} for row in cost] + [{"part": "text", **row} for row in texts]
     return [place | row for row in rows]
 
 
-def _variants(token_classes: list[Classes]) -> list[Variant]:
-    return [Variant("tokens_dfa", classes, muted) for classes in token_classes for muted in (False, True)]
-
-
-def measure_cost(
-    constraint: Regex, vocab: Vocabulary, variants: list[Variant], repeats: int, seconds: float
-) -> list[dict[str, Any]]:
-    """A row for each variant: medians of the compile time and of its phases, and sizes. See the module's page."""
-    contenders = []
-    outcomes = [Outcome(str(variant)) for variant in variants]
-    for index, (variant, outcome) in enumerate(zip(variants, outcomes, strict=True)):
-        try:
-            contenders.append(Contender(index, variant.build(vocab), outcome))
-        except TokdfaError as error:
-            outcome.fail(failure_of(error))
-    check_support(contenders, constraint)
-    for contender in contenders:
-        if not contender.dropped:
-            warm_up(contender.backend)
-    for turn in range(-1, repeats):
-        racing = [one for one in contenders if not one.dropped and sum(one.outcome.ns("compile")) < seconds * 1e9]
-        measure_compiles(rotated(racing, turn), constraint, 1, _watch_nothing, first_mask=False)
-        if turn < 0:
-            for contender in racing:
-                contender.outcome.samples.clear()
-                contender.outcome.phases.clear()
-    return [_cost_row(variant, outcome) for variant, outcome in zip(variants, outcomes, strict=True)]
-
-
-def _watch_nothing(_contender: int, _phase: str) -> None:
-    """The limit on time is that of the item; there is no board to write to."""
-
-
-def _cost_row(variant: Variant, outcome: Outcome) -> dict[str, Any]:
-    nanoseconds = outcome.ns("compile")
-    row: dict[str, Any] = {
-        "variant": str(variant),
-        "backend": variant.backend,
-        "token_classes": variant.token_classes,
-        "muted": variant.muted,
-        "status": outcome.status,
-        "message": outcome.message,
-        "samples": len(nanoseconds),
-        "seconds": float(np.median(nanoseconds)) * 1e-9 if nanoseconds else None,
-        "seconds_min": min(nanoseconds) * 1e-9 if nanoseconds else None,
-        "seconds_max": max(nanoseconds) * 1e-9 if nanoseconds else None,
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By part; ``pairs``: plain and muted side by side where something was muted, ``grown`` the same of growth;
+    ``claimed``: the constraints with baselines, ``baselines`` their variants beside outlines_core; ``texts``: counts of
+    each tokenizer, constraint and source; ``examples``: a forbidden tokenization of each constraint.
+    """
+    found = ("variant", "backend", "token_classes", "muted", "seconds", "axis", "words", "length", "literals", "source")
+    told = ("stops_at", "plain_stops_at", "positions", "proper_count", "fewest_count", "muted_count", "text")
+    columns = dict.fromkeys([*rows, *found, *told, *SIZES, *(f"{phase}_s" for phase in PHASES)])
+    rows = rows.reindex(columns=[*columns])
+    whole = {"words": "Int64", "length": "Int64"}
+    cost, growth = rows[rows["part"] == "cost"], rows[rows["part"] == "growth"]
+    pairs = _pairs(cost, ["tokenizer", "constraint"])
+    peer = cost[cost["backend"] == "outlines_core"].set_index(["tokenizer", "constraint"])["seconds"].rename("peer_s")
+    baselines = cost.join(peer, on=["tokenizer", "constraint"])
+    baselines = baselines[baselines["constraint"].isin(baselines.loc[baselines["token_classes"] == "", "constraint"])]
+    followed = rows[(rows["part"] == "text") & (rows["status"] == OK)]
+    texts = rows[(rows["part"] == "text") & (rows["literals"] > 0)].assign(
+        is_followed=lambda part: part["status"] == OK,
+        is_forbidden=lambda part: (part["status"] == OK) & (part["stops_at"] >= 0),
+    )
+    counted = texts.groupby(["tokenizer", "constraint", "source"], sort=False)
+    counts = counted[["is_followed", "is_forbidden", "positions", "muted_count", "proper_count", "fewest_count"]].sum()
+    counts["texts"], counts["literals"] = counted.size(), counted["literals"].max()
+    counts["forbidden"] = counts["is_forbidden"] / counts["is_followed"].where(counts["is_followed"] > 0)
+    counts["stopped"] = counts["is_forbidden"] / counts["positions"].where(counts["positions"] > 0)
+    examples = followed[followed["stops_at"] >= 0].assign(size=lambda part: part["text"].str.len())
+    examples = examples.sort_values(["source", "size"], ascending=[False, True], kind="stable")
+    examples = examples.drop_duplicates("constraint").sort_index()
+    return {
+        "": rows,
+        "pairs": pairs[pairs["literals"] > 0],
+        "claimed": pairs[pairs["constraint"].isin(baselines["constraint"])],
+        "baselines": baselines[baselines["status"] == OK],
+        "growth": growth[growth["status"] == OK],
+        "grown": _pairs(growth.astype(whole), ["tokenizer", "constraint", "axis", *whole]),
+        "texts": counts.reset_index(),
+        "followed": followed,
+        "examples": _spelled_out(examples),
+        "lost": rows[rows["status"] != OK],
     }
-    for name in PHASES:
-        samples = [phases[name] for phases in outcome.phases if name in phases]
-        row[f"{name}_s"] = float(np.median(samples)) if samples else None
-    return row | {column: outcome.sizes.get(name) for column, name in SIZES.items()}
 
 
-def measure_growth(constraint: Regex, vocab: Vocabulary, settings: Settings, seed: int) -> list[dict[str, Any]]:
-    """Rows as of `measure_cost` for each number and length of words. Raises OptionError if the pattern has no place
-    for them, or if there are not so many words of a length.
-    """
-    growth = settings.growth
-    shape = growth.shapes[constraint.label]
-    if WORDS not in constraint.pattern:
-        raise OptionError(f"{constraint.label!r} is to grow, but its regex has no {WORDS} to put words in")
-    rows = []
-    for axis, count, length in _sizes(growth):
-        words = random_words(count, length, derive_seed(seed, length))
-        pattern = constraint.pattern.replace(WORDS, shape.join.join(shape.each.replace(WORD, word) for word in words))
-        grown = Regex(pattern, constraint.search, constraint.ascii_classes, constraint.flags, label=constraint.label)
-        cost = measure_cost(grown, vocab, _variants(growth.token_classes), growth.repeats, settings.seconds)
-        rows += [{"part": "growth", "axis": axis, "words": count, "length": length, **row} for row in cost]
-    return rows
+def _pairs(rows: pd.DataFrame, place: list[str]) -> pd.DataFrame:
+    """The muted rows, with how many times as much their plain ones have."""
+    done = rows[(rows["status"] == OK) & rows["token_classes"].fillna("").ne("")]
+    muted = done["muted"].astype(bool)
+    key = [*place, "token_classes"]
+    counts = ("seconds", "walks_s", "states", "byte_classes", "class_strings", "graph_nodes")
+    plain = done[~muted].set_index(key)[[*counts]].add_suffix("_plain")
+    pairs = done[muted].join(plain, on=key)
+    for name in counts:
+        pairs[f"{name}_gain"] = (pairs[f"{name}_plain"] / pairs[name]).astype("float64")
+    return pairs.assign(pays=pairs["seconds_gain"] >= PAYS, walks_share=pairs["walks_s_plain"] / pairs["seconds_plain"])
 
 
-def _sizes(growth: Growth) -> Iterator[tuple[str, int, int]]:
-    """(what varies, number of words, their length); a pair that lies on both axes is measured on each."""
-    yield from (("words", count, growth.length) for count in growth.counts)
-    yield from (("length", growth.count, length) for length in growth.lengths)
+def _spelled_out(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of texts with their tokens one after the other, and the token that is refused."""
+    if rows.empty:
+        return rows
+    proper, muted = (rows[name].map(json.loads) for name in ("proper_tokens", "muted_tokens"))
+    stops = zip(proper, rows["stops_at"].astype(int), strict=True)
+    return rows.assign(
+        proper_tokens=proper.map(" · ".join),
+        muted_tokens=muted.map(" · ".join),
+        refused=[tokens[stop] if stop < len(tokens) else "the end" for tokens, stop in stops],
+    )
 
 
-def random_words(count: int, length: int, seed: int) -> list[str]:
-    """`count` distinct words of `length` lower-case letters; fewer words are the first of more. OptionError if there
-    are not twice as many words of this length.
-    """
-    if 2 * count > len(string.ascii_lowercase) ** length:
-        raise OptionError(f"there are hardly {count} distinct words of {length} letters: take longer ones, or fewer")
-    choose = random.Random(seed)
-    words: dict[str, None] = {}
-    while len(words) < count:
-        words["".join(choose.choices(string.ascii_lowercase, k=length))] = None
-    return list(words)
-
-
-def follow_texts(constraint: Regex, tokenizer: Tokenizer, settings: Settings, seed: int) -> list[dict[str, Any]]:
-    """A row for each given text in the language and each drawn one; a single row with the reason if literals cannot be
-    muted here, or no texts be drawn.
-    """
-    vocab = tokenizer.vocabulary
-    try:
-        language = compile_dfa(constraint)
-        drawn = draw_texts(constraint, settings.drawn, settings.max_bytes, seed)
-        plain = create_backend("tokens_dfa", vocab).compile(constraint)
-        muted = create_backend("tokens_dfa", vocab, mute_literals=True).compile(constraint)
-    except TokdfaError as error:
-        failure = failure_of(error)
-        return [{"part": "text", "source": "", "status": failure.kind, "message": failure.message}]
-    assert isinstance(muted, CompiledTokensDfa)
-    given = [text for text in settings.texts if language.accepts(text.encode())]
-    spellings = MutedSpellings(muted)
-    literals = muted.sizes["literals"]
-    return [
-        {"part": "text", "source": source, "literals": literals, **row}
-        for source, texts in (("given", given), ("drawn", drawn))
-        for row in (follow_text(text, tokenizer, plain, muted, spellings) for text in texts)
-    ]
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    columns=(
+        text("tokenizer"),
+        text("constraint"),
+        text("variant"),
+        text("token_classes"),
+        text("part"),
+        text("source", "texts"),
+        text("text"),
+        text("proper_tokens"),
+        text("muted_tokens", "shortest allowed"),
+        text("refused", "forbidden"),
+        text("axis", "what grows"),
+        text("status", "ended"),
+        text("message", "reason"),
+        seconds("seconds", "compile time", "median of the rounds"),
+        seconds("seconds_plain", "plain compile time"),
+        Column("seconds_gain", "plain over muted compile time", "ratio", "higher", "above 1 muting pays"),
+        Column("pays", "muting pays", "", "higher", f"plain compiles take at least {PAYS:g} times as long"),
+        Column("walks_share", "share of the walks in a plain compile", "share"),
+        *(seconds(f"{phase}_s", phase) for phase in PHASES),
+        *(
+            Column(f"{name}_gain", f"{title}, divided by", "ratio", "higher")
+            for name, title in (
+                ("states", "states"),
+                ("byte_classes", "byte classes"),
+                ("class_strings", "class strings"),
+                ("graph_nodes", "graph nodes"),
+                ("walks_s", "walks"),
+            )
+        ),
+        Column("words", "words"),
+        Column("length", "letters"),
+        Column("literals", "literals"),
+        Column("ghosts", "ghosts", meaning="literals by where they stand"),
+        Column("forbidden", "proper tokenizations forbidden", "share", "lower"),
+        Column("stopped", "positions forbidden", "share", "lower"),
+        Column("plain_stops_at", "the first token that the plain constraint forbids"),
+    ),
+    engine="variant",
+    case=("tokenizer", "constraint", "axis", "words", "length"),
+    frames=frames,
+    tables=(
+        Pivot(
+            "muting_cost",
+            "Plain over muted compile time",
+            "Compile time of tokens_dfa by its option token_classes: above 1 muting pays. Beside it the plain compile. "
+            "Constraints without literals, in which muting changes nothing, are left out.",
+            rows=("constraint", "tokenizer"),
+            across="token_classes",
+            value="seconds_gain",
+            beside=("literals:max", "ghosts:max"),
+            detail="seconds_plain",
+            frame="pairs",
+        ),
+        Summary(
+            "muting_effects",
+            "What muting acts on",
+            "With token_classes=strings, as in 001: by how much muting divides what is walked, and how long the walks "
+            "alone take; medians over the tokenizers. Nodes are those of the prefix graphs.",
+            by=("constraint",),
+            values=(
+                *(f"{name}_gain" for name in ("states", "byte_classes", "class_strings", "graph_nodes", "walks_s")),
+                "walks_share",
+                "seconds_gain",
+            ),
+            frame="pairs",
+            where="token_classes == 'strings'",
+        ),
+        Summary(
+            "muting_phases",
+            "The HTTPS case by phase",
+            "Medians over the tokenizers. 001 has 27.68 s for its index with class strings, 1.41 s for the same with "
+            "muted literals, and 22.31 s for the plain index of outlines-core, in debug builds. The ratio is of "
+            "outlines-core's compile time to the variant's.",
+            by=("constraint", "variant"),
+            values=(
+                "seconds",
+                *(f"{phase}_s" for phase in PHASES),
+                Quotient("peer_s", "seconds", "outlines_core over it"),
+            ),
+            frame="baselines",
+        ),
+        Pivot(
+            "muting_growth",
+            "Growth with the number and length of literals",
+            "Plain over muted compile time, median over the tokenizers. Random lower-case words in a fixed frame: "
+            "first their number grows, then their length.",
+            rows=("constraint", "axis", "words", "length"),
+            across="token_classes",
+            value="seconds_gain",
+            detail="seconds_plain",
+            frame="grown",
+        ),
+        Summary(
+            "muting_tokenizations",
+            "Proper tokenizations",
+            "Proper is what the tokenizer makes of a text, with an end token. Medians over the tokenizers of the "
+            "share of proper tokenizations that muting forbids, and of the positions that they reach: those before or "
+            "at the first forbidden token. Texts that the tokenizer does not give back are not followed.",
+            by=("source", "constraint"),
+            values=(
+                Stat("literals", "max", "literals"),
+                Stat("texts", "sum", "texts"),
+                Stat("is_followed", "sum", "followed"),
+                "forbidden",
+                Stat("forbidden", "max", "forbidden, most"),
+                "stopped",
+                Quotient("fewest_count:sum", "proper_count:sum", "fewest tokens over proper"),
+                Quotient("muted_count:sum", "proper_count:sum", "fewest allowed over proper"),
+            ),
+            frame="texts",
+        ),
+        Listing(
+            "muting_examples",
+            "Examples of forbidden tokenizations",
+            "One text for each constraint: where the muted constraint leaves the proper tokenization.",
+            shown=("constraint", "tokenizer", "text", "proper_tokens", "refused", "muted_tokens"),
+            frame="examples",
+        ),
+        Summary(
+            "muting_lost",
+            "Variants and texts without a result",
+            by=("part", "constraint", "status", "message"),
+            values=(Stat("status", "count", "rows"), Stat("tokenizer", "distinct", "tokenizers")),
+            frame="lost",
+        ),
+    ),
+    charts=(
+        Bars(
+            "muting_ratio",
+            "Plain over muted compile time",
+            f"Above 1 muting pays; 001 reports {CLAIM:.1f} for the HTTPS regex. Medians over the tokenizers.",
+            x="seconds_gain",
+            rows="constraint",
+            by="token_classes",
+            frame="pairs",
+            log=True,
+        ),
+        *(
+            Curves(
+                f"muting_growth_{axis}",
+                f"Compile time against the {what} of literals",
+                "Medians over the tokenizers.",
+                x=axis,
+                y="seconds",
+                panels="constraint",
+                frame="growth",
+                where=f"axis == '{axis}'",
+                log=True,
+            )
+            for axis, what in (("words", "number"), ("length", "length"))
+        ),
+        Bars(
+            "muting_forbidden",
+            "Proper tokenizations that muting forbids",
+            "Of texts drawn from the pattern.",
+            x="forbidden",
+            rows="constraint",
+            by="tokenizer",
+            frame="texts",
+            where="source == 'drawn'",
+        ),
+    ),
+    sentences=(
+        Say(
+            f"{{constraint}}, class strings as in 001: plain over muted compile time {{gain}} ({{low}} to {{high}} "
+            f"over {{tokenizers}} tokenizers), where 001 reports {CLAIM:.1f}x; muting divides the class strings by "
+            f"{{strings}} "
+            "and the walks over them by {walks}, which are {share} of a plain compile.",
+            per=("constraint",),
+            blanks={
+                "gain": "seconds_gain",
+                "low": "seconds_gain:min",
+                "high": "seconds_gain:max",
+                "tokenizers": "tokenizer:distinct",
+                "strings": "class_strings_gain",
+                "walks": "walks_s_gain",
+                "share": "walks_share",
+            },
+            frame="claimed",
+            where="token_classes == 'strings'",
+        ),
+        Say(
+            "{source} texts: muting forbids {median} of the proper tokenizations and {stopped} of the positions they "
+            "reach (medians of {cases} cases with literals; at most {most}); the shortest allowed sequences have "
+            "{tokens} times as many tokens as the proper ones.",
+            per=("source",),
+            blanks={
+                "median": "forbidden",
+                "stopped": "stopped",
+                "cases": "forbidden:count",
+                "most": "forbidden:max",
+                "tokens": Quotient("muted_count:sum", "proper_count:sum"),
+            },
+            frame="texts",
+        ),
+        Say(
+            f"{{token_classes}}: muting compiles at least {PAYS:g} times as fast in {{paying}} of {{cases}} cases with "
+            "literals; plain over muted compile time {gain} ({low} to {high}).",
+            per=("token_classes",),
+            blanks={
+                "paying": "pays:sum",
+                "cases": "pays:count",
+                "gain": "seconds_gain",
+                "low": "seconds_gain:min",
+                "high": "seconds_gain:max",
+            },
+            frame="pairs",
+        ),
+        Say(
+            "Without muting {refused} of the {followed} proper tokenizations are forbidden.",
+            blanks={
+                "refused": Stat("plain_stops_at", "count", where="plain_stops_at >= 0"),
+                "followed": "plain_stops_at:count",
+            },
+            frame="followed",
+        ),
+        Tally("rows"),
+    ),
+)

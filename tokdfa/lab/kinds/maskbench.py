@@ -153,6 +153,20 @@ _TIMES = (
 )
 
 
+#: What is counted of an engine's cases -> of which.
+_VERDICTS = {
+    "cases": "",
+    "passes": "passed",
+    "passes without a test": "passed and tests == 0",
+    "passes with ends": "passed and unended_tests == 0",
+    "over": "outcome == 'over'",
+    "order only": "order_only",
+    "any valid rejected": "over_tests > 0",
+    "any invalid accepted": "under_tests > 0",
+    "under with end": "ended_under_tests > 0",
+}
+
+
 def _cases(title: str, where: str = "") -> Stat:
     return Stat("case", "count", title, where)
 
@@ -204,7 +218,7 @@ KIND = Kind(
                 *_TIMES,
             ),
             frame="engines",
-            brief=("engine", "passes", "refused", "over", "under", "TBM p50", "TBM p99", "TTFM p50", "whole case p50"),
+            brief=("on", "engine", "passes", "refused", "over", "under", "TBM p50", "TBM p99", "whole case p50"),
         ),
         Summary(
             "common",
@@ -253,14 +267,7 @@ KIND = Kind(
             "order. A case may have tests of both faults; the benchmark counts the last. Under with end: an invalid "
             "instance that may also end was accepted. Clock: a timed call that does nothing.",
             values=(
-                *(
-                    _cases("cases"),
-                    _cases("passes", "passed"),
-                    _cases("passes without a test", "passed and tests == 0"),
-                ),
-                *(_cases("passes with ends", "passed and unended_tests == 0"), _cases("over", "outcome == 'over'")),
-                *(_cases("order only", "order_only"), _cases("any valid rejected", "over_tests > 0")),
-                *(_cases("any invalid accepted", "under_tests > 0"), _cases("under with end", "ended_under_tests > 0")),
+                *(_cases(title, where) for title, where in _VERDICTS.items()),
                 *(Stat("tests", "sum", "tests"), Stat("right_tests", "sum", "tests right"), "clock_ns"),
             ),
         ),
@@ -310,20 +317,7 @@ KIND = Kind(
             "which is no fault. Unjudged: jsonschema broke down. Dead end: no token was left, and no end.",
             values=(
                 _cases("cases", "walks > 0"),
-                *(
-                    Stat(name, "sum", name.replace("_", " "))
-                    for name in (
-                        *(
-                            "walks_asked",
-                            "walks",
-                            "walk_tokens",
-                            "walks_finished",
-                            "walks_unfinished",
-                            "unjudged_texts",
-                        ),
-                        *("dead_ends", "invalid_texts"),
-                    )
-                ),
+                *(Stat(name, "sum", name.replace("_", " ")) for name in Walks(0).columns() if name != "walk_faults"),
             ),
             frame="walks",
         ),
@@ -349,7 +343,7 @@ KIND = Kind(
         Distribution(
             "case",
             "Whole cases: compile, first mask, masks and commits of all instances",
-            "Of the cases that all engines pass.",
+            "Of the cases that all engines pass; of one engine alone, of all that were judged.",
             x="case_ns",
             frame="same",
         ),
@@ -409,10 +403,15 @@ KIND = Kind(
             where="on != 'all cases'",
         ),
         Say(
-            "All engines have the same outcome on {same} of {cases} cases; {empty} have no test, so whoever compiles "
-            "them passes.",
-            blanks={"same": "same:sum", "cases": _cases(""), "empty": _cases("", "tests == 0")},
+            "All engines with all cases have the same outcome on {same} of {cases}.",
+            blanks={"same": "same:sum", "cases": _cases("")},
             frame="cases",
+        ),
+        Say(
+            "Without a test, so that whoever compiles them passes: {empty} cases.",
+            blanks={"empty": _cases("")},
+            frame="cases",
+            where="tests == 0",
         ),
         Say("Stricter than the benchmark, the end of the text decides, too.", where="to_end"),
         Say(

@@ -194,8 +194,9 @@ def _mask_row(one: Racer, first: int) -> dict[str, Any]:
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows with what 002 published, and with the time of steps 3 and 4 for a first text; those of the first engine
-    of each step with 002's tokenizer; for the chart, what 002 published as one more tokenizer; what did not finish.
+    """The rows with what 002 published, and with steps 3 and 4 for a first text; their samples; those of the first
+    engine of each step with 002's tokenizer; for the chart, what 002 published as one more tokenizer; what did not
+    finish.
     """
     import pandas as pd
 
@@ -204,17 +205,18 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     done, is_mask = rows["status"] == OK, rows["step"] == 4
     rows["published_s"] = rows["step"].map({step: mean for step, (_, mean) in STEPS.items()})
     rows["activity"] = rows["step"].map({step: activity for step, (activity, _) in STEPS.items()})
-    # a sample is the one time of a compile, or a mask
-    rows["sample_ns"] = rows["seconds"].map(_one_sample).where(~is_mask, rows["mask_ns"]).where(done)
     place = ["tokenizer", "constraint", "engine"]
     compiled = rows[(rows["step"] == 3) & done].set_index(place)["seconds"]
     rows["both_s"] = rows["text_s"] + rows[place].apply(tuple, axis=1).map(compiled)
-    ours = rows[rows.groupby(["tokenizer", "step"])["engine"].transform("first") == rows["engine"]]
+    # a sample is the one time of a compile, or a mask
+    samples = rows.assign(sample_ns=rows["seconds"].map(_one_sample).where(~is_mask, rows["mask_ns"]).where(done))
+    ours = samples[rows.groupby(["tokenizer", "step"])["engine"].transform("first") == rows["engine"]]
     published = ours.drop_duplicates("step").assign(tokenizer="published in 002", engine="002")
     published["sample_ns"] = published["published_s"].map(_one_sample)
-    chart = pd.concat([rows, published]).sort_values("step", kind="stable")
+    chart = pd.concat([samples, published]).sort_values("step", kind="stable")
     return {
         "": rows,
+        "samples": samples,
         "ours": ours[ours["tokenizer"] == PUBLISHED_WITH],
         "chart": chart.assign(what=chart["step"].astype(str) + " " + chart["engine"]),
         "lost": rows[~done],
@@ -285,6 +287,7 @@ KIND = Kind(
                 Stat("sample_ns", "count", "finished"),
                 Stat("engine", "count", "asked"),
             ),
+            frame="samples",
         ),
         Summary(
             "proper_table2_text",

@@ -157,7 +157,7 @@ KIND = Kind(
         seconds("seconds", "build time", "building all states, kernels loaded"),
         Column("over_minimal", "states over those of the minimal DFA", "ratio", "lower"),
         Column("is_minimal", "already minimal", "", "higher"),
-        Column("all_laws", "states with all laws", "", "lower"),
+        Column("all_laws", "states with all laws"),
         Column("over_all_laws", "states over those with all laws", "ratio", "lower"),
         text("status", "ended"),
     ),

@@ -19,6 +19,10 @@ literals). All engines get the same seed for the same constraint and sample, so 
 have the same masks write the same text. They take turns, text by text. Nothing is shared between them but the prompt: a
 model that keeps states between calls forgets them before each text. Compiled kernels are warm, the constraint's masks
 are not: an engine that makes masks when they are asked for pays in its first sample.
+
+Engines are compared on the constraints and samples that all of them went through. Texts differ between engines that
+allow different token sequences, so shares have 95 % intervals by bootstrap over constraints, those of differences being
+paired. The *mask share* is ``mask_seconds`` over ``model_seconds``.
 """
 
 from __future__ import annotations
@@ -29,60 +33,45 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from tokdfa.constraint import Choice, Regex
 from tokdfa.decoding.loop import generate
 from tokdfa.decoding.sampling import Sampler
 from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.lab.declare import Bars, Column, Computed, Kind, Pivot, Quotient, Results, Say, Stat, Summary
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.declare.intervals import cluster_interval
+from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
 from tokdfa.lab.measure.clock import time_call
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.engines import Engine, Workshop, check_engines
-from tokdfa.lab.measure.limits import OK, Failure
-from tokdfa.lab.measure.model_entries import (
-    MAX_MESSAGE,
-    Models,
-    check_models,
-    finish_row,
-    guarded,
-    load_models,
-)
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
+from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, check_models, finish_row, guarded, load_models
 from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.skew_comparison import language_of
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import derive_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pandas as pd
+
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.lab.measure.model_entries import Loaded
 
 COMPILE, TEXT = "compile", "text"
-#: A text whose turn came after the time for its model.
-NOT_ASKED = "not_asked"
-#: The token language of a backend that spells literals in one way only.
-MUTED = "muted"
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
-class Prompted(BaseModel):
-    """A constraint, which is a regex or choices, with the prompt that the model goes on from."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+class Prompted(ConstraintEntry):
+    """A constraint with the prompt that the model goes on from."""
 
     label: str
     prompt: Annotated[str, Field(min_length=1)]
-    regex: str | None = None
-    choice: list[str] | None = None
     max_tokens: Count | None = None
-
-    def build(self) -> Regex | Choice:
-        """The constraint. Raises OptionError."""
-        if self.regex is not None and self.choice is None:
-            return Regex(self.regex, label=self.label)
-        if self.choice is not None and self.regex is None:
-            return Choice(self.choice, label=self.label)
-        raise OptionError(f"settings: the constraint {self.label!r} has either a regex or choices")
 
 
 class Settings(BaseModel):
@@ -110,8 +99,8 @@ class Settings(BaseModel):
     threads: Annotated[int, Field(ge=1, le=64)] = 2
 
 
-def check_settings(settings: dict[str, Any]) -> Settings:
-    """The typed settings of an experiment. Raises OptionError or UnknownNameError, which name what is wrong."""
+def complete(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings as they are. Raises OptionError or UnknownNameError, which name what is wrong."""
     typed = typed_settings(Settings, settings)
     check_engines(typed.engines)
     labels = [entry.label for entry in all_prompted(typed)]
@@ -120,7 +109,7 @@ def check_settings(settings: dict[str, Any]) -> Settings:
     if len(set(labels)) < len(labels):
         raise OptionError(f"settings: two constraints have the same label: {', '.join(labels)}")
     check_models(typed.models)
-    return typed
+    return settings
 
 
 def all_prompted(settings: Settings) -> list[Prompted]:
@@ -132,13 +121,15 @@ def all_prompted(settings: Settings) -> list[Prompted]:
             raise UnknownNameError("constraint in settings.constraints", label, given)
         found.append(typed_settings(Prompted, {**given[label], "prompt": prompt}))
     for entry in found:
+        if fault := fault_of_keys(entry.model_fields_set):
+            raise OptionError(f"settings: {entry.label}: {fault[0]}")
         entry.build()
     return found
 
 
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Write texts with all models and engines. `settings`: those of `Settings`; `seed`: of the texts."""
-    typed = check_settings(settings)
+    typed = typed_settings(Settings, settings)
     rows: list[dict[str, Any]] = []
     for loaded in load_models(typed.models, typed.threads, rows):
         rows += _Bench(loaded, typed, seed).measure()
@@ -204,7 +195,7 @@ class _Bench:
         found = generate(model, compiled, context, sampler, entry.max_tokens or self.settings.max_tokens)
         end = [] if found.end_token is None else [found.end_token]
         yield {
-            "language": MUTED if backend.settings.get("mute_literals") else backend.token_language,
+            "language": language_of(backend),
             "tokens": len(found.tokens),
             "finished": found.finished,
             "steps": len(found.tokens) + len(end),
@@ -219,3 +210,177 @@ class _Bench:
             "prompt_tokens": len(prompt),
             "prompt_seconds": prompt_ns * 1e-9,
         }
+
+
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The texts of the constraints and samples that every engine went through; pairs of one language; compiling."""
+    found = parts(rows, TEXT)
+    texts = found[""]
+    if texts.empty:
+        return found
+    wanted = texts.groupby("model")["engine"].transform("nunique")
+    texts = texts[texts.groupby(["model", "constraint", "sample"])["engine"].transform("nunique") == wanted]
+    texts = texts.assign(turn=(texts["sample"] == 0).map({True: "first text", False: "later texts"}))
+    place = ["model", "language", "constraint", "sample"]
+    first = texts.groupby(place, sort=False).first().reset_index()
+    pairs = texts.merge(first[[*place, "engine", "sequence", "text"]], on=place, suffixes=("", "_first"))
+    pairs = pairs[pairs["engine"] != pairs["engine_first"]]
+    equal = pairs["sequence"] == pairs["sequence_first"]
+    told = pairs["constraint"] + ": " + pairs["text"].map(repr) + ", not " + pairs["text_first"].map(repr)
+    return {**found, "": texts, "pairs": pairs.assign(equal=equal, differs=told.where(~equal, None))}
+
+
+def gaps(results: Results) -> list[str]:
+    """How many more calls than the first engine each other one saves, paired by constraint and sample."""
+    said = []
+    texts = results.rows()
+    for model, rows in texts.groupby("model", sort=False) if len(texts) else ():
+        names = list(dict.fromkeys(rows["engine"]))
+        sums = rows.pivot_table(index=["constraint", "sample"], columns="engine", values=["forced", "steps"])
+        clusters = sums.index.get_level_values("constraint").tolist()
+        forced, steps = (sums[column][names].to_numpy() for column in ("forced", "steps"))
+        for place, name in enumerate(names[1:], 1):
+
+            def gap(chosen: Any, place: int = place, forced: Any = forced, steps: Any = steps) -> float:
+                mine, base = (forced[chosen, one].sum() / steps[chosen, one].sum() for one in (place, 0))
+                return float(100 * (mine - base))
+
+            value, ends = gap(np.arange(len(sums))), cluster_interval(gap, clusters)
+            if value == 0 and (ends is None or ends[0] == ends[1]):
+                said.append(f"{model}: {name} saves the same share of calls as {names[0]}.")
+            elif ends is None or ends[0] <= 0 <= ends[1]:
+                said.append(f"{model}: {name} saves no more and no fewer calls than {names[0]} beyond the error.")
+            else:
+                said.append(
+                    f"{model}: {name} saves {'more' if value > 0 else 'fewer'} calls than {names[0]}, by "
+                    f"{value:.3g} percentage points (95% interval {ends[0]:.3g} to {ends[1]:.3g})."
+                )
+    return said
+
+
+_BY = ("model", "engine")
+_OVER = ("constraint",)
+_SAVED = Quotient("forced:sum", "steps:sum", "calls saved", "share", "higher", _OVER)
+_MASKS = Quotient("mask_seconds:sum", "model_seconds:sum", "mask share", "share", "lower", _OVER)
+
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    complete=complete,
+    threads=2,
+    columns=(
+        *COLUMNS,
+        *(text("engine"), text("constraint"), text("turn"), text("engine_first", "against")),
+        text("language", "sequences", "which token sequences an engine allows"),
+        text("differs", "first that differs"),
+        Column("tokens"),
+        Column("bytes"),
+        Column("finished", "finished", "share", "higher", "not cut at the limit on tokens"),
+        Column("steps", meaning="a step appends a token or ends the text"),
+        Column("forced", "forced", "", "higher", "steps with one allowed token, which need no call"),
+        Column("model_calls", "calls", "", "lower"),
+        seconds("model_seconds", "model, a text"),
+        seconds("mask_seconds", "masks, a text", "filling masks, advancing, and starting a matcher"),
+        seconds("sampling_seconds", "sampling, a text"),
+        seconds("compile_seconds", "compile"),
+    ),
+    case=("model", "constraint"),
+    place=("sample",),
+    frames=frames,
+    tables=(
+        Summary(
+            "saved_calls_lm",
+            "Model calls in real generation",
+            "Calls saved: forced steps over steps, with the 95% interval by bootstrap over constraints. Engines that "
+            "allow other sequences write other texts.",
+            by=_BY,
+            values=(
+                *("language", Stat("text", "count", "texts"), Stat("finished", "share")),
+                *(Stat("bytes", "mean", "bytes a text"), Stat("tokens", "mean", "tokens a text")),
+                *(Stat("model_calls", "sum", "calls"), Stat("steps", "sum", "of"), Stat("forced", "sum", "forced")),
+                _SAVED,
+            ),
+            brief=(*_BY, "tokens a text", "calls", "calls saved"),
+        ),
+        Summary(
+            "saved_calls_lm_costs",
+            "What a text costs",
+            "Means over texts; the prompt's run and compiling are not in them. The masks' share of the model's time "
+            "has its 95% interval by bootstrap over constraints.",
+            by=_BY,
+            values=(
+                *(Stat("model_seconds", "mean", "model, a text"), Stat("mask_seconds", "mean", "masks, a text")),
+                Stat("sampling_seconds", "mean", "sampling, a text"),
+                Quotient("model_seconds:sum", "model_calls:sum", "model, a call", "s"),
+                Quotient("mask_seconds:sum", "steps:sum", "masks, a step", "s", "lower"),
+                _MASKS,
+            ),
+        ),
+        Pivot(
+            "saved_calls_lm_first",
+            "Masks over the model's time, first texts and later ones",
+            "The first text of a constraint pays for masks that are made when they are asked for.",
+            rows=("model", "turn"),
+            value=_MASKS,
+            ratio=False,
+        ),
+        Pivot(
+            "saved_calls_lm_constraints",
+            "Calls saved by constraint",
+            "Share of steps that need no call, then the calls.",
+            rows=("model", "constraint"),
+            value=_SAVED,
+            detail="model_calls:sum",
+        ),
+        Summary(
+            "saved_calls_lm_equal",
+            "Equal texts from equal seeds",
+            "Engines that allow the same token sequences must write the same text from the same seed.",
+            by=("model", "language", "engine", "engine_first"),
+            values=(*(Stat("equal", "count", "texts"), Stat("equal", "sum", "equal")), Stat("differs", "first")),
+            frame="pairs",
+        ),
+        Summary("saved_calls_lm_compile", "Compiling", by=_BY, values=("compile_seconds",), frame=COMPILE),
+        MODELS,
+        not_measured("constraint", "engine"),
+    ),
+    charts=(
+        Bars(
+            "saved_calls_lm",
+            "Model calls saved in real generation",
+            "Forced steps over all steps of the constraint's texts, the end of a text being a step.",
+            x=_SAVED,
+            rows="constraint",
+            panels="model",
+            log=False,
+        ),
+        Bars(
+            "saved_calls_lm_masks",
+            "Masks over the model's time",
+            "Prompts and compiling apart.",
+            x=_MASKS,
+            rows="turn",
+            panels="model",
+        ),
+    ),
+    sentences=(
+        Say(
+            "{model}, {engine}: {saved} of the calls are saved; masks take {masks} of the model's time (the aim is "
+            "below 2%), at {call} a call.",
+            per=_BY,
+            blanks={
+                **{"saved": _SAVED, "masks": _MASKS},
+                "call": Quotient("model_seconds:sum", "model_calls:sum", "model, a call", "s"),
+            },
+        ),
+        Computed(gaps),
+        Say(
+            "{model}: {equal} of {texts} texts equal that of the first engine with the same token sequences and the "
+            "same seed.",
+            per=("model",),
+            blanks={"equal": "equal:sum", "texts": "equal:count"},
+            frame="pairs",
+        ),
+        *FAILURES,
+    ),
+)

@@ -52,13 +52,7 @@ from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
 from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, check_models, finish_row, load_models
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.skew_estimates import (
-    difference_rows,
-    event_rows,
-    figures,
-    kept_share,
-    probable_texts,
-)
+from tokdfa.lab.measure.skew_estimates import difference_rows, event_rows, figures, kept_share, probable_texts
 from tokdfa.models.cache import CachedModel
 from tokdfa.regex.parse import parse
 from tokdfa.skew.estimate import Estimate, estimate_skew

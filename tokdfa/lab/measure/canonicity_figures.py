@@ -41,7 +41,6 @@ from tokdfa.proper.verify import check_against_reference
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tokdfa.lab.kinds.canonicity import Settings
     from tokdfa.lab.measure.judge import Tally
     from tokdfa.proper.byte_fallback import ByteFallback
     from tokdfa.vocabulary.merge_source import MergeSource
@@ -93,20 +92,30 @@ class Figures:
             self.add(group, name, median(samples), "s", len(samples))
 
 
-def measure_tokenizer(tokenizer: Tokenizer, label: str, settings: Settings, seed: int) -> list[dict[str, Any]]:
-    """All figures of one tokenizer, under `label`."""
-    figures = Figures(label, tokenizer.vocabulary.size)
-    canonicity, repeats = load_canonicity(tokenizer), settings.repeats
+def measure_tokenizer(
+    tokenizer: Tokenizer,
+    label: str,
+    *,
+    judge: int,
+    seconds: float,
+    repeats: int,
+    processes: int,
+    masks: int,
+    replay: bool,
+    seed: int,
+) -> list[dict[str, Any]]:
+    """All figures of one tokenizer, under `label`; the options are the experiment's, `replay`: also 002's way."""
+    figures, canonicity = Figures(label, tokenizer.vocabulary.size), load_canonicity(tokenizer)
     _measure_build(figures, tokenizer, repeats)
     _measure_disk(figures, tokenizer, canonicity, repeats)
-    figures.attempt("new process", _measure_new_processes, tokenizer, settings.processes)
+    figures.attempt("new process", _measure_new_processes, tokenizer, processes)
     _count(figures, tokenizer, canonicity)
     drawn = np.random.default_rng(seed)
-    _measure_masks(figures, canonicity, settings.masks, repeats, drawn)
+    _measure_masks(figures, canonicity, masks, repeats, drawn)
     figures.attempt("mask", _measure_judge, canonicity, repeats, drawn)
     for group in ("pieces", "texts"):
-        figures.attempt(group, _judge, group, tokenizer, settings.judge, settings.seconds, seed)
-    if label in settings.replay:
+        figures.attempt(group, _judge, group, tokenizer, judge, seconds, seed)
+    if replay:
         _replay(figures, canonicity)
     return figures.rows
 

@@ -26,7 +26,8 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.speculation import Speculation
-from tokdfa.backends.cfg_fsm.strategy import CfgFsm, CfgFsmMatcher, CompiledCfgFsm
+from tokdfa.backends.cfg_fsm.strategy import CfgFsm, CompiledCfgFsm
+from tokdfa.backends.situations import SituationMatcher
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.cfg_fsm_product import Product
 from tokdfa.lab.measure.clock import collector_off
@@ -171,7 +172,7 @@ def _filling(compiled: CompiledCfgFsm, situations: Sequence[int]) -> Callable[[i
     matchers = []
     for situation in situations:
         matcher = compiled.start()
-        assert isinstance(matcher, CfgFsmMatcher)
+        assert isinstance(matcher, SituationMatcher)
         matcher.state = situation
         matchers.append(matcher)
     return lambda place, out: matchers[place].fill_mask(out)

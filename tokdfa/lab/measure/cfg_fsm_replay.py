@@ -20,20 +20,20 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.speculation import Speculation
-from tokdfa.backends.cfg_fsm.strategy import CfgFsmMatcher, CompiledCfgFsm
+from tokdfa.backends.cfg_fsm.strategy import CompiledCfgFsm
 from tokdfa.backends.earley_trie.strategy import CompiledEarley
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import create_backend
+from tokdfa.backends.situations import SituationMatcher
 from tokdfa.errors import TokdfaError, TokenRefused
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.engines import attempt
-from tokdfa.lab.measure.grammar_replay import MASKS_DIFFER, Engine, quantiles
 from tokdfa.lab.measure.limits import OK, Failure, failure_of
 from tokdfa.lab.measure.measure import rotated
 
@@ -47,6 +47,18 @@ if TYPE_CHECKING:
 
     Walks = Sequence[Sequence[int]]
     Marks = Sequence[Sequence[bool]]
+
+MASKS_DIFFER = "masks differ"
+
+
+class Engine(NamedTuple):
+    """A backend with its options, under a name. `language`: engines that share it must give the same masks."""
+
+    label: str
+    backend: str
+    options: dict[str, Any]
+    language: str
+
 
 #: Engines by label; the first is the one that the others' masks are compared with. Nothing is shared between compiles.
 ENGINES: dict[str, Engine] = {
@@ -111,7 +123,11 @@ class Entrant:
             "status": self.failure.kind if self.failure else OK,
             "message": self.failure.message if self.failure else "",
             "compile_s": float(np.median(self.ns["compile"])) * 1e-9 if self.ns["compile"] else None,
-            **{name: n for what in _TIMED for name, n in quantiles([self.ns[what]], f"{what}_ns").items()},
+            **{
+                f"{what}_ns_p{percent}": float(np.percentile(self.ns[what], percent)) if self.ns[what] else None
+                for what in _TIMED
+                for percent in (50, 99)
+            },
             "held_bytes": self.held,
             "compared": len(self.differing),
             "differing_masks": int(np.count_nonzero(self.differing)) if self.differing else None,
@@ -189,7 +205,7 @@ def _walks(judge: CompiledCfgFsm, tokenizer: Encoder, texts: Sequence[str], limi
     for text in texts:
         tokens = (*(int(token) for token in tokenizer.encode(text)), tokenizer.vocabulary.end_tokens[0])
         matcher, states = judge.start(), []
-        assert isinstance(matcher, CfgFsmMatcher)
+        assert isinstance(matcher, SituationMatcher)
         try:
             for token in tokens:
                 states.append(matcher.state)

@@ -39,6 +39,7 @@ class Entrant(Generic[E]):
     failure: Failure | None = None
     compile_s: list[float] = field(default_factory=list)
     own_s: list[float] = field(default_factory=list)
+    phases: list[dict[str, float]] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     compiled: CompiledConstraint | None = None
 
@@ -75,6 +76,7 @@ def compile_in_turns(
                 shared = sum(spent for phase, spent in compiled.phases.items() if phase in SHARED_PHASES)
                 one.compile_s.append(taken)
                 one.own_s.append(taken - shared)
+                one.phases.append(dict(compiled.phases))
                 one.sizes = dict(compiled.sizes)
                 one.compiled = compiled if keep else None
                 del compiled

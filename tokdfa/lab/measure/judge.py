@@ -24,6 +24,7 @@ import numpy as np
 
 from tokdfa.core.jit import kernel
 from tokdfa.errors import OptionError
+from tokdfa.proper.intervals import is_listed_kernel
 from tokdfa.proper.merge_rules import find_rule_kernel
 from tokdfa.proper.pair_test import find_break_kernel, pair_arrays
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
@@ -238,20 +239,6 @@ class Tally:
 
 
 @kernel
-def _is_listed_kernel(number, state, list_starts, begins, ends):  # type: ignore[no-untyped-def]
-    """Whether `number` lies in one of the intervals of `state`."""
-    low, high = list_starts[state], list_starts[state + 1]
-    first = low
-    while low < high:
-        middle = (low + high) >> 1
-        if begins[middle] <= number:
-            low = middle + 1
-        else:
-            high = middle
-    return low > first and number < ends[low - 1]
-
-
-@kernel
 def _judge_one_kernel(tokens, tables, here, there):  # type: ignore[no-untyped-def]
     """The verdict on `tokens`; -1 if there are more hypotheses than rows (state, node, fallback) in `here`."""
     here[0, 0], here[0, 1], here[0, 2] = tables.start, tables.root, 0
@@ -263,8 +250,8 @@ def _judge_one_kernel(tokens, tables, here, there):  # type: ignore[no-untyped-d
         if index > 0 and tables.usable[tokens[index - 1]] and tables.usable[token]:
             last = tokens[index - 1]
             broken = find_break_kernel(last, token, *tables.pairs) >= 0
-            listed = _is_listed_kernel(
-                tables.number[token], tables.state_of[last], tables.list_starts, tables.list_begins, tables.list_ends
+            listed = is_listed_kernel(
+                tables.state_of[last], tables.number[token], tables.list_starts, tables.list_begins, tables.list_ends
             )
             if broken != listed:
                 return DISPUTED

@@ -97,21 +97,23 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     engines = pd.concat([_engines(field, title) for field, title in zip(fields, titles, strict=True)])
     rare = [outcome for outcome in OUTCOMES[4:] if not engines[outcome].any()]
     passed = fields[0][fields[0]["outcome"] == PASSED]
+    several = fields[0]["engine"].nunique() > 1
     shared = passed.groupby("case")["engine"].nunique() == fields[0]["engine"].nunique()
-    common = passed[passed["case"].isin(shared.index[shared])] if fields[0]["engine"].nunique() > 1 else passed.iloc[:0]
+    common = passed[passed["case"].isin(shared.index[shared])] if several else passed.iloc[:0]
     parts = [
         {"engine": engine, "part": title, "samples": len(_values(mine[name])), **_statistics(mine[name], "part_ns")}
         for engine, mine in rows[rows["ttfm_ns"].notna()].groupby("engine", sort=False)
         for name, title in PARTS.items()
     ]
-    by_case = rows.groupby("case", sort=False)
+    by_case = fields[0].groupby("case", sort=False)
     cases = by_case.agg(tests=("tests", "first"), outcomes=("outcome", "nunique")).reset_index()
+    outcomes = rows.groupby("case", sort=False)["outcome"].nunique()
     used = (
         rows.assign(keyword_used=rows["keywords"].map(json.loads)).explode("keyword_used").dropna(subset="keyword_used")
     )
     often = used.groupby("keyword_used")["case"].transform("nunique")
     is_suite = bool(rows["suite"].astype(bool).all())
-    differ = rows[rows["case"].isin(cases.loc[cases["outcomes"] > 1, "case"].head(MAX_ROWS))]
+    differ = rows[rows["case"].isin(outcomes.index[outcomes > 1][:MAX_ROWS])]
     told = differ["message"].map(lambda text: f": {_short(str(text))}" if text else "")
     return {
         "": rows,
@@ -121,7 +123,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "same": common if len(common) else rows,
         "parts": pd.DataFrame(parts),
         "against": _against(rows),
-        "cases": cases.assign(same=cases["outcomes"] == 1),
+        "cases": cases.assign(same=cases["outcomes"] == 1) if several else cases,
         "splits": rows.iloc[:0] if is_suite else rows.sort_values("split", kind="stable"),
         "keywords": used.iloc[:0]
         if is_suite

@@ -14,19 +14,50 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.backends.registry import create_backend
 from tokdfa.backends.tokens_dfa.fewest_tokens import spell_in_fewest_tokens
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
+from tokdfa.errors import TokdfaError
+from tokdfa.lab.measure.drawn_texts import draw_texts
+from tokdfa.lab.measure.limits import failure_of
+from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
+    from tokdfa.constraint import Regex
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: What becomes of a text: ``changed`` if its proper tokens spell something else, so that it says nothing about muting.
 OK, CHANGED = "ok", "changed"
+
+
+def follow_texts(
+    constraint: Regex, tokenizer: Tokenizer, given: Sequence[str], count: int, max_bytes: int, seed: int
+) -> list[dict[str, Any]]:
+    """A row for each of the `given` texts that is in the language and each of `count` drawn ones; a single row with the
+    reason if literals cannot be muted here, or no texts be drawn.
+    """
+    vocab = tokenizer.vocabulary
+    try:
+        language = compile_dfa(constraint)
+        drawn = draw_texts(constraint, count, max_bytes, seed)
+        plain = create_backend("tokens_dfa", vocab).compile(constraint)
+        muted = create_backend("tokens_dfa", vocab, mute_literals=True).compile(constraint)
+    except TokdfaError as error:
+        failure = failure_of(error)
+        return [{"source": "", "status": failure.kind, "message": failure.message}]
+    assert isinstance(muted, CompiledTokensDfa)
+    inside = [text for text in given if language.accepts(text.encode())]
+    spellings, literals = MutedSpellings(muted), muted.sizes["literals"]
+    return [
+        {"source": source, "literals": literals, **follow_text(text, tokenizer, plain, muted, spellings)}
+        for source, texts in (("given", inside), ("drawn", drawn))
+        for text in texts
+    ]
 
 
 def follow_text(

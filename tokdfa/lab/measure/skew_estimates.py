@@ -49,11 +49,7 @@ def figures(found: Estimate) -> dict[str, Any]:
 
 
 def _columns(name: str, measured: Measured) -> dict[str, float]:
-    return {
-        name: float(measured.value),
-        f"{name}_low": float(measured.low),
-        f"{name}_high": float(measured.high),
-    }
+    return {name: float(measured.value), f"{name}_low": float(measured.low), f"{name}_high": float(measured.high)}
 
 
 def kept_share(found: Estimate, first: Estimate) -> dict[str, float]:

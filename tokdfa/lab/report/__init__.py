@@ -4,11 +4,10 @@
     print_summary(open_run(folder), console)
 
 A report reads the run's store and nothing else, so it can be written again at any time, on any machine, from a run that
-is still unfinished. The way of the data: `data` reads a run and pairs its cases; `metrics` says of each number what it
-is, its unit and which end is better; `tables`, `plots` and `headlines` compare backends, while `trie_walk` and
-`regex_states` report on the kinds of the same names (`kinds` chooses); `cells` and `style` are the forms of a table and
-of a drawing; `page` gathers a report and writes it as Markdown, `html` as a web page; `write` makes the files,
-`together` one page of several runs. `compare` says what has changed from one run to another.
+is still unfinished. The way of the data: `data` reads a run; its kind has declared tables, charts and sentences
+(`tokdfa.lab.declare`), which `kinds` builds; `page` gathers them and writes Markdown, `html` fills the template
+``page.html.j2``; `write` makes the files, `together` one page of several runs. `compare` says what has changed from one
+run to another, by the columns that the kind has declared.
 
 How numbers are compared. A *case* is a tokenizer, a constraint, a workload and a seed. Ratios are taken within a case,
 between backends that were measured side by side, and reported as a median over cases with their range; percentiles of

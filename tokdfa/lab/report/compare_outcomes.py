@@ -7,11 +7,11 @@ samples, such as the tokens that a mask allows, are added up over a case: anothe
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.lab.declare.cells import readable
-from tokdfa.lab.declare.stats import is_known
 from tokdfa.lab.report.compare_series import is_measure, parts, sources
 
 if TYPE_CHECKING:
@@ -43,11 +43,8 @@ class OneSided:
     cases: tuple[str, ...]
 
 
-class _Place(NamedTuple):
-    engine: str
-    case: tuple[str, ...]
-    number: int
-    what: str
+#: Engine, case, place, and what it is.
+_Where = tuple[str, tuple[str, ...], tuple[Any, ...], str]
 
 
 class _Outcome(NamedTuple):
@@ -59,11 +56,11 @@ def differences(before: RunData, after: RunData) -> list[Difference]:
     """The outcomes that differ, where both runs have one; equal changes of an engine are one entry."""
     old, new = _outcomes(before), _outcomes(after)
     found: dict[tuple[str, str, str, str], list[str]] = {}
-    for place, mine in old.items():
-        other = new.get(place, mine)
+    for where, mine in old.items():
+        other = new.get(where, mine)
         if mine.text != other.text and not (mine.has_ratio and other.has_ratio):
-            change = (place.engine, place.what, mine.text, other.text)
-            found.setdefault(change, []).append(" · ".join(place.case))
+            engine, case, _, what = where
+            found.setdefault((engine, what, mine.text, other.text), []).append(" · ".join(case))
     return [Difference(*change, tuple(dict.fromkeys(cases))) for change, cases in found.items()]
 
 
@@ -80,18 +77,23 @@ def one_sided(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[OneSi
     ]
 
 
-def _outcomes(data: RunData) -> dict[_Place, _Outcome]:
-    found: dict[_Place, _Outcome] = {}
+def _outcomes(data: RunData) -> dict[_Where, _Outcome]:
+    """What each engine got, by case, place and what it is."""
+    found: dict[_Where, _Outcome] = {}
     for part in parts(data):
         stored = {"status", *part.items, *part.samples, *part.results}
         for source in sources(part):
             kinds = ("", "text") if source.is_main else ("",)
             columns = [column for column in source.columns if column.name in stored and column.unit in kinds]
-            for engine, case, group in source.groups() if columns else ():
-                for column in columns:
-                    known = [value for value in group[column.name] if is_known(value)]
-                    for number, value in enumerate(known if source.is_main else [sum(known)] if known else []):
-                        found.setdefault(_Place(engine, case, number, column.head), _outcome(column, value))
+            for column in columns:
+                sums: Counter[tuple[str, tuple[str, ...]]] = Counter()
+                for key, place, value in source.cells(column.name):
+                    if source.is_main:
+                        found.setdefault((*key, place, column.head), _outcome(column, value))
+                    else:
+                        sums[key] += value
+                for key, total in sums.items():
+                    found.setdefault((*key, (), column.head), _outcome(column, total))
     return found
 
 

@@ -21,41 +21,38 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.report.compare import Change, Comparison
 
-#: At most so many rows of single cases, and so many examples of cases in a cell; JSON has them all.
-MAX_ROWS, EXAMPLES = 200, 3
-#: At most so many panels of the chart, one a column.
-MAX_PANELS = 5
+#: At most so many rows of single cases, examples of cases in a cell, and panels of the chart; JSON has them all.
+MAX_ROWS, EXAMPLES, MAX_PANELS = 200, 3, 5
+
+_ENGINES_NOTE = (
+    "Medians over the cases that both runs have. The ratio is the median over the cases of after over before, with its "
+    "95% bootstrap interval over the cases; above 1 is slower or more. Beyond noise is what is discovered among all "
+    "comparisons of the table, with 1 outside its interval, and beyond the floor, which the controls set."
+)
+_CASES_NOTE = (
+    "Medians of the samples of one case, and their ratio, after over before, with its 95% bootstrap interval over the "
+    "samples; against the controls it is wider by their own spread. Those that are beyond noise, the greatest first."
+)
 
 
 def page(comparison: Comparison, folders: tuple[Path, Path]) -> Page:
     """The comparison as a page; `folders` are those of the runs, for the command that repeats it."""
-    name = comparison.before.name
+    runs = (comparison.before, comparison.after)
+    names = list(dict.fromkeys(run.name for run in runs))
+    started = [readable_time(run.provenance.get("started")) or "an unknown time" for run in runs]
+    commits = [str((run.provenance.get("git") or {}).get("commit") or "")[:10] for run in runs]
+    marks = commits if all(commits) and commits[0] != commits[1] else started
+    arguments = [*map(str, folders), *(part for name in comparison.controls for part in ("--control", name))]
     return Page(
-        name=f"{name}, before and after" if name == comparison.after.name else f"{name} and {comparison.after.name}",
-        question=f"What has changed from {' to '.join(_marks(comparison))}?",
-        made=" and ".join(_started(comparison)),
+        name=" and ".join(names) if len(names) > 1 else f"{names[0]}, before and after",
+        question=f"What has changed from {' to '.join(marks)}?",
+        made=" and ".join(started),
         headlines=headlines(comparison),
         tables=build_tables(comparison),
         plots=[ratios_chart(comparison)],
         experiment="",
-        command=f"tokdfa compare {' '.join(shlex.quote(str(folder)) for folder in folders)}{_options(comparison)}",
+        command=shlex.join(["tokdfa", "compare", *arguments]),
     )
-
-
-def _marks(comparison: Comparison) -> list[str]:
-    """What tells the two runs apart: their commits, or else the times they were started."""
-    states = [run.provenance.get("git") or {} for run in (comparison.before, comparison.after)]
-    commits = [str(state.get("commit") or "")[:10] for state in states]
-    return commits if all(commits) and commits[0] != commits[1] else _started(comparison)
-
-
-def _started(comparison: Comparison) -> list[str]:
-    starts = [run.provenance.get("started") for run in (comparison.before, comparison.after)]
-    return [readable_time(start) or "an unknown time" for start in starts]
-
-
-def _options(comparison: Comparison) -> str:
-    return "".join(f" --control {shlex.quote(name)}" for name in comparison.controls)
 
 
 def headlines(comparison: Comparison) -> list[str]:
@@ -125,22 +122,26 @@ def _of_controls(comparison: Comparison) -> str:
 
 def _of_outcomes(comparison: Comparison) -> str:
     changed = sum(len(one.places) for one in comparison.outcomes)
-    parts = [f"{changed:,} cases have another outcome." if changed else "All outcomes are the same."]
+    said = f"{changed:,} cases have another outcome." if changed else "All outcomes are the same."
     for side, count in (
         ("earlier", sum(one.before for one in comparison.one_sided)),
         ("later", sum(one.after for one in comparison.one_sided)),
     ):
         if count:
-            parts.append(f"{count:,} series of an engine on a case are in the {side} run alone.")
-    return " ".join(parts)
+            said += f" {count:,} series of an engine on a case are in the {side} run alone."
+    return said
 
 
 def _of_environment(comparison: Comparison) -> str:
     if not comparison.environment:
         return "The environments are the same, as far as they are recorded."
     parts = [f"{key}: {before}, then {after}" for key, (before, after) in comparison.environment.items()]
-    more = f"; and {len(parts) - 6} more" if len(parts) > 6 else ""
-    return f"The environments differ: {'; '.join(parts[:6])}{more}."
+    return f"The environments differ: {_examples(parts, 6)}."
+
+
+def _examples(parts: Sequence[str], count: int = EXAMPLES) -> str:
+    more = f"; and {len(parts) - count:,} more" if len(parts) > count else ""
+    return "; ".join(parts[:count]) + more
 
 
 def describe(change: Change) -> str:
@@ -153,118 +154,82 @@ def describe(change: Change) -> str:
 
 def build_tables(comparison: Comparison) -> list[Table]:
     """The tables that have a row, engines first."""
+    engines = sorted(comparison.engines, key=lambda change: -_size(change) if change.told else 0.0)
+    cases = sorted((change for change in comparison.cases if change.told), key=lambda change: -_size(change))
+    hidden = len(cases) - MAX_ROWS
+    note = _CASES_NOTE + (f" {hidden:,} more are not shown; the JSON form has them." if hidden > 0 else "")
+    outcomes = [
+        {
+            **{"engine": text_cell(one.engine), "what": text_cell(one.what.replace("_", " "))},
+            **{"before": text_cell(one.before), "after": text_cell(one.after)},
+            **{"cases": count_cell(float(len(one.places))), "where": text_cell(_examples(one.places))},
+        }
+        for one in comparison.outcomes
+    ]
+    one_sided = [
+        {
+            **{"engine": text_cell(one.engine), "only before": count_cell(float(one.before))},
+            **{"only after": count_cell(float(one.after)), "where": text_cell(_examples(one.cases))},
+        }
+        for one in comparison.one_sided
+    ]
     built = [
-        _changes(sorted(comparison.engines, key=_rank), "engines", "Engines, over all cases", _ENGINES_NOTE),
-        _cases(comparison),
-        _outcomes(comparison),
-        _one_sided(comparison),
+        _table("engines", "Engines, over all cases", _ENGINES_NOTE, [_row(change, "cases") for change in engines]),
+        _table("cases", "Cases that are beyond noise", note, [_row(change, "samples") for change in cases[:MAX_ROWS]]),
+        _table(
+            "outcomes",
+            "Outcomes that have changed",
+            "What is stored of how something ended, where both runs have it; equal changes of an engine share a row.",
+            outcomes,
+        ),
+        _table(
+            "one_sided",
+            "What only one of the runs has",
+            "Series of an engine, a case and a measure; what only one run has takes part in no ratio.",
+            one_sided,
+        ),
         environment_table([comparison.before, comparison.after], ("before", "after")),
     ]
     return [table for table in built if table.rows]
 
 
-_ENGINES_NOTE = (
-    "Medians over the cases that both runs have. The ratio is the median over the cases of after over before, with its "
-    "95% bootstrap interval over the cases; above 1 is slower or more. Beyond noise is what is discovered among all "
-    "comparisons of the table, with 1 outside its interval, and beyond the floor, which the controls set."
-)
-_CASES_NOTE = (
-    "Medians of the samples of one case, and their ratio, after over before, with its 95% bootstrap interval over the "
-    "samples; against the controls it is wider by their own spread. Those that are beyond noise, the greatest first."
-)
+def _size(change: Change) -> float:
+    """How far a ratio is from 1, whatever its direction."""
+    return abs(math.log(change.ratio))
 
 
-def _rank(change: Change) -> tuple[bool, float]:
-    """What is beyond noise first, the greatest first; the others stay in their order."""
-    return (not change.told, -abs(math.log(change.ratio)) if change.told else 0.0)
+def _table(name: str, title: str, note: str, rows: Sequence[dict[str, Cell]]) -> Table:
+    """A table of rows that have the same heads."""
+    heads = tuple(rows[0]) if rows else ()
+    brief = tuple(head for head in heads if head not in ("samples", "ratio", "floor", "where"))
+    return Table(name, title, note, heads, tuple(tuple(row.values()) for row in rows), brief)
 
 
-def _changes(changes: Sequence[Change], name: str, title: str, note: str, with_case: bool = False) -> Table:
-    rows = []
-    for change in changes:
-        where = [text_cell(" · ".join(change.case))] if with_case else []
-        rows.append(
-            (
-                text_cell(change.engine)._replace(detail="control" * change.control),
-                *where,
-                text_cell(change.column.head),
-                number_cell(change.column, change.before),
-                number_cell(change.column, change.after),
-                count_cell(float(change.estimate.size)),
-                _ratio_cell(change.raw.interval),
-                _ratio_cell(change.estimate.interval),
-                *([] if with_case else [Cell(_factor(change.floor), change.floor)]),
-                text_cell(change.verdict)._replace(best=change.told),
-            )
-        )
-    counted = "samples" if with_case else "cases"
-    heads = ("measure", "before", "after", counted, "ratio", "against controls")
-    columns = ("engine", *(["case"] if with_case else []), *heads, *([] if with_case else ["floor"]), "beyond noise")
-    brief = (
-        "engine",
-        *(["case"] if with_case else []),
-        "measure",
-        "before",
-        "after",
-        "against controls",
-        "beyond noise",
-    )
-    return Table(name, title, note, columns, tuple(rows), brief)
+def _row(change: Change, counted: str) -> dict[str, Cell]:
+    row = {"engine": text_cell(change.engine)._replace(detail="control" * change.control)}
+    if change.case:
+        row["case"] = text_cell(" · ".join(change.case))
+    row |= {
+        "measure": text_cell(change.column.head),
+        "before": number_cell(change.column, change.before),
+        "after": number_cell(change.column, change.after),
+        counted: count_cell(float(change.estimate.size)),
+        "ratio": _ratio_cell(change.raw.interval),
+        "against controls": _ratio_cell(change.estimate.interval),
+    }
+    if not change.case:
+        row["floor"] = Cell(_factor(change.floor), change.floor)
+    return row | {"beyond noise": text_cell(change.verdict)._replace(best=change.told)}
 
 
 def _ratio_cell(interval: tuple[float, float, float]) -> Cell:
     value, low, high = interval
-    detail = "" if math.isnan(low) else f"{_factor(low)}–{_factor(high)}"
-    return Cell(_factor(value), value, detail=detail)
+    return Cell(_factor(value), value, detail="" if math.isnan(low) else f"{_factor(low)}–{_factor(high)}")
 
 
 def _factor(value: float) -> str:
     """A ratio with two decimals, which matter near 1."""
     return f"{value:.2f}" if value < 10 else short_factor(value)
-
-
-def _cases(comparison: Comparison) -> Table:
-    told = sorted(
-        (change for change in comparison.cases if change.told), key=lambda change: -abs(math.log(change.ratio))
-    )
-    note = _CASES_NOTE
-    if len(told) > MAX_ROWS:
-        note += f" {len(told) - MAX_ROWS:,} more are not shown; the JSON form has them."
-    return _changes(told[:MAX_ROWS], "cases", "Cases that are beyond noise", note, with_case=True)
-
-
-def _outcomes(comparison: Comparison) -> Table:
-    rows = tuple(
-        (
-            *map(text_cell, (one.engine, one.what.replace("_", " "), one.before, one.after)),
-            count_cell(float(len(one.places))),
-            text_cell(_examples(one.places)),
-        )
-        for one in comparison.outcomes
-    )
-    note = "What is stored of how something ended, where both runs have it; equal changes of an engine share a row."
-    columns = ("engine", "what", "before", "after", "cases", "where")
-    return Table("outcomes", "Outcomes that have changed", note, columns, rows, columns[:-1])
-
-
-def _one_sided(comparison: Comparison) -> Table:
-    rows = tuple(
-        (
-            text_cell(one.engine),
-            count_cell(float(one.before)),
-            count_cell(float(one.after)),
-            text_cell(_examples(one.cases)),
-        )
-        for one in comparison.one_sided
-    )
-    note = "Series of an engine, a case and a measure; what only one run has takes part in no ratio."
-    columns = ("engine", "only before", "only after", "where")
-    return Table("one_sided", "What only one of the runs has", note, columns, rows, columns[:-1])
-
-
-def _examples(places: Sequence[str]) -> str:
-    more = f"; and {len(places) - EXAMPLES:,} more" if len(places) > EXAMPLES else ""
-    return "; ".join(places[:EXAMPLES]) + more
 
 
 def ratios_chart(comparison: Comparison) -> Chart:
@@ -321,9 +286,14 @@ def _ratios(changes: Sequence[Change]) -> dict[str, Any]:
 
 def to_json(comparison: Comparison, folders: tuple[Path, Path]) -> str:
     """All comparisons, told or not, as JSON: numbers in base units, null for what is not known."""
+    runs = zip((comparison.before.provenance, comparison.after.provenance), folders, strict=True)
+    before, after = (
+        {"folder": str(folder), **{key: provenance.get(key) for key in ("started", "tokdfa", "git")}}
+        for provenance, folder in runs
+    )
     content = {
-        "before": _run(comparison.before.provenance, folders[0]),
-        "after": _run(comparison.after.provenance, folders[1]),
+        "before": before,
+        "after": after,
         "controls": list(comparison.controls),
         "findings": headlines(comparison),
         "engines": [_change(change) for change in comparison.engines],
@@ -335,27 +305,17 @@ def to_json(comparison: Comparison, folders: tuple[Path, Path]) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, default=list, allow_nan=False) + "\n"
 
 
-def _run(provenance: Any, folder: Path) -> dict[str, Any]:
-    return {"folder": str(folder), **{key: provenance.get(key) for key in ("started", "tokdfa", "git")}}
-
-
 def _change(change: Change) -> dict[str, Any]:
-    value, low, high = (_known(end) for end in change.estimate.interval)
-    raw, raw_low, raw_high = (_known(end) for end in change.raw.interval)
+    ratios = {
+        name: {key: _known(end) for key, end in zip(("ratio", "low", "high"), estimate.interval, strict=True)}
+        for name, estimate in (("raw", change.raw), ("against_controls", change.estimate))
+    }
     return {
-        "engine": change.engine,
-        "case": list(change.case),
-        "measure": change.column.name,
-        "unit": change.column.unit,
-        "before": change.before,
-        "after": change.after,
-        "count": change.estimate.size,
-        "raw": {"ratio": raw, "low": raw_low, "high": raw_high},
-        "against_controls": {"ratio": value, "low": low, "high": high},
-        "chance": _known(change.estimate.chance),
-        "floor": change.floor,
-        "verdict": change.verdict,
-        "told": change.told,
+        **{"engine": change.engine, "case": list(change.case), "measure": change.column.name},
+        **{"unit": change.column.unit, "before": change.before, "after": change.after, "count": change.estimate.size},
+        **ratios,
+        **{"chance": _known(change.estimate.chance), "floor": change.floor},
+        **{"verdict": change.verdict, "told": change.told},
     }
 
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokdfa.lab.declare.columns import text
-from tokdfa.lab.declare.stats import is_known, key_parts
+from tokdfa.lab.declare.stats import is_known
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.report.compare_guess import guessed
 from tokdfa.lab.report.kinds import declared_results
@@ -65,13 +65,29 @@ class Source:
     columns: Sequence[Column]
     is_main: bool
 
-    def groups(self) -> Iterator[tuple[str, tuple[str, ...], pd.DataFrame]]:
-        """Engine, case, and their rows."""
-        by = [name for name in (self.engine, *self.case) if name in self.rows]
-        for key, group in self.rows.groupby(by, sort=False, dropna=False) if by else [((), self.rows)]:
-            parts = dict(zip(by, key_parts(key), strict=True))
-            engine = str(parts.pop(self.engine, "all"))
-            yield engine, tuple(_said(*part) for part in parts.items() if is_known(part[1]) and part[1] != ""), group
+    def keys(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Engine and case of each row."""
+        case = [name for name in self.case if name in self.rows and name != self.engine]
+        engines = self.rows[self.engine] if self.engine in self.rows else ["all"] * len(self.rows)
+        cases = self.rows[case].itertuples(index=False, name=None) if case else [()] * len(self.rows)
+        return [
+            (
+                str(engine) if is_known(engine) else "all",
+                tuple(_said(*part) for part in zip(case, values, strict=True) if is_known(part[1]) and part[1] != ""),
+            )
+            for engine, values in zip(engines, cases, strict=True)
+        ]
+
+    def cells(self, column: str) -> Iterator[tuple[tuple[str, tuple[str, ...]], tuple[Any, ...], Any]]:
+        """Key, place and value of each row that has a value; equal places are told apart by their order."""
+        names = [name for name in self.place if name in self.rows]
+        places = self.rows[names].itertuples(index=False, name=None) if names else [()] * len(self.rows)
+        seen: Counter[Hashable] = Counter()
+        known = self.rows[column].notna()
+        for key, place, is_there, value in zip(self.keys(), places, known, self.rows[column], strict=True):
+            if is_there:
+                yield key, (*place, seen[key, place]), value
+                seen[key, place] += 1
 
 
 def parts(data: RunData) -> tuple[RunData, ...]:
@@ -105,8 +121,9 @@ def _said(name: str, value: Any) -> str:
     """A part of a case as text; a number with the name of its column."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return str(value)
-    number = float(value)
-    return f"{name} {number:.0f}" if number.is_integer() else f"{name} {number}"
+    if isinstance(value, Integral) or not float(value).is_integer():
+        return f"{name} {value}"
+    return f"{name} {float(value):.0f}"
 
 
 def is_measure(column: Column) -> bool:
@@ -115,37 +132,28 @@ def is_measure(column: Column) -> bool:
 
 
 def read_series(data: RunData) -> dict[Key, Series]:
-    """All series of a run. Values that are not above zero are left out."""
+    """All series of a run. Values that are not above zero are left out. Cost: O(rows) for each column."""
     found: dict[Key, Series] = {}
     for part in parts(data):
         taken: set[str] = set()
         for source in sources(part):
-            measures = [column for column in source.columns if is_measure(column) and column.name not in taken]
-            taken |= {column.name for column in measures}
-            for engine, case, group in source.groups() if measures else ():
-                for column in measures:
-                    places, values = _samples(group, column, source.place)
-                    if len(values):
-                        found[Key(engine, case, column.name)] = Series(column, places, values, source.is_main)
+            for column in source.columns:
+                if is_measure(column) and column.name not in taken:
+                    taken.add(column.name)
+                    found |= _of_column(source, column)
     return found
 
 
-def _samples(
-    rows: pd.DataFrame, column: Column, place: Sequence[str]
-) -> tuple[tuple[Hashable, ...], npt.NDArray[np.float64]]:
-    """The values of a column above zero, and their places; equal places are told apart by their order."""
-    known = rows[rows[column.name].notna()]
-    names = [name for name in place if name in rows]
-    where = known[names].itertuples(index=False, name=None) if names else [()] * len(known)
-    seen: Counter[tuple[Any, ...]] = Counter()
-    places: list[tuple[Any, ...]] = []
-    values: list[float] = []
-    for at, cell in zip(where, known[column.name], strict=True):
-        numbers = np.frombuffer(cell, dtype="<f4").tolist() if isinstance(cell, bytes) else [float(cell)]
-        places += [(*at, seen[at], number) for number in range(len(numbers))]
-        values += numbers
-        seen[at] += 1
-    scaled = np.array(values, dtype=np.float64) * column.factor
-    scaled = np.where(scaled >= 0, np.maximum(scaled, column.resolution), 0.0)
-    kept = scaled > 0
-    return tuple(place for place, is_kept in zip(places, kept, strict=True) if is_kept), scaled[kept]
+def _of_column(source: Source, column: Column) -> dict[Key, Series]:
+    samples: dict[Key, dict[Hashable, float]] = {}
+    for (engine, case), place, cell in source.cells(column.name):
+        numbers = np.frombuffer(cell, dtype="<f4") if isinstance(cell, bytes) else np.array([cell], dtype=np.float64)
+        scaled = numbers.astype(np.float64) * column.factor
+        for at, number in enumerate(scaled.tolist()):
+            value = max(number, column.resolution) if number >= 0 else 0.0
+            if value > 0:
+                samples.setdefault(Key(engine, case, column.name), {})[*place, at] = value
+    return {
+        key: Series(column, tuple(values), np.array(list(values.values())), source.is_main)
+        for key, values in samples.items()
+    }

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report import (
-    cost_vs_skew,
     headlines,
-    literal_muting,
-    saved_calls_lm,
     tables,
 )
 
@@ -21,11 +18,7 @@ if TYPE_CHECKING:
     from tokdfa.lab.report.data import RunData
     from tokdfa.lab.report.plots import Plot
 
-_SPECIAL: dict[str, Any] = {
-    "cost_vs_skew": cost_vs_skew,
-    "literal_muting": literal_muting,
-    "saved_calls_lm": saved_calls_lm,
-}
+_SPECIAL: dict[str, Any] = {}
 
 
 def build_tables(data: RunData) -> list[Table]:

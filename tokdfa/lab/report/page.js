@@ -49,12 +49,26 @@ function recoloured(value, colours) {
   return Object.fromEntries(parts);
 }
 
+function wrapped(title, room) {
+  const lines = [];
+  for (const word of title.split(" ")) {
+    const fits = lines.length > 0 && lines.at(-1).length + word.length < room;
+    if (fits) lines[lines.length - 1] += ` ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+// A specification with titles and a legend that fit into so many pixels.
 function fitted(spec, width, hasLegend) {
-  const layers = [spec, ...(spec.layer ?? [])];
-  for (const channel of layers.flatMap((one) => Object.values(one.encoding ?? {}))) {
+  const layers = [spec, ...(spec.layer ?? [])], columns = width < 480 ? 1 : 2;
+  for (const [name, channel] of layers.flatMap((one) => Object.entries(one.encoding ?? {}))) {
+    if (typeof channel.axis?.title === "string") {
+      channel.axis.title = wrapped(channel.axis.title, Math.max(16, (name === "y" ? spec.height : width - 160) / 6));
+    }
     if (!channel.legend) continue;
-    const columns = width < 480 ? 1 : 2;
-    channel.legend = hasLegend ? { ...channel.legend, columns, labelLimit: Math.max(100, width / columns - 40) } : null;
+    const labelLimit = Math.max(100, width / columns - 40);
+    channel.legend = hasLegend ? { ...channel.legend, columns, labelLimit } : null;
   }
   return spec;
 }

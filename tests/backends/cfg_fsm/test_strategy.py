@@ -1,0 +1,143 @@
+"""The backend as a whole: against Lark, against the Earley walk, one way of making masks against the other."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from itertools import product
+
+import pytest
+
+from tests.backends.cfg_fsm.oracles import FOLDER, corpus, lark_accepts
+from tests.backends.grammar_walks import advance_all, compile_with, tokenizer_of, walk_all
+from tests.grammar.lexed_cfgs import mask_of
+from tokdfa.backends.laws.contract import check_backend, toy_cases
+from tokdfa.errors import (
+    EmptyLanguageError,
+    LimitExceeded,
+    TokenRefused,
+    UnsupportedConstraint,
+    VocabularyCannotSpell,
+)
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+compile_grammar = partial(compile_with, backend="cfg_fsm")
+NAMES = ("arithmetic", "c_like", "csv", "json", "sexpr", "tool_call", "small_sql", "comments")
+
+
+#: Every switch leaves the masks as they are.
+WAYS = [
+    {"masks": "vectors", "memo": False},
+    {"masks": "walk", "memo": False},
+    {"memo_steps": False},
+    {"mask_mb": 1},
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_switches_change_no_mask(name: str) -> None:
+    grammar, accepted, _ = corpus(name)
+    found, rng = tokenizer_of("mistral-v1"), random.Random(name)
+    ways = [compile_grammar(grammar, found.vocabulary, **way) for way in WAYS]
+    count = sum(walk_all([way.start() for way in ways], found, text, 12, rng) for text in (max(accepted, key=len), ""))
+    assert count > 8
+
+
+@pytest.mark.parametrize(("tokenizer", "steps"), [("bytes", 60), ("mistral-v1", 20)])
+def test_masks_of_json_are_those_of_the_earley_walk(tokenizer: str, steps: int) -> None:
+    grammar, accepted, _ = corpus("json")
+    found, rng = tokenizer_of(tokenizer), random.Random(1)
+    ours = compile_grammar(grammar, found.vocabulary)
+    theirs = compile_with(grammar, found.vocabulary, "earley_trie")
+    for text in (*accepted[-6:], "", ""):
+        walk_all([ours.start(), theirs.start()], found, text, steps, rng)
+
+
+#: Terminals in each other's way, conflicts that Lark resolves, dead ends: masks need the search.
+HARD = [
+    'start: A A? "b" | "b" start\nA: /a+/\n',
+    'start: x "a" | "b" start | "c"\nx: "a"*\n',
+    'start: (A | B)* "c"\nA: /a(ba)?/\nB: "b"\n',
+    'start: "a" start ["b" start] | "ab"\n',
+    'start: e start "a" | "b"\ne: "c"?\n',
+]
+SHORT = Vocabulary([b"a", b"b", b"c", b"ab", b"ba", b"aab", b"bc", b"abab", b""], end_tokens=[8])
+
+
+@pytest.mark.parametrize("grammar", HARD)
+@pytest.mark.parametrize("way", ["vectors", "walk"])
+def test_no_token_too_many_and_none_too_few(grammar: str, way: str) -> None:
+    """By brute force: every text of up to 8 letters is asked of Lark."""
+    texts = ["".join(letters) for length in range(9) for letters in product("abc", repeat=length)]
+    possible = {text[:end] for text in texts if lark_accepts(grammar, text) for end in range(len(text) + 1)}
+    compiled = compile_grammar(grammar, SHORT, masks=way)
+    agenda = [(compiled.start(), "")]
+    checked = 0
+    while agenda:
+        matcher, text = agenda.pop()
+        allowed = mask_of(matcher)
+        for token in range(8):
+            longer = text + SHORT.token_bytes(token).decode()
+            assert (token in allowed) >= (longer in possible), longer
+            if token in allowed:
+                checked += 1
+                assert longer in possible or len(longer) > 3, longer
+                if len(longer) <= 3:
+                    agenda.append((matcher.fork(), longer))
+                    agenda[-1][0].advance(token)
+        assert (8 in allowed) == matcher.can_end() == lark_accepts(grammar, text)
+    assert checked
+
+
+def test_a_vocabulary_with_gaps() -> None:
+    """No b alone: after a the only way on is the token ab, and aa is a dead end."""
+    vocab = Vocabulary([b"a", b"ab", b"aa", b"c", b""], end_tokens=[4])
+    compiled = compile_grammar('start: ("a" "b" | "c")+\n', vocab)
+    assert not compiled.complete
+    assert mask_of(compiled.start()) == [1, 3]
+    with pytest.raises(VocabularyCannotSpell):
+        compile_grammar('start: "a" "b" "b"\n', vocab)
+
+
+def test_laws_hold_for_walks() -> None:
+    cases = [case for case in toy_cases() if case.constraint.kind == "grammar"] + list(toy_cases()[:20:4])
+    results = check_backend("cfg_fsm", {"masks": "walk"}, cases=cases)
+    assert [result for result in results if not result.ok] == []
+    assert sum(result.outcome == "held" for result in results) > 100
+
+
+def test_what_is_refused() -> None:
+    vocab = tokenizer_of("bytes").vocabulary
+    with pytest.raises(UnsupportedConstraint, match=r"(?s)Reduce/Reduce.*earley_trie"):
+        compile_grammar((FOLDER / "sql.lark").read_text(), vocab)
+    dangling = 'start: "if" start ["else" start] | "x"\n%ignore " "'
+    assert compile_grammar(dangling, vocab).machine.tables.conflicts
+    with pytest.raises(UnsupportedConstraint, match=r"(?s)Shift/Reduce.*earley_trie"):
+        compile_grammar(dangling, vocab, conflicts="refuse")
+    with pytest.raises(EmptyLanguageError):
+        compile_grammar("start: A A\nA: /a+/", vocab)
+
+
+def test_limits() -> None:
+    vocab = tokenizer_of("bytes").vocabulary
+    nested = 'start: "(" start ")" | "a"\n'
+    for option in ("max_stacks", "max_situations"):
+        matcher = compile_grammar(nested, vocab, **{option: 16}).start()
+        with pytest.raises(LimitExceeded, match=option):
+            advance_all(matcher, [ord("(")] * 600)
+        assert not matcher.can_end()
+        matcher.rollback(1)
+        assert matcher.allows(ord("("))
+    with pytest.raises(LimitExceeded, match="max_lexer_states"):
+        compile_grammar("start: A\nA: /[ab]*a[ab]{9}/", vocab, max_lexer_states=100)
+
+
+def test_forced_tokens_and_bytes() -> None:
+    vocab = tokenizer_of("bytes").vocabulary
+    matcher = compile_grammar('start: "begin" (A | "c") \nA: /ab+/', vocab).start()
+    assert matcher.forced_bytes() == b"begin"
+    assert bytes(matcher.forced_tokens()) == b"begin"
+    advance_all(matcher, list(b"begina"))
+    assert matcher.forced_bytes() == b"b"
+    with pytest.raises(TokenRefused, match="cannot come next"):
+        matcher.advance(ord("c"))

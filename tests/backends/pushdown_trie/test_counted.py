@@ -1,0 +1,188 @@
+"""Strings of bounded length: against Python's json, against automata that spell the bounds out, all options alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.pushdown_trie import BYTES, accepts, make_everything_wide
+from tests.backends.pushdown_trie.json_forms import TOKENS, check_rows, check_same, machine_for, text_of
+from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
+from tests.backends.pushdown_trie.test_fill import by_trial
+from tests.backends.pushdown_trie.test_names import string_pattern
+from tokdfa import mask as masks
+from tokdfa.backends.base import Phases
+from tokdfa.backends.pushdown_trie.fill import Filler
+from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
+from tokdfa.constraint import Choice, Regex
+from tokdfa.program import form_builder as forms
+from tokdfa.program.form import COUNTED, OPERATION, RETURN_PLACE, Text
+from tokdfa.program.form_builder import FormBuilder
+from tokdfa.program.json_text import string_dfa
+from tokdfa.regex.compile import compile_dfa
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+BOUNDS = [(0, 0), (0, 1), (1, 1), (0, 3), (2, 3), (3, None), (1, None), (2, 40), (30, 40), (30, None), (0, None)]
+
+
+def counted_form(*bounds, escapes="all"):
+    """Strings within any of some bounds, with the number of the bounds after it."""
+    builder = FormBuilder(escapes=escapes)
+    ends = [builder.read(builder.text(text_of(b"%d" % k)), RETURN_PLACE) for k in range(len(bounds))]
+    return builder.build(builder.any_of([builder.counted(*pair, end) for pair, end in zip(bounds, ends, strict=True)]))
+
+
+def bounds_of():
+    """A least count and a greatest, or none."""
+    return st.tuples(st.integers(0, 5), st.integers(0, 6) | st.none()).map(
+        lambda pair: (pair[0], None if pair[1] is None else pair[0] + pair[1])
+    )
+
+
+@pytest.mark.parametrize("limit", [90_000, 3, 1])
+def test_lengths_are_counted_in_characters(limit, monkeypatch):
+    """A low limit makes chains of instructions, whose code is written when it is needed."""
+    monkeypatch.setattr(forms, "COUNT_LIMIT", limit)
+    outcomes = Counter()
+
+    @settings(max_examples=80)
+    @given(
+        bounds_of(),
+        st.sampled_from(["all", "needed"]),
+        st.lists(words(11), max_size=5),
+        st.randoms(use_true_random=False),
+    )
+    def check(bounds, escapes, texts, rng):
+        low, high = bounds
+        machine = machine_for(counted_form(bounds, escapes=escapes))
+        edges = [max(low - 1, 0), low, low + 1, *([high, high + 1] if high is not None else [])]
+        for word in [*texts, *("".join(rng.choice(LETTERS) for _ in range(count)) for count in edges)]:
+            data = spelled(word, rng.choice, needed=rng.random() < 0.5)
+            broken = bytearray(data)
+            broken[rng.randrange(len(data))] = rng.choice(b'"\\u0aD\x80\xc3')
+            for string in (data, bytes(broken)):
+                word = meaning(string)
+                inside = word is not None and low <= len(word) and (high is None or len(word) <= high)
+                inside = inside and (escapes == "all" or string_dfa("needed").accepts(string))
+                assert accepts(machine, string + b"0") == inside, (bounds, string)
+                outcomes[inside] += 1
+
+    check()
+    assert min(outcomes.values()) > 300, outcomes
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_all_ways_to_fill_agree(wide, monkeypatch):
+    """Several counters in one row, too, and counters beside a plain string."""
+    if wide:
+        make_everything_wide(monkeypatch)
+    totals = []
+
+    @settings(max_examples=25)
+    @given(st.lists(st.sampled_from(BOUNDS), min_size=1, max_size=3, unique=True), st.integers(0, 1000))
+    def check(bounds, seed):
+        totals.append(check_rows(counted_form(*bounds), TOKENS, seed, 12))
+
+    check()
+    assert max(totals) > 1000
+
+
+def test_chains_have_the_same_masks(monkeypatch):
+    make_everything_wide(monkeypatch)
+    for bounds in ((2, 7), (5, None), (0, 20), (9, 9)):
+        whole = counted_form(bounds)
+        with monkeypatch.context() as patch:
+            patch.setattr(forms, "COUNT_LIMIT", 2)
+            cut = counted_form(bounds)
+        assert cut.source is not None
+        assert whole.source is None
+        for seed in range(3):
+            with monkeypatch.context() as patch:
+                patch.setattr(forms, "COUNT_LIMIT", 2)
+                check_same(cut, whole, TOKENS, seed, 12)
+        assert (cut.newest().code[:, OPERATION] == COUNTED).sum() > 2
+
+
+def test_masks_are_those_of_an_automaton_that_spells_the_bounds_out(monkeypatch):
+    make_everything_wide(monkeypatch)
+    for low, high in ((0, 2), (1, 3), (2, 2), (2, None)):
+        count = f"{{{low},{'' if high is None else high}}}"
+        found = compile_dfa(Regex(string_pattern("all").replace(')*"', f'){count}"0')))
+        builder = FormBuilder()
+        plain = builder.build(builder.read(builder.text(Text("all", count.encode(), lambda d=found: d)), RETURN_PLACE))
+        for seed in range(5):
+            check_same(counted_form((low, high)), plain, TOKENS, seed)
+
+
+def real_vocabulary() -> Vocabulary:
+    """Part of a real one: short tokens, long ones, and all that have a quote."""
+    whole = load_tokenizer("llama3").vocabulary
+    texts = [whole.token_bytes(token) for token in range(100_000)]
+    kept = {text for number, text in enumerate(texts) if number < 1500 or b'"' in text or len(text) > 24}
+    kept |= {bytes([byte]) for byte in range(256)}
+    return Vocabulary([*sorted(kept - {b""}), b""], end_tokens=[len(kept - {b""})])
+
+
+def test_tokens_of_a_real_vocabulary():
+    """Near both bounds and far from them, where tokens are as long as 128 characters."""
+    vocab = real_vocabulary()
+    depth = vocab.trie.depth_limit
+    assert depth > 60
+    machine = machine_for(counted_form((2 * depth, 5 * depth)), vocab)
+    filler = Filler()
+    kinds = Counter()
+    for count in (0, 1, depth - 1, depth, depth + 1, 2 * depth - 2, 2 * depth - 1, 2 * depth, 3 * depth, 4 * depth - 1,
+                  4 * depth, 4 * depth + 1, 5 * depth - 9, 5 * depth - 1, 5 * depth):  # fmt: skip
+        for text in (
+            b'"' + b"x" * count,
+            b'"' + b"x" * (count - 1) + b"\xf0\x9f",
+            b'"' + b"x" * (count - 1) + b"\\u00",
+        ):
+            row = machine.run_text(text)
+            found = masks.mask_to_ids(filler.fill(machine, row)).tolist()
+            assert found == by_trial(machine, row, vocab)
+            other = machine.representative(row)
+            assert masks.mask_to_ids(filler.fill(machine, other)).tolist() == found
+            kinds[other == row] += 1
+    assert kinds[False] > 10
+    assert kinds[True] > 10
+
+
+def test_a_long_string_has_few_masks():
+    """One is made where the bounds are far away, and one for each count near to one of them."""
+    form = counted_form((200, 600))
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"abcdefg", b""], end_tokens=[257])
+    settings_of = dict(PushdownTrie(vocab, shared=False).settings)
+    compiled = CompiledPushdown(Choice(["strings"]), vocab, form, settings_of, Phases())
+    plain = CompiledPushdown(Choice(["strings"]), vocab, form, {**settings_of, "memo": False}, Phases())
+    matcher, other = compiled.start(), plain.start()
+    out, again = masks.allocate_mask(vocab.size), masks.allocate_mask(vocab.size)
+    for byte in b'"' + b"x" * 600:
+        for one in (matcher, other):
+            one.advance(byte)
+        matcher.fill_mask(out)
+        other.fill_mask(again)
+        assert (out == again).all()
+        before = out.copy()
+        matcher.fill_mask(out)  # from what is kept
+        assert (out == before).all()
+    kept = compiled.epoch.masks
+    assert len({id(mask) for mask in kept.packed.values()}) < 25
+    assert masks.mask_to_ids(out).tolist() == [ord('"')]
+
+
+def test_a_count_of_more_than_an_item_holds():
+    """The greatest count that one instruction has, and the next one, which then has to be written."""
+    limit = forms.COUNT_LIMIT
+    form = counted_form((limit + 2, 1_000_000))
+    machine = machine_for(form, BYTES, max_bytes=1 << 28)
+    row = machine.run_text(b'"' + b"x" * limit)
+    assert (form.newest().code[:, OPERATION] == COUNTED).sum() == 1
+    assert [machine.step(row, byte) >= 0 for byte in b'"x\xc3\\'] == [False, True, True, True]
+    assert machine.representative(row) == 1
+    assert (form.newest().code[:, OPERATION] == COUNTED).sum() == 2
+    assert [accepts(machine, b"x" * count + b'"0', row) for count in range(4)] == [False, False, True, True]

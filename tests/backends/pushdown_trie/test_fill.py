@@ -1,0 +1,273 @@
+"""Masks against every token tried by itself, with and without partitions, on vocabularies small and real."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.pushdown_trie import LEXERS, machine_of, make_everything_wide
+from tests.grammar.grammars import lark_grammars
+from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
+from tests.vocabulary.vocabularies import ODD
+from tokdfa import mask as masks
+from tokdfa.backends.pushdown_trie import fill, partition
+from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_PRUNES
+from tokdfa.backends.pushdown_trie.fill import Filler
+from tokdfa.backends.pushdown_trie.partition_key import OWN
+from tokdfa.backends.pushdown_trie.rows import LOOPS
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+WAYS = [(False, False, False), (True, False, False), (True, True, False), (True, True, True)]
+
+
+def by_trial(machine, row, vocab):
+    """The tokens whose bytes can be read from a row."""
+    found = []
+    for token in vocab.trie.order.tolist():
+        data = np.frombuffer(vocab.token_bytes(token), dtype=np.uint8)
+        if machine.run(row, data, 0, len(data)) >= 0:
+            found.append(token)
+    return sorted(found)
+
+
+def fillers_of(machine):
+    return [Filler(*way) for way in WAYS]
+
+
+def tokens_of(filler, machine, row):
+    words = filler.fill(machine, row)
+    assert words.dtype == np.int32
+    assert words.shape == (masks.mask_words(machine.pool.partitions.trie.size),)
+    return masks.mask_to_ids(words).tolist()
+
+
+def check_walk(machine, vocab, seed, steps=6):
+    """All ways to fill along one walk, each first on some rows and last on others. Tokens per mask."""
+    rng, fillers, row = random.Random(seed), fillers_of(machine), 0
+    sizes = []
+    for _ in range(steps):
+        rng.shuffle(fillers)
+        found = [tokens_of(filler, machine, row) for filler in fillers]
+        expected = by_trial(machine, row, vocab)
+        assert found == [expected] * len(WAYS)
+        sizes.append(len(expected))
+        if not expected:
+            break
+        data = np.frombuffer(vocab.token_bytes(rng.choice(expected)), dtype=np.uint8)
+        row = machine.run(row, data, 0, len(data))
+    return sizes
+
+
+def dense_vocabularies():
+    """All texts of one and two of the letters a, b and c, longer ones, and duplicates."""
+    longer = st.lists(st.text("abc", max_size=7).map(str.encode), max_size=30)
+    return longer.map(lambda tokens: Vocabulary([*short_texts(b"abc", 2)[1:], *tokens, b""], [12 + len(tokens)]))
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+@pytest.mark.parametrize("grammars", [byte_cfgs(), lexed_cfgs()], ids=["bytes", "lexemes"])
+def test_random_grammars_and_vocabularies(grammars, lexer, monkeypatch):
+    """Every state counts as wide, every node as large: partitions and subtrees come up all the time."""
+    make_everything_wide(monkeypatch)
+    made, lengths = Counter(), Counter()
+
+    @settings(max_examples=40)
+    @given(grammars, dense_vocabularies(), st.integers(0, 1000))
+    def check(cfg, vocab, seed):
+        machine = machine_of(cfg, lexer, vocab)
+        sizes = check_walk(machine, vocab, seed)
+        made[machine.pool.partitions.made > 0] += 1
+        lengths.update(sizes)
+
+    check()
+    assert made[True] > 10, made
+    assert sum(lengths[size] for size in lengths if size > 2) > 15
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_random_grammars_of_lark(lexer, monkeypatch):
+    make_everything_wide(monkeypatch)
+
+    @settings(max_examples=20)
+    @given(lark_grammars(ignore=True), dense_vocabularies(), st.integers(0, 1000))
+    def check(grammar, vocab, seed):
+        check_walk(machine_of(grammar, lexer, vocab), vocab, seed)
+
+    check()
+
+
+WIDE = [
+    'start: S ("," S)*\nS: /"[^"]*"/\n',
+    'start: S ("," S)*\nS: /"[^"]{0,5000}"/\n',
+    'start: (W | S | N)*\nW: /[a-z]+/\nS: /[^"]+"/\nN: /[0-9]+(\\.[0-9]+)?/\n%ignore / +/\n',
+    'start: "a" x "!" | y\nx[lazy]: /(.|\\n)*END/\ny: /[^E]+/ x\n',
+    "start: W+\nW: /[^ ]+ ?/\n%ignore /#[^\\n]*\\n/\n",
+    "start: A | B | C\nA: /[^a]*a/\nB: /[^b]*b/\nC: /[^c]*c/\n",
+]
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+@pytest.mark.parametrize("grammar", WIDE)
+def test_wide_texts_of_a_real_vocabulary(grammar, lexer, monkeypatch):
+    """Token by token over part of a real vocabulary, with more subtrees than usual."""
+    monkeypatch.setattr(fill, "SUBTREE", 20)
+    whole = load_tokenizer("mistral-v1").vocabulary
+    rng = random.Random(5)
+    tokens = [whole.token_bytes(token) for token in sorted({*range(3, 262), *rng.sample(range(262, 32_000), 3000)})]
+    vocab = Vocabulary([*tokens, b""], end_tokens=[len(tokens)])
+    machine = machine_of(grammar, lexer, vocab)
+    sizes = [size for seed in range(2) for size in check_walk(machine, vocab, seed, 4)]
+    assert max(sizes) > 500
+
+
+@pytest.mark.parametrize("size", [31, 32, 33, 64, 100])
+def test_sizes_of_vocabularies(size, monkeypatch):
+    """The spare bit lies beyond the last word, or in it."""
+    make_everything_wide(monkeypatch)
+    texts = [letters.encode() for letters in ("a", "b", "ab", "ba", "bb", "aab", "c", "ca", "abc")]
+    vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)], size=size)
+    machine = machine_of('start: ("a" | "b")* "c"\n', "any", vocab)
+    for filler in fillers_of(machine):
+        assert tokens_of(filler, machine, 0) == [0, 1, 2, 3, 4, 5, 6, 8]
+        assert tokens_of(filler, machine, machine.run_text(b"ac")) == []
+
+
+def test_a_vocabulary_without_texts():
+    vocab = Vocabulary([b"", b""], end_tokens=[0])
+    machine = machine_of('start: "a"*\n', "any", vocab)
+    for filler in fillers_of(machine):
+        assert tokens_of(filler, machine, 0) == []
+
+
+def test_more_subtrees_than_were_reckoned_with(monkeypatch):
+    """Two hundred are put off at once."""
+    make_everything_wide(monkeypatch)
+    texts = [bytes([first, second, third]) for first in range(200) for second in b"ab" for third in b"ab"]
+    vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)])
+    machine = machine_of("start: A A*\nA: /[\\x00-\\x7f]/\n", "any", vocab)
+    plain, *_, fast = fillers_of(machine)
+    assert tokens_of(fast, machine, 0) == tokens_of(plain, machine, 0) == by_trial(machine, 0, vocab)
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_many_wide_items(lexer, monkeypatch):
+    """Fifty wide texts in one row, and one partition that serves it."""
+    make_everything_wide(monkeypatch)
+    grammar = "start: " + " | ".join(f'/[^{chr(97 + k % 26)}{k % 10}]{{1,{k + 1}}}/ "{k % 10}"' for k in range(50))
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    part = Vocabulary([vocab.token_bytes(token) for token in range(300, 2300)] + [b""], end_tokens=[2000])
+    machine = machine_of(grammar + "\n", lexer, part)
+    check_walk(machine, part, 3, 3)
+    assert machine.pool.partitions.made > 30
+
+
+def test_masks_are_right_while_partitions_are_dropped(monkeypatch):
+    """So little room that every mask drops what others have made."""
+    make_everything_wide(monkeypatch)
+    monkeypatch.setattr(partition, "MAX_REST_NODES", 12)
+    grammar = 'start: A | B | "c" start\nA: /a[abc]*b/\nB: /b[ab]*/\n'
+    for lexer in LEXERS:
+        machine = machine_of(grammar, lexer, ODD)
+        for seed in range(6):
+            check_walk(machine, ODD, seed)
+        assert machine.pool.partitions.made > machine.pool.partitions.count
+
+
+def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
+    """Then making them would drop those made before, again and again: it must come to an end all the same."""
+    monkeypatch.setattr(partition, "MAX_DENSE", 3)
+    monkeypatch.setattr(partition, "DENSE", 10)
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    part = Vocabulary([vocab.token_bytes(token) for token in range(300, 2300)] + [b""], end_tokens=[2000])
+    grammar = "start: " + " | ".join(f'/[a-zA-Z{digit}]+/ "{digit}"' for digit in range(10)) + "\n"
+    machine = machine_of(grammar, "any", part)
+    makes = machine.pool.partitions.divide
+    calls = Counter()
+
+    def divide(place, state, automata, within=-1):
+        calls["divide"] += 1
+        assert calls["divide"] < 1000, "it goes round in circles"
+        return makes(place, state, automata, within)
+
+    monkeypatch.setattr(machine.pool.partitions, "divide", divide)
+    check_walk(machine, part, 0, 3)
+
+
+LOOPING = [
+    'start: V ("," V)*\nV: /[0-9]+(\\.[0-9]+)?/\n%ignore /[ \\n\\t]+/\n',
+    "start: (W | N)*\nW: /[a-z]+/\nN: /[0-9]+(\\.[0-9]+)?/\n%ignore / +/\n",
+    "start: A | B\nA: /[ab]+x/\nB: /[bc]+y/\n",
+    'start: /a+/ | /[a0-9]+/ | / *!/ | "ab" | "0x"\n',
+]
+
+
+@pytest.mark.parametrize("first_bytes", [True, False])
+@pytest.mark.parametrize("lexer", LEXERS)
+@pytest.mark.parametrize("grammar", LOOPING)
+def test_states_that_loop(grammar, lexer, first_bytes):
+    """Blanks and digits from partitions of their own, beside the walk of the vocabulary's trie, branches or not."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    machine = machine_of(grammar, lexer, vocab)
+    machine.meta[M_PRUNES] = first_bytes
+    assert (machine.pool.automata.flags & LOOPS).any()
+    rng = random.Random(11)
+    for _ in range(4):
+        row = 0
+        for _ in range(6):
+            found = [tokens_of(filler, machine, row) for filler in fillers_of(machine)]
+            assert found[0] == found[1] == found[2]
+            if not found[0]:
+                break
+            row = machine.run_text(vocab.token_bytes(rng.choice(found[0])), row)
+    keys = machine.pool.partitions.part_keys
+    assert (keys[keys >= 0] & OWN).any() == ("W:" not in grammar)  # W is wide in most rows
+
+
+def test_branches_spare_what_a_row_cannot_read():
+    """A literal is found without a look at the 250 other children of the root."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    nodes = {}
+    for first_bytes in (True, False):
+        machine = machine_of('start: "abc" | " x"\n', "any", vocab)
+        machine.meta[M_PRUNES] = first_bytes
+        assert tokens_of(Filler(), machine, 0) == by_trial(machine, 0, vocab)
+        before = int(machine.meta[M_NODES])
+        tokens_of(Filler(), machine, 0)
+        nodes[first_bytes] = int(machine.meta[M_NODES]) - before
+    assert nodes[False] > 150
+    assert nodes[True] < 100
+
+
+def test_signatures_tell_masks_apart():
+    """Different masks of one machine have different signatures, and a row has the same one again."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    machine = machine_of('start: S ("," S)* "."\nS: /"[^"]*"/ | /[0-9]+/\n', "any", vocab)
+    out, seen = masks.allocate_mask(vocab.size), {}
+    for text in (b"", b'"', b'"a', b'"a"', b'"a",', b"1", b"12", b"1,", b'1,"', b"1."):
+        row = machine.run_text(text)
+        signature = Filler().write(machine, row, out, with_ends=True)
+        assert Filler().write(machine, row, out, with_ends=True) == signature
+        assert seen.setdefault(signature, out.tobytes()) == out.tobytes()
+    assert len(seen) == len(set(seen.values())) > 4
+
+
+def test_counted_nodes():
+    """With partitions a mask inside a string visits a small part of the trie."""
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    nodes = {}
+    for way in WAYS:
+        machine = machine_of('start: S\nS: /"[^"]*"/\n', "longest", vocab)
+        filler, row = Filler(*way), machine.run_text(b'"ab')
+        filler.fill(machine, row)
+        before = int(machine.meta[M_NODES])
+        filler.fill(machine, row)
+        nodes[way] = int(machine.meta[M_NODES]) - before
+    plain, whole, subtrees, exits = (nodes[way] for way in WAYS)
+    assert plain > 50_000
+    assert 2_000 > whole >= subtrees >= exits

@@ -1,0 +1,239 @@
+"""Which texts the machine takes, against recognisers that share nothing with it; growth, limits, and hostile grammars.
+
+Oracles: `tests.naive.cfg_recogniser` (a table of spans) for every way to cut a text; `tests.naive.lexed_earley` and
+`tokdfa.backends.earley_trie.machine` for the longest match; Lark's Earley parser for grammars in its notation.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import lark
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.pushdown_trie import LEXERS, accepts, machine_of
+from tests.grammar import random_cfgs
+from tests.grammar.grammars import LarkJudge, lark_grammars
+from tests.grammar.lexed_cfgs import PATTERNS, byte_cfgs, lexed_cfgs, make_cfg, run, short_texts
+from tests.naive.cfg_recogniser import CfgRecogniser
+from tests.naive.lexed_earley import LexedEarley
+from tokdfa.backends.earley_trie.machine import Machine as OtherMachine
+from tokdfa.backends.pushdown_trie import machine_tables, program
+from tokdfa.errors import LimitExceeded
+from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
+from tokdfa.regex.expression import ExpressionStore
+
+FOLDER = Path(__file__).parents[3] / "experiments" / "inputs" / "grammars"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
+
+# Every way to cut a text: against a table of spans.
+
+
+def check_texts(cfg, texts, outcomes):
+    machine, twin = machine_of(cfg), CfgRecogniser(cfg, outer_skip=True)
+    for text in texts:
+        taken = accepts(machine, text)
+        assert taken == twin.accepts(text), text
+        outcomes[taken] += 1
+
+
+@pytest.mark.parametrize(
+    ("grammars", "texts", "least"),
+    [
+        (byte_cfgs(), short_texts(b"ab", 5), 200),
+        (lexed_cfgs(), short_texts(b"abc", 4), 200),
+        (random_cfgs.cfgs(), short_texts(b"abc", 4), 50),
+    ],
+    ids=["bytes", "lexemes", "useless symbols"],
+)
+def test_texts_are_cut_in_every_way(grammars, texts, least):
+    """Recursion of every kind, nullable loops, cycles of unit rules, ambiguity, skipped and lazy lexemes."""
+    outcomes = Counter()
+
+    @settings(max_examples=50)
+    @given(grammars)
+    def check(cfg):
+        check_texts(cfg, texts, outcomes)
+
+    check()
+    assert outcomes[True] > least
+    assert outcomes[False] > least
+
+
+@pytest.mark.parametrize("ignore", [False, True])
+def test_texts_are_larks(ignore):
+    """Lark's `dynamic_complete` on random grammars in its notation. Its %ignore needs something to stand beside."""
+    texts = short_texts(b"abc" if ignore else b"ab", 4)
+    outcomes = Counter()
+
+    @settings(max_examples=10)
+    @given(lark_grammars(ignore=ignore))
+    def check(grammar):
+        machine, judge = machine_of(grammar), LarkJudge(grammar)
+        for text in texts:
+            taken = accepts(machine, text)
+            assert taken == judge.accepts(text.decode()), text
+            outcomes[taken] += 1
+
+    check()
+    assert outcomes[True] > 50
+
+
+@cache
+def listed(name):
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
+
+
+#: Lark takes ignored text as long as it matches even where terminals may be cut short; here a comment may be cut, too.
+CUT_COMMENTS = {"c_like": ["int x = 1 // ;"], "sexpr": ["(a ; b)"]}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "tool_call_lazy"])
+def test_texts_of_real_grammars_are_larks(name):
+    """Lark's `dynamic_complete` takes them by any cut."""
+    grammar = (FOLDER / f"{name}.lark").read_text()
+    machine = machine_of(grammar)
+    judge = lark.Lark(grammar, parser="earley", lexer="dynamic_complete", ambiguity="forest")
+    texts = listed(name)
+    short = [text for said in texts for text in texts[said] if len(text) < 120]
+    assert len(short) > 12
+    differ = []
+    for text in short:
+        try:
+            judge.parse(text)
+            taken = True
+        except lark.exceptions.UnexpectedInput:
+            taken = False
+        if accepts(machine, text.encode()) != taken:
+            differ.append(text)
+    assert differ == CUT_COMMENTS.get(name, [])
+
+
+# Longest match: against plain Earley over lexemes, and the other engine.
+
+
+def test_longest_match_is_as_defined():
+    """All texts of up to six letters: which go on, and which are complete."""
+    outcomes = Counter()
+
+    @settings(max_examples=40)
+    @given(lexed_cfgs())
+    def check(cfg):
+        machine, twin = machine_of(cfg, "longest"), LexedEarley(cfg)
+        agenda = [b""]
+        while agenda:
+            text = agenda.pop()
+            row = machine.run_text(text)
+            assert (row >= 0) == twin.goes_on(text), text
+            if row < 0:
+                continue
+            assert machine.can_end(row) == twin.accepts(text), text
+            outcomes[machine.can_end(row)] += 1
+            if len(text) < 6:
+                agenda += [text + letter for letter in (b"a", b"b", b"c")]
+
+    check()
+    assert min(outcomes[True], outcomes[False]) > 500
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3, unique=True),
+    st.text("ab", min_size=10, max_size=40).map(str.encode),
+)
+def test_long_texts_of_any_lexemes(patterns, text):
+    """One list of all lexemes: fallbacks live long, and have fallbacks of their own."""
+    cfg = make_cfg(tuple(patterns), {"s": [(), *(("s", pattern) for pattern in patterns)]})
+    machine, twin = machine_of(cfg, "longest"), LexedEarley(cfg)
+    for size in range(len(text) + 1):
+        row = machine.run_text(text[:size])
+        assert (row >= 0) == twin.goes_on(text[:size])
+        if row < 0:
+            break
+        assert machine.can_end(row) == twin.accepts(text[:size])
+
+
+def test_longest_match_is_the_other_engines():
+    """Random texts of 60 bytes along what both allow: many rows, chains and groups at a time."""
+    walked = Counter()
+
+    @settings(max_examples=30)
+    @given(lexed_cfgs(), st.integers(0, 1000))
+    def check(cfg, seed):
+        rng = random.Random(seed)
+        machine, other = machine_of(cfg, "longest"), OtherMachine(cfg)
+        row, there, text = 0, other.start, b""
+        for _ in range(60):
+            steps = {letter: (machine.step(row, letter), run(other, there, bytes([letter]))) for letter in b"abc"}
+            for letter, (mine, theirs) in steps.items():
+                assert (mine >= 0) == (theirs >= 0), (text, letter)
+            assert machine.can_end(row) == other.can_end(there), text
+            alive = [letter for letter, (mine, _) in steps.items() if mine >= 0]
+            if not alive:
+                break
+            letter = rng.choice(alive)
+            text += bytes([letter])
+            row, there = steps[letter]
+        walked[len(text) == 60] += 1
+
+    check()
+    assert walked[True] > 5
+
+
+# Special tokens.
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_special_tokens(lexer):
+    """All sequences of up to six of three letters and a token, with skipped text and fallbacks."""
+    store = ExpressionStore()
+    names = ("<x>", "a|abc", "b", "c", "s", "t")
+    letters = [store.literal(letter) for letter in (b"a", b"b", b"c")]
+    expressions = [store.union([letters[0], store.literal(b"abc")]), letters[1], letters[2]]
+    pairs = zip(names[1:], expressions, strict=False)
+    lexemes = (SpecialTokens(names=("<x>",), name="<x>"), *(Lexeme(name, expression) for name, expression in pairs))
+    rules = ((4, (5, 0, 5)), (4, ()), (5, (1,)), (5, (1, 2)), (5, (5, 0)))
+    cfg = Cfg(lexemes, names, rules, 4, 3, store)
+    machine = machine_of(cfg, lexer)
+    token = frozenset({0}) if lexer == "longest" else "<x>"
+    twin = LexedEarley(cfg) if lexer == "longest" else CfgRecogniser(cfg, outer_skip=True)
+    taken, agenda = 0, [((), 0)]
+    while agenda:
+        text, row = agenda.pop()
+        assert machine.can_end(row) == twin.accepts(text), text
+        taken += machine.can_end(row)
+        following = [(letter, machine.step(row, letter)) for letter in b"abc"]
+        following.append((token, machine.take(row, {0})))
+        assert (following[-1][1] >= 0) == (machine.token_sets(row) == {0})
+        assert machine.take(row, set()) == -1
+        for symbol, target in following:
+            if lexer == "longest":
+                assert (target >= 0) == twin.goes_on((*text, symbol)), (text, symbol)
+            if target >= 0 and len(text) < (6 if lexer == "longest" else 5):
+                agenda.append(((*text, symbol), target))
+    assert taken > 30
+
+
+# Growth and limits.
+
+
+def test_too_many_instructions(monkeypatch):
+    monkeypatch.setattr(program, "MAX_PLACES", 10)
+    with pytest.raises(LimitExceeded, match="instructions; at most 10 fit"):
+        machine_of('start: "a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k"\n')
+
+
+def test_too_long_chains(monkeypatch):
+    monkeypatch.setattr(machine_tables, "MAX_CHAIN", 100)
+    machine = machine_of(make_cfg(("a|a+b", "c"), {"s": [("a|a+b", "s", "c"), ("a|a+b", "c")]}), "longest")
+    for _ in range(2):
+        with pytest.raises(LimitExceeded, match="cut into lexemes") as caught:
+            machine.run_text(b"a" * 2000)
+        assert caught.value.limit == "max_chain"
+        assert accepts(machine, b"a" * 20 + b"c" * 20)

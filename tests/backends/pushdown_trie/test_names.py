@@ -1,0 +1,238 @@
+"""Names as JSON strings: against Python's json, against automata that spell everything out, and all options alike."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.pushdown_trie import accepts, make_everything_wide
+from tests.backends.pushdown_trie.json_forms import TOKENS, check_rows, check_same, machine_for, names_form
+from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
+from tokdfa.automata.algebra import difference, union
+from tokdfa.backends.pushdown_trie import name_trie
+from tokdfa.backends.pushdown_trie.name_trie import N_NAME, N_UNIT, T_NODES, T_PAST, build_tries
+from tokdfa.constraint import Regex
+from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+from tokdfa.program.form import RETURN_PLACE, NameTable, Text
+from tokdfa.program.form_builder import FormBuilder
+from tokdfa.program.json_text import string_dfa
+from tokdfa.program.printing import format_form
+from tokdfa.regex.compile import compile_dfa
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+@st.composite
+def windows(draw, letters=LETTERS):
+    """(names, low, high, other, escapes)."""
+    names = draw(st.lists(words(4, letters), min_size=1, max_size=5, unique=True))
+    low = draw(st.integers(0, len(names) - 1))
+    high = draw(st.integers(low, len(names) - 1))
+    return names, low, high, draw(st.booleans()), draw(st.sampled_from(["all", "needed"]))
+
+
+def expected(data: bytes, names, low, high, other, escapes) -> bool:
+    """Whether a text is in the language of `names_form`, by what its string means."""
+    string, end = data[:-1], data[-1:]
+    word = meaning(string)
+    if word is None or (escapes == "needed" and not string_dfa("needed").accepts(string)):
+        return False
+    if word in names:
+        return low <= names.index(word) <= high and end == b"%d" % names.index(word)
+    return other and end == b"o"
+
+
+def test_spellings_are_read_and_nothing_else():
+    outcomes = Counter()
+
+    @settings(max_examples=150)
+    @given(windows(), st.randoms(use_true_random=False), st.lists(words(5), max_size=6))
+    def check(window, rng, others):
+        names = window[0]
+        machine = machine_for(names_form(*window))
+        for word in [*names, *others, *(name[:-1] for name in names), *(name + "a" for name in names)]:
+            data = spelled(word, rng.choice, needed=rng.random() < 0.5)
+            ends = [b"o", b"%d" % names.index(word) if word in names else b"0"]
+            broken = bytearray(data)
+            broken[rng.randrange(len(data))] = rng.choice(b'"\\u0aD\x80\xc3')
+            for text in [data + rng.choice(ends) for _ in range(2)] + [bytes(broken) + ends[0], data]:
+                taken = accepts(machine, text)
+                assert taken == expected(text, *window), (text, window)
+                outcomes[taken, text[-1:] == b"o"] += 1
+
+    check()
+    assert min(outcomes[True, True], outcomes[True, False], outcomes[False, True], outcomes[False, False]) > 100, (
+        outcomes
+    )
+
+
+def test_every_spelling_of_every_letter():
+    names = [*LETTERS, *(letter + "a" for letter in LETTERS), *("a" + letter for letter in LETTERS if letter != "a")]
+    names = list(dict.fromkeys(names))
+    for escapes in ("all", "needed"):
+        machine = machine_for(names_form(names, escapes=escapes))
+        for number, name in enumerate(names):
+            spelled_out = [""]
+            for letter in name:
+                spelled_out = [start + one for start in spelled_out for one in spellings(letter, escapes == "needed")]
+            for one in spelled_out:
+                assert accepts(machine, f'"{one}"{number}'.encode()), (escapes, one)
+            if escapes == "needed" and "a" in name:
+                assert machine.run_text(spelled(name, lambda _: "\\u0061")) < 0
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_all_ways_to_fill_agree(wide, monkeypatch):
+    """With everything wide, partitions and subtrees come up at every node."""
+    if wide:
+        make_everything_wide(monkeypatch)
+    totals = []
+
+    @settings(max_examples=25)
+    @given(windows('ab"\né😀😁'), st.integers(0, 1000))
+    def check(window, seed):
+        totals.append(check_rows(names_form(*window), TOKENS, seed))
+
+    check()
+    assert max(totals) > 500
+
+
+def letter_pattern(letter: str, needed: bool) -> str:
+    """A pattern of all spellings of a letter; digits of one escape may be in either case, each by itself."""
+    found = []
+    for one in spellings(letter, needed):
+        escape = one[0] == "\\" and one[1] == "u"
+        found.append(re.sub("[a-fA-F]", lambda m: f"[{m[0].lower()}{m[0].upper()}]", one) if escape else re.escape(one))
+    return "(" + "|".join(one.replace("\\u", "\\\\u") if one.startswith("\\u") else one for one in found) + ")"
+
+
+def spelled_out(names, low, high, other, escapes) -> Text:
+    """The language of `names_form` as one automaton."""
+
+    def strings(texts, end):
+        inner = ["".join(letter_pattern(letter, escapes == "needed") for letter in text) for text in texts]
+        return compile_dfa(Regex('"(' + "|".join(inner) + f')"{end}'))
+
+    found = strings([names[low]], low)
+    for number in range(low + 1, high + 1):
+        found = union(found, strings([names[number]], number))
+    if other:
+        any_string = "(" + string_pattern(escapes) + ")"
+        found = union(found, difference(compile_dfa(Regex(any_string + "o")), strings(names, "o")))
+    return Text("all", repr((names, low, high, other, escapes)).encode(), lambda: found)
+
+
+def string_pattern(escapes: str) -> str:
+    """Any JSON string of the letters that the test below uses."""
+    raw = r'[^"\\\x00-\x1f]'
+    if escapes == "needed":
+        return rf'"({raw}|\\(["\\bfnrt]|u00([01][0-9a-fA-F]|22|5[cC])))*"'
+    digits = "[0-9a-fA-F]"
+    pair = rf"[dD][89abAB]{digits}{{2}}\\u[dD][c-fC-F]{digits}{{2}}"
+    one = rf"u([0-9a-ce-fA-CE-F]{digits}{{3}}|[dD][0-7]{digits}{{2}}|{pair})"
+    return rf'"({raw}|\\(["\\/bfnrt]|{one}))*"'
+
+
+def test_masks_are_those_of_an_automaton_that_spells_everything_out(monkeypatch):
+    make_everything_wide(monkeypatch)
+
+    @settings(max_examples=25)
+    @given(windows('ab"n😀'), st.integers(0, 1000))
+    def check(window, seed):
+        builder = FormBuilder()
+        plain = builder.build(builder.read(builder.text(spelled_out(*window)), RETURN_PLACE))
+        check_same(names_form(*window), plain, TOKENS, seed)
+
+    check()
+
+
+def test_tokens_of_a_real_vocabulary():
+    whole = load_tokenizer("llama3").vocabulary
+    rng = random.Random(5)
+    tokens = {bytes([byte]) for byte in range(256)} | {whole.token_bytes(rng.randrange(128_000)) for _ in range(4000)}
+    tokens |= {
+        token for token in map(whole.token_bytes, range(40_000)) if token.startswith((b'"', b"na")) or b'"' in token
+    }
+    vocab = Vocabulary([*sorted(tokens - {b""}), b""], end_tokens=[len(tokens - {b""})])
+    names = ["name", "names", "number", "na", "", "type", "description", "id", "naïve", "日本", "a/b"]
+    for other in (False, True):
+        form = names_form(names, 1, 8, other)
+        totals = [check_rows(form, vocab, seed, 4) for seed in range(3)]
+        assert (max(totals) > 3000) == other
+
+
+def test_windows_leave_no_dead_ends():
+    """Each window of names that share beginnings, where the others' interval is everywhere."""
+    names = ["ab", "b", "abc", "aa", "a", "abd", "ba", ""]
+    for low in range(len(names)):
+        for high in range(low, len(names)):
+            machine = machine_for(names_form(names, low, high))
+            live = {name[:length] for name in names[low : high + 1] for length in range(len(name) + 1)}
+            for start in {name[:length] for name in names for length in range(len(name) + 1)}:
+                assert (machine.run_text(f'"{start}'.encode()) >= 0) == (start in live)
+
+
+def test_no_name_but_others():
+    """An empty window: every name of the table is refused."""
+    builder = FormBuilder()
+    other = builder.read(builder.string_text, RETURN_PLACE)
+    form = builder.build(builder.names(builder.name_table(("a", "ab")), 0, -1, [], other))
+    machine = machine_for(form)
+    assert [accepts(machine, text) for text in (b'"a"', b'"ab"', b'""', b'"abc"', b'"\\u0061"')] == [0, 0, 1, 1, 0]
+    for seed in range(4):
+        check_rows(form, TOKENS, seed)
+    assert "none of 2 names" in format_form(form)
+
+
+def test_forced_bytes_and_shared_targets():
+    builder = FormBuilder()
+    table = builder.name_table(("red", "rose"))
+    assert builder.name_table(("red", "rose")) == table
+    assert builder.name_table(("red", "rose"), "needed") != table
+    needed = builder.name_table(("red", "rod"), "needed")
+    place = builder.names(needed, 0, 1, [RETURN_PLACE] * 2)
+    assert builder.names(needed, 0, 1, [RETURN_PLACE] * 2) == place
+    machine = machine_for(builder.build(place))
+    assert machine.forced_bytes(0, 9) == b'"r'
+    assert machine.forced_bytes(machine.run_text(b'"re'), 9) == b'd"'
+    assert machine.can_end(machine.run_text(b'"red"'))
+
+
+def test_tries_of_many_tables():
+    """What ends where, and units on the way, table by table."""
+    tables = [("b", "ab", "a", ""), ("😀", "\ue000"), ("x",)]
+    names, order, found = build_tries([NameTable.of(names) for names in tables])
+    assert len(names) == (1 + 3) + (1 + 3) + (1 + 1)
+    for number, content in enumerate(tables):
+        nodes = names[found[number, T_NODES] : found[number, T_PAST]]
+        assert sorted(nodes[nodes[:, N_NAME] >= 0, N_NAME].tolist()) == list(range(len(content)))
+        assert sorted(set(nodes[1:, N_UNIT].tolist())) == sorted(
+            {int.from_bytes(name.encode("utf-16-be")[k : k + 2]) for name in content for k in range(0, 4, 2)} - {0}
+        )
+    assert order.tolist() == [3, 2, 1, 0, 0, 1, 0]
+
+
+def test_what_is_refused(monkeypatch):
+    builder = FormBuilder()
+    with pytest.raises(UnsupportedConstraint, match="surrogate"):
+        builder.name_table(("\ud800",))
+    for names in ((), ("a", "a")):
+        with pytest.raises(ValueError, match="one name or more"):
+            builder.name_table(names)
+    table = builder.name_table(("a", "b"))
+    for low, high, targets in ((0, 2, [0, 0, 0]), (1, 0, []), (0, 1, [0]), (-1, 0, [0, 0])):
+        with pytest.raises(ValueError, match="do not fit"):
+            builder.names(table, low, high, targets)
+    with pytest.raises(ValueError, match="is a TEXT"):
+        builder.names(table, 0, 0, [0], other=RETURN_PLACE)
+    place = builder.names(table, 0, 1, [0, 0])
+    with pytest.raises(UnsupportedConstraint, match="lexer=any"):
+        builder.build(place, longest=True)
+    monkeypatch.setattr(name_trie, "MAX_NAME_NODES", 2)
+    with pytest.raises(LimitExceeded, match="more than 2 characters"):
+        machine_for(builder.build(place))

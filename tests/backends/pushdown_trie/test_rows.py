@@ -1,0 +1,115 @@
+"""Rows: interned by content, closed once, and how many a text makes: the numbers are part of what is promised."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.backends.pushdown_trie import LEXERS, accepts, machine_of
+from tests.grammar.lexed_cfgs import make_cfg
+
+# What comes back: (grammar, first text, what is repeated, rows and stacks in the end).
+
+LOOPS = [
+    ('start: ("a" | "bc")*\n', b"abc", b"abc", 3, 3),
+    ('start: start "+" "a" | "a"\n', b"a", b"+a", 3, 2),
+    ('start: "a" "+" start | "a"\n', b"a", b"+a", 2, 1),
+    ('start: x "a" | "a"\nx: y "b"\ny: start | x "c"\n', b"a", b"bcba", 4, 4),
+    ('start: e start "a" | "b"\ne: | e e\n', b"b", b"a", 2, 2),
+    ('start: "b" | e "a" start\ne: | e e\n', b"", b"a", 1, 1),
+]
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+@pytest.mark.parametrize(("grammar", "first", "repeated", "rows", "stacks"), LOOPS)
+def test_loops_run_in_a_constant_number_of_rows(grammar, first, repeated, rows, stacks, lexer):
+    machine = machine_of(grammar, lexer)
+    row = machine.run_text(first)
+    made = set()
+    for _ in range(1000):
+        row = machine.run_text(repeated, row)
+        assert row >= 0
+        made.add(row)
+    assert len(made) <= 3
+    assert (machine.row_count, machine.stack_count) == (rows, stacks)
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_nesting_takes_a_row_a_level(lexer):
+    """And back through as many more; the second time nothing is made."""
+    machine, depth = machine_of('start: "(" start ")" | "x"\n', lexer), 1000
+    row = machine.run_text(b"(" * depth)
+    assert (machine.row_count, machine.stack_count) == (depth + 1, depth)
+    assert accepts(machine, b"x" + b")" * depth, row)
+    assert (machine.row_count, machine.stack_count) == (2 * depth + 2, depth + 1)
+    assert accepts(machine, b"(" * depth + b"x" + b")" * depth)
+    assert machine.row_count == 2 * depth + 2
+
+
+def test_right_recursion_before_what_may_be_empty():
+    """It is no tail call, so each level is a stack and a row, as if brackets had to be closed."""
+    machine = machine_of('start: "b" | "a" start e\ne: | e e\n')
+    assert accepts(machine, b"a" * 1000 + b"b")
+    assert machine.row_count == 1002
+    assert machine.stack_count <= 3003
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_frames_that_read_nothing_return_to_late_callers(lexer):
+    """e is called, returns without reading, and is called again by what follows: by itself, twice, in a cycle."""
+    grammars = {
+        'start: e e e "a" e\ne: | e\n': (b"a",),
+        'start: e "a" | e e "b"\ne: f\nf: g |\ng: e f\n': (b"a", b"b"),
+        'start: e f "a" f e\ne: f f\nf: e | \n': (b"a",),
+        'start: x x\nx: y | "a"\ny: x |\n': (b"", b"a", b"aa"),
+        'start: "c" x x\nx: y y | "a"\ny: x x |\n': (b"c", b"ca", b"caaa"),
+    }
+    for grammar, texts in grammars.items():
+        machine = machine_of(grammar, lexer)
+        for text in texts:
+            assert accepts(machine, text), (grammar, text)
+        assert machine.run_text(b"aaabb") == -1 or "c" in grammar
+
+
+def links(machine, row):
+    """The links of the chain of fallbacks that a row begins."""
+    found = []
+    while row >= 0:
+        found.append(row)
+        row = int(machine.row_fallback[row])
+    return found
+
+
+def test_equal_fallbacks_are_left_out():
+    """(a|a+b)*: each a may be a lexeme, or all of them the beginning of one; the chain stays short, rows come back."""
+    machine = machine_of(make_cfg(("a|a+b",), {"s": [("s", "a|a+b"), ("a|a+b",)]}), "longest")
+    lengths, counts = set(), []
+    for size in (10, 100, 5000):
+        row = machine.run_text(b"a" * size)
+        assert accepts(machine, b"a" * size)
+        assert accepts(machine, b"a" * size + b"b" + b"a" * size)
+        lengths.add(len(links(machine, row)))
+        counts.append(machine.row_count)
+    assert max(lengths) <= 3
+    assert counts[0] == counts[-1] <= 8
+
+
+def test_a_link_for_each_open_reading():
+    """s: A s c with A: a|a+b. Each a is a row of its own, and so a link."""
+    machine, size = machine_of(make_cfg(("a|a+b", "c"), {"s": [("a|a+b", "s", "c"), ("a|a+b", "c")]}), "longest"), 150
+    row = machine.run_text(b"a" * size)
+    assert len(links(machine, row)) == size
+    assert accepts(machine, b"c" * size, row)
+    assert not accepts(machine, b"c" * (size - 1), row)
+    assert accepts(machine, b"bc", row)
+
+
+def test_skipped_text_comes_back_to_its_border():
+    """However much is skipped, the row is that after the first blank; and behind it the row is the same again."""
+    machine = machine_of('start: W W "."\nW: /[a-z]+/\n%ignore / +/\n%ignore /#[^\\n]*\\n/\n', "longest")
+    blank = machine.run_text(b"ab ")
+    assert machine.run_text(b"ab     ") == blank
+    assert len({machine.run_text(b"ab" + skipped + b"c") for skipped in (b" ", b"#\n", b" # x \n  # y\n ")}) == 1
+    assert machine.border(machine.run_text(b"ab #\n")) == machine.border(machine.run_text(b"ab"))
+    rows = machine.row_count
+    assert accepts(machine, b"  ab  # c\n  d # e\n . ".replace(b"# e\n", b""))
+    assert machine.row_count < rows + 12

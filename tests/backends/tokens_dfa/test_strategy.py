@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.tokens_dfa.muting_oracle import MutedLanguage
+from tests.strategies import regex_patterns
+from tests.vocabulary.vocabularies import ODD, vocabularies
+from tokdfa import mask as masks
+from tokdfa.automata.algebra import minimize
+from tokdfa.backends.token_index import ExplicitTokenIndex, TokenIndex
+from tokdfa.backends.tokens_dfa.contraction import contract
+from tokdfa.backends.tokens_dfa.muting import compile_muted
+from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa, TokensDfa
+from tokdfa.constraint import Choice, Constraint, Regex
+from tokdfa.errors import (
+    EmptyLanguageError,
+    LimitExceeded,
+    OptionError,
+    UnsupportedConstraint,
+    VocabularyCannotSpell,
+)
+from tokdfa.regex.compile import explicit_dfa
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+ALL_TOGETHER: dict[str, tuple] = {
+    "token_classes": ("transformations", "strings", "none"),
+    "dead_bytes": (True, False),
+    "byte_classes": (True, False),
+    "prefix_graphs": (True, False),
+    "threads": (1, 2, 256),
+    "reduce": (True, False),
+    "ready_masks": (True, False),
+}
+VARIANTS = [dict(zip(ALL_TOGETHER, values, strict=True)) for values in itertools.product(*ALL_TOGETHER.values())]
+LETTERS = Vocabulary(
+    [b"a", b"b", b"-", b"\n", b"\xc3", b"\xa9", *"ab aa ba- é aé abab".encode().split(), b"b\n", b""],
+    end_tokens=[13],
+    name="letters",
+)
+WORDS = Vocabulary(
+    [bytes([letter]) for letter in b'abcdefhilmnopst:/.01"{} ']
+    + [b"http", b"https", b"ht", b"tp", b"file", b"name", b"filename", b"://", b"s:", b'":', b"01", b"abc", b""],
+    end_tokens=[36],
+    name="words",
+)
+
+
+def compiled(constraint: Constraint, vocab: Vocabulary, **options: object) -> CompiledTokensDfa:
+    made = TokensDfa(vocab, **options).compile(constraint)
+    assert isinstance(made, CompiledTokensDfa)
+    return made
+
+
+def mask_of(made: CompiledTokensDfa, state: int) -> list[int]:
+    matcher = made.start()
+    matcher.state = state
+    mask = masks.allocate_mask(made.vocab.size)
+    matcher.fill_mask(mask)
+    return mask.tolist()
+
+
+def the_same_as_the_index(made: CompiledTokensDfa, index: ExplicitTokenIndex) -> None:
+    """Transitions, acceptance and masks of every state that can be reached, walking both side by side."""
+    matcher, mask = index.start(), masks.allocate_mask(index.vocab.size)
+    partner = {0: 0}
+    agenda = [0]
+    while agenda:
+        state = agenda.pop()
+        ours, theirs = made.transitions(state), index.transitions(partner[state])
+        assert ours.keys() == theirs.keys()
+        for token, target in ours.items():
+            if target not in partner:
+                partner[target] = theirs[token]
+                agenda.append(target)
+            assert partner[target] == theirs[token]
+        assert made.accepts(state) == index.accepts(partner[state])
+        matcher.state = partner[state]
+        matcher.fill_mask(mask)
+        assert mask_of(made, state) == mask.tolist()
+    assert len(partner) == made.sizes["states"]
+
+
+def tables_are_equal(one: CompiledTokensDfa, other: CompiledTokensDfa) -> bool:
+    return all(np.array_equal(left, right) for left, right in zip(one.table, other.table, strict=True))
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=lambda options: "-".join(map(str, options.values())))
+def test_every_variant_is_the_token_index(options: dict[str, object]) -> None:
+    for pattern, vocab in (("(ab|b-)*é?\n{0,3}", LETTERS), ("a{2,5}|[^b]{1,2}", LETTERS), ("(a|ab|c|é)*", ODD)):
+        index = TokenIndex(vocab).compile(Regex(pattern))
+        assert isinstance(index, ExplicitTokenIndex)
+        made = compiled(Regex(pattern), vocab, **options)
+        the_same_as_the_index(made, index)
+        if options["reduce"]:
+            assert tables_are_equal(made, compiled(Regex(pattern), vocab))
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(regex_patterns(boundaries=False), st.sampled_from(VARIANTS))
+def test_random_regexes(pattern: str, options: dict[str, object]) -> None:
+    try:
+        index = TokenIndex(LETTERS).compile(Regex(pattern))
+    except (EmptyLanguageError, VocabularyCannotSpell) as error:
+        with pytest.raises(type(error)):
+            compiled(Regex(pattern), LETTERS, **options)
+        return
+    assert isinstance(index, ExplicitTokenIndex)
+    the_same_as_the_index(compiled(Regex(pattern), LETTERS, **options), index)
+
+
+texts = st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=6).map(bytes), min_size=1)
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(vocabularies(), texts, st.sampled_from(VARIANTS))
+def test_vocabularies_that_cannot_spell_everything(
+    vocab: Vocabulary, language: set[bytes], options: dict[str, object]
+) -> None:
+    """Masks from the definition: a token is allowed iff tokens can go on from it to a text of the language."""
+    spelled = {token: vocab.token_bytes(token) for token in range(vocab.size) if vocab.token_bytes(token)}
+
+    def completions(text: bytes, longest: int) -> bool:
+        if text in language:
+            return True
+        return any(
+            len(text + more) <= longest and any(word.startswith(text + more) for word in language)
+            and completions(text + more, longest)
+            for more in spelled.values()
+        )  # fmt: skip
+
+    longest = max(map(len, language))
+    if not completions(b"", longest):
+        with pytest.raises(VocabularyCannotSpell):
+            compiled(Choice(language), vocab, **options)
+        return
+    made = compiled(Choice(language), vocab, **options)
+    agenda, seen = [(b"", made.start())], {b""}
+    mask = masks.allocate_mask(vocab.size)
+    while agenda:
+        text, matcher = agenda.pop()
+        matcher.fill_mask(mask)
+        allowed = set(masks.mask_to_ids(mask).tolist())
+        expected = {token for token, more in spelled.items() if completions(text + more, longest)}
+        assert allowed == expected | (set(vocab.end_tokens) if text in language else set())
+        for token in expected:
+            if text + spelled[token] not in seen:
+                seen.add(text + spelled[token])
+                ahead = matcher.fork()
+                ahead.advance(token)
+                agenda.append((text + spelled[token], ahead))
+
+
+def the_benchmark_regexes() -> list[tuple[str, str]]:
+    import yaml
+
+    from tests.lab.report.test_experiments import EXPERIMENTS
+
+    entries = yaml.safe_load((EXPERIMENTS / "inputs" / "regexes.yaml").read_text())
+    return [(entry["label"], entry["regex"]) for entry in entries]
+
+
+@pytest.mark.parametrize(("label", "pattern"), the_benchmark_regexes())
+def test_the_benchmark_regexes_on_a_real_vocabulary(label: str, pattern: str) -> None:
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    index = TokenIndex(vocab).compile(Regex(pattern))
+    assert isinstance(index, ExplicitTokenIndex)
+    made = compiled(Regex(pattern), vocab)
+    the_same_as_the_index(made, index)
+    assert all(made.transitions(state) == index.transitions(state) for state in range(made.sizes["states"]))
+    for options in (
+        {"threads": 2},
+        {"token_classes": "strings"},
+        {"token_classes": "strings", "threads": 2},
+        {"token_classes": "none", "byte_classes": False, "dead_bytes": False},
+    ):
+        assert tables_are_equal(made, compiled(Regex(pattern), vocab, **options)), options
+
+
+# Muted literals
+
+
+def muted_language(constraint: Regex | Choice, vocab: Vocabulary) -> MutedLanguage:
+    lazy, muting = compile_muted(constraint, vocab)
+    dfa, targets = contract(minimize(explicit_dfa(lazy, constraint, 100_000)), muting)
+    return MutedLanguage(dfa, targets, muting.ghost_tokens, vocab)
+
+
+def follows_the_definition(made: CompiledTokensDfa, language: MutedLanguage, depth: int) -> int:
+    """Compare masks after all token sequences up to `depth`; returns how many states were met."""
+    mask = masks.allocate_mask(made.vocab.size)
+    agenda = [(language.start(), made.start(), 0)]
+    seen: set[tuple[frozenset[int], int]] = set()
+    while agenda:
+        states, matcher, length = agenda.pop()
+        if (states, matcher.state) in seen:
+            continue
+        seen.add((states, matcher.state))
+        matcher.fill_mask(mask)
+        ends = set(made.vocab.end_tokens) if language.accepts(states) else set()
+        allowed = language.mask(states)
+        assert set(masks.mask_to_ids(mask).tolist()) == allowed | ends
+        if length < depth:
+            for token in sorted(allowed):
+                ahead = matcher.fork()
+                ahead.advance(token)
+                agenda.append((language.step(states, token), ahead, length + 1))
+    return len(seen)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(https?://)?[a-z.]{1,4}",
+        "http|[a-z]+s",
+        "(http|[a-z]+)(file)?",
+        '"filename":"[a-z]*"',
+        "(file|filename|name)+",
+        "[01]{2}01?0",
+    ],
+)
+@pytest.mark.parametrize("token_classes", ["transformations", "strings", "none"])
+def test_muting_follows_its_definition(pattern: str, token_classes: str) -> None:
+    made = compiled(Regex(pattern), WORDS, mute_literals=True, token_classes=token_classes)
+    assert follows_the_definition(made, muted_language(Regex(pattern), WORDS), 40) > 1
+    assert tables_are_equal(made, compiled(Regex(pattern), WORDS, mute_literals=True, threads=2))
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(regex_patterns(anchors=False, look_ahead=False, boundaries=False))
+def test_muting_random_regexes(pattern: str) -> None:
+    try:
+        made = compiled(Regex(pattern), LETTERS, mute_literals=True)
+    except (EmptyLanguageError, VocabularyCannotSpell):
+        return
+    follows_the_definition(made, muted_language(Regex(pattern), LETTERS), 6)
+
+
+def test_muting_choices() -> None:
+    constraint = Choice(["filename", "file name", "http://a", "0101"])
+    made = compiled(constraint, WORDS, mute_literals=True)
+    follows_the_definition(made, muted_language(constraint, WORDS), 20)
+    assert made.sizes["ghosts"] == 6  # filename, file, name, http, a, 01
+
+
+def test_muting_needs_a_pattern_without_assertions() -> None:
+    with pytest.raises(UnsupportedConstraint, match="mute_literals=False"):
+        compiled(Regex(r"(?!foo)[a-z]+"), WORDS, mute_literals=True)
+
+
+# Limits, sizes, threads
+
+
+def test_limits() -> None:
+    for token_classes in ("transformations", "strings", "none"):
+        with pytest.raises(LimitExceeded, match="max_transitions") as caught:
+            compiled(Regex("[ab]{1,3000}"), LETTERS, max_transitions=500, token_classes=token_classes)
+        assert caught.value.limit == "max_transitions"
+    with pytest.raises(LimitExceeded, match="max_transitions"):  # from a thread of its own
+        compiled(Regex("[ab-]{1,3000}"), LETTERS, max_transitions=500, threads=3)
+    with pytest.raises(LimitExceeded, match="max_states"):
+        compiled(Regex("[ab]{1,3000}"), LETTERS, max_states=100)
+    with pytest.raises(LimitExceeded, match="max_states"):
+        compiled(Regex("(https?://)?[a-z.]{1,4}"), WORDS, mute_literals=True, max_states=4)
+    with pytest.raises(OptionError, match="threads"):
+        TokensDfa(LETTERS, threads=257)
+
+
+def test_a_muted_constraint_that_cannot_be_spelled_says_so() -> None:
+    vocab = Vocabulary([b"http", b"a", b""], end_tokens=[2], name="poor")
+    for pattern in ("http[0-9]", "[0-9]http", "http://a"):
+        with pytest.raises(VocabularyCannotSpell, match=r"'poor' cannot spell any text .* set mute_literals=False"):
+            compiled(Regex(pattern), vocab, mute_literals=True)
+
+
+def test_masks_past_the_limit_are_made_when_asked_for() -> None:
+    vocab = load_tokenizer("mistral-v1").vocabulary
+    constraint = Regex("[^0]{1,99}")
+    full, none = compiled(constraint, vocab), compiled(constraint, vocab, mask_mb=0)
+    assert full.sizes["masks"] > 10
+    assert none.sizes["masks"] == none.sizes["mask_bytes"] == 0
+    for state in range(0, full.sizes["states"], 7):
+        assert mask_of(full, state) == mask_of(none, state)
+    matcher = none.start()
+    matcher.fill_mask(masks.allocate_mask(vocab.size))
+    assert matcher.counters == {"masks_made": 1}

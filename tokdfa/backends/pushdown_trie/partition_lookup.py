@@ -1,0 +1,243 @@
+"""What partitions of the vocabulary do for a row: which of them serve it, and what they allow at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie.arrays import (
+    M_LONGEST,
+    M_PLACE,
+    M_STATE,
+    NEEDS_PARTITION,
+    NEEDS_SCRATCH,
+    OK,
+    PLACE_SHIFT,
+    STACK_BITS,
+    STATE_MASK,
+)
+from tokdfa.backends.pushdown_trie.branches import count_ones
+from tokdfa.backends.pushdown_trie.items import leaves_freely, left_item, text_state, wide_state
+from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, OWN, STATE_PART, STRICT, find_partition
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, intern_row
+from tokdfa.core.jit import kernel
+from tokdfa.program.form import NAMES, OPERATION, TEXT
+from tokdfa.vocabulary.mask_store import NARROW
+
+if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.partition import TrieParts
+    from tokdfa.vocabulary.trie import TokenTrie
+
+#: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
+#: has, or -1: they are not listed.
+W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED = range(5)
+#: For the number of tokens listed: with what may come it stays less than 0.
+NOT_LISTED = -(1 << 40)
+#: In place of the state passed of what is put off: these are the exits of a partition; names that end in it.
+OF_EXITS, OF_NAMES = -2, -3
+#: A rest of so many nodes is good enough not to make further partitions for the same row.
+SMALL_REST = 30_000
+#: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
+NEEDS_LATER = 100
+
+
+class WalkScratch:
+    """What walks over one vocabulary write to, one at a time: under the lock of the vocabulary's pool."""
+
+    def __init__(self, trie: TokenTrie | TrieParts, end_tokens: tuple[int, ...]) -> None:
+        depths = trie.depth_limit + 3
+        #: By depth: the row before the byte, and the byte.
+        self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
+        self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
+        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one, or with
+        #: OF_EXITS its exits.
+        self.walk_later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
+        #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
+        self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
+        self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
+        #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
+        self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
+        self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
+        self.walk_meta: npt.NDArray[np.int64] = np.array([len(trie.nodes), trie.depth_limit, trie.size, 0, -1])
+        #: `walk_meta`, as Python's own ints.
+        self.counts = self.walk_meta.data
+
+
+@kernel
+def mix(signature, number):  # type: ignore[no-untyped-def]
+    """A signature with one more number in it."""
+    return (signature ^ np.uint64(number)) * np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def take_inside(part, first, words, pool):  # type: ignore[no-untyped-def]
+    """Set the tokens of a partition that stay inside; `first`: nothing was set yet, not even the zeros."""
+    dense = pool.part_dense[part]
+    if dense >= 0:
+        if first:
+            for k in range(len(words)):
+                words[k] = pool.dense[dense, k]
+            return
+        for k in range(len(words)):
+            words[k] |= pool.dense[dense, k]
+        return
+    if first:
+        words[:] = 0
+    for k in range(pool.part_ids[part, 0], pool.part_ids[part, 1]):
+        token = pool.ids[k]
+        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@kernel
+def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a closed row has one item, or several of texts in the same state, and no text is complete.
+
+    With the longest match a text that dies may have had another end, which its row falls back on.
+    """
+    begin, end = machine.live_begin[row], machine.live_end[row]
+    if machine.meta[M_LONGEST] or begin == end:
+        return False
+    item = machine.live_items[begin]
+    state = (item >> STACK_BITS) & STATE_MASK
+    is_text = machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT
+    for k in range(begin + 1, end):
+        other = machine.live_items[k]
+        is_like = is_text and machine.code[other >> PLACE_SHIFT, OPERATION] == TEXT
+        if not is_like or (other >> STACK_BITS) & STATE_MASK != state:
+            return False
+    return not (is_text and pool.flags[state] & ACCEPTS)
+
+
+@kernel
+def begin_place(place, row, passed, first, signature, exits, words, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether nothing was set yet,
+    the signature) in a wide row at a place.
+
+    Of the partitions by the row's wide states it is that with the smallest rest, and what is inside is set. One is
+    enough: whatever another state allows is either inside or met in the rest. So others are not even made if one has a
+    small rest. The state `passed` is left out, as nothing is inside of it. `exits`: whether they are merged where they
+    can be.
+    """
+    best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
+    last, missing, reads = np.int64(-1), np.int64(-1), np.int64(-1)
+    alone = is_alone(row, machine, pool)
+    depth = pool.walk_meta[W_DEPTH]
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        wide = wide_state(machine.live_items[k], place, alone, depth, machine, pool)
+        state = wide & STATE_PART
+        if wide < 0 or state == passed:
+            continue
+        if exits and wide & ALONE and leaves_freely(machine.live_items[k], depth, machine):
+            wide |= EXITS
+        known = np.int64(pool.partition_class[state])
+        if known >= 0:
+            known |= wide & ~STATE_PART
+            if known == last:
+                continue
+        last = known
+        part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
+        if part < 0:
+            count = np.int64(0)
+            for quarter in range(4):
+                count += count_ones(pool.reads[state, quarter])
+            if count > reads:  # its rest is likely to be the smallest
+                missing, reads = wide, count
+            continue
+        size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
+        if size < least:
+            best, least, chosen = part, size, state
+    if missing >= 0 and least > SMALL_REST:
+        machine.meta[M_PLACE], machine.meta[M_STATE] = place, missing
+        return NEEDS_PARTITION, best, chosen, first, signature
+    if best >= 0:
+        take_inside(best, first, words, pool)
+        first, signature = False, mix(signature, best)
+    return OK, best, chosen, first, signature
+
+
+@kernel
+def put_off_exits(row, place, part, later, waiting, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, how many are waiting): put off the exits of a partition that serves a row at a place.
+
+    If they are those of a string that may be a name, the tokens that end names are decided after them.
+    """
+    item = machine.live_items[machine.live_begin[row]]
+    if machine.code[item >> PLACE_SHIFT, OPERATION] == NAMES:
+        _, state = text_state(item, machine, pool)
+        without = find_partition(place, np.int64(pool.partition_class[state]) | STRICT | ALONE, pool)
+        if without < 0:
+            machine.meta[M_PLACE], machine.meta[M_STATE] = place, state | STRICT | ALONE
+            return NEEDS_PARTITION, waiting
+        if waiting >= len(later):
+            return NEEDS_LATER, waiting
+        later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~without, row, OF_NAMES
+        waiting += 1
+    if waiting >= len(later):
+        return NEEDS_LATER, waiting
+    status, after = row_after(row, machine)
+    later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, after, OF_EXITS
+    return status, waiting + 1
+
+
+@kernel
+def row_after(row, machine):  # type: ignore[no-untyped-def]
+    """(status, the row after the text of the items of a row, which are `is_alone`)."""
+    count = np.int64(0)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        count = left_item(machine.live_items[k], count, machine)
+        if count < 0:
+            return NEEDS_SCRATCH, np.int64(-1)
+    return intern_row(count, False, np.int64(-1), machine)
+
+
+@kernel
+def has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a row has a wide state besides `passed` that serves at a place below the root of the trie."""
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        wide = wide_state(machine.live_items[k], np.int64(1), False, depth, machine, pool)
+        if wide >= 0 and wide & STATE_PART != passed:
+            return True
+    return False
+
+
+@kernel
+def take_loops(row, later, listed, signature, words, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, how many rests of partitions were put off, tokens listed, the signature): what states that loop read
+    over and over.
+
+    The bytes that they read are taken out of those that frame 1, the root's, has left to walk.
+    """
+    waiting = np.int64(0)
+    taken = pool.frame_left[0]
+    taken[:] = 0
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        item = machine.live_items[k]
+        state = (item >> STACK_BITS) & STATE_MASK
+        if machine.code[item >> PLACE_SHIFT, OPERATION] != TEXT or not pool.flags[state] & LOOPS:
+            continue
+        reads = pool.reads[state]
+        if reads[0] & taken[0] | reads[1] & taken[1] | reads[2] & taken[2] | reads[3] & taken[3]:
+            continue
+        known = np.int64(pool.partition_class[state])
+        part = find_partition(np.int64(0), known | OWN, pool) if known >= 0 else np.int64(-1)
+        if part < 0:
+            machine.meta[M_PLACE], machine.meta[M_STATE] = 0, state | OWN
+            return NEEDS_PARTITION, waiting, listed, signature
+        if waiting >= len(later):
+            return NEEDS_LATER, waiting, listed, signature
+        take_inside(part, False, words, pool)
+        begin, size = pool.part_ids[part, 0], pool.part_ids[part, 1] - pool.part_ids[part, 0]
+        if pool.part_dense[part] < 0 and 0 <= listed <= NARROW - size:
+            pool.listed[listed : listed + size] = pool.ids[begin : begin + size]
+            listed += size
+        else:
+            listed = np.int64(NOT_LISTED)
+        signature = mix(signature, part)
+        later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, row, -1
+        waiting += 1
+        for quarter in range(4):
+            taken[quarter] |= reads[quarter]
+            pool.frame_left[1, quarter] &= ~reads[quarter]
+    return OK, waiting, listed, signature

@@ -1,0 +1,141 @@
+"""Strategies whose states are numbers of *situations*: what is kept of each, and what every one of them does with it.
+
+A situation is all that matters of a text so far: equal ones have one number, so rollback and fork cost nothing, and
+texts share masks and steps. A strategy writes how a situation reads a token, whether the text may end in it, and its
+mask; here are the memos, the end tokens, and the search for an end where the vocabulary lacks bytes that texts need.
+
+Threads: a compiled constraint holds a lock while it makes something new; masks and steps that are kept need none.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import CompiledConstraint
+from tokdfa.backends.live_search import LiveSearch
+from tokdfa.backends.matcher import StateMatcher, StepMemo
+from tokdfa.core.locks import new_lock
+from tokdfa.errors import VocabularyCannotSpell
+from tokdfa.vocabulary.mask_store import MaskStore
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Phases
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+class CompiledSituations(CompiledConstraint):
+    """The masks and steps of the situations met so far.
+
+    `settings`: options, of which ``mask_mb``, ``memo``, ``memo_steps`` and ``max_search`` are for this class.
+    Subclasses end their `__init__` with `_begin`. `start`: the situation before the first token.
+    """
+
+    #: Whether every byte that texts are made of is a token.
+    complete: bool
+    start_situation: int
+
+    def __init__(
+        self, constraint: Constraint, vocab: Vocabulary, name: str, settings: dict[str, Any], phases: Phases
+    ) -> None:
+        super().__init__(constraint, vocab, name)
+        self.settings, self.phases = settings, phases
+        self.lock = new_lock()
+        self.limit = settings["mask_mb"] << 20
+        self.masks = MaskStore(self.limit, masks.mask_words(vocab.size))
+        self.steps: StepMemo[int] = StepMemo()
+        self._live = LiveSearch(self._targets, self._can_end, settings["max_search"])
+
+    def _begin(self, start: int, complete: bool) -> None:
+        """Take note of where texts begin. Raises VocabularyCannotSpell if no tokens lead from there to an end."""
+        self.start_situation, self.complete = start, complete
+        if not complete and not self._live.is_live(start):
+            raise VocabularyCannotSpell(
+                f"no sequence of tokens spells any text of {self.constraint.name!r}: "
+                "the vocabulary lacks bytes it needs"
+            )
+
+    @abstractmethod
+    def _step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if the text does not allow it."""
+
+    @abstractmethod
+    def _can_end(self, situation: int) -> bool:
+        """Whether the text may end in a situation."""
+
+    @abstractmethod
+    def _fill_raw(self, situation: int, out: Mask) -> None:
+        """Write the tokens that the text allows, without end tokens and without regard to what tokens can spell."""
+
+    @abstractmethod
+    def work(self) -> dict[str, int]:
+        """Totals of the work done on masks, by name."""
+
+    def _start(self, context: tuple[int, ...]) -> StateMatcher[Any]:
+        """A matcher before the first token; `context` does not matter to these strategies."""
+        return SituationMatcher(self)
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        found = self.steps.get((situation, token))
+        if found is None:
+            with self.lock, self.working:
+                found = self._step(situation, token)
+                if found >= 0 and not self.complete and not self._live.is_live(found):
+                    found = -1
+                if found >= 0 and self.settings["memo_steps"]:
+                    self.steps.keep(situation, token, found)
+        return found
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end in a situation."""
+        with self.lock, self.working:
+            return self._can_end(situation)
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Write the mask of a situation, and keep it."""
+        with self.lock, self.working:
+            self._fill_raw(situation, out)
+            if not self.complete:
+                for token in masks.mask_to_ids(out).tolist():
+                    if self.step(situation, token) < 0:
+                        masks.clear_token(out, token)
+            if self._can_end(situation):
+                for token in self.vocab.end_tokens:
+                    masks.set_token(out, token)
+            if self.settings["memo"]:
+                self.masks.keep(situation, out)
+
+    def _targets(self, situation: int) -> list[int]:
+        """The situations that tokens lead to, dead ends among them."""
+        mask = masks.allocate_mask(self.vocab.size)
+        self._fill_raw(situation, mask)
+        found = (self._step(situation, token) for token in masks.mask_to_ids(mask).tolist())
+        return [target for target in dict.fromkeys(found) if target >= 0]
+
+
+class SituationMatcher(StateMatcher[int]):
+    """A matcher whose state is the number of a situation."""
+
+    def __init__(self, compiled: CompiledSituations) -> None:
+        super().__init__(compiled.vocab, compiled.start_situation)
+        self._compiled = compiled
+        self._serve_from(compiled.masks, compiled.steps)
+
+    def _step(self, state: int, token: int) -> int | None:
+        target = self._compiled.step(state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        return self._compiled.can_end(state)
+
+    def _fill(self, state: int, out: Mask) -> None:
+        before = self._compiled.work()
+        self._compiled.fill(state, out)
+        self._count(masks_made=1, **{name: total - before[name] for name, total in self._compiled.work().items()})
+
+    def _fork_empty(self) -> SituationMatcher:
+        return type(self)(self._compiled)
