@@ -251,15 +251,6 @@ def test_a_declared_kind_knows_its_controls(tmp_path: Path) -> None:
     assert "The store holds no samples" in " ".join(headlines(found))
 
 
-def test_a_kind_without_declarations_is_compared_by_its_times(tmp_path: Path) -> None:
-    rows = [{"method": "a", "constraint": str(case), "build_ms": 1.0, "clock_ns": 5.0} for case in range(8)]
-    runs = [FakeRun(tmp_path, config(kind="unknown"), {}, {"results": pd.DataFrame(rows)}) for _ in range(2)]
-    runs[1].frames["results"] = runs[1].frames["results"].assign(build_ms=2.0)
-    found = compare_runs(*runs)
-    assert changed(found.engines) == {("a", "build_ms", "slower")}
-    assert found.engines[0].before == pytest.approx(1e-3)
-
-
 def test_sections_are_compared_too(tmp_path: Path) -> None:
     runs = [backend_run(tmp_path, steps=2) for _ in range(2)]
     for run in runs:

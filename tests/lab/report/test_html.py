@@ -229,7 +229,7 @@ def test_titles_and_legends_fit_their_box() -> None:
     spec = {"height": 600, "layer": [{"encoding": {"x": channel(), "y": channel()}}]}
     script = f"console.log(JSON.stringify(fitted({json.dumps(spec)}, 140, true).layer[0].encoding))"
     encoding = json.loads(run_script([], script)[0])
-    assert encoding["x"]["axis"]["title"] == ["a title of", "many words"]
+    assert encoding["x"]["axis"]["title"] == ["a title of many", "words"]
     assert encoding["y"]["axis"]["title"] == ["a title of many words"]
     assert encoding["x"]["legend"] == {"orient": "bottom", "columns": 1, "labelLimit": 100}
 

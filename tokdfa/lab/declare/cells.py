@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tokdfa.lab.declare.columns import Column, Ratio
-    from tokdfa.lab.report.metrics import Metric
 
 
 class Cell(NamedTuple):
@@ -122,7 +121,7 @@ def text_cell(value: object) -> Cell:
     return Cell(shown, shown)
 
 
-def number_cell(metric: Column | Metric, value: float, best: bool = False, ratio: Ratio | None = None) -> Cell:
+def number_cell(metric: Column, value: float, best: bool = False, ratio: Ratio | None = None) -> Cell:
     """A cell for a metric's value in base units, with its ratio to a reference. NaN is missing and never best."""
     if math.isnan(value):
         return NOTHING

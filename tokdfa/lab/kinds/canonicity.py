@@ -117,7 +117,10 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     parts = done[(done["group"] == "build") & (done["name"] != "total")]
     units = {"value_s": rows["unit"] == "s", "value_bytes": rows["unit"] == "B"}
     return {
-        "": rows.assign(**{name: rows["value"].where(of_unit) for name, of_unit in units.items()}),
+        "": rows.assign(
+            figure=group + " " + rows["name"],
+            **{name: rows["value"].where(of_unit) for name, of_unit in units.items()},
+        ),
         "tokenizers": wide,
         "replay": wide[wide["replay_rules"].notna()] if "replay_rules" in wide else wide.iloc[:0],
         "judged": judged.rename(columns=lambda name: f"judged_{name}".replace(" ", "_") if name in JUDGED else name),
@@ -168,6 +171,7 @@ KIND = Kind(
     settings=Settings,
     columns=(
         text("tokenizer"),
+        text("figure"),
         text("group"),
         text("name", "figure"),
         text("note"),
@@ -189,7 +193,8 @@ KIND = Kind(
         Column("judged_mismatches", "mismatches", "", "lower", "sequences on which we and the reference differ"),
         Column("judged_disputed", "disputed", "", "lower", "sequences on which our two ways of testing a pair differ"),
     ),
-    case=("tokenizer", "group", "name"),
+    engine="figure",
+    case=("tokenizer",),
     frames=frames,
     tables=(
         Summary(

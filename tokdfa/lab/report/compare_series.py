@@ -23,7 +23,6 @@ import numpy.typing as npt
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.declare.stats import is_known
 from tokdfa.lab.kinds import find_kind
-from tokdfa.lab.report.compare_guess import guessed
 from tokdfa.lab.report.kinds import declared_results
 
 if TYPE_CHECKING:
@@ -97,8 +96,9 @@ def parts(data: RunData) -> tuple[RunData, ...]:
 
 def sources(data: RunData) -> Iterator[Source]:
     """The frames that are compared; of how each item ended, where the run says so of the contenders, the status."""
-    declaration = declared_results(data)
-    results, place = declaration or guessed(data.results), find_kind(data.kind).place if declaration else ()
+    if (results := declared_results(data)) is None:
+        return
+    place = find_kind(data.kind).place
     keys = (results.engine, *results.case)
     for name, rows in results.frames.items():
         is_main = name in ("", "items")

@@ -1,9 +1,4 @@
-"""A stored run, read once and made ready for tables and plots; paired comparison with the run's reference.
-
-A *label* is what an experiment calls a backend with its options ("token_index lazy"). A *case* is everything else that
-tells two items apart: tokenizer, constraint, workload and seed. Labels are compared case by case: a ratio is taken
-between two numbers of the same case, then the median over the cases is reported with its range. A label that failed on
-hard cases gains nothing by it, since those cases are missing from its pairs only.
+"""A stored run, read once: items, samples and rows with all the columns that reports read.
 
 Only items whose status is ``ok`` enter a comparison; all others are listed as failures.
 """
@@ -14,16 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tokdfa.lab.report.metrics import Metric, Ratio
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
-
-#: What a case is made of.
-CASE = ["tokenizer", "constraint", "workload", "seed"]
 
 _ITEM_TEXTS = ("item_id", "tokenizer", "backend", "label", "constraint", "workload", "seed", "status", "message")
 _ITEM_NUMBERS = (
@@ -100,84 +90,17 @@ class RunData:
         return str(self.config.get("kind") or "backends")
 
     @cached_property
-    def labels(self) -> list[str]:
-        """The labels in the experiment's order."""
-        return [str(label) for label in dict.fromkeys(self.items["label"])]
-
-    @cached_property
-    def backend_of(self) -> dict[str, str]:
-        """label -> backend name."""
-        return dict(zip(self.items["label"].astype(str), self.items["backend"].astype(str), strict=True))
-
-    @property
-    def tokenizers(self) -> list[str]:
-        return [str(name) for name in dict.fromkeys(self.items["tokenizer"])]
-
-    @property
-    def constraints(self) -> list[str]:
-        return [str(name) for name in dict.fromkeys(self.items["constraint"])]
-
-    @cached_property
-    def reference(self) -> str | None:
+    def reference(self) -> str:
         """The label that ratios refer to: the configured one, or the first label of the configured backend."""
         wanted = self.config.get("reference")
-        if wanted in self.labels:
-            return str(wanted)
-        return next((label for label, backend in self.backend_of.items() if backend == wanted), None)
-
-    @cached_property
-    def done(self) -> pd.DataFrame:
-        """The items that succeeded."""
-        return self.items[self.items["status"] == "ok"]
+        items = self.items[self.items["label"] == wanted]
+        items = items if len(items) else self.items[self.items["backend"] == wanted]
+        return str(items["label"].iloc[0]) if len(items) and wanted else ""
 
     @cached_property
     def failures(self) -> pd.DataFrame:
         """The items that did not succeed, whatever the reason."""
         return self.items[self.items["status"] != "ok"]
-
-    def samples_of(self, measure: str) -> pd.DataFrame:
-        """The samples of one measure of the items that succeeded, with the items' columns beside them."""
-        chosen = self.samples[(self.samples["measure"] == measure) & self.samples["ns"].notna()]
-        return chosen.merge(self.done[["item_id", "label", "vocab_size", *CASE]], on="item_id", how="inner")
-
-    def case_values(self, metric: Metric) -> pd.DataFrame:
-        """A metric of the items that succeeded: one row per case, one column per label, NaN where there is none."""
-        import pandas as pd
-
-        cases = self.done[["item_id", "label", *CASE]].copy()
-        if metric.source == "samples":
-            chosen = self.samples[self.samples["measure"] == metric.column]
-            found = chosen.groupby("item_id")["ns"]
-            cases["value"] = cases["item_id"].map(
-                found.mean() if metric.quantile is None else found.quantile(metric.quantile)
-            )
-        else:
-            cases["value"] = self.done[metric.column]
-        cases[CASE] = cases[CASE].astype(object).where(cases[CASE].notna(), "")
-        cases["value"] = pd.to_numeric(cases["value"]) * metric.factor
-        table = cases.pivot_table(index=CASE, columns="label", values="value", aggfunc="median", sort=False)
-        return table.reindex(columns=self.labels)
-
-
-def paired_ratio(values: pd.DataFrame, metric: Metric, label: str, reference: str | None) -> Ratio | None:
-    """How much better one column of `RunData.case_values` is than another, row by row; above 1 is better.
-
-    None without a reference, for the reference itself, and without any pair. Values below the metric's resolution count
-    as that; pairs that have a value of zero even so are left out.
-    """
-    if reference is None or label == reference:
-        return None
-    pairs = values[[label, reference]].dropna().clip(lower=metric.resolution)
-    pairs = pairs[(pairs > 0).all(axis=1)]
-    if pairs.empty:
-        return None
-    ratios = pairs[label] / pairs[reference] if metric.better == "higher" else pairs[reference] / pairs[label]
-    return Ratio(float(ratios.median()), float(ratios.min()), float(ratios.max()), len(ratios))
-
-
-def ratio_of_row(row: pd.Series[Any], metric: Metric, label: str, reference: str | None) -> Ratio | None:
-    """The ratio within one row of labels' values: one pair."""
-    return paired_ratio(row.to_frame().T, metric, label, reference)
 
 
 def complete_columns(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
@@ -193,12 +116,3 @@ def complete_columns(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequenc
     for column in numbers:
         frame[column] = pd.to_numeric(frame[column]).astype("float64") if column in frame else float("nan")
     return frame
-
-
-def factors(table: pd.DataFrame, slow: str, fast: str) -> pd.Series[Any]:
-    """The column `slow` over the column `fast`, case by case; empty if either was not run."""
-    import pandas as pd
-
-    if slow not in table or fast not in table:
-        return pd.Series(dtype="float64")
-    return (table[slow] / table[fast]).dropna()

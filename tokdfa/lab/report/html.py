@@ -11,7 +11,6 @@ there all ids begin with that of the run's section. The template escapes all tex
 
 from __future__ import annotations
 
-import base64
 import math
 from functools import cache
 from pathlib import Path
@@ -25,12 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jinja2 import Template
-    from markupsafe import Markup
 
     from tokdfa.lab.declare.cells import Cell, Table
     from tokdfa.lab.declare.charts import Panel
     from tokdfa.lab.report.page import Page
-    from tokdfa.lab.report.plots import Plot
 
 
 def render(page: Page) -> str:
@@ -65,7 +62,7 @@ def _template() -> Template:
         trim_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters |= {"key": _sorting_key, "parts": _parts, "spec": _spec, "old_picture": _old_picture}
+    environment.filters |= {"key": _sorting_key, "parts": _parts, "spec": _spec}
     return environment.get_template("page.html.j2")
 
 
@@ -95,11 +92,3 @@ def _spec(chart: Chart, panel: Panel) -> dict[str, Any]:
         spec["height"] = spec["height"]["step"] * max(1, len(spec["encoding"]["y"]["sort"]))
     fit = {"type": "fit-x", "contains": "padding"}
     return {**spec, "width": "container", "autosize": fit, "description": visible(words)}
-
-
-def _old_picture(plot: Plot) -> Markup:
-    """A matplotlib figure of a kind without declarations. To be removed with the last of them."""
-    from markupsafe import Markup
-
-    picture = base64.b64encode(plot.to_png()).decode()
-    return Markup('<img src="data:image/png;base64,{}" alt="{}">').format(picture, visible(plot.title))

@@ -1,30 +1,25 @@
-"""Which tables, plots and sentences a run of each kind gets. A new kind of experiment adds a module and a line here."""
+"""The tables, charts and sentences of a run, as its kind declares them, and those that every run gets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tokdfa.lab.declare.results import Results
+from tokdfa.lab.declare.sentences import Tally
 from tokdfa.lab.kinds import find_kind, targets
-from tokdfa.lab.report import (
-    headlines,
-    tables,
-)
+from tokdfa.lab.report import tables
 
 if TYPE_CHECKING:
     from tokdfa.lab.declare.cells import Table
     from tokdfa.lab.declare.charts import Chart
-    from tokdfa.lab.declare.results import Results
     from tokdfa.lab.report.data import RunData
-    from tokdfa.lab.report.plots import Plot
-
-_SPECIAL: dict[str, Any] = {}
 
 
 def build_tables(data: RunData) -> list[Table]:
     """All tables of a run that have a row, the main one first; the environment comes last, even if nothing is known.
 
-    What an experiment on backends has measured beside them follows its own tables, sentences and plots.
+    What an experiment on backends has measured beside them follows its own tables, sentences and charts.
     """
     built = _own_tables(data)
     for kind, section in data.sections.items():
@@ -42,27 +37,25 @@ def _own_tables(data: RunData) -> list[Table]:
     if (results := declared_results(data)) is not None:
         built += (table.build(results) for table in find_kind(data.kind).tables)
     elif len(data.results):
-        built += _SPECIAL[data.kind].build_tables(data) if data.kind in _SPECIAL else [tables.plain_results(data)]
+        built.append(tables.plain_results(data))
     return [*built, *([tables.failures(data)] if len(data.failures) else [])]
 
 
 def declared_results(data: RunData) -> Results | None:
     """The results of a kind that has declared how they are told; None of others."""
-    kind = find_kind(data.kind) if data.kind in targets() and data.kind not in _SPECIAL else None
+    kind = find_kind(data.kind) if data.kind in targets() else None
     if kind is None or not kind.columns:
         return None
     rows = data.items.merge(data.samples, on="item_id", how="left") if data.kind == "backends" else data.results
-    return kind.results(rows, data.config, data.reference or "", data.items)
+    return kind.results(rows, data.config, data.reference, data.items)
 
 
-def build_plots(data: RunData) -> list[Plot | Chart]:
-    """All plots of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
-    if data.kind in _SPECIAL:
-        return list(_SPECIAL[data.kind].build_plots(data))
+def build_charts(data: RunData) -> list[Chart]:
+    """All charts of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
     if (results := declared_results(data)) is None:
         return []
     own = [chart.build(results) for chart in find_kind(data.kind).charts]
-    return [*own, *(plot for section in data.sections.values() for plot in build_plots(section))]
+    return [*own, *(chart for section in data.sections.values() for chart in build_charts(section))]
 
 
 def build_headlines(data: RunData) -> list[str]:
@@ -77,9 +70,11 @@ def build_headlines(data: RunData) -> list[str]:
 
 
 def _own_headlines(data: RunData) -> list[str]:
-    known = _SPECIAL[data.kind].headlines(data) if data.kind in _SPECIAL else []
+    known: list[str] = []
     if (results := declared_results(data)) is not None:
         known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
         if data.kind != "backends" and not len(data.results):
             known = ["The run has no results yet."]
-    return [*known, *([headlines.success(data)] if len(data.failures) or data.kind == "backends" else [])]
+    if len(data.failures) or data.kind == "backends":
+        known += Tally("items", frame="items").sentences(Results({"items": data.items}))
+    return known

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tokdfa.lab.declare.cells import Table
     from tokdfa.lab.declare.charts import Chart
     from tokdfa.lab.report.data import StoredRun
-    from tokdfa.lab.report.plots import Plot
 
 
 #: So many sentences are on the first screen; so many rows a table may have in Markdown, and else so many are shown.
@@ -37,7 +36,7 @@ class Page:
     made: str
     headlines: Sequence[str]
     tables: Sequence[Table]
-    plots: Sequence[Plot | Chart]
+    plots: Sequence[Chart]
     experiment: str
     command: str
 
@@ -55,7 +54,7 @@ class Page:
             made=readable_time(data.provenance.get("started")),
             headlines=kinds.build_headlines(data),
             tables=kinds.build_tables(data),
-            plots=kinds.build_plots(data),
+            plots=kinds.build_charts(data),
             experiment=_yaml(data.config),
             command=command(folder),
         )
@@ -76,7 +75,7 @@ class Page:
         return [table for table in self.tables if table.name == "environment"]
 
     @property
-    def charts(self) -> list[Plot | Chart]:
+    def charts(self) -> list[Chart]:
         """The charts that are drawn."""
         return [plot for plot in self.plots if plot.figure is not None]
 
@@ -121,7 +120,7 @@ def _listed(lines: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(line)}" for line in lines)
 
 
-def _figure(chart: Plot | Chart, path: str) -> str:
+def _figure(chart: Chart, path: str) -> str:
     title = escape_markdown(chart.title)
     return f"![{title}]({path})\n\n{title}. {escape_markdown(chart.caption)}".strip()
 
