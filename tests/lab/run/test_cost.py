@@ -3,15 +3,15 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from tests.lab.run.experiments import experiment
 from tokdfa.errors import StoreError
-from tokdfa.lab.run import execute
 from tokdfa.lab.run.cost import Cost, costs_of, seconds_for
-from tokdfa.lab.run.store import Run, RunStore, open_run
+from tokdfa.lab.run.store import Run
 
 
 class Stored(Run):
     """A run with these tables."""
+
+    folder = "nowhere"
 
     def __init__(self, items, results):
         object.__setattr__(self, "_tables", (pd.DataFrame(items), pd.DataFrame(results)))
@@ -48,20 +48,11 @@ def test_by_tokenizer_and_engine():
     assert seconds_for(found[:3], rows=10, tokenizers=4) == pytest.approx(10 * 4 * (3.5 + 1.0))
 
 
-def test_an_experiment_on_backends_has_no_rows(tmp_path):
-    config = experiment(tmp_path, "fake", {"name": "fake", "label": "twin", "options": {"tag": 1}})
-    store = RunStore.locate(config)
-    store.create(config)
-    empty = open_run(store.folder)
+def test_what_has_no_rows_has_no_cost_of_rows():
+    alone = Stored({name: values[:1] for name, values in ITEMS.items()}, {"item_id": []})
+    (found,) = costs_of(alone)
+    assert (found.rows, found.per_row) == (0, None)
+    with pytest.raises(StoreError, match="maskbench has no rows"):
+        seconds_for([found], 10, 1)
     with pytest.raises(StoreError, match="nothing has been measured yet"):
-        costs_of(empty)
-    stored = open_run(execute.run(config).folder)
-    found = costs_of(stored)
-    assert [(one.tokenizer, one.contender, one.items, one.rows) for one in found] == [
-        ("bytes", "fake", 1, 0),
-        ("bytes", "twin", 1, 0),
-    ]
-    assert sum(one.seconds for one in found) == pytest.approx(stored.items()["seconds"].sum())
-    assert found[0].per_row is None
-    with pytest.raises(StoreError, match="fake has no rows"):
-        seconds_for(found, 10, 1)
+        costs_of(Stored({}, {}))

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 Typed = TypeVar("Typed", bound=BaseModel)
 
 
-def typed_settings(kind: type[Typed], settings: Mapping[str, Any], place: str = "settings.") -> Typed:
-    """`settings` as a `kind`. Raises OptionError, which begins with `place` and names the key that is wrong."""
+def typed_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
+    """`settings` as a `kind`. Raises OptionError, which names the key that is wrong."""
     try:
         return kind.model_validate(settings)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
-        raise OptionError(f"{place}{key}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+        raise OptionError(f"settings.{key}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
 
 
 def item_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:

@@ -4,10 +4,10 @@ Words. An *experiment* is a YAML file (`resolve` reads it into a `config`). It *
 constraint x workload x backend (`expand`; `plan` says how long that may take); items that share all but the backend
 form a *group*, which is measured side by side. A *run* works through the groups (`execute`) in worker processes that
 may die, on this machine or on a cluster (`executor`), and keeps what it measures in a run folder (`store`), with all
-that is needed to judge or repeat it (`provenance`). A finished group is never measured again: an interrupted run is
-resumed by starting it again.
+that is needed to judge or repeat it (`provenance`). A finished item is never measured again: an interrupted run is
+resumed by starting it again, and a backend that joins the experiment is measured alone, beside the reference.
 
-    config = load_config("experiments/quickstart.yaml")
+    config = load_config("quickstart")
     summary = run(config)
     items = open_run(summary.folder).items()
 
