@@ -8,7 +8,7 @@ import pytest
 from tests.lab.report.synthetic import PROVENANCE, FakeRun, config, trie_walk_run
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import build_headlines, build_charts, build_tables
+from tokdfa.lab.report.kinds import build_charts, build_headlines, build_tables
 
 FOLDER = Path("made-up")
 
