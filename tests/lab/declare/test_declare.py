@@ -25,6 +25,7 @@ from tokdfa.lab.declare import (
     Pivot,
     Points,
     Quotient,
+    Ranking,
     Results,
     Say,
     Stat,
@@ -211,6 +212,10 @@ def test_sentences():
         "broken and ours have no case that both completed.",
     ]
     assert Against(("mask_ns",), most=1).sentences(results()) == []
+    assert Ranking(("mask_ns", "passes:share")).sentences(results()) == [
+        "Lowest mask time: ours with 250 ns, then theirs with 250 ns (medians over the 2 cases that all completed).",
+        "Highest passes: theirs with 100%, then ours with 50.0% (medians over the 2 cases that all completed).",
+    ]
     assert Tally("rows").sentences(results()) == ["4 of 5 rows succeeded; the others: 1 timeout."]
     assert Tally("rows").sentences(results(ROWS.iloc[:4])) == ["All 4 rows succeeded."]
     assert not [

@@ -9,7 +9,7 @@ from tokdfa.lab.declare.charts import Bars, Chart, Curves, Distribution, Points
 from tokdfa.lab.declare.columns import Column
 from tokdfa.lab.declare.kind import Kind
 from tokdfa.lab.declare.results import Results
-from tokdfa.lab.declare.sentences import Against, Computed, Say, Tally
+from tokdfa.lab.declare.sentences import Against, Computed, Ranking, Say, Tally
 from tokdfa.lab.declare.stats import Quotient, Stat, percentiles
 from tokdfa.lab.declare.tables import Custom, Growth, Listing, Options, Pairs, Pivot, Summary
 
@@ -30,6 +30,7 @@ __all__ = [
     "Pivot",
     "Points",
     "Quotient",
+    "Ranking",
     "Results",
     "Say",
     "Stat",

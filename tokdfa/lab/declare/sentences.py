@@ -120,6 +120,41 @@ class Against:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """For each of `values` who is best, and who comes next, by medians over the cases that all contenders completed."""
+
+    values: Sequence[Value]
+    over: Sequence[str] = ()
+    frame: str = ""
+    where: str = ""
+
+    def sentences(self, results: Results) -> list[str]:
+        """The sentences of a run's results."""
+        import pandas as pd
+
+        rows = results.rows(self.frame, self.where)
+        if results.engine not in rows:
+            return []
+        said = []
+        for stat in map(value_of, self.values):
+            column = stat.described(results.columns)
+            found = {
+                str(name): per_case(stat, group, self.over or results.case, results.columns)
+                for name, group in rows.groupby(results.engine, sort=False)
+            }
+            known = {name: values for name, values in found.items() if values.notna().any()}
+            cases = pd.DataFrame(known).dropna()
+            if len(known) < 2 or cases.empty:
+                continue
+            ranked = cases.median().sort_values(ascending=column.better != "higher", kind="stable")
+            first, *others = (f"{name} with {column.format(value)}" for name, value in ranked.head(3).items())
+            end = "Highest" if column.better == "higher" else "Lowest"
+            over = f"medians over the {len(cases):,} cases that all completed" if len(cases) > 1 else "one case"
+            said.append(f"{end} {column.head}: {first}, then {' and '.join(others)} ({over}).")
+        return said
+
+
+@dataclass(frozen=True)
 class Tally:
     """How rows ended: "All 120 items succeeded.", or how many did not, by kind."""
 
@@ -150,7 +185,7 @@ class Computed:
         return self.function(results)
 
 
-Sentence = Say | Against | Tally | Computed
+Sentence = Say | Against | Ranking | Tally | Computed
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:

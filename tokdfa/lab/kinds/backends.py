@@ -29,6 +29,7 @@ from tokdfa.lab.declare import (
     Pivot,
     Points,
     Quotient,
+    Ranking,
     Results,
     Say,
     Stat,
@@ -343,6 +344,7 @@ KIND = Kind(
             where="phase == 'seen' and size == size.max()",
         ),
         Computed(_parts),
+        Ranking(("compile", "mask_mean", "mask_p99"), over=CASE),
         Computed(_options),
         Against(("compile", "mask_p50", "mask_mean", "mask_p99", "memory_retained_bytes"), over=CASE),
         Say(
