@@ -104,14 +104,14 @@ def test_all_locks_of_the_library_are_such() -> None:
     package = Path(tokdfa.__file__).parent
     apart = {
         package / "core" / "locks.py",
-        package / "runs" / "cluster_worker.py",
+        package / "lab" / "run" / "cluster_worker.py",
     }  # a worker's own, which nobody forks
     for path in set(package.rglob("*.py")) - apart:
         text = path.read_text()
         assert "threading.Lock()" not in text, path
         assert "threading.RLock()" not in text, path
         assert "from functools import cached_property" not in text or path.relative_to(package).parts[0] in (
-            *("report", "models", "skew", "backends", "runs"),
+            *("lab", "models", "skew", "backends"),
         ), f"{path}: import cached_property from tokdfa.core.locks"
 
 

@@ -208,9 +208,10 @@ class StoredEntry:
         self._tokenizer = tokdfa.load_tokenizer(f"hf:{byte_fallback(self.folder / 'tokenizer.json')}")
         read_or_build(self._tokenizer, self.folder / "rules")
         self.seeds["rules"] = next((self.folder / "rules").iterdir()).read_bytes()
-        rows_of_items = [{"item_id": f"i{number}", "seconds": 0.5, "label": "a"} for number in range(5)]
-        part = store._to_parquet(rows_of_items, None)
-        config = b"name: test\nkind: backends\nbackends: [{name: token_index}]\n"
+        item = {"tokenizer": "bytes", "label": "a", "options": "{}", "seconds": 0.5}
+        rows_of_items = [{"item_id": f"i{number}", **item} for number in range(5)]
+        part = store._to_parquet(rows_of_items, store.COLUMNS["items"])
+        config = b"name: test\nkind: backends\nbackends: [{name: token_index, label: a, options: {}}]\n"
         provenance = b'{"commit": "abc", "versions": {"numpy": "2"}, "times": [1, 2], "seal": "%b"}' % BLANK
         for kind, content in (("part", part), ("config", config + b"# " + BLANK), ("provenance", provenance)):
             self.seeds[f"run {kind}"] = seal(content)

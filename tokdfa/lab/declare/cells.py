@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.lab.declare.columns import MISSING, format_count, format_share
+from tokdfa.lab.declare.columns import MISSING, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,11 +132,6 @@ def number_cell(metric: Column, value: float, best: bool = False, ratio: Ratio |
 def count_cell(value: float) -> Cell:
     """A cell for a plain count; NaN is missing."""
     return NOTHING if math.isnan(value) else Cell(format_count(value), float(value))
-
-
-def share_cell(value: float) -> Cell:
-    """A cell for a share 0..1; NaN is missing."""
-    return NOTHING if math.isnan(value) else Cell(format_share(value), float(value))
 
 
 def status_cell(status: object) -> Cell:

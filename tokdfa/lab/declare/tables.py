@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, readable, text_cell
 from tokdfa.lab.declare.columns import Column, Ratio, between, short_factor
-from tokdfa.lab.declare.stats import Quotient, Stat, Value, is_known, key_parts, paired, per_case, value_of
+from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, per_case, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -381,10 +381,6 @@ def _value_cell(column: Column, value: Any, best: float = math.nan, ratio: Ratio
     if not is_known(value):
         return NOTHING
     return number_cell(column, float(value), float(value) == best, ratio)
-
-
-def _stat_cell(stat: Stat | Quotient, rows: pd.DataFrame, results: Results) -> Cell:
-    return _value_cell(stat.described(results.columns), stat.compute(rows, results.columns))
 
 
 def _stored(value: Any, column: Column) -> Any:

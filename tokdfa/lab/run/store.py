@@ -190,14 +190,20 @@ class Run:
     def _ranks(self) -> dict[str, int]:
         """Item id -> its place among the stored items of the experiment."""
         entries = self.config.get("backends") or []
-        places = {(one["label"], canonical_json(one["options"])): place for place, one in enumerate(entries)}
+        try:
+            labels = [(one["label"], canonical_json(one["options"])) for one in entries]
+        except (KeyError, TypeError) as error:
+            raise StoreError(
+                f"{self.folder / CONFIG} is damaged or edited (backends: {error!r}); restore it, or start afresh"
+            ) from None
+        places = {label: place for place, label in enumerate(labels)}
         found = []
         for part in _parts(self.folder, "items"):
             position = part.name.partition("-")[0]
             for row in read_part(part).select(["item_id", "tokenizer", "label", "options"]).to_pylist():
                 place: int | None = 0
                 if entries and row["tokenizer"] is not None:  # else of a special kind
-                    place = places.get((row["label"], canonical_json(json.loads(row["options"]))))
+                    place = places.get((row["label"], canonical_json(json.loads(row["options"] or "null"))))
                 if place is not None:
                     found.append((position, place, row["item_id"]))
         return {item_id: rank for rank, (_, _, item_id) in enumerate(sorted(found, key=lambda one: one[:2]))}
