@@ -8,14 +8,16 @@ import time
 from typing import Any
 
 from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Kind
 
 
-def check_settings(settings: dict[str, Any]) -> None:
+def complete(settings: dict[str, Any]) -> dict[str, Any]:
     if settings.get("sides", 1) < 1:
         raise OptionError("a die has at least one side")
+    return settings
 
 
-def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     trick = settings.get("trick")
     if trick == "die":
         os._exit(5)
@@ -26,3 +28,6 @@ def run_item(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     dice = random.Random(seed)
     place = {"tokenizer": settings["tokenizer"], "constraint": settings["label"]}
     return [{**place, "throw": n, "points": dice.randint(1, settings["sides"]), "note": {"n": n}} for n in range(3)]
+
+
+KIND = Kind(measure=measure, complete=complete)

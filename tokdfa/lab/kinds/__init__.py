@@ -10,14 +10,9 @@ import importlib
 import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.declare.kind import GROUP, Kind
-
-if TYPE_CHECKING:
-    from tokdfa.lab.declare.kind import Settings
-
 
 #: Kinds of this process alone: name -> "module:attribute".
 ADDED: dict[str, str] = {}
@@ -44,27 +39,6 @@ def load_kind(target: str) -> Kind:
     name, _, attribute = target.partition(":")
     module = importlib.import_module(name)
     kind = getattr(module, attribute, None)
-    if kind is None and hasattr(module, "run_item"):
-        return _of_functions(module)
     if not isinstance(kind, Kind):
         raise OptionError(f"{target}, the entry point of a kind of experiment, is no Kind but {kind!r}")
     return kind
-
-
-def _of_functions(module: Any) -> Kind:
-    """A kind whose module has functions instead of declarations."""
-    fields = getattr(getattr(module, "Settings", None), "model_fields", {})
-    threads = fields["threads"].default if "threads" in fields else getattr(module, "THREADS", 1)
-
-    def complete(settings: Settings) -> Settings:
-        if hasattr(module, "check_settings"):
-            module.check_settings(settings)
-        return dict(module.complete_settings(settings)) if hasattr(module, "complete_settings") else settings
-
-    return Kind(
-        measure=module.run_item,
-        complete=complete if hasattr(module, "check_settings") or hasattr(module, "complete_settings") else None,
-        split=getattr(module, "split_settings", None),
-        prepare=getattr(module, "prepare_item", None),
-        threads=threads,
-    )
