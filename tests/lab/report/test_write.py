@@ -58,7 +58,7 @@ def test_markdown_says_the_verdict_first_and_links_to_what_is_there(written: Wri
     files, page, markdown = written
     links = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", markdown)
     assert [files.folder / link for link in links] == list(files.plots)
-    assert markdown.startswith("# Which is fastest?\n\n- token\\_index against outlines\\_core")
+    assert markdown.startswith("# Which is fastest?\n\n- Lowest compile time: ")
     sentences = [place.start() for place in re.finditer(r"^- ", markdown, flags=re.MULTILINE)]
     assert sentences[2] < markdown.index("![") < sentences[3] < markdown.index("\n## ")
     titles = re.findall(r"^## (.*)$", markdown, flags=re.MULTILINE)
@@ -143,7 +143,7 @@ def test_the_summary_fits_a_terminal(tmp_path: Path) -> None:
     (heads,) = [re.split(r"\s*┃\s*", line.strip()) for line in lines if "┃" in line]
     assert heads == ["backend", "done", "compile time", "median mask time", "retained memory"]
     assert any(re.match(r"token_index lazy +│ 8/8 .* µs", line) for line in lines)
-    assert lines[-1] == "3 more sentences are in the report."
+    assert lines[-1] == "6 more sentences are in the report."
     narrow = printed(run, width=40).splitlines()
     assert max(map(len, narrow)) <= 40
     assert "and 2 more columns that do not fit here" in narrow
