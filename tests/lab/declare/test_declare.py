@@ -137,6 +137,7 @@ def test_a_pivot_has_an_engine_a_column_and_shows_how_items_failed():
     ]
     detailed = Pivot("p", "P", rows=("case",), value="mask_ns", detail="nodes").build(results())
     assert texts(detailed)[0][1] == "100 ns, 10"
+    assert not Pivot("p", "P", rows=("case",), value="not_measured").build(results(ROWS.iloc[:4])).rows
     many = pd.DataFrame({"engine": [f"e{n}" for n in range(40)], "case": "a", "mask_ns": 1.0})
     assert not Pivot("p", "P", rows=("case",), value="mask_ns").build(results(many)).rows
 

@@ -321,6 +321,14 @@ KIND = Kind(
             panels="tokenizer",
             frame="mask",
         ),
+        Distribution(
+            "seen_ecdf",
+            "Mask seen before: share of masks that took at most so long",
+            "Masks of states that have been seen before, each backend by itself; left is better.",
+            x="seen_ns",
+            panels="tokenizer",
+            frame="seen",
+        ),
         Bars("compile", "Compile time by constraint", x="compile", rows="constraint", panels="tokenizer"),
         Bars(
             "memory",
@@ -344,9 +352,9 @@ KIND = Kind(
             where="phase == 'seen' and size == size.max()",
         ),
         Computed(_parts),
-        Ranking(("compile", "mask_mean", "mask_p99"), over=CASE),
+        Ranking(("compile", "mask_mean", "mask_p99", "seen_p50"), over=CASE),
         Computed(_options),
-        Against(("compile", "mask_p50", "mask_mean", "mask_p99", "memory_retained_bytes"), over=CASE),
+        Against(("compile", "mask_p50", "mask_mean", "mask_p99", "seen_p50", "memory_retained_bytes"), over=CASE),
         Say(
             "{label}: a lexeme ends at {share} of the nodes of its walks.",
             per=("label",),
