@@ -95,7 +95,7 @@ class Chart:
 @dataclass(frozen=True)
 class Declaration:
     """What all charts have. `by`: the column with the contenders; `panels`: a column, each of whose values gets a
-    panel; `hover`: columns that a tooltip shows beside the axes.
+    panel; `hover`: columns that a tooltip shows beside the axes. `optional`: nothing is said if it is empty.
     """
 
     name: str
@@ -109,6 +109,7 @@ class Declaration:
     frame: str = ""
     where: str = ""
     log: bool | None = None
+    optional: bool = False
 
     def build(self, results: Results) -> Chart:
         """The chart of a run's results."""

@@ -328,6 +328,7 @@ KIND = Kind(
             x="seen_ns",
             panels="tokenizer",
             frame="seen",
+            optional=True,
         ),
         Bars("compile", "Compile time by constraint", x="compile", rows="constraint", panels="tokenizer"),
         Bars(

@@ -54,7 +54,8 @@ def build_charts(data: RunData) -> list[Chart]:
     """All charts of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
     if (results := declared_results(data)) is None:
         return []
-    own = [chart.build(results) for chart in find_kind(data.kind).charts]
+    declared = find_kind(data.kind).charts
+    own = [built for chart in declared if (built := chart.build(results)).panels or not chart.optional]
     return [*own, *(chart for section in data.sections.values() for chart in build_charts(section))]
 
 
