@@ -5,7 +5,6 @@ What a sentence lacks a number for is left unsaid, so a report of an unfinished 
 
 from __future__ import annotations
 
-import math
 import string
 from collections import Counter
 from dataclasses import dataclass, field
@@ -186,15 +185,3 @@ class Computed:
 
 
 Sentence = Say | Against | Ranking | Tally | Computed
-
-
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean of `values` and its 95 % bootstrap interval (percentile, seeded); NaN at both ends of fewer than six."""
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    data = np.asarray(values, dtype=np.float64)
-    if len(data) < 6 or float(data.std()) == 0:
-        return float(data.mean()) if len(data) else math.nan, math.nan, math.nan
-    found = bootstrap((data,), np.mean, n_resamples=999, method="percentile", rng=np.random.default_rng(0))
-    return float(data.mean()), float(found.confidence_interval.low), float(found.confidence_interval.high)

@@ -13,9 +13,10 @@ puts tokens into classes first, should pay less and grow more slowly (001). One 
   of different L being as equal as they can be. Short tokens are few, so small L may have fewer than N tokens.
 
 ``compile_s`` is the whole compile. ``index_s`` is what depends on the strategy: the compile without the phases that all
-of our own backends share (`SHARED_PHASES`). A peer does not tell its phases apart in this way, so its whole compile
-stands in both, and ``index_part`` says so. Both are medians over the repeats, in which the engines take turns (A B C,
-B C A, ...); ``fixed_*`` are the same for the regex ``a`` on the single bytes, so what a compile costs at the least.
+of our own backends share (`tokdfa.lab.measure.compile_race.SHARED_PHASES`). A peer does not tell its phases apart in
+this way, so its whole compile stands in both, and ``index_part`` says so. Both are medians over the repeats, in which
+the engines take turns (A B C, B C A, ...); ``fixed_*`` are the same for the regex ``a`` on the single bytes, so what a
+compile costs at the least.
 
 An engine whose compile takes longer than `settings.seconds`, or breaks a limit, is not asked for the larger sizes of
 that series: those have the status ``not_asked``. It also takes no further repeats once it has used that time.
@@ -28,12 +29,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from tokdfa.backends.registry import backend_class, create_backend
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Computed, Curves, Custom, Growth, Kind, Results, Tally
 from tokdfa.lab.declare.cells import Cell, text_cell
 from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.compile_race import Entrant, compile_in_turns
+from tokdfa.lab.measure.engines import Engine, attempt, check_engines
 from tokdfa.lab.measure.growing import (
     fill_template,
     first_tokens,
@@ -42,10 +44,8 @@ from tokdfa.lab.measure.growing import (
     state_count,
     sub_vocabulary,
 )
-from tokdfa.lab.measure.limits import OK, failure_of
-from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, rotated
+from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.settings import item_settings
-from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-#: From the constraint to its minimal byte DFA: equal work in all of our own backends.
-SHARED_PHASES = frozenset({"parse", "automaton", "minimize"})
 #: Compiles that the fixed cost is the median of, and how many times as much a cost must be to tell of growth.
 FIXED_REPEATS, ABOVE_FIXED = 25, 2
 #: Status of a size that an engine was not asked for.
@@ -69,26 +67,13 @@ def _rising(values: list[int]) -> list[int]:
     return values
 
 
+def _known(engines: list[Engine]) -> list[Engine]:
+    check_engines(engines)
+    return engines
+
+
+Engines = Annotated[list[Engine], Field(min_length=1), AfterValidator(_known)]
 Rising = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(_rising)]
-
-
-class Engine(BaseModel):
-    """A backend with its options and its name in tables."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    label: Annotated[str, Field(min_length=1)]
-    backend: str
-    options: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _known(self) -> Engine:
-        known = {option.name: option for option in backend_class(self.backend).options}
-        for name, value in self.options.items():
-            if name not in known:
-                raise OptionError(f"backend {self.backend} has no option {name!r}; known: {', '.join(known)}")
-            known[name].check(value)
-        return self
 
 
 class TokenLength(BaseModel):
@@ -123,7 +108,7 @@ class Settings(BaseModel):
     states: dict[str, Rising] = Field(default_factory=dict)
     vocabulary: Rising | None = None
     token_length: TokenLength | None = None
-    engines: Annotated[list[Engine], Field(min_length=1)] = Field(default_factory=lambda: list(ENGINES))
+    engines: Engines = Field(default_factory=lambda: list(ENGINES))
     repeats: Annotated[int, Field(ge=1)] = 5
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 2.0
 
@@ -131,9 +116,6 @@ class Settings(BaseModel):
     def _complete(self) -> Settings:
         if not (self.states or self.vocabulary or self.token_length):
             raise ValueError("at least one of states, vocabulary and token_length is needed")
-        labels = [engine.label for engine in self.engines]
-        if len(set(labels)) < len(labels):
-            raise ValueError(f"two engines have the same label: {', '.join(labels)}")
         return self
 
 
@@ -156,15 +138,22 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise OptionError("scaling takes regexes and templates of regexes, no other constraints")
     typed = item_settings(Settings, settings)
     vocab = load_tokenizer(settings["tokenizer"]).vocabulary
-    fixed = {one.outcome.label: one for one in _race(typed.engines, sub_vocabulary(vocab, []))}
+    fixed = {engine.name: Entrant.of(engine, sub_vocabulary(vocab, [])) for engine in typed.engines}
     _compile(list(fixed.values()), Regex("a"), FIXED_REPEATS, typed.seconds)
     rows = []
     for axis, cases in _series(settings, typed, vocab, seed):
         stopped: dict[str, str] = {}
+        made: dict[str, Entrant[Engine]] = {}
+        previous: Vocabulary | None = None
         for case in cases:
-            racing = _race([one for one in typed.engines if one.label not in stopped], case.vocab)
-            _compile(racing, case.constraint, typed.repeats, typed.seconds)
-            found = {one.outcome.label: _costs(one, fixed[one.outcome.label]) for one in racing}
+            left = [engine for engine in typed.engines if engine.name not in stopped]
+            reused = made if case.vocab is previous else {}
+            made = {
+                one.name: reused[one.name].again() if one.name in reused else Entrant.of(one, case.vocab)
+                for one in left
+            }
+            previous = case.vocab
+            _compile(list(made.values()), case.constraint, typed.repeats, typed.seconds)
             place = {
                 "tokenizer": settings["tokenizer"],
                 "axis": axis,
@@ -175,73 +164,53 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 "mean_token_bytes": float(case.vocab.lengths[case.vocab.lengths > 0].mean()),
             }
             for engine in typed.engines:
-                left_out = {"status": NOT_ASKED, "message": stopped.get(engine.label, "")}
-                rows.append({**place, "engine": engine.label, **found.get(engine.label, left_out)})
-            for one in racing:
-                if reason := _reason_to_stop(one, typed.seconds):
-                    stopped[one.outcome.label] = f"{reason} at {case.parameter}"
+                if engine.name in made:
+                    row = _costs(made[engine.name], fixed[engine.name])
+                else:
+                    row = {"status": NOT_ASKED, "message": stopped[engine.name]}
+                rows.append({**place, "engine": engine.name, **row})
+            for name, entrant in made.items():
+                if reason := _reason_to_stop(entrant, typed.seconds):
+                    stopped[name] = f"{reason} at {case.parameter}"
     return rows
 
 
-def _race(engines: Sequence[Engine], vocab: Vocabulary) -> list[Contender]:
-    """The engines, built and warm for this vocabulary; those that cannot be built are out of the race."""
-    racing = []
-    for index, engine in enumerate(engines):
-        outcome = Outcome(engine.label)
-        try:
-            backend = create_backend(engine.backend, vocab, **engine.options)
-            warm_up(backend)
-            racing.append(Contender(index, backend, outcome))
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # a package that is not installed, or an engine that does not take the tokens
-            placeholder = create_backend("brute_force", vocab)
-            racing.append(Contender(index, placeholder, outcome, dropped=True))
-            outcome.fail(failure_of(error))
-    return racing
+def _compile(racing: Sequence[Entrant[Engine]], constraint: Regex, repeats: int, limit: float) -> None:
+    """Compile up to `repeats` times with each, taking turns, as long as its compiles take less than `limit` seconds.
+
+    Whether an engine takes the constraint is asked first, untimed: a peer translates the pattern then.
+    """
+    for one in racing:
+        answer = attempt(one.backend.supports, constraint) if one.backend is not None else one.failure
+        if isinstance(answer, Failure):
+            one.failure = answer
+        elif answer is not None and not answer:
+            one.failure = Failure("unsupported", answer.reason)
+    compile_in_turns(racing, constraint, repeats, limit)
 
 
-def _compile(racing: Sequence[Contender], constraint: Regex, repeats: int, limit: float) -> None:
-    """Compile up to `repeats` times with each, taking turns, as long as its compiles take less than `limit` seconds."""
-    check_support([one for one in racing if not one.dropped], constraint)
-    for repeat in range(repeats):
-        left = [one for one in racing if not one.dropped and sum(one.outcome.ns("compile")) <= limit * 1e9]
-        measure_compiles(rotated(left, repeat), constraint, 1, lambda index, phase: None, first_mask=False)
-
-
-def _costs(one: Contender, fixed: Contender) -> dict[str, Any]:
+def _costs(one: Entrant[Engine], fixed: Entrant[Engine]) -> dict[str, Any]:
     """The columns of one engine at one size."""
-    if one.outcome.status != OK:
-        return {"status": one.outcome.status, "message": one.outcome.message}
-    (compile_s, index_s), (fixed_compile_s, fixed_index_s) = _medians(one), _medians(fixed)
+    if one.failure is not None:
+        return {"status": one.failure.kind, "message": one.failure.message}
     return {
-        "compile_s": compile_s,
-        "index_s": index_s,
-        "fixed_compile_s": fixed_compile_s,
-        "fixed_index_s": fixed_index_s,
-        "repeats": len(one.outcome.phases),
-        "bytes": one.outcome.sizes.get("bytes"),
-        "token_classes": one.outcome.sizes.get("token_classes"),
+        "compile_s": float(np.median(one.compile_s)),
+        "index_s": float(np.median(one.own_s)),
+        "fixed_compile_s": float(np.median(fixed.compile_s)) if fixed.compile_s else None,
+        "fixed_index_s": float(np.median(fixed.own_s)) if fixed.own_s else None,
+        "repeats": len(one.compile_s),
+        "bytes": one.sizes.get("bytes"),
+        "token_classes": one.sizes.get("token_classes"),
         "status": OK,
         "message": "",
     }
 
 
-def _medians(one: Contender) -> tuple[float | None, float | None]:
-    """Seconds of the whole compile, and of the part that depends on the strategy: of a peer the whole, too."""
-    whole = [ns * 1e-9 for ns in one.outcome.ns("compile")]
-    if not whole:
-        return None, None
-    own = [sum(spent for phase, spent in phases.items() if phase not in SHARED_PHASES) for phases in one.outcome.phases]
-    peer = bool(one.backend.packages) or not any(one.outcome.phases)
-    return float(np.median(whole)), float(np.median(whole if peer else own))
-
-
-def _reason_to_stop(one: Contender, limit: float) -> str:
+def _reason_to_stop(one: Entrant[Engine], limit: float) -> str:
     """Why an engine is not asked for larger sizes; empty if it is."""
-    if one.outcome.status != OK:
-        return f"failed ({one.outcome.status})" if one.outcome.status in ("memory", "timeout") else ""
-    slowest = max(one.outcome.ns("compile")) * 1e-9
+    if one.failure is not None:
+        return f"failed ({one.failure.kind})" if one.failure.kind in ("memory", "timeout") else ""
+    slowest = max(one.compile_s)
     return f"a compile took {slowest:.3g} s, more than {limit:g} s," if slowest > limit else ""
 
 

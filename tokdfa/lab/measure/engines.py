@@ -1,4 +1,4 @@
-"""The setting `engines` of experiments on language models: backends with their options, checked before a run.
+"""The setting `engines` of kinds that compare backends themselves: backends with options, checked before a run.
 
 What an engine cannot do is a result. `attempt` runs a step of one and gives what it returns or the failure that it
 amounts to, a panic in compiled code included; `Workshop` keeps the backends of one vocabulary.
