@@ -13,10 +13,9 @@ puts tokens into classes first, should pay less and grow more slowly (001). One 
   of different L being as equal as they can be. Short tokens are few, so small L may have fewer than N tokens.
 
 ``compile_s`` is the whole compile. ``index_s`` is what depends on the strategy: the compile without the phases that all
-of our own backends share (`tokdfa.lab.measure.compile_race.SHARED_PHASES`). A peer does not tell its phases apart in
-this way, so its whole compile stands in both, and ``index_part`` says so. Both are medians over the repeats, in which
-the engines take turns (A B C, B C A, ...); ``fixed_*`` are the same for the regex ``a`` on the single bytes, so what a
-compile costs at the least.
+of our own backends share (`tokdfa.lab.measure.compile_race`). A peer does not tell its phases apart in this way, so its
+whole compile stands in both. Both are medians over the repeats, in which the engines take turns (A B C, B C A, ...);
+``fixed_*`` are the same for the regex ``a`` on the single bytes, so what a compile costs at the least.
 
 An engine whose compile takes longer than `settings.seconds`, or breaks a limit, is not asked for the larger sizes of
 that series: those have the status ``not_asked``. It also takes no further repeats once it has used that time.
