@@ -51,8 +51,8 @@ def show(question: Question, console: Console) -> None:
 
 def _print_form(question: Question, console: Console) -> None:
     from tokdfa.constraint import JsonSchema
-    from tokdfa.program.lower import lower_constraint_to_form
-    from tokdfa.program.printing import format_form
+    from tokdfa.program.lower import lower_constraint
+    from tokdfa.program.printing import format_program
 
     if question.tree is not None or question.prefix or question.tokenizer is not None:
         raise OptionError("--tree, --prefix and --tokenizer are for --backend cfg_fsm; a program knows no tokens")
@@ -62,10 +62,10 @@ def _print_form(question: Question, console: Console) -> None:
     if isinstance(question.constraint, JsonSchema):
         from tokdfa.json_schema.lower import lower_schema
 
-        form, _ = lower_schema(question.constraint)
+        program, _ = lower_schema(question.constraint)
     else:
-        form = lower_constraint_to_form(question.constraint, longest=lexer == "longest")
-    console.print(plain(format_form(form)), highlight=False, soft_wrap=True)
+        program = lower_constraint(question.constraint, longest=lexer == "longest")
+    console.print(plain(format_program(program)), highlight=False, soft_wrap=True)
 
 
 def _print_situation(question: Question, console: Console) -> None:

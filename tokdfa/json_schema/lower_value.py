@@ -16,8 +16,8 @@ from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
 from tokdfa.json_schema.string_set import strings_automaton
-from tokdfa.program.form import RETURN_PLACE, TEXT, Text
-from tokdfa.program.form_builder import FormBuilder
+from tokdfa.program.builder import ProgramBuilder
+from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.oracle import Oracle
     from tokdfa.json_schema.string_set import StringSet
-    from tokdfa.program.form import Escapes
+    from tokdfa.program.program import Escapes
 
 #: More sets of numbers than this in one place are spelled without exponents.
 MANY_NUMBERS = 8
@@ -58,7 +58,7 @@ class ValueWriter:
         #: The same of shapes that many states have, by identity.
         self._plain: dict[int, list[int]] = {}
         if written_before is None:
-            self.builder = FormBuilder(escapes=self.escapes)
+            self.builder = ProgramBuilder(escapes=self.escapes)
         else:
             self.builder = written_before.builder.copy()
             self._signs, self._plain = written_before._signs, written_before._plain
@@ -80,12 +80,12 @@ class ValueWriter:
             at = len(self._waiting) - 1
             frame, state = self._waiting[at]
             if state in self.may_wait and len(builder.code) >= 3 * at_once:
-                builder.enter(frame, self.later(partial(self._write_frame, state)))
+                builder.enter(frame, self.lazy(partial(self._write_frame, state)))
             else:
                 builder.enter(frame, self._write_frame(state))
             del self._waiting[at]  # not before: an error leaves it to whoever writes next
 
-    def later(self, write: Callable[[], int]) -> int:
+    def lazy(self, write: Callable[[], int]) -> int:
         """The place of code that `write` writes when it is first reached, and the frames that it calls with it."""
 
         def write_all() -> int:
@@ -93,7 +93,7 @@ class ValueWriter:
             self.write_waiting()
             return place
 
-        return self.builder.later(write_all)
+        return self.builder.lazy(write_all)
 
     def punctuation(self, sign: str) -> int:
         """The number of the text of a sign, with the blanks that belong to it.
@@ -114,8 +114,8 @@ class ValueWriter:
             pattern = blanks + re.escape(separator) + blanks
         else:
             pattern = re.escape(sign[-1])
-        text = Text(sign, b"json " + pattern.encode(), lambda: _compile(pattern))
-        found = self._signs[sign] = self.builder.text(text)
+        text = Terminal(sign, b"json " + pattern.encode(), lambda: _compile(pattern))
+        found = self._signs[sign] = self.builder.terminal(text)
         return found
 
     def value(self, state: State, following: int) -> int:
@@ -132,7 +132,7 @@ class ValueWriter:
         if not shape.arrays and not shape.objects:
             places = self.scalars(state, shape, following)
             code = self.builder.code
-            if all(code[3 * place] == TEXT for place in places):
+            if all(code[3 * place] == TERMINAL for place in places):
                 self._texts[state] = [code[3 * place + 1] for place in places]
             return self.builder.any_of(places)
         return self.builder.call(self._frame_of(state), following)
@@ -166,11 +166,11 @@ class ValueWriter:
         if shape.constants:
             words = [word for bit, word in ((NULL, "null"), (TRUE, "true"), (FALSE, "false")) if shape.constants & bit]
             pattern = "|".join(words)
-            text = Text(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
-            places.append(builder.read(builder.text(text), following))
+            text = Terminal(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
+            places.append(builder.read(builder.terminal(text), following))
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         if numbers:
-            places.append(builder.read(builder.text(self._number_text(state, numbers)), following))
+            places.append(builder.read(builder.terminal(self._number_text(state, numbers)), following))
         for strings in shape.strings:
             if not self.oracle.is_empty(strings):
                 places.append(self.read_string(strings, following))
@@ -180,7 +180,7 @@ class ValueWriter:
         """The place at which one of a set of strings is read; the set is not empty."""
         builder = self.builder
         if strings is ANY_STRING or strings == ANY_STRING:
-            return builder.read(builder.string_text, following)
+            return builder.read(builder.string_terminal, following)
         strings = strings.spelled_out
         if strings.values is not None:
             spend(NAME_WORK * len(strings.values), NAME_BYTES * len(strings.values))
@@ -189,9 +189,9 @@ class ValueWriter:
             return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)
         if strings.simple:
             return builder.counted(strings.min_length, strings.max_length, following)
-        return builder.read(builder.text(self._string_text(strings)), following)
+        return builder.read(builder.terminal(self._string_text(strings)), following)
 
-    def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Text:
+    def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
         if any(each.multiples or each.not_multiples for each in numbers):
             try:
                 _numbers_automaton(numbers)  # the only ones that may be refused
@@ -201,19 +201,19 @@ class ValueWriter:
                 pointer = self.oracle.schemas.document.nodes[min(state, default=0) >> 1].pointer
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
         key = b"json number " + b" | ".join([each.key for each in numbers])
-        return Text("number", key, lambda: _numbers_automaton(numbers))
+        return Terminal("number", key, lambda: _numbers_automaton(numbers))
 
     def learn_plain(self, shape: Shape) -> None:
         """Write the scalars of a shape that many states share, so that its texts are known from now on."""
         code = self.builder.code
         self._plain[id(shape)] = [code[3 * place + 1] for place in self.scalars(frozenset(), shape, RETURN_PLACE)]
 
-    def _string_text(self, strings: StringSet) -> Text:
+    def _string_text(self, strings: StringSet) -> Terminal:
         label = (
             " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
         )
         key = b"json string " + self.escapes.encode() + strings.key
-        return Text(label, key, lambda: strings_automaton((strings,), self.escapes))
+        return Terminal(label, key, lambda: strings_automaton((strings,), self.escapes))
 
 
 def _name(nodes: Sequence[Node], state: State) -> str:

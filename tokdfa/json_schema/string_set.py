@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.program.form import Escapes
+    from tokdfa.program.program import Escapes
 
 #: An automaton of more states stays lazy; the states made in vain cost about 0.5 ms.
 EXPLICIT_STATES = 400
@@ -279,10 +279,10 @@ def _read_demands(strings: StringSet) -> _Demands:
     for pattern in dict.fromkeys(strings.patterns):
         demands.add(pattern)
     for name in dict.fromkeys(strings.formats):
-        form = find_format(name)
-        demands.add(form.pattern)
-        if form.max_length is not None:
-            demands.high = form.max_length if demands.high is None else min(demands.high, form.max_length)
+        program = find_format(name)
+        demands.add(program.pattern)
+        if program.max_length is not None:
+            demands.high = program.max_length if demands.high is None else min(demands.high, program.max_length)
     for pattern in dict.fromkeys(strings.not_patterns):
         demands.forbid(pattern, wide=True)
     for name in dict.fromkeys(strings.not_formats):

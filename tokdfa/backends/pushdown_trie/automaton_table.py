@@ -29,7 +29,7 @@ from tokdfa.vocabulary.walk import DEAD
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokdfa.program.form import Text
+    from tokdfa.program.program import Terminal
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -69,19 +69,19 @@ class AutomatonTable(StateTable):
         #: Whether every byte is a token by itself.
         self.has_all_bytes = bool(self._available.all())
 
-    def start_of(self, text: Text, anew: bool = False) -> int:
+    def start_of(self, text: Terminal, anew: bool = False) -> int:
         """The state in which a text begins; its automaton is made if no equal text was asked for before, or `anew`.
 
         Raises what making an automaton raises, and LimitExceeded.
         """
-        key = text.key, text.lazy
+        key = text.key, text.shortest
         found = None if anew else self.starts.get(key)
         if found is None:
             automaton = text.make()
             if isinstance(automaton, Dfa):
-                found = self._add(automaton, text.lazy)
+                found = self._add(automaton, text.shortest)
             else:
-                found = self.lazy_rows.add(self, automaton, text.lazy)
+                found = self.lazy_rows.add(self, automaton, text.shortest)
                 self.spelled[found] = not (automaton.bytes_read & ~self._available).any()
             self.starts[key] = found
         return found

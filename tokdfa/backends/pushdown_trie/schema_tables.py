@@ -93,8 +93,8 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
     properties = {name: schema for name, (schema, _) in COMMON.items()}
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
-    form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
-    machine = Machine(form, pool)
+    program, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
+    machine = Machine(program, pool)
     text = json.dumps(
         value, ensure_ascii=False, separators=(spelling["item_separator"], spelling["key_separator"])
     ).encode()

@@ -255,5 +255,5 @@ def held_bytes(compiled: CompiledConstraint) -> int | None:
     if isinstance(compiled, CompiledEarley):
         return compiled.machine.nbytes + compiled.partitions.nbytes + compiled.masks.nbytes
     if isinstance(compiled, CompiledPushdown):
-        return compiled.epoch.machine.nbytes + compiled.pool.nbytes + compiled.epoch.masks.nbytes
+        return compiled.generation.machine.nbytes + compiled.pool.nbytes + compiled.generation.masks.nbytes
     return None
