@@ -134,6 +134,20 @@ def _collect_intervals_kernel(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def is_listed_kernel(state, number, list_starts, starts, ends):  # type: ignore[no-untyped-def]
+    """Whether a token, by its forest number (-1: none), is in the list of a state. O(log(intervals))."""
+    low, high = list_starts[state], list_starts[state + 1]
+    last = high
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle] <= number:
+            low = middle + 1
+        else:
+            high = middle
+    return low < last and starts[low] <= number
+
+
+@kernel
 def join_intervals_kernel(found):  # type: ignore[no-untyped-def]
     """Sort `found` and join what overlaps or touches, in place; returns how many intervals are left."""
     if len(found) < 2:

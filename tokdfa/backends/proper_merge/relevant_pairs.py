@@ -39,6 +39,7 @@ from tokdfa.core.interning import NEEDS_ROOM, InterningTable, find_key, intern_k
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
 from tokdfa.errors import LimitExceeded
+from tokdfa.proper.intervals import is_listed_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -256,6 +257,7 @@ def _sweep_back_kernel(graph, fresh, width, _max_pairs):  # type: ignore[no-unty
     A relevant pair stays one, so each sweep asks the others only.
     """
     places, relevant, of_entry, tokens = graph.places, graph.relevant, graph.of_entry, graph.tokens
+    list_starts, starts, ends, number = graph.list_starts, graph.starts, graph.ends, graph.number
     edges = 0
     while edges < EDGES_AT_A_TIME:
         if places[NEXT] == 0:
@@ -274,7 +276,7 @@ def _sweep_back_kernel(graph, fresh, width, _max_pairs):  # type: ignore[no-unty
         k = begin
         while k < end and not found:
             if relevant[of_entry[k]]:
-                found = after >= fresh or not _is_forbidden_kernel(after, graph.number[tokens[k]], graph)
+                found = after >= fresh or not is_listed_kernel(after, number[tokens[k]], list_starts, starts, ends)
             k += 1
         edges += k - begin
         if found:
@@ -282,18 +284,3 @@ def _sweep_back_kernel(graph, fresh, width, _max_pairs):  # type: ignore[no-unty
             places[FOUND] = 1
     places[EDGES] += edges
     return False
-
-
-@kernel
-def _is_forbidden_kernel(after, number, graph):  # type: ignore[no-untyped-def]
-    """Whether a bigram state forbids the token of a forest number. O(log(intervals))."""
-    starts, ends = graph.starts, graph.ends
-    low, high = graph.list_starts[after], graph.list_starts[after + 1]
-    last = high
-    while low < high:
-        middle = (low + high) >> 1
-        if ends[middle] <= number:
-            low = middle + 1
-        else:
-            high = middle
-    return low < last and starts[low] <= number
