@@ -86,7 +86,7 @@ def test_a_mask_that_differs_and_a_refused_encoding_are_failures(monkeypatch):
 
     def wrong(self, out):
         right(self, out)
-        if type(self.states).__name__ == "PairStates":
+        if type(self.states.table).__name__ == "RelevantPairs":
             clear_token(out, int(mask_to_ids(out)[0]))
 
     monkeypatch.setattr(CartesianMergeMatcher, "fill_mask", wrong)
