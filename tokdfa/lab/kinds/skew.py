@@ -114,7 +114,7 @@ def _counted(rows: pd.DataFrame) -> pd.DataFrame:
     if "effective" in rows:
         rows["weak"] = (rows["effective"] < FEW_EFFECTIVE).where(~exact)
     place = [rows["model"], rows["prompt"]]
-    wanted = rows["model"].map(rows.groupby("model")["engine"].nunique())
+    wanted = rows.groupby(["model", "method"])["engine"].transform("nunique")
     complete = rows.groupby(place)["engine"].transform("nunique") == wanted
     return rows[complete & ~(width > OPEN).groupby(place).transform("any")].reset_index(drop=True)
 
