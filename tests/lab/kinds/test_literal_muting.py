@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.lab.kinds.told import tell
+from tests.lab.kinds.telling import Told
 from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.literal_muting import KIND, measure
 from tokdfa.lab.measure.muting_costs import PHASES, random_words
@@ -130,7 +130,7 @@ def made_up():
 
 
 def test_the_report_compares_plain_and_muted():
-    told = tell(KIND, made_up())
+    told = Told(KIND, made_up())
     assert told.texts("muting_cost") == [
         ["url", "small", "2", "–", "4.00x"], ["date", "small", "6", "–", "0.500x"]
     ]  # fmt: skip

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.lab.kinds.told import tell
+from tests.lab.kinds.telling import Told
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.kinds.proper_scaling import KIND, fill_family, json_members, measure
 
@@ -102,8 +102,8 @@ def made_up():
 
 
 def test_the_report_tells_ends_and_exponents():
-    told = tell(KIND, made_up())
-    letters, words = told.tables["proper_scaling_ends"].rows
+    told = Told(KIND, made_up())
+    letters, words = told.built["proper_scaling_ends"].rows
     assert [(cell.text, cell.detail) for cell in letters[2:]] == [("2", "2 states, then memory"), ("8", "8 states")]
     assert words[2].value == 8
     (_, *few), (_, *many) = told.values("proper_time_exponents", "family", "direct", "lazy")
@@ -117,6 +117,6 @@ def test_the_report_tells_ends_and_exponents():
 
 
 def test_a_run_in_which_all_failed_says_so():
-    told = tell(KIND, [{**row, "status": "memory", "own_s": None} for row in made_up()[:1]])
+    told = Told(KIND, [{**row, "status": "memory", "own_s": None} for row in made_up()[:1]])
     assert told.sentences[-1] == "0 of 1 measurements succeeded; the others: 1 memory."
     assert told.charts["proper_time"].figure is None

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.lab.kinds.told import tell
+from tests.lab.kinds.telling import Told
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMergeMatcher
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.kinds import proper_table2
@@ -146,7 +146,7 @@ def made_up():
 
 
 def test_means_medians_and_maxima_stand_beside_published_means():
-    told = tell(KIND, made_up())
+    told = Told(KIND, made_up())
     heads = ("step", "engine", "published mean", "mean", "median", "max", "finished", "asked")
     found = {row[:2]: row[2:] for row in told.values("proper_table2", *heads)}
     assert found["3", "fixpoint"] == pytest.approx((27.3, 0.02, 0.02, 0.03, 2, 2))
