@@ -60,7 +60,18 @@ class Entrant(Generic[E]):
 def compile_in_turns(
     entrants: Sequence[Entrant[E]], constraint: Constraint, repeats: int, seconds: float, keep: bool = False
 ) -> None:
-    """Compile up to `repeats` times with each, until it has used `seconds`. `keep`: keep the last compiled one."""
+    """Compile up to `repeats` times with each, until it has used `seconds`. `keep`: keep the last compiled one.
+
+    Whether an engine takes the constraint is asked first, untimed: a peer translates the pattern then.
+    """
+    for one in entrants:
+        if one.backend is None or one.failure is not None:
+            continue
+        answer = attempt(one.backend.supports, constraint)
+        if isinstance(answer, Failure):
+            one.failure = answer
+        elif not answer:
+            one.failure = Failure("unsupported", answer.reason)
     with collector_off():
         for repeat in range(repeats):
             for one in rotated(entrants, repeat):
