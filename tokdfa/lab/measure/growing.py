@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Regex
 
 _COUNT = re.compile(r"\{(\d+,)?n\}")
-_WORDS, _MEMBERS = "<words>", "<members>"
+_WORDS, _LONGER, _MEMBERS = "<words>", "<16 words of n letters>", "<members>"
 #: What the members of an object may hold, in turn.
 _VALUES = ("(true|false)", '"(red|green|blue|yellow)"', "-?(0|[1-9][0-9]*)", r'"[^"\\\x00-\x1f]{1,20}"')
 ALTERNATIVES, SEQUENCE = "<alternatives>", "<sequence>"
@@ -30,22 +30,24 @@ MOST = 64
 
 
 def fill_template(template: str, n: int, seed: int) -> str:
-    """`template` with n for each count written as ``n``, n random words for ``<words>``, and n members of a JSON object
-    for ``<members>``; OptionError if it has none of these.
+    """`template` with n for each count written as ``n``, n random words for ``<words>``, words of n letters for
+    ``<16 words of n letters>``, and n members of a JSON object for ``<members>``; OptionError if it has none of these.
 
     The words and members of a smaller n are among those of a larger one.
     """
     if not is_template(template):
-        raise OptionError(f"{template!r} is no template: it has no count such as {{1,n}}, no {_WORDS}, no {_MEMBERS}")
+        raise OptionError(f"{template!r} is no template: it has no {{n}} or {{1,n}}, no {_WORDS}, no {_MEMBERS}")
     words = random_words(n, seed) if _WORDS in template or _MEMBERS in template else []
     members = [f'"{name}": {_VALUES[place % len(_VALUES)]}' for place, name in enumerate(words)]
     filled = _COUNT.sub(lambda match: f"{{{match[1] or ''}{n}}}", template)
+    if _LONGER in filled:
+        filled = filled.replace(_LONGER, "|".join(random_words(16, seed, (n, n))))
     return filled.replace(_WORDS, "|".join(words)).replace(_MEMBERS, ", ".join(members))
 
 
 def is_template(pattern: str) -> bool:
     """Whether a pattern has a place for n."""
-    return _WORDS in pattern or _MEMBERS in pattern or _COUNT.search(pattern) is not None
+    return any(place in pattern for place in (_WORDS, _LONGER, _MEMBERS)) or _COUNT.search(pattern) is not None
 
 
 def random_words(count: int, seed: int, letters: tuple[int, int] = (4, 10)) -> list[str]:
