@@ -168,7 +168,7 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     for number, trick in enumerate(tricks, 1):
         where = {"exit": "advance", "panic": "mask"}.get(str(trick), "compile")
         write(tmp_path, str(number), {**SCHEMA, **({"trick": trick, "where": where} if trick else {})}, GOOD)
-    rows = rows_of(tmp_path, seconds=3.0, memory_mb=100.0)
+    rows = rows_of(tmp_path, seconds=5.0, memory_mb=50.0)
     assert [row["case"] for row in rows] == list("123456789")
     assert [row["outcome"] for row in rows] == [
         *("passed", "crash", "crash", "crash", "passed", "timeout", "memory", "refused", "passed"),
@@ -176,7 +176,7 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     said = [row["message"] for row in rows]
     assert said[1] == "the process died of SIGSEGV during 'compile'"
     assert said[2] == "the process died of exit code 7 during 'mask'; its last words: so long"
-    assert said[5] == "'compile' took longer than 3 s"
+    assert said[5] == "'compile' took longer than 5 s"
     assert said[6].startswith("'compile' took ")
     found = rows_of(tmp_path, engines=[{**ENGINE, "options": {"broken": True}}])
     assert {(row["outcome"], row["message"]) for row in found} == {("unavailable", "RuntimeError: it cannot be made")}
@@ -283,7 +283,7 @@ def test_from_yaml_to_rows_and_on_after_an_interruption(tmp_path: Path) -> None:
     next((summary.folder / "items").glob("000001-*")).unlink()
     assert run(config).statuses == {"ok": 1}
     assert Told(KIND, results.to_dict("records")).sentences[0] == (
-        "Of 5 cases each engine passes: fake_schemas 5, 100% (refused 0, over-constrained 0, under-constrained 0)."
+        "Of all cases fake_schemas passes 5, 100% (refused 0, over-constrained 0, under-constrained 0)."
     )
     write(tmp_path / "data", "1", SCHEMA, WRONG)
     with pytest.raises(ConfigError, match="has changed since"):
@@ -341,9 +341,6 @@ def test_the_report_has_the_same_work_for_all_and_takes_outcomes_apart() -> None
     expected = [50.5e-6, 50.5e-6, 100e-6, 1.5e-3, 1.5e-3 + 5.05e-3, 1e-3, 50.5e-6]
     assert tables["maskbench"].iloc[0][heads].tolist() == pytest.approx(expected)
     assert tables["common"].set_index("engine")["TBM max"].tolist() == pytest.approx([100e-6, 1e-3])
-    against = tables["against"].set_index("engine")
-    assert against["whole case, times as long"].tolist() == pytest.approx([10, 1000])
-    assert against["same outcome"].tolist() == [0.25, 0.5]
     assert {point["engine"] for point in told.panels["case"][""]} == {"ours", "peer"}
     verdicts = tables["verdicts"].set_index("engine")
     assert verdicts.loc["ours"].tolist()[:-1] == [1, 3, 1, 1, 0, 0, 6, 4]
@@ -352,9 +349,9 @@ def test_the_report_has_the_same_work_for_all_and_takes_outcomes_apart() -> None
     assert tables["refusals"][["engine", "keyword", "cases", "reason"]].to_numpy().tolist() == [
         ["peer", "oneOf", 2, "oneOf at … … ways"], ["slow", "–", 1, "not ended after … s"],
     ]  # fmt: skip
-    assert said[0].startswith("Of 4 cases each engine passes: ours 3, 75.0% (refused 0, over-constrained 1, under")
-    assert "1 cases that all pass" in said[1]
-    assert "peer takes 10.0x, and is slower on 100% of 1" in said[2]
+    assert said[0] == "Of all cases ours passes 3, 75.0% (refused 0, over-constrained 1, under-constrained 0)."
+    assert any("1 cases that all pass" in sentence for sentence in said)
+    assert any("peer takes 10.0x, and is slower on 100% of 1" in sentence for sentence in said)
     assert "All engines with all cases have the same outcome on 1 of 4." in said
 
 
@@ -367,7 +364,7 @@ def test_a_suite_is_told_by_draft() -> None:
     ]
     rows = [{**row("ours", f"{name}[0]", end, **more), "split": name, "suite": True} for name, end, more in splits]
     tables = Told(KIND, rows).tables
-    assert not {"splits", "common", "against"} & set(tables)
+    assert not {"splits", "common"} & set(tables)
     assert tables["drafts"].to_numpy().tolist() == [
         ["draft4", "required", "ours", 2, 0, 0, 0, 0, 0, 2],
         ["draft7", "required", "ours", 13, 6, 2, 2, 1, 2, 0],
@@ -391,5 +388,5 @@ def test_walks_have_tables_and_a_sentence() -> None:
 def test_an_engine_that_passes_nothing_has_a_report_too() -> None:
     told = Told(KIND, [row("ours", "A---1", "unavailable", message="no package", clock_ns=None)])
     assert told.tables["maskbench"]["unavailable"].tolist() == [1]
-    assert told.sentences[0].startswith("Of 1 cases each engine passes: ours 0, 0% ")
+    assert told.sentences[0].startswith("Of all cases ours passes 0, 0% ")
     assert not any(told.panels.values())

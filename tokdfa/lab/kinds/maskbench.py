@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.lab.declare.stats import Value
     from tokdfa.lab.measure.schema_corpus import SchemaCase
 
 
@@ -179,11 +178,6 @@ _VERDICTS = {
     "under with end": "ended_under_tests > 0",
 }
 
-_OUTCOMES: dict[str, Value] = {
-    **{"cases": "case:distinct", "passed": "passed:sum", "share": "passed:share"},
-    **{outcome: Stat(outcome, "sum") for outcome in (REFUSED, OVER, UNDER)},
-}
-
 KIND = Kind(
     measure=measure,
     settings=Settings,
@@ -199,10 +193,8 @@ KIND = Kind(
         Column("under", "under", "", "lower", "invalid instance accepted: its invalidation error"),
         Column("refused", "refused", "", "lower", "its compile error"),
         Column("right_tests", "tests right", "", "higher"),
-        Column("agrees", "same outcome", "share"),
         Column("faster", "the first is faster", "share"),
         Column("case_ratio", "whole case, times as long", "ratio"),
-        Column("ttfm_ratio", "TTFM, times as long", "ratio"),
         *(seconds(name, *_TIMED[name]) for name in _TIMED),
         seconds("compile_ns", "compile time", "from the schema to a compiled constraint"),
         seconds("mask_ns", "mask time", "filling the mask once"),
@@ -240,18 +232,6 @@ KIND = Kind(
             by=("on", "engine"),
             values=_TIMES,
             frame="common",
-        ),
-        Summary(
-            "against",
-            "The first engine beside the others, case by case",
-            "Same outcome: of the cases that both had. Times: of those that both pass, how many times as long the "
-            "other takes, and on how many the first one is faster.",
-            by=("base", "engine"),
-            values=(
-                *("agrees:share", Stat("case_ratio", "count", "both pass"), "case_ratio"),
-                *("case_ratio:p1", "case_ratio:p99", "faster:share", "ttfm_ratio", "ttfm_ratio:p1"),
-            ),
-            frame="against",
         ),
         Summary(
             "verdicts",
@@ -336,12 +316,14 @@ KIND = Kind(
     ),
     sentences=(
         Say(
-            "{engine} {passed}, {share} (refused {refused}, over-constrained {over}, under-constrained {under})",
-            per=("engine",),
-            blanks=_OUTCOMES,
+            "Of {on} {engine} passes {passed}, {share} (refused {refused}, over-constrained {over}, under-constrained "
+            "{under}).",
+            per=("on", "engine"),
+            blanks={
+                **{"passed": "passed:sum", "share": "passed:share"},
+                **{outcome: Stat(outcome, "sum") for outcome in (REFUSED, OVER, UNDER)},
+            },
             frame="fields",
-            where="on == 'all cases'",
-            lead="Of {cases} cases each engine passes:",
         ),
         Say(
             "{engine} {case}, {token} and {tail}, {first}",
@@ -363,20 +345,6 @@ KIND = Kind(
             },
             frame="against",
             lead="A whole case beside {base}'s, in the median of the cases that both pass:",
-        ),
-        Say(
-            "{engine} {under} ({ended} with their end)",
-            per=("engine",),
-            blanks={"under": "under_tests:sum", "ended": "ended_under_tests:sum"},
-            lead="Invalid instances accepted:",
-        ),
-        Say(
-            "Of {on} {engine} passes {passed}, {share} (refused {refused}, over-constrained {over}, under-constrained "
-            "{under}).",
-            per=("on", "engine"),
-            blanks=_OUTCOMES,
-            frame="fields",
-            where="on != 'all cases'",
         ),
         Say(
             "All engines with all cases have the same outcome on {same} of {cases}.",

@@ -117,14 +117,10 @@ class _Run:
 
 @dataclass
 class _Contender:
-    """A strategy on an entry, and its runs so far."""
+    """A strategy on an entry, its row, and its runs so far; `timed` is None once it has failed."""
 
-    name: str
-    method: str
-    engine: str
-    size: int | None
-    timed: TimedConstraint | None
     row: dict[str, Any]
+    timed: TimedConstraint | None
     runs: list[_Run] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -138,14 +134,9 @@ class EntryBench:
         self.model = CachedModel(loaded.model, settings.cache_mb)
         self.context = tuple(loaded.tokenizer.encode(entry.prompt))
         self.seed = derive_seed(seed, entry.label, loaded.row["model"])
-        self.ideal = ideal_distribution(
-            self.model,
-            self.context,
-            entry.choices,
-            eos="ignored",
-            tolerance=settings.tolerance,
-            max_prefixes=settings.max_prefixes,
-        )
+        self.exact: dict[str, Any] = {"eos": "ignored", "tolerance": settings.tolerance}
+        self.exact["max_prefixes"] = settings.max_prefixes
+        self.ideal = ideal_distribution(self.model, self.context, entry.choices, **self.exact)
         self.places = {text: place for place, text in enumerate(self.ideal.distribution.texts)}
         self.goal = self.ideal.distribution.normalised
         self.max_tokens = max(map(len, self.places)) + 1
@@ -177,43 +168,29 @@ class EntryBench:
     def _contenders(self, workshop: Workshop) -> list[_Contender]:
         found: list[_Contender] = []
         timed: dict[str, TimedConstraint | Failure] = {}
-        compile_ms: dict[str, float] = {}
+        about: dict[str, dict[str, Any]] = {}
         constraint = Choice(self.entry.choices, label=self.entry.label)
         for engine in self.settings.engines:
             begun = time.perf_counter_ns()
             compiled = workshop.compile(engine.name, constraint)
-            compile_ms[engine.name] = (time.perf_counter_ns() - begun) * 1e-6
+            compile_ms = (time.perf_counter_ns() - begun) * 1e-6
             timed[engine.name] = compiled if isinstance(compiled, Failure) else TimedConstraint(compiled)
-            found.append(self._contender(engine.name, LOCAL, engine.name, None, timed[engine.name]))
-        for strategy in self.settings.strategies:
-            answered = timed[strategy.engine]
-            found.append(self._contender(strategy.name, strategy.method, strategy.engine, strategy.size, answered))
-        backends = {engine.name: engine.backend for engine in self.settings.engines}
-        for one in found:
-            one.row |= {"compile_ms": compile_ms[one.engine], "backend": backends[one.engine]}
+            about[engine.name] = {"engine": engine.name, "backend": engine.backend, "compile_ms": compile_ms}
+            row = {"strategy": engine.name, "method": LOCAL, "size": None, **about[engine.name]}
+            found.append(self._contender(row, timed[engine.name]))
+        for one in self.settings.strategies:
+            row = {"strategy": one.name, "method": one.method, "size": one.size, **about[one.engine]}
+            found.append(self._contender(row, timed[one.engine]))
         return found
 
-    def _contender(
-        self, name: str, method: str, engine: str, size: int | None, timed: TimedConstraint | Failure
-    ) -> _Contender:
+    def _contender(self, about: dict[str, Any], timed: TimedConstraint | Failure) -> _Contender:
         """A strategy before its first run; that of local masking has its exact distance already."""
-        row: dict[str, Any] = {"part": "point", "strategy": name, "method": method, "engine": engine, "size": size}
+        row: dict[str, Any] = {"part": "point", "status": OK, "message": "", **about}
         found: TimedConstraint | ExactResult | Failure = timed
-        if isinstance(timed, TimedConstraint) and method == LOCAL:
-            found = attempt(
-                masked_distribution,
-                timed,
-                self.model,
-                self.context,
-                self.entry.choices,
-                eos="ignored",
-                tolerance=self.settings.tolerance,
-                max_prefixes=self.settings.max_prefixes,
-            )
+        if isinstance(timed, TimedConstraint) and row["method"] == LOCAL:
+            found = attempt(masked_distribution, timed, self.model, self.context, self.entry.choices, **self.exact)
         if isinstance(found, Failure):
-            row |= {"status": found.kind, "message": found.message[:MAX_MESSAGE]}
-            return _Contender(name, method, engine, size, None, row)
-        row |= {"status": OK, "message": ""}
+            return _Contender(row | {"status": found.kind, "message": found.message[:MAX_MESSAGE]}, None)
         if isinstance(found, ExactResult):
             low, high = compare(self.ideal.distribution, found.distribution).total_variation
             assert found.forced_share is not None
@@ -221,7 +198,7 @@ class EntryBench:
             row |= {"tv": (low + high) / 2, "tv_low": low, "tv_high": high, "rows": unforced, "calls": unforced}
             row |= {"exact_rows": found.prefixes}
         assert isinstance(timed, TimedConstraint)
-        return _Contender(name, method, engine, size, timed, row)
+        return _Contender(row, timed)
 
     def _run(self, one: _Contender, seed: int) -> None:
         """One more run of a strategy; a failure ends it."""
@@ -229,47 +206,29 @@ class EntryBench:
         one.timed.meter = Meter()
         model = AskedModel(self.model)
         started = time.perf_counter_ns()
-        draws = attempt(self._draw, one, model, seed)
+        draws = attempt(self._draw, one.row, one.timed, model, seed)
         one.seconds += (time.perf_counter_ns() - started) * 1e-9
         if isinstance(draws, Failure):
             one.row |= {"status": draws.kind, "message": draws.message[:MAX_MESSAGE]}
             one.timed = None
             return
-        shares, tokens = self._answer(draws, one.method)
-        arithmetic = (draws.seconds - draws.model_seconds) * 1e9 - one.timed.meter.ns
-        one.runs.append(
-            _Run(
-                shares,
-                tokens,
-                len(draws.sequences),
-                model.different_rows,
-                draws.model_rows,
-                model.calls,
-                max(0.0, arithmetic),
-                one.timed.meter,
-            )
-        )
+        shares, tokens = self._answer(draws, one.row["method"])
+        arithmetic = max(0.0, (draws.seconds - draws.model_seconds) * 1e9 - one.timed.meter.ns)
+        asked = (model.different_rows, draws.model_rows, model.calls)
+        one.runs.append(_Run(shares, tokens, len(draws.sequences), *asked, arithmetic, one.timed.meter))
 
-    def _draw(self, one: _Contender, model: LanguageModel, seed: int) -> Draws:
-        assert one.timed is not None
+    def _draw(self, row: dict[str, Any], timed: TimedConstraint, model: LanguageModel, seed: int) -> Draws:
         limits: dict[str, Any] = {"max_tokens": self.max_tokens, "eos": "ignored", "seed": seed}
-        if one.method == "rejection":
-            return draw_by_rejection(
-                model,
-                one.timed,
-                self.context,
-                samples=1,
-                max_drafts=self.settings.max_drafts,
-                batch=self.settings.batch,
-                **limits,
-            )
-        if one.method == LOCAL:  # one particle, never resampled
-            return draw_by_smc(model, one.timed, self.context, particles=1, threshold=0.0, **limits)
-        assert one.size is not None
-        if one.method == "asap":
-            return draw_by_asap(model, one.timed, self.context, samples=one.size, **limits)
-        draw = draw_by_smc if one.method == "smc" else draw_by_adaptive_rejection
-        return draw(model, one.timed, self.context, particles=one.size, **limits)
+        method, size = row["method"], row["size"]
+        if method == "rejection":
+            drafts: dict[str, Any] = {"max_drafts": self.settings.max_drafts, "batch": self.settings.batch}
+            return draw_by_rejection(model, timed, self.context, samples=1, **drafts, **limits)
+        if method == LOCAL:  # one particle, never resampled
+            return draw_by_smc(model, timed, self.context, particles=1, threshold=0.0, **limits)
+        if method == "asap":
+            return draw_by_asap(model, timed, self.context, samples=size, **limits)
+        draw = draw_by_smc if method == "smc" else draw_by_adaptive_rejection
+        return draw(model, timed, self.context, particles=size, **limits)
 
     def _answer(self, draws: Draws, method: str) -> tuple[Floats | None, float]:
         """The probabilities of the answers of a run, and the mean tokens of an answer."""
@@ -295,7 +254,7 @@ class EntryBench:
             status = NOTHING_DRAWN if all_run or len(answers) < len(one.runs) else TIMEOUT
             said = f"{len(answers)} answers in {len(one.runs)} runs and {one.seconds:.1f} s; {LEAST_RUNS} are needed"
             return row | {"status": status, "message": said}
-        if one.method != LOCAL:
+        if one.row["method"] != LOCAL:
             distance = drawn_distance(np.array([run.shares for run in answers]), self.goal)
             row |= {"tv": distance.cross_fitted, "tv_se": distance.standard_error}
             row |= {"plug_in": distance.plug_in, "noise_floor": distance.noise_floor}
