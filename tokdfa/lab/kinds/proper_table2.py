@@ -33,10 +33,9 @@ from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Against, Bars, Column, Kind, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import clock_overhead_ns
-from tokdfa.lab.measure.compile_race import Entrant, compile_in_turns
 from tokdfa.lab.measure.engines import Engine, check_engines
-from tokdfa.lab.measure.limits import OK
-from tokdfa.lab.measure.measure import Contender, Outcome, replay
+from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.measure import Contender, check_support, make_contenders, measure_compiles, replay
 from tokdfa.lab.measure.settings import item_constraint, item_settings
 from tokdfa.lab.measure.workloads import RandomWalk, Texts, plan_walks
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -104,85 +103,88 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     typed = item_settings(Settings, settings)
     constraint = item_constraint({**settings, "texts": []}).build()
     tokenizer = load_tokenizer(settings["tokenizer"])
-    entrants = [
-        Entrant.of(engine, tokenizer.vocabulary, constraint.kind)
-        for engine in typed.engines
-        if not engine.tokenizers or tokenizer.name in engine.tokenizers
-    ]
-    compile_in_turns(entrants, constraint, typed.repeats, typed.seconds, keep=True)
-    rows = [*map(_compile_row, entrants), *_mask_rows(entrants, constraint, tokenizer, typed, seed)]
+    engines = [one for one in typed.engines if not one.tokenizers or tokenizer.name in one.tokenizers]
+    made = make_contenders(engines, tokenizer.vocabulary, constraint.kind)
+    racing = [one for one in made.values() if isinstance(one, Contender)]
+    check_support(racing, constraint)
+    measure_compiles(racing, constraint, typed.repeats, first_mask=False, seconds=typed.seconds)
+    rows = [_compile_row(engine, made[engine.name]) for engine in engines]
+    rows += _mask_rows([one for one in engines if one.step == 3], made, constraint, tokenizer, typed, seed)
     return [{"tokenizer": tokenizer.name, "constraint": constraint.name, **row} for row in rows]
 
 
-def _row(one: Entrant[StepEngine], step: int) -> dict[str, Any]:
-    row = {"step": step, "engine": one.engine.name, "backend": one.engine.backend, "status": OK, "message": ""}
-    return row | ({"status": one.failure.kind, "message": one.failure.message} if one.failure else {})
+def _row(engine: StepEngine, step: int, one: Contender | Failure) -> dict[str, Any]:
+    row = {"step": step, "engine": engine.name, "backend": engine.backend}
+    if isinstance(one, Failure):
+        return {**row, "status": one.kind, "message": one.message}
+    return {**row, "status": one.outcome.status, "message": one.outcome.message}
 
 
-def _compile_row(one: Entrant[StepEngine]) -> dict[str, Any]:
-    row = _row(one, one.engine.step)
-    if one.failure is not None:
+def _compile_row(engine: StepEngine, one: Contender | Failure) -> dict[str, Any]:
+    row = _row(engine, engine.step, one)
+    if isinstance(one, Failure) or row["status"] != OK:
         return row
+    compile_s, sizes = one.outcome.compile_seconds(), one.outcome.sizes
     return row | {
-        "seconds": median(one.own_s if one.engine.step == 3 else one.compile_s),
-        "compile_s": median(one.compile_s),
-        "repeats": len(one.compile_s),
-        **{name: one.sizes.get(name) for name in _SIZES},
+        "seconds": median(one.outcome.own_seconds() if engine.step == 3 else compile_s),
+        "compile_s": median(compile_s),
+        "repeats": len(compile_s),
+        **{name: sizes.get(name) for name in _SIZES},
     }
 
 
 def _mask_rows(
-    entrants: list[Entrant[StepEngine]], constraint: Constraint, tokenizer: Tokenizer, typed: Settings, seed: int
+    engines: list[StepEngine],
+    made: dict[str, Contender | Failure],
+    constraint: Constraint,
+    tokenizer: Tokenizer,
+    typed: Settings,
+    seed: int,
 ) -> list[dict[str, Any]]:
-    """Step 4."""
-    racing = {
-        one.engine.name: Contender(place, one.backend, Outcome(one.engine.name), one.compiled)
-        for place, one in enumerate(entrants)
-        if one.engine.step == 3 and one.backend is not None and one.compiled is not None and one.failure is None
-    }
-    again: dict[str, list[int]] = {}
-    first_text = 0
+    """Step 4: the walks twice, with the samples of each time round."""
+    racing = {name: one for name, one in made.items() if isinstance(one, Contender) and not one.dropped}
+    racing = {engine.name: racing[engine.name] for engine in engines if engine.name in racing}
+    rounds: list[dict[str, list[int]]] = []
+    first_text, reference = 0, next(iter(racing), "")
     if racing:
-        reference, first = next(iter(racing.items()))
         texts = typed.texts.get(constraint.label, []) if isinstance(typed.texts, dict) else typed.texts
         walks = plan_walks(Texts(texts=texts), constraint, tokenizer, None, seed)
         first_text = len(walks[0].tokens) if walks else 0
         if typed.walks:
             # a compile of its own: the timed one is to meet new states
-            start, workload = first.backend.compile(constraint).start, RandomWalk(walks=typed.walks, steps=typed.steps)
-            walks += plan_walks(workload, constraint, tokenizer, start, seed)
-        for turn in range(2):
+            start = racing[reference].backend.compile(constraint).start
+            walks += plan_walks(RandomWalk(walks=typed.walks, steps=typed.steps), constraint, tokenizer, start, seed)
+        for one in racing.values():
+            one.outcome.samples = []
+        for _ in range(2):
             before = {name: len(one.outcome.samples) for name, one in racing.items()}
-            replay(
-                list(racing.values()),
-                *(walks, reference, REPLAY_SECONDS, lambda place, phase: None, frozenset({"mask"})),
-            )
-            if turn:
-                again = {name: [one.ns for one in racing[name].outcome.samples[before[name] :]] for name in racing}
-    rows, call_s = [], clock_overhead_ns() * 1e-9
-    for one in entrants:
-        if one.engine.step != 3:
-            continue
-        row = _row(one, 4)
-        if (contender := racing.get(one.engine.name)) is not None:
-            samples = contender.outcome.samples
-            times = np.array([sample.ns for sample in samples[: len(samples) - len(again[one.engine.name])]])
-            differing = sum(sample.differs != 0 for sample in samples if sample.differs is not None)
-            row |= {"status": contender.outcome.status, "message": contender.outcome.message, "call_s": call_s}
-            if differing and row["status"] == OK:
-                row |= {"status": MISMATCH, "message": f"{differing} masks are not those of {reference}"}
-            row |= {"masks": sum(sample.differs is not None for sample in samples), "differing": differing}
+            replay([*racing.values()], walks, reference, REPLAY_SECONDS, _nobody, frozenset({"mask"}))
+            rounds.append({name: one.outcome.ns("mask")[before[name] :] for name, one in racing.items()})
+    call_s = clock_overhead_ns() * 1e-9
+    rows = []
+    for engine in engines:
+        row = _row(engine, 4, made[engine.name])
+        if (contender := racing.get(engine.name)) is not None:
+            times, again = (np.array(each[engine.name], dtype=np.float64) for each in rounds)
+            differs = [one.differs for one in contender.outcome.samples if one.differs is not None]
+            row |= {"call_s": call_s, "masks": len(differs), "differing": int(np.count_nonzero(differs))}
+            if row["differing"] and row["status"] == OK:
+                row |= {"status": MISMATCH, "message": f"{row['differing']} masks are not those of {reference}"}
             if len(times):
                 row |= {
                     "seconds": float(np.median(times)) * 1e-9,
                     "p99_s": float(np.percentile(times, 99)) * 1e-9,
-                    "again_s": float(np.median(again[one.engine.name])) * 1e-9 if again[one.engine.name] else None,
+                    "again_s": float(np.median(again)) * 1e-9 if len(again) else None,
                     "first_s": float(times[0]) * 1e-9,
                     "text_s": float(times[:first_text].sum()) * 1e-9,
                     "mask_ns": times.astype("<f4").tobytes(),
                 }
         rows.append(row)
     return rows
+
+
+def _nobody(index: int, phase: str) -> None:
+    """Nobody watches: the kinds of failure here are those that an engine raises."""
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:

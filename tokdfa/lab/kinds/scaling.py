@@ -6,10 +6,10 @@ One item is a tokenizer and a constraint, and one series of sizes for each *axis
 - ``vocabulary``: a regex on the first tokens of the vocabulary, as many as `settings.vocabulary` says;
 - ``token_length``: a regex on samples with tokens of at most so many bytes.
 
-A row for each size and engine: ``compile_s``, all of a compile, and ``own_s``, without what is the same for all engines
-(`tokdfa.lab.measure.compile_race`), medians over the repeats, in which engines take turns; what the engine says of its
-size; ``fixed_own_s``, what a one-letter regex on the single bytes takes it, since a cost near that tells nothing of
-growth. ``states`` are those of the minimal byte DFA, the same for all.
+A row for each size and engine: ``compile_s``, all of a compile, and ``own_s``, without the `SHARED_PHASES` that are the
+same for all engines, medians over the repeats, in which engines take turns; what the engine says of its size;
+``fixed_own_s``, what a one-letter regex on the single bytes takes it, since a cost near that tells nothing of growth.
+``states`` are those of the minimal byte DFA, the same for all.
 
 An engine whose compile takes longer than `settings.seconds`, or breaks a limit, is not asked for the larger sizes of
 that series: those have the status ``not_asked``. It also takes no further repeats once it has used that time.
@@ -27,8 +27,7 @@ from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Curves, Growth, Kind, Pivot, Say, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.declare.tables import exponent
-from tokdfa.lab.measure.compile_race import Entrant, compile_in_turns
-from tokdfa.lab.measure.engines import Engine, Engines  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.growing import (
     fill_template,
     first_tokens,
@@ -37,7 +36,8 @@ from tokdfa.lab.measure.growing import (
     state_count,
     sub_vocabulary,
 )
-from tokdfa.lab.measure.limits import NOT_ASKED, OK
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
+from tokdfa.lab.measure.measure import Contender, Outcome, check_support, make_contenders, measure_compiles
 from tokdfa.lab.measure.settings import Rising, item_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -109,20 +109,19 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise OptionError("scaling takes regexes and templates of regexes, no other constraints")
     typed = item_settings(Settings, settings)
     vocab = load_tokenizer(settings["tokenizer"]).vocabulary
-    fixed = [Entrant.of(engine, sub_vocabulary(vocab, [])) for engine in typed.engines]
-    compile_in_turns(fixed, Regex("a"), FIXED_REPEATS, typed.seconds)
-    fixed_s = {one.engine.name: float(np.median(one.own_s)) for one in fixed if one.own_s}
+    fixed = _compiled(make_contenders(typed.engines, sub_vocabulary(vocab, [])), Regex("a"), FIXED_REPEATS, typed)
+    fixed_s = {name: float(np.median(one.own_seconds())) for name, one in fixed.items() if one.phases}
     rows = []
     for axis, cases in _series(settings, typed, vocab, seed):
         stopped: dict[str, str] = {}
-        entrants: list[Entrant[Engine]] = []
+        made: dict[str, Contender | Failure] = {}
         previous: Vocabulary | None = None
         for case in cases:
             if case.vocab is not previous:
-                entrants = [Entrant.of(one, case.vocab) for one in typed.engines if one.name not in stopped]
+                made = make_contenders([one for one in typed.engines if one.name not in stopped], case.vocab)
             previous = case.vocab
-            entrants = [one.again() for one in entrants if one.engine.name not in stopped]
-            compile_in_turns(entrants, case.constraint, typed.repeats, typed.seconds)
+            asked = {name: one for name, one in made.items() if name not in stopped}
+            outcomes = _compiled(asked, case.constraint, typed.repeats, typed)
             place = {
                 "tokenizer": settings["tokenizer"],
                 "axis": axis,
@@ -132,36 +131,49 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 "vocab_tokens": int(np.count_nonzero(case.vocab.lengths)),
                 "mean_token_bytes": float(case.vocab.lengths[case.vocab.lengths > 0].mean()),
             }
-            made = {one.engine.name: _costs(one) for one in entrants}
             for name in (engine.name for engine in typed.engines):
-                row = made.get(name) or {"status": NOT_ASKED, "message": stopped[name]}
+                known = name in outcomes
+                row = _costs(outcomes[name]) if known else {"status": NOT_ASKED, "message": stopped[name]}
                 rows.append({**place, "engine": name, "fixed_own_s": fixed_s.get(name), **row})
-            for one in entrants:
-                if reason := _reason_to_stop(one, typed.seconds):
-                    stopped[one.engine.name] = f"{reason} at {case.parameter}"
+                if known and (reason := _reason_to_stop(outcomes[name], typed.seconds)):
+                    stopped[name] = f"{reason} at {case.parameter}"
     return rows
 
 
-def _costs(one: Entrant[Engine]) -> dict[str, Any]:
+def _compiled(
+    made: dict[str, Contender | Failure], constraint: Regex, repeats: int, typed: Settings
+) -> dict[str, Outcome]:
+    """label -> how the engines compile the constraint, in turns; each begins anew."""
+    outcomes = {name: Outcome(name) for name in made}
+    racing = [Contender(0, one.backend, outcomes[name]) for name, one in made.items() if isinstance(one, Contender)]
+    for name, one in made.items():
+        if isinstance(one, Failure):
+            outcomes[name].fail(one)
+    check_support(racing, constraint)
+    measure_compiles(racing, constraint, repeats, first_mask=False, seconds=typed.seconds, keep=False)
+    return outcomes
+
+
+def _costs(one: Outcome) -> dict[str, Any]:
     """The columns of one engine at one size."""
-    if one.failure is not None:
-        return {"status": one.failure.kind, "message": one.failure.message}
+    if one.status != OK:
+        return {"status": one.status, "message": one.message}
     return {
         "status": OK,
         "message": "",
-        "compile_s": float(np.median(one.compile_s)),
-        "own_s": float(np.median(one.own_s)),
-        "repeats": len(one.compile_s),
+        "compile_s": float(np.median(one.compile_seconds())),
+        "own_s": float(np.median(one.own_seconds())),
+        "repeats": len(one.phases),
         "index_states": one.sizes.get("states"),
         **{name: one.sizes.get(name) for name in ("transitions", "bytes", "token_classes")},
     }
 
 
-def _reason_to_stop(one: Entrant[Engine], limit: float) -> str:
+def _reason_to_stop(one: Outcome, limit: float) -> str:
     """Why an engine is not asked for larger sizes; empty if it is."""
-    if one.failure is not None:
-        return f"failed ({one.failure.kind})" if one.failure.kind in ("memory", "timeout") else ""
-    slowest = max(one.compile_s)
+    if one.status != OK:
+        return f"failed ({one.status})" if one.status in ("memory", "timeout") else ""
+    slowest = max(one.compile_seconds())
     return f"a compile took {slowest:.3g} s, more than {limit:g} s," if slowest > limit else ""
 
 
