@@ -292,15 +292,6 @@ def test_from_yaml_to_rows_and_on_after_an_interruption(tmp_path: Path) -> None:
         load_config(tmp_path / "e.yaml", {"data": {"folder": "nowhere"}})
 
 
-def test_the_kind_may_be_a_section(tmp_path: Path) -> None:
-    write(tmp_path / "data", "1", SCHEMA, GOOD)
-    inside = {"engines": [ENGINE], "data": {"folder": "data"}, "tokenizer": "bytes"}
-    plain = {"name": "both", "tokenizers": ["bytes"], "constraints": [{"regex": "a"}], "backends": ["token_index"]}
-    (tmp_path / "both.yaml").write_text(yaml.safe_dump({**plain, "settings": {"maskbench": inside}}))
-    items = expand(load_config(tmp_path / "both.yaml", {"maskbench.max_cases": 1}))
-    assert measure(items[-1].settings, 0)[0]["outcome"] == "passed"
-
-
 def row(engine: str, case: str, outcome: str = "passed", micros: float = 1.0, **more: Any) -> dict[str, Any]:
     """A case whose masks take 1, 2 ... 100 times `micros`, and its commits nothing; compiled in 1,000 times that."""
     is_judged = outcome in ("passed", "over", "under")
@@ -383,10 +374,3 @@ def test_walks_have_tables_and_a_sentence() -> None:
     assert tables["walks"].to_numpy().tolist() == [["ours", 1, 18, 9, 70, 6, 1, 1, 1, 0]]
     assert tables["walk_faults"]["outcome"].tolist() == ["dead end", "invalid"]
     assert told.sentences[-1] == ("Of 9 random walks on 1 schemas, ours finishes 6; dead ends 1, invalid texts 1.")
-
-
-def test_an_engine_that_passes_nothing_has_a_report_too() -> None:
-    told = Told(KIND, [row("ours", "A---1", "unavailable", message="no package", clock_ns=None)])
-    assert told.tables["maskbench"]["unavailable"].tolist() == [1]
-    assert told.sentences[0].startswith("Of all cases ours passes 0, 0% ")
-    assert not any(told.panels.values())
