@@ -4,7 +4,7 @@ A fork starts from the prepared state and ends with its job. So no job finds wha
 caches or heaps, the memory of a contender is the growth of its own process, and a contender that dies takes nothing
 with it. The worker itself only loads, builds and waits.
 
-It talks to its supervisor (`tokdfa.lab.run.supervisor`) through a pipe: jobs come in; (DONE, pickled result), (DIED, (exit
+It talks to its supervisor through a pipe: jobs come in; (DONE, pickled result), (DIED, (exit
 code, last activity)) or (UNPREPARED, failure) goes out; KILL ends the job at work. What is going on at any moment
 stands on the board. If the supervisor goes away, the worker kills its fork and ends.
 """
