@@ -29,7 +29,7 @@ from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Curves, Growth, Kind, Pivot, Say, Tally
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.declare.tables import exponent
+from tokdfa.lab.declare.variants import exponent
 from tokdfa.lab.kinds.scaling import NOT_ASKED
 from tokdfa.lab.measure.compile_race import Entrant, compile_in_turns
 from tokdfa.lab.measure.engines import Engine, check_engines

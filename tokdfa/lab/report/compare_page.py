@@ -11,12 +11,11 @@ import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from tokdfa.lab.declare import Listing, Results, Stat, Summary
-from tokdfa.lab.declare.charts import MOST_ROWS, Chart, Panel, printable
+from tokdfa.lab.declare.charts import MOST_ROWS, Chart, Panel
 from tokdfa.lab.declare.columns import Column, Ratio, short_factor, text
 from tokdfa.lab.declare.look import MUTED, PALETTE
+from tokdfa.lab.declare.vega import printable
 from tokdfa.lab.report.compare_statistics import FALSE_SHARE
 from tokdfa.lab.report.page import Page, readable_time
 from tokdfa.lab.report.tables import environment_table
@@ -24,6 +23,8 @@ from tokdfa.lab.report.tables import environment_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import pandas as pd
 
     from tokdfa.lab.declare.cells import Table
     from tokdfa.lab.report.compare import Change, Comparison
@@ -199,6 +200,8 @@ def describe(change: Change) -> str:
 
 def frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
     """All comparisons as rows, one a change, an outcome, an engine with rows of one run alone."""
+    import pandas as pd
+
     outcomes = [
         {"shown_before": one.before, "shown_after": one.after, "places": len(one.places)}
         | {"engine": one.engine, "what": one.what.replace("_", " "), "where": _examples(one.places)}
