@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
-from tokdfa.json_schema.blanks import FEW_BLANKS, limit_blanks
+from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT
 from tokdfa.json_schema.number_texts import number_texts
-from tokdfa.json_schema.string_set import strings_automaton
+from tokdfa.json_schema.string_set import EXPLICIT_STATES, strings_automaton
 from tokdfa.program.form import RETURN_PLACE, TEXT, Text
 from tokdfa.program.form_builder import FormBuilder
 
@@ -217,7 +217,8 @@ class ValueWriter:
         said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
         label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
         key = b"json string " + self.escapes.encode() + strings.key
-        return Text(label, key, lambda: strings_automaton((strings,), self.escapes))
+        most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
+        return Text(label, key, lambda: strings_automaton((strings,), self.escapes, most))
 
 
 def _name(nodes: Sequence[Node], state: State) -> str:

@@ -61,8 +61,8 @@ class Program:
         self._followed = form.written
         #: Whether it has counted strings.
         self.counts = False
-        #: Whether every state of all texts can reach an end by bytes that are tokens by themselves.
-        self.is_spelled = (form.source is None and not len(form.arguments)) or automata.has_all_bytes
+        #: Whether every state of all texts and names can reach an end by bytes that are tokens by themselves.
+        self.is_spelled = automata.has_all_bytes or (form.source is None and _spells_strings(form, automata.available))
         _check_size(len(form.code), len(form.entries))
         starts = self._new_starts(form.texts)
         tables, names, order = self._new_names(form.name_tables, 0, 0)
@@ -196,6 +196,21 @@ def _check_size(instructions: int, frames: int) -> None:
             limit="instructions",
             value=MAX_PLACES,
         )
+
+
+def _spells_strings(form: Form, available: npt.NDArray[np.bool_]) -> bool:
+    """Whether every name and every counted string can be ended, wherever one has come to, by `available` bytes.
+
+    It can with printable ASCII, which escapes and counted characters go on with, the tails of UTF-8, and the bytes of
+    names. O(characters of the names).
+    """
+    needed = np.zeros(256, dtype=np.bool_)
+    if len(form.arguments):
+        needed[0x20:0x7F] = needed[0x80:0xC0] = True
+    for table in form.name_tables:
+        needed[list("".join(table.names).encode())] = True
+    needed[:0x20] = False  # escaped
+    return not (needed & ~available).any()
 
 
 @kernel
