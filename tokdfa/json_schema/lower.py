@@ -51,13 +51,7 @@ def lower_schema(constraint: JsonSchema) -> tuple[Program, tuple[Dropped, ...]]:
         document = Document(constraint.text)
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
-            prelude = _prelude(
-                constraint.whitespace,
-                constraint.whitespace_pattern,
-                constraint.item_separator,
-                constraint.key_separator,
-                constraint.escapes,
-            )
+            prelude = _prelude(tuple(constraint.spelling.items()))
             lowering = SchemaLowering(constraint, document, left_out, prelude)
             return lowering.lower(), (*dropped, *lowering.repeatable)
         except RecursionError:
@@ -135,14 +129,11 @@ class SchemaLowering:
 
 
 @lru_cache(32)
-def _prelude(whitespace: str, pattern: str, item_separator: str, key_separator: str, escapes: str) -> ValueWriter:
+def _prelude(spelling: tuple[tuple[str, Any], ...]) -> ValueWriter:
     """What all schemas that are spelled in this way need: the texts of punctuation and of plain types, and the code of
     any value. It is written once, and copied.
     """
-    constraint = JsonSchema(
-        True, whitespace=whitespace, whitespace_pattern=pattern, item_separator=item_separator,
-        key_separator=key_separator, escapes=escapes,
-    )  # fmt: skip
+    constraint = JsonSchema(True, **dict(spelling))
     writer = SchemaLowering(constraint, Document("true"), frozenset(), None).writer
     for sign in ("{", "}", "[", "]", ",", ":", "bare}", "bare]"):
         writer.punctuation(sign)

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
+from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
-from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
-from tokdfa.json_schema.string_set import strings_automaton
+from tokdfa.json_schema.number_dfa import SHIFT
+from tokdfa.json_schema.number_texts import number_texts
+from tokdfa.json_schema.string_set import EXPLICIT_STATES, strings_automaton
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
 
@@ -51,6 +53,8 @@ class ValueWriter:
     ) -> None:
         self.oracle, self._constraint, self._write_frame = oracle, constraint, write_frame
         self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
+        self._few_blanks = constraint.blanks == "few"
+        self._natural, self._digits = constraint.numbers == "natural", constraint.number_digits
         self._frames: dict[State, int] = {}
         self._signs: dict[str, int] = {}
         #: States of scalars that are texts and nothing else -> the numbers of the texts.
@@ -173,7 +177,7 @@ class ValueWriter:
             places.append(builder.read(builder.terminal(self._number_text(state, numbers)), following))
         for strings in shape.strings:
             if not self.oracle.is_empty(strings):
-                places.append(self.read_string(strings, following))
+                places.append(self.read_string(limit_blanks(strings) if self._few_blanks else strings, following))
         return places
 
     def read_string(self, strings: StringSet, following: int) -> int:
@@ -194,14 +198,15 @@ class ValueWriter:
     def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
         if any(each.multiples or each.not_multiples for each in numbers):
             try:
-                _numbers_automaton(numbers)  # the only ones that may be refused
+                _numbers_automaton(numbers, self._natural, self._digits)  # the only ones that may be refused
             except LimitExceeded as error:
                 if is_spent(error):
                     raise
                 pointer = self.oracle.schemas.document.nodes[min(state, default=0) >> 1].pointer
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
-        key = b"json number " + b" | ".join([each.key for each in numbers])
-        return Terminal("number", key, lambda: _numbers_automaton(numbers))
+        written = f"natural {self._digits} " if self._natural else f"{self._digits} " if self._digits else ""
+        key = b"json number " + written.encode() + b" | ".join([each.key for each in numbers])
+        return Terminal("number", key, lambda: _numbers_automaton(numbers, self._natural, self._digits))
 
     def learn_plain(self, shape: Shape) -> None:
         """Write the scalars of a shape that many states share, so that its texts are known from now on."""
@@ -209,11 +214,11 @@ class ValueWriter:
         self._plain[id(shape)] = [code[3 * place + 1] for place in self.scalars(frozenset(), shape, RETURN_PLACE)]
 
     def _string_text(self, strings: StringSet) -> Terminal:
-        label = (
-            " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
-        )
+        said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
+        label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
         key = b"json string " + self.escapes.encode() + strings.key
-        return Terminal(label, key, lambda: strings_automaton((strings,), self.escapes))
+        most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
+        return Terminal(label, key, lambda: strings_automaton((strings,), self.escapes, most))
 
 
 def _name(nodes: Sequence[Node], state: State) -> str:
@@ -223,9 +228,9 @@ def _name(nodes: Sequence[Node], state: State) -> str:
 
 
 @lru_cache(64)
-def _numbers_automaton(numbers: tuple[NumberSet, ...]) -> Dfa:
+def _numbers_automaton(numbers: tuple[NumberSet, ...], natural: bool, digits: int) -> Dfa:
     """The automaton of any of some sets; of many without exponents, which each would need states for."""
-    return numbers_dfa(numbers, SHIFT if len(numbers) <= MANY_NUMBERS else -1)
+    return number_texts(numbers, natural, digits, SHIFT if len(numbers) <= MANY_NUMBERS else -1)
 
 
 def _compile(pattern: str) -> Dfa:

@@ -191,8 +191,12 @@ def string_automaton(strings: StringSet, escapes: Escapes = "all") -> Dfa | Lazy
     return strings_automaton((strings,), escapes)
 
 
-def strings_automaton(sets: Sequence[StringSet], escapes: Escapes = "all") -> Dfa | LazyDfa:
+def strings_automaton(
+    sets: Sequence[StringSet], escapes: Escapes = "all", explicit_states: int = EXPLICIT_STATES
+) -> Dfa | LazyDfa:
     """The automaton of the JSON texts of any of `sets`, quotes included: minimal if it is small, else lazy and fresh.
+
+    Small are those of `explicit_states`, before they are minimised.
 
     What has no demand, or one format only, is built once and shared. Raises EmptyLanguageError if there is no text.
     """
@@ -204,7 +208,7 @@ def strings_automaton(sets: Sequence[StringSet], escapes: Escapes = "all") -> Df
         return _build(distinct, escapes, 0)
     if len(distinct) == 1 and distinct[0] == StringSet(formats=names[:1]):
         return _shared_automaton(distinct[0], escapes)
-    return _build(distinct, escapes, EXPLICIT_STATES)
+    return _build(distinct, escapes, explicit_states)
 
 
 @lru_cache(maxsize=64)

@@ -65,9 +65,9 @@ class AutomatonTable(StateTable):
         self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
         self._depth = vocab.trie.depth_limit + 1  # what is complete after the longest token counts, too
         #: bool, shape (256,): the bytes that are tokens by themselves.
-        self._available = vocab.single_byte_tokens
+        self.available = vocab.single_byte_tokens
         #: Whether every byte is a token by itself.
-        self.has_all_bytes = bool(self._available.all())
+        self.has_all_bytes = bool(self.available.all())
 
     def start_of(self, text: Terminal, anew: bool = False) -> int:
         """The state in which a text begins; its automaton is made if no equal text was asked for before, or `anew`.
@@ -82,7 +82,7 @@ class AutomatonTable(StateTable):
                 found = self._add(automaton, text.shortest)
             else:
                 found = self.lazy_rows.add(self, automaton, text.shortest)
-                self.spelled[found] = not (automaton.bytes_read & ~self._available).any()
+                self.spelled[found] = not (automaton.bytes_read & ~self.available).any()
             self.starts[key] = found
         return found
 
@@ -96,7 +96,7 @@ class AutomatonTable(StateTable):
         self.enter(table, automaton.byte_class, accepting, shortest)
         self._explicit.append(_Explicit(first, table, automaton.byte_class, accepting, shortest))
         self.spelled[first + automaton.start] = self.has_all_bytes or _spells(
-            table[:, automaton.byte_class], accepting, self._available
+            table[:, automaton.byte_class], accepting, self.available
         )
         if (self.flags[first : first + count] & WIDE).any():
             self._name(first)  # now, as masks would have to wait for it

@@ -61,8 +61,10 @@ class BoundProgram:
         self._followed = program.written
         #: Whether it has counted strings.
         self.counts = False
-        #: Whether every state of all texts can reach an end by bytes that are tokens by themselves.
-        self.is_spelled = (program.source is None and not len(program.arguments)) or automata.has_all_bytes
+        #: Whether every state of all texts and names can reach an end by bytes that are tokens by themselves.
+        self.is_spelled = automata.has_all_bytes or (
+            program.source is None and _spells_strings(program, automata.available)
+        )
         _check_size(len(program.code), len(program.entries))
         starts = self._new_starts(program.terminals)
         tables, names, order = self._new_names(program.name_tables, 0, 0)
@@ -199,6 +201,21 @@ def _check_size(instructions: int, frames: int) -> None:
             limit="instructions",
             value=MAX_PLACES,
         )
+
+
+def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
+    """Whether every name and every counted string can be ended, wherever one has come to, by `available` bytes.
+
+    It can with printable ASCII, which escapes and counted characters go on with, the tails of UTF-8, and the bytes of
+    names. O(characters of the names).
+    """
+    needed = np.zeros(256, dtype=np.bool_)
+    if len(program.arguments):
+        needed[0x20:0x7F] = needed[0x80:0xC0] = True
+    for table in program.name_tables:
+        needed[list("".join(table.names).encode())] = True
+    needed[:0x20] = False  # escaped
+    return not (needed & ~available).any()
 
 
 @kernel

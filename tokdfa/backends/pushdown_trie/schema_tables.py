@@ -71,11 +71,8 @@ def _stamp() -> str:
 
 def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
     """Make what schemas spelled as `constraint` need in a pool, once. The pool's lock must be held."""
-    spelling = {
-        name: getattr(constraint, name)
-        for name in ("whitespace", "whitespace_pattern", "item_separator", "key_separator", "escapes")
-    }
-    key = (_stamp(), *spelling.values())
+    spelling = constraint.spelling
+    key = (_stamp(), *map(str, spelling.values()))
     if key not in pool.prepared:
         pool.prepared.add(key)
         _make_tables(pool, filler, spelling)

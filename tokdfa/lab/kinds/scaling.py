@@ -26,7 +26,7 @@ from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Curves, Growth, Kind, Pivot, Say, Tally
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.declare.tables import exponent
+from tokdfa.lab.declare.variants import exponent
 from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.growing import (
     fill_template,
