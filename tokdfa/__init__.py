@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tokdfa.display import show
     from tokdfa.errors import TokdfaError, TokenRefused
     from tokdfa.mask import allocate_mask, mask_to_bool, mask_to_ids
+    from tokdfa.models.registry import load_model
     from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -36,6 +37,7 @@ _PUBLIC = {
     "allocate_mask": "tokdfa.mask",
     "mask_to_bool": "tokdfa.mask",
     "mask_to_ids": "tokdfa.mask",
+    "load_model": "tokdfa.models.registry",
     "show": "tokdfa.display",
     "Tokenizer": "tokdfa.vocabulary.tokenizers",
     "load_tokenizer": "tokdfa.vocabulary.tokenizers",
@@ -55,6 +57,7 @@ __all__ = [
     "allocate_mask",
     "backends",
     "compile",
+    "load_model",
     "load_tokenizer",
     "mask_to_bool",
     "mask_to_ids",

@@ -14,7 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+import tokdfa
 from tokdfa.cli import arguments
+from tokdfa.cli import cache as cli_cache
 from tokdfa.cli import cost as cli_cost
 from tokdfa.cli import experiments as cli_experiments
 from tokdfa.cli import report as cli_report
@@ -22,12 +24,26 @@ from tokdfa.cli.text import plain
 from tokdfa.errors import TokdfaError
 
 app = typer.Typer(
-    help="Compare the strategies for turning constraints into token masks.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 console = Console()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tokdfa {tokdfa.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compare the strategies for turning constraints into token masks."""
 
 
 def main() -> None:
@@ -98,6 +114,7 @@ def run(
 app.command()(cli_report.report)
 app.command()(cli_report.compare)
 app.command()(cli_cost.cost)
+app.command()(cli_cache.cache)
 
 
 @app.command("experiments")
@@ -219,11 +236,12 @@ def list_backends(name: Annotated[str | None, typer.Argument(help="One backend, 
     from rich.table import Table
 
     from tokdfa.backends.registry import backend_class, backend_info, backends
+    from tokdfa.core.packages import install_commands
 
     if name is None:
         table = Table("backend", "takes", "what it is", "installed", box=None, pad_edge=False)
         for info in backends().values():
-            installed = "yes" if info.installed else f"no: pip install {' '.join(info.missing)}"
+            installed = "yes" if info.installed else f"no: {' && '.join(install_commands(info.missing))}"
             table.add_row(info.name, ", ".join(info.kinds), info.summary, installed)
         console.print(table)
         return
@@ -244,12 +262,13 @@ def list_tokenizers() -> None:
     """List the tokenizers that can be loaded by name."""
     from rich.table import Table
 
+    from tokdfa.core.packages import install_commands
     from tokdfa.vocabulary.tokenizers import tokenizer_names
 
     table = Table("name", "tokens", "what it is", "installed", box=None, pad_edge=False)
     for info in tokenizer_names().values():
         size = f"{info.size:,}" if info.size else "by file"
-        installed = "yes" if info.installed else f"no: pip install {' '.join(info.missing)}"
+        installed = "yes" if info.installed else f"no: {' && '.join(install_commands(info.missing))}"
         table.add_row(plain(info.name), size, plain(info.summary), plain(installed))
     console.print(table)
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.loading import (
     LoadedTokenizer,
     choose_end_tokens,
-    import_library,
     package_file,
     read_file,
 )

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError, UnknownNameError
 from tokdfa.vocabulary.loading import (
     LoadedTokenizer,
     choose_end_tokens,
-    import_library,
     package_file,
     parse_json,
     read_file,

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.lab.run.fake_backends import Panic
+from tokdfa.core.packages import missing_dependency
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
-    MissingDependency,
     RegexSyntaxError,
     RegexUnsupported,
     UnsupportedConstraint,
@@ -42,7 +42,7 @@ MB = 2**20
         (RegexSyntaxError("open group", "(a", 0), "error"),
         (EmptyLanguageError("no text"), "error"),
         (VocabularyCannotSpell("byte 0x61"), "error"),
-        (MissingDependency("glrmask", "peers", "it"), "error"),
+        (missing_dependency("glrmask", "it"), "error"),
         (LimitExceeded("too slow", limit="seconds", value=1), "timeout"),
         (LimitExceeded("too many", limit="states", value=1), "memory"),
         (MemoryError(), "memory"),

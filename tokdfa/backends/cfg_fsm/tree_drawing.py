@@ -16,6 +16,7 @@ import numpy as np
 
 from tokdfa.automata.graph import token_label
 from tokdfa.automata.layout import font
+from tokdfa.core.packages import import_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +48,7 @@ def draw_tree(graph: Any, ax: Any = None, *, limit: int = 24, title: str = "") -
     At most `limit` nodes are drawn, those that most tokens use; a box says how many narrower branches it has besides.
     Without `ax` a figure of fitting size is made.
     """
-    import matplotlib.pyplot as plt
+    plt = import_library("matplotlib.pyplot", "a drawing")
 
     kept = _widest(graph, limit)
     boxes = lay_out_tree(kept, graph)

@@ -16,3 +16,7 @@ and the backends once and forks a process for each job (`worker`). The fork meas
 `tokdfa.lab.measure`) and answers with outcomes. If it hangs, swallows the memory or dies, the watcher knows from the
 board which contender was at work, writes that failure down, and starts the group again without it.
 """
+
+from tokdfa.core.packages import require_extra
+
+require_extra("lab", "an experiment")
