@@ -71,6 +71,17 @@ class TokenizerError(TokdfaError):
     """A tokenizer file cannot be read or is not what it claims to be."""
 
 
+class ParseError(TokdfaError, ValueError):
+    """A generated text is not one of the constraint; mostly it was cut off by a limit of tokens. `text`: all of it."""
+
+    def __init__(self, message: str, text: str) -> None:
+        self.text = text
+        super().__init__(
+            f"{message}\n  {text[:40]!r} ... {text[-40:]!r}\nIf it was cut off, raise max_new_tokens; decode only what "
+            "was generated after the prompt, with skip_special_tokens=True"
+        )
+
+
 class ModelError(TokdfaError):
     """A language model cannot be loaded, does not fit its tokenizer, or returned what is no distribution."""
 

@@ -145,13 +145,13 @@ def show_mask(
     option: arguments.Options = None,
 ) -> None:
     """Print which tokens may come next."""
-    from tokdfa.backends.registry import create_backend
+    from tokdfa.backends.registry import DEFAULT_BACKENDS, create_backend
     from tokdfa.cli.show import advance_by_text, print_mask
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
-        backend = {"grammar": "earley_trie", "json_schema": "pushdown_trie"}.get(constraint.kind, "token_index")
+        backend = DEFAULT_BACKENDS[constraint.kind]
     _ensure_warm()
     loaded = load_tokenizer(tokenizer)
     settings = arguments.read_options(backend, option or [])
