@@ -14,19 +14,34 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from tokdfa.cli import arguments, cost, experiments, models, proper, show, skew, warmup
+import tokdfa
+from tokdfa.cli import arguments, cache, cost, experiments, models, proper, show, skew, warmup
 from tokdfa.cli import report as reports
 from tokdfa.cli.text import plain, print_error
 from tokdfa.cli.warmup import ensure_warm
 from tokdfa.errors import TokdfaError
 
 app = typer.Typer(
-    help="Compare the strategies for turning constraints into token masks.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 console = Console()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tokdfa {tokdfa.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compare the strategies for turning constraints into token masks."""
 
 
 def main() -> None:
@@ -94,6 +109,7 @@ for command in (
     reports.report,
     reports.compare,
     cost.cost,
+    cache.cache,
     show.mask,
     show.show,
     proper.proper,
@@ -116,11 +132,12 @@ def list_backends(name: Annotated[str | None, typer.Argument(help="One backend, 
     from rich.table import Table
 
     from tokdfa.backends.registry import backend_class, backend_info, backends
+    from tokdfa.core.packages import install_commands
 
     if name is None:
         table = Table("backend", "takes", "what it is", "installed", box=None, pad_edge=False)
         for info in backends().values():
-            installed = "yes" if info.installed else f"no: pip install {' '.join(info.missing)}"
+            installed = "yes" if info.installed else f"no: {' && '.join(install_commands(info.missing))}"
             table.add_row(info.name, ", ".join(info.kinds), info.summary, installed)
         console.print(table)
         return
@@ -141,12 +158,13 @@ def list_tokenizers() -> None:
     """List the tokenizers that can be loaded by name."""
     from rich.table import Table
 
+    from tokdfa.core.packages import install_commands
     from tokdfa.vocabulary.tokenizers import tokenizer_names
 
     table = Table("name", "tokens", "what it is", "installed", box=None, pad_edge=False)
     for info in tokenizer_names().values():
         size = f"{info.size:,}" if info.size else "by file"
-        installed = "yes" if info.installed else f"no: pip install {' '.join(info.missing)}"
+        installed = "yes" if info.installed else f"no: {' && '.join(install_commands(info.missing))}"
         table.add_row(plain(info.name), size, plain(info.summary), plain(installed))
     console.print(table)
 

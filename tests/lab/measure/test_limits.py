@@ -9,10 +9,10 @@ import time
 import pytest
 
 from tests.lab.run.fake_backends import Panic
+from tokdfa.core.packages import missing_dependency
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
-    MissingDependency,
     RegexSyntaxError,
     RegexUnsupported,
     UnsupportedConstraint,
@@ -39,7 +39,7 @@ MB = 2**20
         (RegexSyntaxError("open group", "(a", 0), "error"),
         (EmptyLanguageError("no text"), "error"),
         (VocabularyCannotSpell("byte 0x61"), "error"),
-        (MissingDependency("glrmask", "peers", "it"), "error"),
+        (missing_dependency("glrmask", "it"), "error"),
         (LimitExceeded("too slow", limit="seconds", value=1), "timeout"),
         (LimitExceeded("too many", limit="states", value=1), "memory"),
         (MemoryError(), "memory"),

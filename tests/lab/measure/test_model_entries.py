@@ -3,7 +3,8 @@
 import pytest
 
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.errors import LimitExceeded, MissingDependency, ModelError, OptionError, UnknownNameError
+from tokdfa.core.packages import missing_dependency
+from tokdfa.errors import LimitExceeded, ModelError, OptionError, UnknownNameError
 from tokdfa.lab.measure.model_bench import ModelSettings, measure_models
 from tokdfa.lab.measure.model_entries import ModelEntry, check_models, entries, finish_row, load_models
 from tokdfa.models import registry
@@ -43,7 +44,7 @@ def test_a_model_that_cannot_be_loaded_is_a_row(tokenizer, monkeypatch):
 
     def load(name, tokenizer):
         if name == "smollm2":
-            raise MissingDependency("torch", "lm", "the model smollm2")
+            raise missing_dependency("torch", "the model smollm2")
         return known(name, tokenizer)
 
     monkeypatch.setattr("tokdfa.lab.measure.model_entries.load_model", load)

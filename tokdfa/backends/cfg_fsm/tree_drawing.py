@@ -17,6 +17,7 @@ import numpy as np
 
 from tokdfa.automata.graph import token_label
 from tokdfa.automata.layout import font
+from tokdfa.core.packages import import_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,7 @@ def draw_tree(graph: Any, ax: Any = None, *, limit: int = 24, title: str = "") -
     At most `limit` nodes are drawn, those that most tokens use; a box says how many narrower branches it has besides.
     Without `ax` a figure of fitting size is made.
     """
-    import matplotlib.pyplot as plt
+    plt = import_library("matplotlib.pyplot", "a drawing")
 
     ranked = sorted(graph, key=lambda node: (-graph.nodes[node]["tokens"], node))
     kept = graph.subgraph(ranked[: max(limit, 1)])

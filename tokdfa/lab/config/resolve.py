@@ -10,7 +10,8 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import ConfigError, TokdfaError, pip_arguments
+from tokdfa.core.packages import install_commands
+from tokdfa.errors import ConfigError, TokdfaError
 from tokdfa.lab.config import checks
 from tokdfa.lab.config.constraints import read_constraints
 from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig, Part
@@ -147,10 +148,8 @@ def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:
             if name not in known:  # a file, or a mistake: loading tells
                 load_tokenizer(name)
             elif known[name].missing:
-                missing = pip_arguments(known[name].missing)
-                raise source.error(
-                    f"tokenizer {name} needs packages that are not installed: pip install {missing}", where
-                )
+                commands = " && ".join(install_commands(known[name].missing))
+                raise source.error(f"tokenizer {name} needs packages that are not installed: {commands}", where)
         except ConfigError:
             raise
         except TokdfaError as error:

@@ -15,6 +15,10 @@ mask times pool all samples. Nothing is averaged over backends, and an item that
 dropped in silence. A plot that would be empty is left out, and the report says why.
 """
 
-from tokdfa.lab.report.write import ReportFiles, print_summary, write_report
+from tokdfa.core.packages import require_extra
+
+require_extra("lab", "a report")
+
+from tokdfa.lab.report.write import ReportFiles, print_summary, write_report  # noqa: E402
 
 __all__ = ["ReportFiles", "print_summary", "write_report"]

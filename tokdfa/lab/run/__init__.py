@@ -16,3 +16,7 @@ process loads the tokenizer and the backends once and forks a process for each j
 (`jobs`, with the parts of `tokdfa.lab.measure`) and answers with outcomes. If it hangs, swallows the memory or dies,
 the supervisor knows from the board which contender was at work, and the group begins again without it (`tasks`).
 """
+
+from tokdfa.core.packages import require_extra
+
+require_extra("lab", "an experiment")

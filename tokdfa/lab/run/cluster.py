@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokdfa
-from tokdfa.errors import ClusterError, MissingDependency
+from tokdfa.core.packages import missing_dependency
+from tokdfa.errors import ClusterError
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.run import cluster_worker, provenance
@@ -285,4 +286,4 @@ def _import_distributed() -> Any:
     try:
         return importlib.import_module("distributed")
     except ImportError:
-        raise MissingDependency("dask", "scale", "a run on a cluster") from None
+        raise missing_dependency("dask", "a run on a cluster") from None
