@@ -6,8 +6,8 @@
 - A list, tuple or set of texts is choices.
 - Any other str is a regex.
 
-A str that might be a grammar, a file's name, or JSON that is no schema is refused with what to write instead. pydantic is
-not imported here: who hands in a class of its has done that.
+A str that might be a grammar, a file's name, or JSON that is no schema is refused with what to write instead. pydantic
+is not imported here: who hands in a class of its has done that.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _REMEDY = (
     "pass a pydantic class, a schema as a dict or JSON text, a list of choices, a pattern, or a constraint of tokdfa "
     "(Regex, Choice, JsonSchema, Grammar)"
 )
+#: How answers are written unless the caller says otherwise: as short as they can be.
+GENERATION = {"whitespace": "compact", "escapes": "needed"}
 #: A keyword that a schema has: one of these makes a JSON object a schema.
 _KEYWORDS = {
     *("$schema", "$ref", "$defs", "definitions", "type", "properties", "items", "prefixItems", "enum", "const"),
@@ -50,11 +52,9 @@ class GivenConstraint:
 def read_constraint(what: Any, options: Mapping[str, Any]) -> GivenConstraint:
     """The constraint that `what` stands for, see the module. `options`: those of its class, such as ``order``.
 
-    Raises ArgumentError for anything else, and for options beside a constraint of tokdfa; what the constraint raises.
+    Raises ArgumentError for anything else, and what the constraint raises.
     """
     if isinstance(what, Constraint) and type(what) is not Constraint:
-        if options:
-            raise ArgumentError(f"{', '.join(options)}: options of a {type(what).__name__} are given when it is made")
         return GivenConstraint(what, parse_json if isinstance(what, JsonSchema) else None)
     if isinstance(what, type):
         if not hasattr(what, "model_json_schema"):
@@ -90,7 +90,7 @@ def options_of(what: Any) -> frozenset[str]:
 
 def _schema(schema: Any, options: Mapping[str, Any]) -> JsonSchema:
     """The one place where a schema becomes a constraint, and with it where the profile of `constrain` is chosen."""
-    return JsonSchema(schema, **options)
+    return JsonSchema(schema, **{**GENERATION, **options})
 
 
 def _of_text(text: str, options: Mapping[str, Any]) -> GivenConstraint:
