@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tokdfa.cli import app as cli
+from tokdfa.core import jit
 
 #: Arguments -> (exit status, lines on stdout, stderr in one line of single spaces).
 Command = Callable[..., tuple[int, list[str], str]]
@@ -15,7 +16,7 @@ Command = Callable[..., tuple[int, list[str], str]]
 def command(name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """``tokdfa NAME`` on a terminal of so many columns, with kernels that count as compiled."""
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(cli, "_ensure_warm", lambda: None)  # it says so where kernels are yet to be compiled
+    monkeypatch.setattr(jit, "is_warm", lambda: True)  # it is said where kernels are yet to be compiled
 
     def call(*arguments: str) -> tuple[int, list[str], str]:
         monkeypatch.setattr("sys.argv", ["tokdfa", name, *arguments])

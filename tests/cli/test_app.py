@@ -138,7 +138,7 @@ def test_show_prints_the_program(tokdfa, tmp_path: Path) -> None:
         assert status == 0
         assert "call start" in text
     assert printed[0] != printed[1]
-    assert "text a+" in tokdfa("show", "--regex", "a+")[1]
+    assert "terminal a+" in tokdfa("show", "--regex", "a+")[1]
     status, text = tokdfa("show", "--regex", "a", "--lexer", "short")
     assert status == 1
     assert "longest or any" in text

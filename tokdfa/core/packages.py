@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 #: Extra of tokdfa -> the packages it adds to the core, without those of other extras. pyproject.toml has the versions.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "lab": (
-        *("jinja2", "markupsafe", "matplotlib", "networkx", "pandas", "psutil", "pyarrow", "pydantic", "PyYAML"),
+        *(
+            "jinja2",
+            "markupsafe",
+            "matplotlib",
+            "networkx",
+            "pandas",
+            "psutil",
+            "filelock",
+            "pyarrow",
+            "pydantic",
+            "PyYAML",
+        ),
         *("rich", "scipy", "typer", "vl-convert-python"),
     ),
     "mistral": ("mistral-common", "sentencepiece", "tiktoken"),

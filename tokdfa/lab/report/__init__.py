@@ -6,7 +6,7 @@
 A report reads the run's store and nothing else, so it can be written again at any time, on any machine, from a run that
 is still unfinished. The way of the data: `data` reads a run; its kind has declared tables, charts and sentences
 (`tokdfa.lab.declare`), which `kinds` builds; `page` gathers them and writes Markdown, `html` fills the template
-``page.html.j2``; `write` makes the files, `together` one page of several runs. `compare` says what has changed from one
+``page.html.j2``; `write` makes the files, of several runs one page. `compare` says what has changed from one
 run to another, by the columns that the kind has declared.
 
 How numbers are compared. A *case* is a tokenizer, a constraint, a workload and a seed. Ratios are taken within a case,

@@ -20,8 +20,8 @@ from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaUnsupported, TokdfaError, UnsupportedConstraint
-from tokdfa.json_schema.form_grammar import schema_grammar
 from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.program_grammar import schema_grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def pool() -> Pool:
     return Pool(Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256]))
 
 
-def form_machine(schema: Any, **options: Any) -> Machine:
+def program_machine(schema: Any, **options: Any) -> Machine:
     return Machine(lower_schema(JsonSchema(schema, **options))[0], pool())
 
 
@@ -49,7 +49,7 @@ def accepts(machine: recogniser.Machine, text: str) -> bool:
     return situation >= 0 and machine.can_end(situation)
 
 
-def form_accepts(machine: Machine, text: str) -> bool:
+def program_accepts(machine: Machine, text: str) -> bool:
     row = machine.run_text(text.encode())
     return row >= 0 and machine.can_end(row)
 
@@ -63,14 +63,14 @@ def spellings(text: str) -> Iterator[str]:
         yield json.dumps(value, separators=(",", ":"))
 
 
-def walk_together(grammar: recogniser.Machine, form: Machine, draw: random.Random, steps: int) -> int:
+def walk_together(grammar: recogniser.Machine, program: Machine, draw: random.Random, steps: int) -> int:
     """Read random bytes with both; after each, the same bytes must be allowed. How many there were."""
     situation, row = grammar.start, 0
     for step in range(steps):
-        rows = following_rows(form, row).tolist()
+        rows = following_rows(program, row).tolist()
         found = [grammar.run(situation, EVERY_BYTE, byte, byte + 1) for byte in range(256)]
         assert [byte for byte in range(256) if found[byte] >= 0] == [byte for byte in range(256) if rows[byte] >= 0]
-        assert grammar.can_end(situation) == form.can_end(row)
+        assert grammar.can_end(situation) == program.can_end(row)
         following = [byte for byte in range(256) if found[byte] >= 0]
         if not following:
             return step
@@ -96,8 +96,8 @@ def test_corpus_instances_are_judged_as_labelled(case: Any) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in REFUSED], ids=lambda case: case.name)
 def test_the_same_bytes_are_allowed_along_walks(case: Any) -> None:
-    grammar, form = grammar_machine(case.schema_text), form_machine(case.schema_text)
-    assert walk_together(grammar, form, random.Random(case.name), 40) > 0
+    grammar, program = grammar_machine(case.schema_text), program_machine(case.schema_text)
+    assert walk_together(grammar, program, random.Random(case.name), 40) > 0
 
 
 @settings(max_examples=50)
@@ -105,10 +105,12 @@ def test_the_same_bytes_are_allowed_along_walks(case: Any) -> None:
 def test_random_schemas(
     schema: dict[str, Any], drawn: list[Any], draw: random.Random, any_order: bool, longest: bool
 ) -> None:
-    """The same bytes as the form allows, whichever rule ends lexemes; and what it accepts the library finds valid."""
+    """The same bytes as the program allows, whichever rule ends lexemes; and what it accepts the library finds
+    valid.
+    """
     options = {"order": "any" if any_order else "schema", "escapes": draw.choice(["all", "needed"])}
     try:
-        form = form_machine(schema, **options)
+        program = program_machine(schema, **options)
     except TokdfaError as error:
         with pytest.raises(type(error)):
             schema_grammar(JsonSchema(schema, **options))
@@ -117,11 +119,11 @@ def test_random_schemas(
     is_valid = library_validator(schema).is_valid
     for value in (*drawn, *COMMON_VALUES):
         text = json.dumps(value)
-        assert accepts(grammar, text) == form_accepts(form, text), text
+        assert accepts(grammar, text) == program_accepts(program, text), text
         if accepts(grammar, text) and "multipleOf" not in str(schema):  # the library divides floats
             assert is_valid(value), text
     for _ in range(3):
-        walk_together(grammar, form, draw, 12)
+        walk_together(grammar, program, draw, 12)
 
 
 SPELLED = {"whitespace_pattern": "(  )?"}, {"whitespace": "compact", "item_separator": ", ", "key_separator": ": "}
@@ -130,10 +132,10 @@ SPELLED = {"whitespace_pattern": "(  )?"}, {"whitespace": "compact", "item_separ
 @pytest.mark.parametrize("options", SPELLED, ids=lambda options: next(iter(options)))
 @pytest.mark.parametrize("longest", [True, False])
 def test_blanks_and_separators(options: dict[str, str], longest: bool) -> None:
-    grammar, form = grammar_machine(True, longest=longest, **options), form_machine(True, **options)
+    grammar, program = grammar_machine(True, longest=longest, **options), program_machine(True, **options)
     taken = 0
     for text in ("[  1.5  ]", "[1.5 ]", '{"a": [1, true]}', '{"a" :1}', "[[],  {}  ]", "[  ]", "[ ]", "[1,2]", " 1"):
-        assert accepts(grammar, text) == form_accepts(form, text), text
+        assert accepts(grammar, text) == program_accepts(program, text), text
         taken += accepts(grammar, text)
     assert 0 < taken < 9
 

@@ -1,9 +1,9 @@
-"""Writing forms: instruction by instruction, back to front.
+"""Writing programs: instruction by instruction, back to front.
 
-Each method of `FormBuilder` returns the place of an instruction that goes on at a given place, so what comes last in a
-text is written first. Equal instructions are one place.
+Each method of `ProgramBuilder` returns the place of an instruction that goes on at a given place, so what comes last in
+a text is written first. Equal instructions are one place.
 
-What is written so far, and how more is written when it is first needed, is a `GrowingCode` (`tokdfa.program.form`).
+What is written so far, and how more is written when it is first needed, is a `GrowingCode` (`tokdfa.program.program`).
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.errors import EmptyLanguageError
-from tokdfa.program.form import (
+from tokdfa.program.json_text import escapes_of, string_terminal
+from tokdfa.program.program import (
     ANY,
     CALL,
     COUNT_LIMIT,
     COUNTED,
-    LATER,
+    LAZY,
     NAMES,
     RETURN_PLACE,
-    TEXT,
+    TERMINAL,
     TOKEN,
     UNBOUNDED,
     GrowingCode,
     NameTable,
 )
-from tokdfa.program.json_text import escapes_of, string_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tokdfa.grammar.cfg import SpecialTokens
-    from tokdfa.program.form import Escapes, Text
+    from tokdfa.program.program import Escapes, Terminal
 
 
 class MemberChain(NamedTuple):
-    """What `FormBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
+    """What `ProgramBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
 
     `table`: the names, of which the first ones, as many as there are `values`, come in order; `values`: for each the
-    number of a text, or ~the number of a frame, or what writes the code of a value before a place; `required`: for
-    each; `other`: the place of the TEXT that reads other names, where all required ones have been, or -1; `comma`,
-    `colon`: texts; `close`: the place at which the object ends; `after`: the place after the last value; `more`: that
-    of other names after all declared ones, or -1.
+    number of a terminal, or ~the number of a frame, or what writes the code of a value before a place; `required`: for
+    each; `other`: the place of the TERMINAL that reads other names, where all required ones have been, or -1; `comma`,
+    `colon`: terminals; `close`: the place at which the object ends; `after`: the place after the last value; `more`:
+    that of other names after all declared ones, or -1.
     """
 
     table: int
@@ -58,26 +58,26 @@ class MemberChain(NamedTuple):
 
 
 @dataclass(eq=False)
-class FormBuilder(GrowingCode):
-    """Writes a form back to front: each method returns the place of an instruction that goes on at a given place.
+class ProgramBuilder(GrowingCode):
+    """Writes a program back to front: each method returns the place of an instruction that goes on at a given place.
 
     Not thread-safe; `write`, which is called while texts are read, holds `lock`.
     """
 
     #: How a string is written that `counted` reads; not to be changed later.
     escapes: Escapes = "all"
-    _string_text: int = -1
+    _string_terminal: int = -1
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    _text_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
+    _terminal_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
     _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
     _pair_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def copy(self) -> FormBuilder:
+    def copy(self) -> ProgramBuilder:
         """A builder that has written the same and goes on by itself. Raises ValueError if code waits to be written."""
         if self.makes:
             raise ValueError("code that is written later belongs to one builder")
-        return FormBuilder(
-            texts=self.texts.copy(),
+        return ProgramBuilder(
+            terminals=self.terminals.copy(),
             token_sets=self.token_sets.copy(),
             name_tables=self.name_tables.copy(),
             pairs=self.pairs.copy(),
@@ -87,26 +87,26 @@ class FormBuilder(GrowingCode):
             entries=self.entries[:],
             frame_names=self.frame_names.copy(),
             escapes=self.escapes,
-            _string_text=self._string_text,
+            _string_terminal=self._string_terminal,
             _places=self._places.copy(),
-            _text_numbers=self._text_numbers.copy(),
+            _terminal_numbers=self._terminal_numbers.copy(),
             _table_numbers=self._table_numbers.copy(),
             _pair_numbers=self._pair_numbers.copy(),
         )
 
-    def text(self, text: Text) -> int:
-        """The number of a text; texts of equal key and laziness have one number."""
-        number = self._text_numbers.setdefault((text.key, text.lazy), len(self.texts))
-        if number == len(self.texts):
-            self.texts.append(text)
+    def terminal(self, terminal: Terminal) -> int:
+        """The number of a terminal; terminals of equal language have one number."""
+        number = self._terminal_numbers.setdefault((terminal.key, terminal.shortest), len(self.terminals))
+        if number == len(self.terminals):
+            self.terminals.append(terminal)
         return number
 
     @property
-    def string_text(self) -> int:
-        """The number of the text of any JSON string."""
-        if self._string_text < 0:
-            self._string_text = self.text(string_text(self.escapes))
-        return self._string_text
+    def string_terminal(self) -> int:
+        """The number of the terminal of any JSON string."""
+        if self._string_terminal < 0:
+            self._string_terminal = self.terminal(string_terminal(self.escapes))
+        return self._string_terminal
 
     def name_table(self, names: tuple[str, ...], escapes: Escapes = "all") -> int:
         """The number of a table of names; tables of equal content have one number. O(length of the names).
@@ -131,9 +131,9 @@ class FormBuilder(GrowingCode):
         """Let a frame begin at a place."""
         self.entries[frame] = place
 
-    def read(self, text: int, following: int) -> int:
-        """TEXT."""
-        instruction = TEXT, text, following
+    def read(self, terminal: int, following: int) -> int:
+        """TERMINAL."""
+        instruction = TERMINAL, terminal, following
         found = self._places.get(instruction)
         if found is None:  # as `_put`; most instructions are made here, and a call costs as much as the rest
             code = self.code
@@ -174,11 +174,11 @@ class FormBuilder(GrowingCode):
     def names(self, table: int, low: int, high: int, targets: Sequence[int], other: int = -1) -> int:
         """NAMES: a JSON string that spells one of the names `low` to `high` (inclusive) of a table, in any spelling.
 
-        It goes on at ``targets[i - low]`` after the closing quote of name i. `other`: the place of a TEXT that reads
-        every string that is none of the table's names, from its opening quote on; or -1. A name of the table outside
-        of the window is refused, with `other`, too; without targets all names are. The text must be that of any JSON
-        string: it holds the names, and when they are taken away nothing becomes a dead end. Raises ValueError if the
-        arguments do not fit.
+        It goes on at ``targets[i - low]`` after the closing quote of name i. `other`: the place of a TERMINAL that
+        reads every string that is none of the table's names, from its opening quote on; or -1. A name of the table
+        outside of the window is refused, with `other`, too; without targets all names are. The terminal must be that of
+        any JSON string: it holds the names, and when they are taken away nothing becomes a dead end. Raises ValueError
+        if the arguments do not fit.
         """
         key = NAMES, table, low, high, tuple(targets), other
         found = self._places.get(key)
@@ -212,7 +212,7 @@ class FormBuilder(GrowingCode):
         """(what follows any member, a name that is in no table, the first member): members of any other names, if
         the last is read first.
 
-        `table`: of the names that they must not have, or -1; `string`: the text of any string; `value`: writes what
+        `table`: of the names that they must not have, or -1; `string`: the terminal of any string; `value`: writes what
         reads a value before a place. As `frame`, `read`, `names` and `any_of` would write it, with fewer calls.
         """
         code, alternatives = self.code, self.alternatives
@@ -220,7 +220,7 @@ class FormBuilder(GrowingCode):
         after = self._append(CALL, loop, RETURN_PLACE)
         named = value(after)
         place = len(code) // 3
-        code.extend((TEXT, colon, named, TEXT, string, place))
+        code.extend((TERMINAL, colon, named, TERMINAL, string, place))
         other = more = place + 1
         if table >= 0:
             begin = len(self.arguments)
@@ -230,7 +230,7 @@ class FormBuilder(GrowingCode):
             more = place + 2
         begin = len(alternatives)
         alternatives.extend((more + 1, close) if close > more + 1 else (close, more + 1))
-        code.extend((TEXT, comma, more, ANY, begin, begin + 2))
+        code.extend((TERMINAL, comma, more, ANY, begin, begin + 2))
         self.entries[loop] = more + 2
         return after, other, more
 
@@ -251,12 +251,12 @@ class FormBuilder(GrowingCode):
             if not isinstance(value, int):
                 value = value(after)
                 place = len(code) // 3
-                code.extend((TEXT, colon, value))
+                code.extend((TERMINAL, colon, value))
                 arguments[targets + k] = place
                 key = place + 1
             else:
-                read, number = (TEXT, value) if value >= 0 else (CALL, ~value)
-                code.extend((read, number, after, TEXT, colon, place))
+                read, number = (TERMINAL, value) if value >= 0 else (CALL, ~value)
+                code.extend((read, number, after, TERMINAL, colon, place))
                 arguments[targets + k] = place + 1
                 key = place + 2
             if chain.required[k]:
@@ -267,16 +267,16 @@ class FormBuilder(GrowingCode):
             if is_done:
                 begin_any = len(alternatives)
                 alternatives.extend((after, close))
-                code.extend((NAMES, begin, 0, TEXT, comma, key, ANY, begin_any, begin_any + 2))
+                code.extend((NAMES, begin, 0, TERMINAL, comma, key, ANY, begin_any, begin_any + 2))
                 after += 1
             else:
-                code.extend((NAMES, begin, 0, TEXT, comma, key))
+                code.extend((NAMES, begin, 0, TERMINAL, comma, key))
         return key
 
     def _pair_of(self, table: int, other: int) -> int:
-        """The number of a table and the text of the TEXT that reads other strings. Raises ValueError if it is none."""
-        if self.code[3 * other] != TEXT or not escapes_of(self.texts[self.code[3 * other + 1]]):
-            raise ValueError(f"what reads other strings is a TEXT of any string, not instruction {other}")
+        """The numbers of a table and of the terminal that reads other strings. Raises ValueError if it is none."""
+        if self.code[3 * other] != TERMINAL or not escapes_of(self.terminals[self.code[3 * other + 1]]):
+            raise ValueError(f"what reads other strings is a TERMINAL of any string, not instruction {other}")
         both = table, self.code[3 * other + 1]
         pair = self._pair_numbers.setdefault(both, len(self.pairs))
         if pair == len(self.pairs):
@@ -288,7 +288,7 @@ class FormBuilder(GrowingCode):
 
         A character is a code point, however it is written. Raises EmptyLanguageError if there is no such number.
         """
-        text = self.read(self.string_text, following)
+        text = self.read(self.string_terminal, following)
         if minimum <= 0 and maximum is None:
             return text
         if maximum is not None and maximum < max(minimum, 0):
@@ -304,20 +304,20 @@ class FormBuilder(GrowingCode):
             if whole > cap:
                 rest = None if maximum is None else maximum - cap
                 # a string so long is rarely read, and its maximum may be so high that nobody could write all its code
-                on = self.later(lambda: self.counted(minimum - cap, rest, following))
+                on = self.lazy(lambda: self.counted(minimum - cap, rest, following))
             begin = len(self.arguments)
             self.arguments.extend((text, minimum, cap, on, beyond))
             found = self._places[key] = self._append(COUNTED, begin, following)
         return found
 
-    def later(self, make: Callable[[], int]) -> int:
-        """LATER: where `make` says, which writes the code with this builder and returns the place to go on at.
+    def lazy(self, make: Callable[[], int]) -> int:
+        """LAZY: where `make` says, which writes the code with this builder and returns the place to go on at.
 
         It is called once, when the instruction is first to be read; if it raises, that is raised where the text is
         read, and it is called again when the instruction is needed again.
         """
         self.makes.append(make)
-        return self._append(LATER, len(self.makes) - 1, 0)
+        return self._append(LAZY, len(self.makes) - 1, 0)
 
     def _put(self, operation: int, first: int, second: int) -> int:
         instruction = operation, first, second

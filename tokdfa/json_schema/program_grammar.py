@@ -1,21 +1,21 @@
 """A schema as a context-free grammar over lexemes, for an engine with a lexer and a parser.
 
-The form of a schema (`tokdfa.program.form`) is read as rules, so the grammar has the form's very language, and nothing
-of a schema is interpreted twice. A frame is a nonterminal, and so is a place where a text may go on in several ways, or
-that several places lead to; what lies between is one right side. So "read t, call f, go on at r" is ``q -> t f r``, and
-a chain of members or items, which ends where its frame does, is right recursion, which the parser runs in one row
-(`tokdfa.backends.earley_trie.earley_rows`).
+The program of a schema (`tokdfa.program.program`) is read as rules, so the grammar has the program's very language, and
+nothing of a schema is interpreted twice. A frame is a nonterminal, and so is a place where a text may go on in several
+ways, or that several places lead to; what lies between is one right side. So "read t, call f, go on at r" is ``q -> t f
+r``, and a chain of members or items, which ends where its frame does, is right recursion, which the parser runs in one
+row (`tokdfa.backends.earley_trie.earley_rows`).
 
 *Lexemes.* A text is a lexeme with the automaton that its key names; names and counted strings become lexemes as
 `tokdfa.json_schema.lexemes` says. The names that one NAMES may read begin a list, ``w -> name value | w'``, where w' is
 the list of those behind; so all windows of an object, one for each member, together are as long as the object.
 
-*Where a lexeme ends.* A form may be cut into texts in any way, a lexer takes the longest match. For JSON that is the
+*Where a lexeme ends.* A program may be cut into texts in any way, a lexer takes the longest match. For JSON that is the
 same: a string or a constant ends where nothing goes on; what may follow a number or the blanks of some punctuation
 begins with a byte that these do not go on with. All that is needed is that blanks are blanks, so a schema whose
 ``whitespace_pattern`` reads other bytes is refused. llguidance's rule (``lexer="one_byte"``) then is the same, too.
 
-*Code that is written later* (LATER) is written at once: a parser wants all rules before the first text. The language is
+*Code that is written later* (LAZY) is written at once: a parser wants all rules before the first text. The language is
 the same, but a schema that counts far is refused by LimitExceeded, which names the place: some ten thousand items, or
 sets of what has been, of more than some dozen values of ``uniqueItems``, names with ``order="any"``, or undeclared
 names with ``duplicates="refused"``.
@@ -34,14 +34,14 @@ from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.json_schema.lexemes import StringExpressions, text_automaton
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.program.form import (
+from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
     COUNTED_BEYOND,
     COUNTED_CAP,
     COUNTED_MINIMUM,
-    LATER,
+    LAZY,
     NAMES,
     NAMES_HIGH,
     NAMES_LOW,
@@ -49,7 +49,7 @@ from tokdfa.program.form import (
     NAMES_TABLE,
     NAMES_TARGETS,
     RETURN,
-    TEXT,
+    TERMINAL,
     UNBOUNDED,
 )
 from tokdfa.regex.compile import compile_lazy
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.document import Dropped
-    from tokdfa.program.form import Escapes, Form
+    from tokdfa.program.program import Escapes, Program
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: A symbol while rules are written: a lexeme is a negative number, a nonterminal one from 0 on.
@@ -75,8 +75,8 @@ BLANKS = frozenset(b" \t\n\r")
 def schema_grammar(constraint: JsonSchema, max_instructions: int = 100_000) -> tuple[Cfg, tuple[Dropped, ...]]:
     """The grammar of a schema, and the keywords that it does not enforce (none unless `lenient`).
 
-    `max_instructions` bounds what is written of the form. Raises what `lower_schema` raises; LimitExceeded, which names
-    the place of the schema; and UnsupportedConstraint for a ``whitespace_pattern`` that reads more than blanks.
+    `max_instructions` bounds what is written of the program. Raises what `lower_schema` raises; LimitExceeded, which
+    names the place of the schema; and UnsupportedConstraint for a ``whitespace_pattern`` that reads more than blanks.
     """
     if constraint.whitespace_pattern:
         read = compile_lazy(Regex(constraint.whitespace_pattern)).bytes_read
@@ -85,21 +85,23 @@ def schema_grammar(constraint: JsonSchema, max_instructions: int = 100_000) -> t
                 f"whitespace_pattern {constraint.whitespace_pattern!r} reads other bytes than blanks, which a lexer"
                 " cannot tell from what follows them; pushdown_trie can"
             )
-    form, dropped = lower_schema(constraint)
-    return _FormGrammar(form, "needed" if constraint.escapes == "needed" else "all", max_instructions).cfg(), dropped
+    program, dropped = lower_schema(constraint)
+    return _ProgramGrammar(
+        program, "needed" if constraint.escapes == "needed" else "all", max_instructions
+    ).cfg(), dropped
 
 
-class _FormGrammar:
+class _ProgramGrammar:
     """One run of `schema_grammar`."""
 
-    def __init__(self, form: Form, escapes: Escapes, max_instructions: int) -> None:
-        self.form, self.limit = form, max_instructions
+    def __init__(self, program: Program, escapes: Escapes, max_instructions: int) -> None:
+        self.program, self.limit = program, max_instructions
         #: The program. A builder's arrays grow in place; those of numpy are slow to read number by number.
-        program = form.source
-        self.code: Sequence[int] = program.code if program else form.code.ravel().tolist()
-        self.alternatives: Sequence[int] = program.alternatives if program else form.alternatives.tolist()
-        self.arguments: Sequence[int] = program.arguments if program else form.arguments.tolist()
-        self.entries: Sequence[int] = program.entries if program else form.entries.tolist()
+        growing = program.source
+        self.code: Sequence[int] = growing.code if growing else program.code.ravel().tolist()
+        self.alternatives: Sequence[int] = growing.alternatives if growing else program.alternatives.tolist()
+        self.arguments: Sequence[int] = growing.arguments if growing else program.arguments.tolist()
+        self.entries: Sequence[int] = growing.entries if growing else program.entries.tolist()
         self.strings = StringExpressions(escapes)
         self._uses: Counter[int] = Counter()
         #: The name of each lexeme, and what makes its automaton.
@@ -118,8 +120,8 @@ class _FormGrammar:
     def cfg(self) -> Cfg:
         """The grammar."""
         self._count_uses()
-        self.form = self.form.newest()
-        start = self._nonterminal("text", self.form.start)
+        self.program = self.program.newest()
+        start = self._nonterminal("text", self.program.start)
         while self._waiting:
             symbol, place = self._waiting.pop()
             for alternative in self._spread(place):
@@ -139,7 +141,7 @@ class _FormGrammar:
     def _count_uses(self) -> None:
         """Write what is to be written later, and count from how many places each place is led to."""
         uses, callers, written = self._uses, {-1: -1}, Counter[int]()
-        frames, met, named = [(-1, self.form.start)], set[int](), set[int]()
+        frames, met, named = [(-1, self.program.start)], set[int](), set[int]()
         while frames:
             frame, entry = frames.pop()
             pending = [entry]
@@ -168,7 +170,7 @@ class _FormGrammar:
 
     def _too_large(self, written: Counter[int], callers: dict[int, int]) -> LimitExceeded:
         """The error that names the schema with most instructions; frames without a schema belong to their caller's."""
-        names, found = self.form.newest().frame_names, Counter[str]()
+        names, found = self.program.newest().frame_names, Counter[str]()
         for frame, count in written.items():
             while frame >= 0 and not names[frame].startswith(("#", "not #")):
                 frame = callers[frame]
@@ -186,9 +188,9 @@ class _FormGrammar:
         """A place, written if it was to be written later, and past what is no choice."""
         while True:
             operation, first, second = self.code[3 * place : 3 * place + 3]
-            if operation == LATER:
-                assert self.form.source is not None
-                self.form.source.write(place)
+            if operation == LAZY:
+                assert self.program.source is not None
+                self.program.source.write(place)
             elif operation == ANY and second == first + 1:
                 place = self.alternatives[first]
             else:
@@ -224,19 +226,19 @@ class _FormGrammar:
             operation, first, second = self.code[3 * place : 3 * place + 3]
             if operation == RETURN:
                 return right
-            is_last = operation == TEXT and self.code[3 * second] == RETURN
+            is_last = operation == TERMINAL and self.code[3 * second] == RETURN
             if operation in (ANY, NAMES) or (right and self._uses[place] > 1 and not is_last):
                 if place not in self._of_place:
                     self._of_place[place] = self._nonterminal(f"place {place}", place)
                 return [*right, self._of_place[place]]
-            if operation == TEXT:
+            if operation == TERMINAL:
                 right.append(self._text(first))
             elif operation == COUNTED:
                 right.append(self._counted(first))
             else:
                 assert operation == CALL, "a schema has no special tokens"
                 if first not in self._of_frame:
-                    self._of_frame[first] = self._nonterminal(self.form.frame_names[first], self.entries[first])
+                    self._of_frame[first] = self._nonterminal(self.program.frame_names[first], self.entries[first])
                 right.append(self._of_frame[first])
             place = second
 
@@ -245,7 +247,7 @@ class _FormGrammar:
         table, low, high, other = (
             self.arguments[at + column] for column in (NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER)
         )
-        names, targets = self.form.name_tables[table].names, self._after_names(at)
+        names, targets = self.program.name_tables[table].names, self._after_names(at)
         if other >= 0:
             lexeme = self._strings((NAMES, table), f"none of {len(names)} names", lambda: self.strings.others(names))
             self._add_rule(symbol, self._sequence([lexeme], targets.pop()))
@@ -303,8 +305,8 @@ class _FormGrammar:
         return self._lexeme_of[key]
 
     def _text(self, number: int) -> Symbol:
-        """The symbol of a lexeme that is a text of the form."""
-        key, text = (TEXT, number), self.form.texts[number]
+        """The symbol of a lexeme that is a text of the program."""
+        key, text = (TERMINAL, number), self.program.terminals[number]
         if key not in self._lexeme_of:
             self._lexemes.append((text.label, partial(text_automaton, text)))
             self._lexeme_of[key] = -len(self._lexemes)

@@ -1,11 +1,11 @@
-"""A form bound to a vocabulary's automata: the arrays of the program that machines run.
+"""A program bound to a vocabulary's automata: the arrays of the program that machines run.
 
-In the form a TEXT names an automaton; here it has the state in which that begins in the table. The names of NAMES are
-tries (`tokdfa.backends.pushdown_trie.name_trie`), with the other states of their nodes.
+In the program a TERMINAL names an automaton; here it has the state in which that begins in the table. The names of
+NAMES are tries (`tokdfa.backends.pushdown_trie.name_trie`), with the other states of their nodes.
 
-*Growth.* Code that is written later (`FormBuilder.later`) is appended here, with its texts and names, and only that is
-bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
-machines run one program, and each holds the arrays that it has seen. A machine with old code meets the LATER there that
+*Growth.* Code that is written later (`ProgramBuilder.lazy`) is appended here, with its texts and names, and only that
+is bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
+machines run one program, and each holds the arrays that it has seen. A machine with old code meets the LAZY there that
 its old arrays know nothing beyond, asks for it, and gets the new arrays (`Machine.supply`). A machine with the present
 code sees what is appended in place; all that it may lead to is in arrays that it has, too.
 
@@ -24,14 +24,14 @@ from tokdfa.backends.pushdown_trie.name_others import find_other_states_kernel
 from tokdfa.backends.pushdown_trie.name_trie import NAME_COLUMNS, T_NODES, T_ORDER, T_PAST, TABLE_COLUMNS, build_tries
 from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
-from tokdfa.program.form import COUNTED, FIRST, OPERATION, TEXT
+from tokdfa.program.program import COUNTED, FIRST, OPERATION, TERMINAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
     from tokdfa.grammar.cfg import SpecialTokens
-    from tokdfa.program.form import Form, NameTable, Text
+    from tokdfa.program.program import NameTable, Program, Terminal
 
 Int32 = npt.NDArray[np.int32]
 
@@ -47,51 +47,56 @@ NO_TABLES: Int32 = np.zeros((0, TABLE_COLUMNS), dtype=np.int32)
 NO_NAMES: Int32 = np.zeros((0, NAME_COLUMNS), dtype=np.int32)
 
 
-class Program:
+class BoundProgram:
     """See the module's docstring. `anew`: build all automata, as if no constraint had had them before; that is to
     measure what it takes.
 
     Raises what making an automaton raises, and LimitExceeded.
     """
 
-    def __init__(self, form: Form, automata: AutomatonTable, anew: bool = False) -> None:
+    def __init__(self, program: Program, automata: AutomatonTable, anew: bool = False) -> None:
         self._automata, self._anew = automata, anew
-        self._form = form = form.newest()
+        self._program = program = program.newest()
         self._starts: list[int] = []  # by text
-        self._followed = form.written
+        self._followed = program.written
         #: Whether it has counted strings.
         self.counts = False
-        #: Whether every state of all texts can reach an end by bytes that are tokens by themselves.
-        self.is_spelled = (form.source is None and not len(form.arguments)) or automata.has_all_bytes
-        _check_size(len(form.code), len(form.entries))
-        starts = self._new_starts(form.texts)
-        tables, names, order = self._new_names(form.name_tables, 0, 0)
+        #: Whether every state of all texts and names can reach an end by bytes that are tokens by themselves.
+        self.is_spelled = automata.has_all_bytes or (
+            program.source is None and _spells_strings(program, automata.available)
+        )
+        _check_size(len(program.code), len(program.entries))
+        starts = self._new_starts(program.terminals)
+        tables, names, order = self._new_names(program.name_tables, 0, 0)
         self._starts = starts
         self.tables, self.names, self.order = tables, names, order
-        self.other_begin, self.other_states = self._new_other_states(form.pairs, 0, starts, tables, names)
-        self.alternatives, self.arguments = form.alternatives, form.arguments
-        # the form's own stay as they are
-        self.code, self.entries = form.code.copy(), form.entries if form.source is None else form.entries.copy()
+        self.other_begin, self.other_states = self._new_other_states(program.pairs, 0, starts, tables, names)
+        self.alternatives, self.arguments = program.alternatives, program.arguments
+        # the program's own stay as they are
+        self.code, self.entries = (
+            program.code.copy(),
+            program.entries if program.source is None else program.entries.copy(),
+        )
         self._used = {name: len(getattr(self, name)) for name in FIELDS}
         self.counts = bool(_bind_kernel(self.code, 0, len(self.code), np.array(starts, dtype=np.int32)))
 
     @property
-    def form(self) -> Form:
-        """The form as it stands now."""
-        self._form = self._form.newest()
-        return self._form
+    def program(self) -> Program:
+        """The program as it stands now."""
+        self._program = self._program.newest()
+        return self._program
 
     @property
     def token_sets(self) -> Sequence[SpecialTokens]:
-        """The token sets of the form as it stands now."""
-        return self._form.token_sets if self._form.source is None else self._form.source.token_sets
+        """The token sets of the program as it stands now."""
+        return self._program.token_sets if self._program.source is None else self._program.source.token_sets
 
     def write(self, place: int, more: int = 0) -> None:
-        """Write the code of the LATER at a place, and bind it. Raises what making it raises, and LimitExceeded.
+        """Write the code of the LAZY at a place, and bind it. Raises what making it raises, and LimitExceeded.
 
         If it raises, the program is as it was. `more`: write so many others that come after it, too.
         """
-        source = self._form.source
+        source = self._program.source
         assert source is not None
         with source.lock:
             source.write(place)
@@ -100,7 +105,7 @@ class Program:
             code = np.array(source.code[3 * used["code"] :], dtype=np.int32).reshape(-1, 3)
             _check_size(used["code"] + len(code), len(source.entries))
             # all that may raise comes first
-            starts = self._starts + self._new_starts(source.texts[len(self._starts) :])
+            starts = self._starts + self._new_starts(source.terminals[len(self._starts) :])
             tables, names, order = self._new_names(source.name_tables[used["tables"] :], used["names"], used["order"])
             all_tables, all_names = self.tables, self.names
             if len(tables):
@@ -147,11 +152,11 @@ class Program:
         array[used:past] = part
         return replace
 
-    def _new_starts(self, texts: Sequence[Text]) -> list[int]:
+    def _new_starts(self, texts: Sequence[Terminal]) -> list[int]:
         """The states in which texts begin."""
         automata, anew = self._automata, self._anew
         known = {} if anew else automata.starts  # as most are, which spares the call
-        starts = [known.get((text.key, text.lazy)) or automata.start_of(text, anew) for text in texts]
+        starts = [known.get((text.key, text.shortest)) or automata.start_of(text, anew) for text in texts]
         if not automata.has_all_bytes:
             self.is_spelled = self.is_spelled and all(automata.spelled[start] for start in starts)
         return starts
@@ -198,12 +203,27 @@ def _check_size(instructions: int, frames: int) -> None:
         )
 
 
+def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
+    """Whether every name and every counted string can be ended, wherever one has come to, by `available` bytes.
+
+    It can with printable ASCII, which escapes and counted characters go on with, the tails of UTF-8, and the bytes of
+    names. O(characters of the names).
+    """
+    needed = np.zeros(256, dtype=np.bool_)
+    if len(program.arguments):
+        needed[0x20:0x7F] = needed[0x80:0xC0] = True
+    for table in program.name_tables:
+        needed[list("".join(table.names).encode())] = True
+    needed[:0x20] = False  # escaped
+    return not (needed & ~available).any()
+
+
 @kernel
 def _bind_kernel(code, begin, end, starts):  # type: ignore[no-untyped-def]
     """Put states in place of the numbers of texts in code[begin:end]; whether it has a COUNTED."""
     counts = False
     for place in range(begin, end):
-        if code[place, OPERATION] == TEXT:
+        if code[place, OPERATION] == TERMINAL:
             code[place, FIRST] = starts[code[place, FIRST]]
         counts = counts or code[place, OPERATION] == COUNTED
     return counts

@@ -10,8 +10,8 @@ from tests.backends.pushdown_trie.test_fill import by_trial, fillers_of, tokens_
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import Choice
-from tokdfa.program.form import RETURN_PLACE, Form, Text
-from tokdfa.program.form_builder import FormBuilder
+from tokdfa.program.builder import ProgramBuilder
+from tokdfa.program.program import RETURN_PLACE, Program, Terminal
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -54,36 +54,42 @@ TOKENS = Vocabulary(
 )
 
 
-def text_of(*words: bytes) -> Text:
+def text_of(*words: bytes) -> Terminal:
     """A text of some words."""
-    return Text("/".join(map(repr, words)), b"test" + repr(words).encode(), lambda: compile_dfa(Choice(list(words))))
+    return Terminal(
+        "/".join(map(repr, words)), b"test" + repr(words).encode(), lambda: compile_dfa(Choice(list(words)))
+    )
 
 
-def names_form(names, low=0, high=None, other=False, escapes="all") -> Form:
+def names_program(names, low=0, high=None, other=False, escapes="all") -> Program:
     """Names of a window, each with its index after it, and with `other` all other strings, with an o."""
-    builder = FormBuilder(escapes=escapes)
+    builder = ProgramBuilder(escapes=escapes)
     high = len(names) - 1 if high is None else high
-    targets = [builder.read(builder.text(text_of(b"%d" % k)), RETURN_PLACE) for k in range(low, high + 1)]
+    targets = [builder.read(builder.terminal(text_of(b"%d" % k)), RETURN_PLACE) for k in range(low, high + 1)]
     place = -1
     if other:
-        text = builder.string_text
-        place = builder.read(text, builder.read(builder.text(text_of(b"o")), RETURN_PLACE))
+        text = builder.string_terminal
+        place = builder.read(text, builder.read(builder.terminal(text_of(b"o")), RETURN_PLACE))
     table = builder.name_table(tuple(names), escapes)
     return builder.build(builder.names(table, low, high, targets, place))
 
 
-def machine_for(form: Form, vocab: Vocabulary = TOKENS, **options) -> Machine:
+def machine_for(program: Program, vocab: Vocabulary = TOKENS, **options) -> Machine:
     """A machine in a pool of its own."""
-    return Machine(form, Pool(vocab), **options)
+    return Machine(program, Pool(vocab), **options)
 
 
-def check_rows(form: Form, vocab: Vocabulary, seed: int, steps: int = 8) -> int:
+def check_rows(program: Program, vocab: Vocabulary, seed: int, steps: int = 8) -> int:
     """Walk over allowed tokens; the tokens of all masks.
 
     In every row: all ways to fill give what single steps give; marked first bytes are those that steps refuse; every
     allowed token leads to a row that can go on; the row that stands for others has the same mask.
     """
-    rng, marked, plain = random.Random(seed), machine_for(form, vocab), machine_for(form, vocab, first_bytes=False)
+    rng, marked, plain = (
+        random.Random(seed),
+        machine_for(program, vocab),
+        machine_for(program, vocab, first_bytes=False),
+    )
     fillers, row, twin, total = fillers_of(marked), 0, 0, 0
     for _ in range(steps):
         rng.shuffle(fillers)
@@ -104,9 +110,9 @@ def check_rows(form: Form, vocab: Vocabulary, seed: int, steps: int = 8) -> int:
     return total
 
 
-def check_same(form: Form, other: Form, vocab: Vocabulary, seed: int, steps: int = 8) -> None:
-    """Two forms have the same masks, and end alike, along a walk."""
-    rng, first, second = random.Random(seed), machine_for(form, vocab), machine_for(other, vocab)
+def check_same(program: Program, other: Program, vocab: Vocabulary, seed: int, steps: int = 8) -> None:
+    """Two programs have the same masks, and end alike, along a walk."""
+    rng, first, second = random.Random(seed), machine_for(program, vocab), machine_for(other, vocab)
     one, two = 0, 0
     for _ in range(steps):
         tokens = tokens_of(fillers_of(first)[2], first, one)
