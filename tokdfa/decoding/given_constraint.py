@@ -3,6 +3,7 @@
 - A constraint of tokdfa is itself.
 - A pydantic model class or a ``pydantic.TypeAdapter`` is its JSON schema, objects closed unless they say otherwise.
 - A dict, or a str that is a JSON object with a keyword of JSON Schema, is a JSON schema.
+  Schemas get the profile ``generation``: answers as people write JSON, and not every text that JSON allows.
 - A list, tuple or set of texts is choices.
 - Any other str is a regex.
 
@@ -28,8 +29,6 @@ _REMEDY = (
     "pass a pydantic class, a schema as a dict or JSON text, a list of choices, a pattern, or a constraint of tokdfa "
     "(Regex, Choice, JsonSchema, Grammar)"
 )
-#: How answers are written unless the caller says otherwise: as short as they can be.
-GENERATION = {"whitespace": "compact", "escapes": "needed"}
 #: A keyword that a schema has: one of these makes a JSON object a schema.
 _KEYWORDS = {
     *("$schema", "$ref", "$defs", "definitions", "type", "properties", "items", "prefixItems", "enum", "const"),
@@ -90,7 +89,7 @@ def options_of(what: Any) -> frozenset[str]:
 
 def _schema(schema: Any, options: Mapping[str, Any]) -> JsonSchema:
     """The one place where a schema becomes a constraint, and with it where the profile of `constrain` is chosen."""
-    return JsonSchema(schema, **{**GENERATION, **options})
+    return JsonSchema(schema, **{"profile": "generation", **options})
 
 
 def _of_text(text: str, options: Mapping[str, Any]) -> GivenConstraint:
