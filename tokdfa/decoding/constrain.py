@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.backends.registry import compile
+from tokdfa.backends.registry import DEFAULT_BACKENDS, backend_class, compile
+from tokdfa.constraint import Constraint
 from tokdfa.decoding.given_constraint import options_of, read_constraint
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
-from tokdfa.errors import ArgumentError, ModelError, ParseError, TokenizerError, TokenRefused
+from tokdfa.errors import ArgumentError, ModelError, ParseError, TokenizerError, TokenRefused, UnknownNameError
 from tokdfa.models.transformers_model import logit_width
-from tokdfa.vocabulary.given_tokenizer import read_tokenizer
+from tokdfa.vocabulary.given_tokenizer import end_ids, read_tokenizer
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
-    from tokdfa.constraint import Constraint
     from tokdfa.decoding.given_constraint import Reader
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -57,20 +57,29 @@ def constrain(
         tokenizer, model = None, tokenizer
     own = options_of(what).intersection(options)
     given = read_constraint(what, {name: options.pop(name) for name in own})
-    vocabulary = _read_vocabulary(tokenizer, model, end_tokens, size)
-    if backend is None and given.constraint.kind in ("regex", "choice"):
-        options = {"lazy": True, **options}  # nothing is built that no text asks for, however large the pattern
-    return Constrained(compile(given.constraint, vocabulary, backend, **options), given.read)
+    ends = end_tokens or _end_tokens(model)
+    vocabulary = _read_vocabulary(tokenizer, model, ends, size)
+    if backend is None:
+        backend = DEFAULT_BACKENDS[given.constraint.kind]
+        if backend == "token_index":  # nothing is built that no text asks for, however large the pattern
+            options = {"lazy": True, **options}
+    _check_options(what, backend, options, own=options_of(what))
+    compiled = compile(given.constraint, vocabulary, backend, **options)
+    return Constrained(compiled, given.read, end_ids(vocabulary, ends))
 
 
 class Constrained:
     """A constraint compiled for a tokenizer, ready for generation. Immutable, shareable; made by `constrain`.
 
-    `compiled`: the compiled constraint, from which matchers start.
+    `compiled`: the compiled constraint, from which matchers start; `end_tokens`: where generation stops, some or all of
+    the vocabulary's.
     """
 
-    def __init__(self, compiled: CompiledConstraint, read: Reader | None = None) -> None:
+    def __init__(
+        self, compiled: CompiledConstraint, read: Reader | None = None, end_tokens: tuple[int, ...] = ()
+    ) -> None:
         self.compiled, self._read = compiled, read
+        self.end_tokens = end_tokens or compiled.vocab.end_tokens
 
     def __repr__(self) -> str:
         return f"Constrained({self.compiled!r})"
@@ -93,8 +102,9 @@ class Constrained:
         self, *, pad_token_id: int | None = None, contexts: Sequence[Sequence[int]] | None = None
     ) -> ConstraintLogitsProcessor:
         """A LogitsProcessor for one call of generate(); make one for each call. See `ConstraintLogitsProcessor`."""
-        ends = self.vocabulary.end_tokens
-        return ConstraintLogitsProcessor(self.compiled, eos_token_id=ends, pad_token_id=pad_token_id, contexts=contexts)
+        return ConstraintLogitsProcessor(
+            self.compiled, eos_token_id=self.end_tokens, pad_token_id=pad_token_id, contexts=contexts
+        )
 
     def parse(self, text: str | bytes) -> Any:
         """The value of a generated text: an object of the pydantic class, the JSON value, or the text itself.
@@ -126,23 +136,33 @@ class Constrained:
             raise ParseError(f"the answer is not complete for {self.constraint.name!r}", text)
 
 
+def _check_options(what: Any, backend: str, options: Iterable[str], own: frozenset[str]) -> None:
+    """Raise for the name of an option that neither the constraint nor the backend has."""
+    known = {option.name for option in backend_class(backend).options}
+    for name in options:
+        if name in known:
+            continue
+        if isinstance(what, Constraint) and name in type(what).__dataclass_fields__:
+            raise ArgumentError(f"{name}: options of a {type(what).__name__} are given when it is made")
+        raise UnknownNameError(f"option of this constraint or of the backend {backend}", name, known | own)
+
+
 def _is_network(given: Any) -> bool:
     """Whether `given` is a model of transformers."""
     return hasattr(given, "config") and hasattr(given, "get_output_embeddings")
 
 
-def _read_vocabulary(tokenizer: Any, model: Any, end_tokens: Iterable[int | str], size: int | None) -> Vocabulary:
+def _read_vocabulary(tokenizer: Any, model: Any, ends: Iterable[int | str], size: int | None) -> Vocabulary:
     if model is None:
         if tokenizer is None:
             raise ArgumentError("tokenizer is None; pass the model's tokenizer, or the model")
-        return read_tokenizer(tokenizer, end_tokens, size)
+        return read_tokenizer(tokenizer, ends, size)
     if not _is_network(model):
         raise ArgumentError(
             f"model is a model of transformers, not a {type(model).__name__}; a model of tokdfa's is passed as "
             "tokenizer: its vocabulary says all"
         )
     width = logit_width(model) if size is None else size
-    ends = end_tokens or _end_tokens(model)
     if tokenizer is not None:
         return read_tokenizer(tokenizer, ends, width)
     name = getattr(model, "name_or_path", "")
@@ -155,8 +175,8 @@ def _read_vocabulary(tokenizer: Any, model: Any, end_tokens: Iterable[int | str]
 
 
 def _end_tokens(model: Any) -> tuple[int, ...]:
-    """The tokens at which generate() stops."""
-    for config in (getattr(model, "generation_config", None), model.config):
+    """The tokens at which generate() of a model stops; none for no model."""
+    for config in (getattr(model, "generation_config", None), getattr(model, "config", None)):
         found = getattr(config, "eos_token_id", None)
         if found is not None:
             return tuple(found) if isinstance(found, list | tuple) else (int(found),)

@@ -3,6 +3,7 @@
 - A constraint of tokdfa is itself.
 - A pydantic model class or a ``pydantic.TypeAdapter`` is its JSON schema, objects closed unless they say otherwise.
 - A dict, or a str that is a JSON object with a keyword of JSON Schema, is a JSON schema.
+  Schemas get the profile ``generation``: answers as people write JSON, and not every text that JSON allows.
 - A list, tuple or set of texts is choices.
 - Any other str is a regex.
 
@@ -50,11 +51,9 @@ class GivenConstraint:
 def read_constraint(what: Any, options: Mapping[str, Any]) -> GivenConstraint:
     """The constraint that `what` stands for, see the module. `options`: those of its class, such as ``order``.
 
-    Raises ArgumentError for anything else, and for options beside a constraint of tokdfa; what the constraint raises.
+    Raises ArgumentError for anything else, and what the constraint raises.
     """
     if isinstance(what, Constraint) and type(what) is not Constraint:
-        if options:
-            raise ArgumentError(f"{', '.join(options)}: options of a {type(what).__name__} are given when it is made")
         return GivenConstraint(what, parse_json if isinstance(what, JsonSchema) else None)
     if isinstance(what, type):
         if not hasattr(what, "model_json_schema"):
@@ -90,7 +89,7 @@ def options_of(what: Any) -> frozenset[str]:
 
 def _schema(schema: Any, options: Mapping[str, Any]) -> JsonSchema:
     """The one place where a schema becomes a constraint, and with it where the profile of `constrain` is chosen."""
-    return JsonSchema(schema, **options)
+    return JsonSchema(schema, **{"profile": "generation", **options})
 
 
 def _of_text(text: str, options: Mapping[str, Any]) -> GivenConstraint:

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from tokdfa.core.packages import EXTRAS, install_commands, is_importable, missing_dependency
-from tokdfa.errors import ModelError, OptionError, UnknownNameError
+from tokdfa.core.packages import EXTRAS, install_commands, is_importable
+from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -166,10 +166,10 @@ def _check_same(name: str, tokenizer: Tokenizer) -> None:
 
 
 def _require(key: str, name: str) -> None:
-    """Raise MissingDependency for the first package that the model `key` needs and that is not installed."""
-    for package in _SOURCES[key].packages:
-        if not is_importable(package):
-            raise missing_dependency(package, f"the model {name}")
+    """Raise MissingDependency, with the commands for all, if a package that the model `key` needs is not installed."""
+    missing = [package for package in _SOURCES[key].packages if not is_importable(package)]
+    if missing:
+        raise MissingDependency(missing[0], f"the model {name}", install_commands(missing))
 
 
 def _parse_options(key: str, written: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.arguments import as_integer, as_sequence, as_token
 from tokdfa.errors import ArgumentError, TokenizerError
-from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer, tokenizer_from_json
+from tokdfa.vocabulary.tokenizers import Tokenizer, full_name, load_tokenizer, tokenizer_from_json
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ def read_tokenizer(given: Any, end_tokens: Iterable[int | str] = (), size: int |
     size = None if size is None else as_integer(size, "size", 1)
     given = _inner_tokenizer(given)
     if isinstance(given, str | Path):
-        name = str(given)
-        if ends:
-            name += f"{'&' if '?' in name else '?'}end={','.join(ends)}"
-        return load_tokenizer(name, size).vocabulary
+        given = load_tokenizer(full_name(str(given), ends), size)
     found = getattr(given, "vocabulary", given)  # of a Tokenizer, or of a language model
     if isinstance(found, Vocabulary):
         return _as_asked(found, ends, size)
@@ -72,15 +69,26 @@ def _inner_tokenizer(given: Any) -> Any:
 
 def _as_asked(vocabulary: Vocabulary, ends: tuple[str, ...], size: int | None) -> Vocabulary:
     """A vocabulary as it is, or padded; it has its end tokens."""
-    if ends and set(ends) != {str(token) for token in vocabulary.end_tokens}:
-        raise ArgumentError(
-            f"end_tokens: this vocabulary ends texts with {list(vocabulary.end_tokens)}; name others when it is made"
-        )
+    end_ids(vocabulary, ends)
     if size is None or size == vocabulary.size:
         return vocabulary
     if not isinstance(vocabulary.tokenizer, Tokenizer):
         raise ArgumentError(f"size: this vocabulary has {vocabulary.size} tokens; give the size when it is made")
     return vocabulary.tokenizer.with_size(size).vocabulary
+
+
+def end_ids(vocabulary: Vocabulary, ends: Iterable[int | str]) -> tuple[int, ...]:
+    """The ids that `ends` names among the end tokens of a vocabulary; all of them for none. Raises ArgumentError."""
+    known = {str(token): token for token in vocabulary.end_tokens}
+    known |= {vocabulary.special_tokens[token]: token for token in vocabulary.end_tokens}
+    wanted = _end_names(ends)
+    other = [end for end in wanted if end not in known]
+    if other:
+        raise ArgumentError(
+            f"end_tokens: {other[0]} does not end texts of {vocabulary.name or 'this vocabulary'}, whose end tokens "
+            f"are {list(vocabulary.end_tokens)}; name it when the vocabulary is made"
+        )
+    return tuple(sorted({known[end] for end in wanted})) or vocabulary.end_tokens
 
 
 def _tokenizer_json(given: Any) -> bytes | None:
@@ -97,7 +105,7 @@ def _tokenizer_json(given: Any) -> bytes | None:
 def _of_sentencepiece(given: Any, name: str, ends: tuple[str, ...], size: int | None) -> Vocabulary:
     """A slow tokenizer of transformers, whose ids must be those of its model file."""
     option = f"?end={','.join(ends)}" if ends else ""
-    width = max(len(given), size or 0)
+    width = max(len(given), given.sp_model.get_piece_size(), size or 0)
     vocabulary = load_tokenizer(f"sentencepiece:{given.vocab_file}{option}", width).vocabulary
     pieces = given.convert_ids_to_tokens(list(range(given.sp_model.get_piece_size())))
     for token, piece in enumerate(pieces):

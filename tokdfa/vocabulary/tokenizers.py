@@ -296,11 +296,27 @@ def load_tokenizer(name: str, size: int | None = None) -> Tokenizer:
         )
     if size is not None:
         size = as_integer(size, "size")
-    if not _has_family(name):
-        name = locate_tokenizer(name) or name
+    name = full_name(name)
     _, path, _ = _parse_name(name)
     with _cache_lock:
         return _load(name, size, _stamp(path) if path else None)
+
+
+def full_name(name: str, end: tuple[str, ...] = ()) -> str:
+    """The name that a path, folder or hub name leads to; any other as it is. `end`: its option of that name, if given.
+
+    Without `end` the files beside a tokenizer may say it (`tokdfa.vocabulary.locate`). A name that has no such option
+    stays without.
+    """
+    family, colon, _ = name.partition(":")
+    if family + colon not in _SOURCES:
+        name = locate_tokenizer(name) or name
+        family, colon, _ = name.partition(":")
+    if not end or "end" not in getattr(_SOURCES.get(family + colon), "options", ()):
+        return name
+    name = re.sub(r"(?<=[?&])end=[^&]*&?", "", name).rstrip("?&")
+    separator = "&" if re.search(r"\?\w+=", name) else "?"
+    return f"{name}{separator}end={','.join(end)}"
 
 
 def tokenizer_from_json(content: bytes, name: str, end: tuple[str, ...] = (), size: int | None = None) -> Tokenizer:
@@ -349,11 +365,6 @@ def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
                 raise TokenizerError(f"the tokenizer {name} has changed since it was pickled")
             _sent[name, size, fingerprint] = tokenizer
         return tokenizer
-
-
-def _has_family(name: str) -> bool:
-    family, colon, _ = name.partition(":")
-    return family + colon in _SOURCES
 
 
 def _parse_name(name: str) -> tuple[_Source, Path | None, dict[str, Any]]:

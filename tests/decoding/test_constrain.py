@@ -1,0 +1,134 @@
+"""The front door: constraints as people write them, and what becomes of their options and answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pydantic
+import pytest
+
+import tokdfa
+from tokdfa.backends.registry import DEFAULT_BACKENDS, backend_class, backend_names
+from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
+from tokdfa.decoding.given_constraint import options_of
+from tokdfa.errors import ParseError, UnsupportedConstraint
+from tokdfa.models.table import TableModel
+
+END = "<|endoftext|>"
+BYTES = tokdfa.load_tokenizer("bytes")
+
+
+class Animal(pydantic.BaseModel):
+    name: Annotated[str, pydantic.Field(pattern="^[a-z]{3,8}$")]
+    legs: Literal["six", "eight"]
+    kind: Literal["insect", "spider"] = "spider"
+
+
+class Zoo(pydantic.BaseModel):
+    model_config = {"extra": "allow"}
+    animals: list[Animal]
+    boxes: dict[str, int] = {"properties": 1}
+
+
+ANIMAL = '{"name":"bee","legs":"six"}'
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "text", "value"),
+    [
+        (Animal, "json_schema", ANIMAL, Animal(name="bee", legs="six")),
+        (pydantic.TypeAdapter(list[Animal]), "json_schema", f"[{ANIMAL}]", [Animal(name="bee", legs="six")]),
+        (Animal.model_json_schema(), "json_schema", ANIMAL, {"name": "bee", "legs": "six"}),
+        (json.dumps(Animal.model_json_schema()), "json_schema", ANIMAL, {"name": "bee", "legs": "six"}),
+        (JsonSchema({"type": "integer"}), "json_schema", "12", 12),
+        ("[0-9]{2}", "regex", "12", "12"),
+        (r"\{[a-z]\}", "regex", "{a}", "{a}"),
+        (Regex("a|b", label="x"), "regex", "a", "a"),
+        (["yes", "no"], "choice", "no", "no"),
+        ({"yes", "no"}, "choice", "yes", "yes"),
+        (Choice(["a", "b"]), "choice", "b", "b"),
+        (Grammar('start: "(" start? ")"'), "grammar", "(())", "(())"),
+    ],
+)
+def test_what_constraints_are_written_as(what: Any, kind: str, text: str, value: Any) -> None:
+    constrained = tokdfa.constrain(what, BYTES)
+    assert constrained.constraint.kind == kind
+    assert constrained.compiled.backend_name == DEFAULT_BACKENDS[kind]
+    assert constrained.parse(text) == constrained.parse(text.encode()) == value
+    matcher = constrained.start()
+    for token in BYTES.encode(text):
+        matcher.advance(token)
+    assert matcher.can_end()
+    cut = text[:-1] + ("[" if kind == "json_schema" else "")
+    with pytest.raises(ParseError, match="raise max_new_tokens") as caught:
+        constrained.parse(cut)
+    assert caught.value.text == cut
+
+
+def test_objects_of_pydantic_are_closed_unless_they_are_open() -> None:
+    schema = tokdfa.constrain(Zoo, BYTES).constraint.schema  # type: ignore[attr-defined]
+    assert schema["additionalProperties"] is True
+    assert schema["$defs"]["Animal"]["additionalProperties"] is False
+    assert schema["properties"]["boxes"]["default"] == {"properties": 1}
+    assert schema["properties"]["boxes"]["additionalProperties"] == {"type": "integer"}
+    schema = tokdfa.constrain({"properties": {}}, BYTES).constraint.schema  # type: ignore[attr-defined]
+    assert schema == {"properties": {}}, "a schema means what it says"
+
+
+def test_what_a_class_asks_beyond_its_schema_is_its_own_matter() -> None:
+    class Even(pydantic.BaseModel):
+        number: int
+
+        @pydantic.field_validator("number")
+        @classmethod
+        def is_even(cls, value: int) -> int:
+            if value % 2:
+                raise ValueError("odd")
+            return value
+
+    constrained = tokdfa.constrain(Even, BYTES)
+    assert constrained.parse('{"number": 2}') == Even(number=2)
+    with pytest.raises(pydantic.ValidationError, match="odd"):
+        constrained.parse('{"number": 1}')
+
+
+def test_options_go_where_they_belong() -> None:
+    made = tokdfa.constrain(Animal, BYTES, order="any", label="animal", step_seconds=2.5)
+    assert (made.constraint.order, made.constraint.name) == ("any", "animal")  # type: ignore[attr-defined]
+    assert made.compiled.made_by is not None
+    assert made.compiled.made_by[1]["step_seconds"] == 2.5
+    found = tokdfa.constrain("A+", BYTES, flags="i", lazy=False)
+    assert found.parse("aA") == "aA"
+    assert found.compiled.made_by is not None
+    assert found.compiled.made_by[1]["lazy"] is False
+    assert tokdfa.constrain("a+", BYTES, backend="pushdown_trie").compiled.backend_name == "pushdown_trie"
+
+
+def test_no_option_belongs_to_both_a_constraint_and_a_backend() -> None:
+    own = options_of({}) | options_of("a") | options_of(["a"])
+    for name in backend_names():
+        assert not own.intersection(option.name for option in backend_class(name).options)
+
+
+def test_large_patterns_are_not_built_in_advance() -> None:
+    made = tokdfa.constrain(r"(\w+ ){0,200}\w{100,4000}", BYTES)
+    matcher = made.start()
+    matcher.advance(ord("a"))
+    assert matcher.allows(ord(" "))
+
+
+def test_every_kind_has_a_backend_and_others_are_named() -> None:
+    with pytest.raises(UnsupportedConstraint, match="backends that take a grammar: earley_trie, pushdown_trie"):
+        tokdfa.constrain(Grammar('start: "a"'), BYTES, backend="token_index")
+    assert tokdfa.compile(JsonSchema({}), BYTES).backend_name == "pushdown_trie"
+
+
+def test_generation_with_a_model_of_ours() -> None:
+    model = TableModel(BYTES.vocabulary, lambda prefix: np.full(257, 1 / 257))
+    written = tokdfa.generate(model, tokdfa.constrain("[ab]{3}", model), "say: ")
+    assert re.fullmatch(b"[ab]{3}", written.text)
+    plain = tokdfa.generate(model, tokdfa.constrain("[ab]{3}", BYTES).compiled, BYTES.encode("say: "))
+    assert plain.tokens == written.tokens
