@@ -135,7 +135,6 @@ def show_mask(
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
         backend = {"grammar": "earley_trie", "json_schema": "pushdown_trie"}.get(constraint.kind, "token_index")
-    _ensure_warm()
     loaded = load_tokenizer(tokenizer)
     settings = arguments.read_options(backend, option or [])
     if backend == "token_index" and not settings:
@@ -172,8 +171,6 @@ def show_inside(
     from tokdfa.cli.show import Question, show
 
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
-    if backend == "cfg_fsm":
-        _ensure_warm()
     show(Question(constraint, backend, lexer, tokenizer, prefix, tree), console)
 
 
@@ -203,8 +200,6 @@ def show_proper(
         *(tokenizer, text, tokens, cut, after, statistics),
         *(as_text, separator, derivation, samples, as_json),
     )
-    if not as_json:
-        _ensure_warm()
     try:
         status = answer(question, console)
     except TokdfaError as error:
@@ -294,7 +289,6 @@ def show_skew(
     """
     from tokdfa.cli.skew import Question, print_skew
 
-    _ensure_warm()
     question = Question(model, tokenizer, prompt, choice, backend or [], eos, tolerance, max_rows)
     if not print_skew(question, console):
         raise typer.Exit(1)
@@ -312,7 +306,6 @@ def check(
     from tokdfa.backends.laws.contract import check_backend, real_cases, toy_cases
 
     settings = arguments.read_options(backend, option or [])
-    _ensure_warm()
     cases = [*toy_cases(), *(real_cases(tokenizer) if tokenizer else [])]
     with console.status("checking") as status:
         results = check_backend(
@@ -342,23 +335,15 @@ def _print_law_results(results: list[Any]) -> None:
 def warmup() -> None:
     """Compile all kernels now (they are kept on disk)."""
     from tokdfa.core import jit
+    from tokdfa.core.kernel_store import kernel_folder
 
     if jit.is_warm():
-        console.print(f"all kernels are compiled already, in {jit.kernel_folder()}", highlight=False, soft_wrap=True)
-        return
-    _ensure_warm()
-
-
-def _ensure_warm() -> None:
-    """Compile the kernels if this machine has not yet, saying so."""
-    from tokdfa.core import jit
-
-    if jit.is_warm():
+        console.print(f"all kernels are compiled already, in {kernel_folder()}", highlight=False, soft_wrap=True)
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console.print(
-        f"compiling kernels, once (a minute or two; kept in {jit.kernel_folder()})", highlight=False, soft_wrap=True
+        f"compiling kernels, once (a minute or two; kept in {kernel_folder()})", highlight=False, soft_wrap=True
     )
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

@@ -348,7 +348,8 @@ def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore
         rows.counts[2] += remaining
         while rows.counts[2] > len(suspects):
             suspects = longer_kernel(suspects)
-    suspects[start : start + remaining] = left[:remaining]
+    for k in range(remaining):
+        suspects[start + k] = left[k]
     rows.suspect_ends[state] = start + remaining
     rows.status[state] = _SOME if remaining else _ALL
     return suspects
