@@ -113,7 +113,7 @@ class Backend(ABC):
         answer = self.supports(check_constraint(constraint))
         if not answer:
             raise UnsupportedConstraint(answer.reason)
-        expect_first_mask(self.name)
+        expect_first_mask(self.name, constraint.kind)
         with budget.spending(self._compile_budget, f"compiling {constraint.kind} {constraint.name!r}"):
             compiled = self._compile(constraint)
         return self.finish(compiled)
