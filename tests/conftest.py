@@ -29,7 +29,7 @@ FAST = {
     "proper": "replay",
     "grammar": "special",
     "token_automata": "token_index",
-    "program": "form",
+    "program": "printing",
     "json_schema": "document clauses object_states",
     "backends": "base brute_force",
     "backends/pushdown_trie": "rows",

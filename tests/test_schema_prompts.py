@@ -14,7 +14,7 @@ from tokdfa.backends.base import Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.constraint import Regex
 from tokdfa.lab.config.resolve import load_config
-from tokdfa.lab.kinds.skew_regex import Settings
+from tokdfa.lab.kinds.skew import Settings
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

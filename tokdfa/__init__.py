@@ -1,9 +1,6 @@
 """tokdfa compares the strategies for turning a constraint into token masks for language-model decoding.
 
-The public names are below; everything else is reached through its module. The order of the parts, from the bottom up:
-errors, locks, arguments, budget, folders, jit, core, mask, constraint, vocabulary, automata, regex, bpe,
-token_automata, grammar, pushdown, json_schema, cfg_fsm, backends, display, models, decoding, skew, guide, bench, runs,
-report, cli; imports go only downwards.
+The public names are below; everything else is reached through its module (docs/architecture.md has the map).
 """
 
 from __future__ import annotations
@@ -13,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # at run time the package `tokdfa.backends`, which can be called; for type checkers what calling it does
+    from tokdfa.backends.batch import fill_masks
     from tokdfa.backends.registry import backends, compile
     from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+    from tokdfa.decoding.constrain import Constrained, constrain
+    from tokdfa.decoding.loop import generate
+    from tokdfa.decoding.torch_masks import apply_masks
     from tokdfa.display import show
     from tokdfa.errors import TokdfaError, TokenRefused
     from tokdfa.mask import allocate_mask, mask_to_bool, mask_to_ids
+    from tokdfa.models.registry import load_model
     from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -36,6 +38,12 @@ _PUBLIC = {
     "allocate_mask": "tokdfa.mask",
     "mask_to_bool": "tokdfa.mask",
     "mask_to_ids": "tokdfa.mask",
+    "load_model": "tokdfa.models.registry",
+    "fill_masks": "tokdfa.backends.batch",
+    "Constrained": "tokdfa.decoding.constrain",
+    "constrain": "tokdfa.decoding.constrain",
+    "generate": "tokdfa.decoding.loop",
+    "apply_masks": "tokdfa.decoding.torch_masks",
     "show": "tokdfa.display",
     "Tokenizer": "tokdfa.vocabulary.tokenizers",
     "load_tokenizer": "tokdfa.vocabulary.tokenizers",
@@ -44,6 +52,7 @@ _PUBLIC = {
 
 __all__ = [
     "Choice",
+    "Constrained",
     "Constraint",
     "Grammar",
     "JsonSchema",
@@ -53,8 +62,13 @@ __all__ = [
     "Tokenizer",
     "Vocabulary",
     "allocate_mask",
+    "apply_masks",
     "backends",
     "compile",
+    "constrain",
+    "fill_masks",
+    "generate",
+    "load_model",
     "load_tokenizer",
     "mask_to_bool",
     "mask_to_ids",

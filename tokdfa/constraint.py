@@ -13,12 +13,51 @@ from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
 from tokdfa.errors import ArgumentError, EmptyLanguageError, OptionError, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import NoReturn
 
 
-#: The largest `max_nesting` of a JsonSchema.
-MAX_NESTING = 100
+#: The largest `max_nesting`, and the largest `number_digits`, of a JsonSchema.
+MAX_NESTING, MAX_NUMBER_DIGITS = 100, 1_000
+
+#: Options of a JsonSchema that say how a value is written, whatever the schema.
+SPELLING = (
+    *("whitespace", "whitespace_pattern", "item_separator", "key_separator"),
+    *("escapes", "blanks", "numbers", "number_digits"),
+)
+#: Profile of a JsonSchema -> the options that it sets; ``generation`` leaves the others as ``all`` has them. 15 digits
+#: are what a double keeps of any number, so reading and writing a number again changes nothing.
+PROFILES: dict[str, dict[str, Any]] = {
+    "all": {
+        "order": "schema",
+        "whitespace": "flexible",
+        "whitespace_pattern": "",
+        "item_separator": ",",
+        "key_separator": ":",
+        "escapes": "all",
+        "blanks": "all",
+        "numbers": "all",
+        "number_digits": 0,
+    },
+    "generation": {
+        "whitespace": "compact",
+        "item_separator": ", ",
+        "key_separator": ": ",
+        "escapes": "needed",
+        "blanks": "few",
+        "numbers": "natural",
+        "number_digits": 15,
+    },
+}
+#: The options of a JsonSchema that are one of a few words.
+_OPTION_VALUES = {
+    "order": ("schema", "any"),
+    "duplicates": ("declared", "refused"),
+    "whitespace": ("flexible", "compact"),
+    "escapes": ("all", "needed"),
+    "blanks": ("all", "few"),
+    "numbers": ("all", "natural"),
+}
 
 
 @dataclass(frozen=True)
@@ -137,19 +176,31 @@ class JsonSchema(Constraint):
     The schema is read by the draft that its ``$schema`` declares (4, 6, 7, 2019-09, 2020-12; 2020-12 if none), and
     ``format`` is asserted. How the values may be written is part of the constraint:
 
+    - `profile`: where the options below that are None begin. ``all``: every way that JSON has, to judge texts by;
+      ``generation``: the way people and programs write JSON, for models to write in (`PROFILES`). A text of
+      ``generation`` is one of ``all``, and a schema with a valid value has a text in both.
     - `order`: ``schema``: declared properties come in the order of the schema, then others; ``any``: in any order.
     - `duplicates`: ``declared``: a name that the schema declares comes once in an object, others are not remembered;
       ``refused``: no object has two equal names, however they are escaped. Where undeclared names are too many to be
       remembered, the schema is refused (`tokdfa.json_schema.distinct`).
     - `whitespace`: ``flexible``: blanks, tabs and ends of line around brackets, commas and colons; ``compact``: none.
       `whitespace_pattern`: a regex for the blanks at each of these places, instead.
-    - `item_separator`, `key_separator`: with blanks they may hold blanks themselves, as in ``", "`` and ``": "``.
+    - `item_separator`, `key_separator`: with blanks they may hold blanks themselves: ``", "`` and ``": "`` are those of
+      ``generation``, unless `whitespace` or `whitespace_pattern` is given.
     - `escapes`: ``all``: a string may be spelled in every way that JSON has; ``needed``: characters that may stand raw
       are never escaped.
+    - `blanks`: ``all``: strings hold any white space; ``few``: no runaway blanks, unless the schema demands them
+      (`tokdfa.json_schema.blanks`). Names of members are not meant.
+    - `numbers`: ``all``: every text of a number; ``natural``: integers without point and exponent, no negative zero,
+      one text of a listed number (`tokdfa.json_schema.number_texts`).
+    - `number_digits`: the most digits of a number before its exponent; 0: any number of them. Where the schema asks for
+      numbers that need more, those are taken.
     - `max_nesting`: arrays and objects inside each other at most; None: any number. What is bounded is a regular
       language, which the strategies without a stack need.
     - `lenient`: keywords that cannot be enforced exactly are dropped, and listed by the compiled constraint, instead of
       refused.
+
+    `profile` only sets options, so constraints that differ in nothing else are equal.
     """
 
     text: str
@@ -160,52 +211,75 @@ class JsonSchema(Constraint):
     item_separator: str = ","
     key_separator: str = ":"
     escapes: str = "all"
+    blanks: str = "all"
+    numbers: str = "all"
+    number_digits: int = 0
     max_nesting: int | None = None
     lenient: bool = False
+    profile: str = field(default="all", compare=False)
 
     def __init__(
         self,
         schema: dict[str, Any] | bool | str,
         *,
-        order: str = "schema",
+        profile: str = "all",
+        order: str | None = None,
         duplicates: str = "declared",
-        whitespace: str = "flexible",
-        whitespace_pattern: str = "",
-        item_separator: str = ",",
-        key_separator: str = ":",
-        escapes: str = "all",
+        whitespace: str | None = None,
+        whitespace_pattern: str | None = None,
+        item_separator: str | None = None,
+        key_separator: str | None = None,
+        escapes: str | None = None,
+        blanks: str | None = None,
+        numbers: str | None = None,
+        number_digits: int | None = None,
         max_nesting: int | None = None,
         lenient: bool = False,
         label: str = "",
     ) -> None:
         text = _schema_text(schema)
-        given = {
-            "order": (order, ("schema", "any")),
-            "duplicates": (duplicates, ("declared", "refused")),
-            "whitespace": (whitespace, ("flexible", "compact")),
-            "escapes": (escapes, ("all", "needed")),
+        defaults = PROFILES["all"] | PROFILES[_one_of(profile, "profile", PROFILES)]
+        if whitespace is not None or whitespace_pattern is not None:
+            defaults |= {name: PROFILES["all"][name] for name in ("item_separator", "key_separator")}
+        written: dict[str, Any] = {
+            "order": order,
+            "duplicates": duplicates,
+            "whitespace": whitespace,
+            "whitespace_pattern": whitespace_pattern,
+            "item_separator": item_separator,
+            "key_separator": key_separator,
+            "escapes": escapes,
+            "blanks": blanks,
+            "numbers": numbers,
+            "number_digits": number_digits,
         }
-        for option, (value, known) in given.items():
-            if as_text(value, option) not in known:
-                raise OptionError(f"{option} is {value!r}; it must be one of {', '.join(known)}")
-        for option, value, sign in (("item_separator", item_separator, ","), ("key_separator", key_separator, ":")):
-            if as_text(value, option).strip(" \t\n\r") != sign:
-                raise OptionError(f"{option} is {value!r}; it must be {sign!r}, with blanks around it or without")
+        written = {name: defaults[name] if value is None else value for name, value in written.items()}
+        for option, known in _OPTION_VALUES.items():
+            _one_of(written[option], option, known)
+        for option, sign in (("item_separator", ","), ("key_separator", ":")):
+            if as_text(written[option], option).strip(" \t\n\r") != sign:
+                raise OptionError(
+                    f"{option} is {written[option]!r}; it must be {sign!r}, with blanks around it or without"
+                )
+        as_text(written["whitespace_pattern"], "whitespace_pattern")
+        written["number_digits"] = as_integer(written["number_digits"], "number_digits", 0, MAX_NUMBER_DIGITS)
         if max_nesting is not None:
             max_nesting = as_integer(max_nesting, "max_nesting", 0, MAX_NESTING)
-        as_text(whitespace_pattern, "whitespace_pattern")
-        as_text(label, "label")
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "max_nesting", max_nesting)
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "duplicates", duplicates)
-        object.__setattr__(self, "whitespace", whitespace)
-        object.__setattr__(self, "whitespace_pattern", whitespace_pattern)
-        object.__setattr__(self, "item_separator", item_separator)
-        object.__setattr__(self, "key_separator", key_separator)
-        object.__setattr__(self, "escapes", escapes)
-        object.__setattr__(self, "lenient", as_bool(lenient, "lenient"))
-        object.__setattr__(self, "label", label)
+        fields = {
+            **written,
+            "text": text,
+            "max_nesting": max_nesting,
+            "lenient": as_bool(lenient, "lenient"),
+            "profile": profile,
+            "label": as_text(label, "label"),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def spelling(self) -> dict[str, Any]:
+        """The options that say how a value is written, whatever the schema."""
+        return {name: getattr(self, name) for name in SPELLING}
 
     @property
     def kind(self) -> str:
@@ -219,6 +293,13 @@ class JsonSchema(Constraint):
     def schema(self) -> Any:
         """The schema as Python data."""
         return json.loads(self.text)
+
+
+def _one_of(value: Any, option: str, known: Collection[str]) -> str:
+    """`value`, if it is one of the values of an option that are known; else OptionError lists them."""
+    if as_text(value, option) not in known:
+        raise OptionError(f"{option} is {value!r}; it must be one of {', '.join(known)}")
+    return str(value)
 
 
 def _schema_text(schema: Any) -> str:

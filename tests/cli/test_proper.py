@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.command_line import command
 from tests.vocabulary.tokenizer_files import byte_level
-from tokdfa.cli.proper import _align, cut_tokens, find_token, looks_like_ids, parse_ids
+from tokdfa.cli.proper import cut_tokens, find_token, looks_like_ids, parse_ids
 from tokdfa.errors import VocabularyError
 from tokdfa.proper.figures import collect_figures, forbidden_by_rule
 from tokdfa.proper.pair_test import first_merge
@@ -201,22 +200,6 @@ def test_the_token_that_encoding_uses_is_taken(tmp_path: Path) -> None:
         assert [find_token(isolated, text, "it")] == isolated.encode(text)
     with pytest.raises(VocabularyError, match="it: no token"):
         find_token(tokenizer, "", "it")
-
-
-@given(cuts=st.lists(st.integers(1, 4), min_size=1, max_size=12), seed=st.integers(0, 99))
-def test_aligned_rows(cuts: list[int], seed: int) -> None:
-    """Every position once and in order; rows begin side by side wherever both sequences have a border."""
-    tokenizer = load_tokenizer("mistral-v1")
-    vocabulary = tokenizer.vocabulary
-    given = [tokenizer.encode("a" * length)[-1] for length in cuts]
-    proper = tokenizer.encode(vocabulary.spell(given).decode())
-    rows = list(_align(vocabulary, given, proper))
-    for side, sequence in enumerate((given, proper)):
-        assert [row[side] for row in rows if row[side] >= 0] == list(range(len(sequence)))
-    ends = [np.cumsum(vocabulary.lengths[sequence]).tolist() for sequence in (given, proper)]
-    begins = [dict(zip([0, *end], range(len(end)), strict=False)) for end in ends]
-    for border in begins[0].keys() & begins[1].keys():
-        assert (begins[0][border], begins[1][border]) in rows
 
 
 def test_forbidden_by_rule() -> None:

@@ -19,9 +19,9 @@ from tests.json_schema.test_lower import accepts, machine_of, random_text
 from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, SchemaUnsupported, TokdfaError
-from tokdfa.json_schema.form_grammar import schema_grammar
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.plans import MAX_REMEMBERED
+from tokdfa.json_schema.program_grammar import schema_grammar
 
 NULL: dict[str, Any] = {"type": "null"}
 SCALAR = {"type": ["null", "boolean", "integer", "string"]}
@@ -266,9 +266,9 @@ def test_lenient_remembers_what_it_can_and_lists_the_rest() -> None:
     _, dropped = lower_schema(JsonSchema(schema, duplicates="refused", lenient=True))
     assert [(drop.pointer, drop.keyword) for drop in dropped] == [("/properties/open", "additionalProperties")]
     assert "come twice" in dropped[0].reason
-    form, _ = lower_schema(JsonSchema(schema, duplicates="refused", lenient=True))
+    program, _ = lower_schema(JsonSchema(schema, duplicates="refused", lenient=True))
     machine = machine_of(CLOSED)
-    machine = type(machine)(form, machine.pool)
+    machine = type(machine)(program, machine.pool)
     assert accepts(machine, '{"open":{"x":1,"x":2},"a":null}')
     assert not accepts(machine, '{"open":{"x":1,"x":null},"a":null}'), "the keyword itself holds"
     assert not accepts(machine, '{"open":{},"a":null,"a":null}')

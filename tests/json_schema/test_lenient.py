@@ -34,10 +34,10 @@ def refused_values(schema: Any, candidates: list[Any]) -> tuple[list[Any], int]:
     library = library_validator(schema)
     valid = [value for value in candidates if library.is_valid(value)]
     try:
-        form, dropped = lower_schema(JsonSchema(schema, lenient=True, order="any"))
+        program, dropped = lower_schema(JsonSchema(schema, lenient=True, order="any"))
     except EmptyLanguageError:
         return valid, 0
-    machine = Machine(form, pool())
+    machine = Machine(program, pool())
     rows = [machine.run_text(json.dumps(value).encode()) for value in valid]
     return [value for value, row in zip(valid, rows, strict=True) if row < 0 or not machine.can_end(row)], len(dropped)
 

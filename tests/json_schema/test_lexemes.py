@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import random
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.program.form import Escapes
+    from tokdfa.program.program import Escapes
 
 ESCAPES: tuple[Escapes, ...] = ("all", "needed")
 

@@ -41,9 +41,9 @@ def pool() -> Pool:
 
 
 def machine_of(schema: Any, **options: Any) -> Machine:
-    form, dropped = lower_schema(JsonSchema(schema, **options))
+    program, dropped = lower_schema(JsonSchema(schema, **options))
     assert not dropped
-    return Machine(form, pool())
+    return Machine(program, pool())
 
 
 def accepts(machine: Machine, text: str) -> bool:
@@ -149,10 +149,10 @@ def test_what_many_refer_to_is_lowered_once() -> None:
         "properties": {name: {"$ref": "#/$defs/point", "description": name} for name in names},
         "items": {"$ref": "#/$defs/alias"},
     }
-    form, _ = lower_schema(JsonSchema(schema))
-    assert sum(name == "#/$defs/point" for name in form.frame_names) == 1
-    assert not any("at " in name or "alias" in name for name in form.frame_names)
-    machine = Machine(form, pool())
+    program, _ = lower_schema(JsonSchema(schema))
+    assert sum(name == "#/$defs/point" for name in program.frame_names) == 1
+    assert not any("at " in name or "alias" in name for name in program.frame_names)
+    machine = Machine(program, pool())
     for k, name in enumerate(names):
         assert accepts(machine, json.dumps({name: {"x": k}}))
         assert not accepts(machine, json.dumps({name: {}}))
@@ -204,10 +204,10 @@ def test_large_schemas_are_written_when_reached() -> None:
         part = {"type": "object", "properties": {f"x{j}": {"type": "integer"} for j in range(8)}}
         schema["properties"][f"part{k}"] = {**part, "additionalProperties": False}
     machine = machine_of(schema)
-    before = len(machine.form.code)
+    before = len(machine.program.code)
     assert accepts(machine, '{"part3":{"x1":5},"part159":{"x7":1},"other":[]}')
     assert not accepts(machine, '{"part3":{"x1":5,"x0":1}}')
-    assert len(machine.form.code) > before
+    assert len(machine.program.code) > before
     assert before < 3_500
 
 
@@ -257,6 +257,6 @@ def test_the_program_of_an_object_grows_with_its_members(extra: dict[str, Any]) 
     sizes = []
     for count in (100, 200, 400):
         properties = {f"p{k}": {"type": "integer"} for k in range(count)}
-        form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties, **extra}))
-        sizes.append(len(form.code) + len(form.arguments) + len(form.alternatives))
+        program, _ = lower_schema(JsonSchema({"type": "object", "properties": properties, **extra}))
+        sizes.append(len(program.code) + len(program.arguments) + len(program.alternatives))
     assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])

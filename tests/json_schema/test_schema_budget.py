@@ -44,8 +44,8 @@ def test_what_grows_too_much_is_refused(name: str) -> None:
 
 
 def code_of(schema: Any) -> tuple[list[int], ...]:
-    form, _ = lower_schema(JsonSchema(schema, lenient=True))
-    return form.code.tolist(), form.arguments.tolist(), form.alternatives.tolist(), form.entries.tolist()
+    program, _ = lower_schema(JsonSchema(schema, lenient=True))
+    return program.code.tolist(), program.arguments.tolist(), program.alternatives.tolist(), program.entries.tolist()
 
 
 @pytest.mark.parametrize("schema", SMALL)

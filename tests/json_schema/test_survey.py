@@ -15,7 +15,7 @@ from tokdfa.json_schema import lower
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.mask import allocate_mask
-from tokdfa.program.form import LATER
+from tokdfa.program.program import LAZY
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 CASES = read_cases(Path(__file__).parents[2] / "experiments" / "inputs" / "schemas")
@@ -36,14 +36,14 @@ def large(deep: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def later_places(schema: Any) -> int:
+def lazy_places(schema: Any) -> int:
     """How many parts of the code wait."""
-    form, _ = lower_schema(JsonSchema(schema))
-    return int((form.code[:, 0] == LATER).sum())
+    program, _ = lower_schema(JsonSchema(schema))
+    return int((program.code[:, 0] == LAZY).sum())
 
 
 def test_most_of_a_large_schema_waits_beside_what_is_uncertain() -> None:
-    plain = later_places(large({"type": "integer"}))
+    plain = lazy_places(large({"type": "integer"}))
     assert plain > 10
     for uncertain in (
         {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True},
@@ -51,7 +51,7 @@ def test_most_of_a_large_schema_waits_beside_what_is_uncertain() -> None:
         {"type": "object", "propertyNames": {"maxLength": 3}},
         {"type": "object", "maxProperties": 3},
     ):
-        assert later_places(large(uncertain)) >= plain - 3
+        assert lazy_places(large(uncertain)) >= plain - 3
 
 
 @pytest.mark.parametrize(("deep", "keyword"), [
@@ -75,7 +75,7 @@ def test_what_cannot_be_enforced_is_refused_at_once(deep: Any, keyword: str) -> 
     {"type": "integer", "multipleOf": 7, "minimum": 1, "maximum": 3},
 ])  # fmt: skip
 def test_what_no_value_has_is_left_out_though_it_is_uncertain(deep: Any) -> None:
-    assert later_places(large(deep)) > 10
+    assert lazy_places(large(deep)) > 10
 
 
 def test_what_is_broken_is_refused_at_once() -> None:

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.minimize import minimize
-from tokdfa.program.json_text import BODY, END, STATE_COUNTS, string_dfa, string_text
+from tokdfa.program.json_text import BODY, END, STATE_COUNTS, string_dfa, string_terminal
 
 
 @pytest.mark.parametrize("escapes", STATE_COUNTS)
 def test_it_is_minimal_and_known_by_its_key(escapes):
     automaton = string_dfa(escapes)
     assert automaton.state_count == minimize(automaton).state_count == STATE_COUNTS[escapes]
-    assert string_text(escapes).make() is automaton
-    assert string_text("all").key != string_text("needed").key
+    assert string_terminal(escapes).make() is automaton
+    assert string_terminal("all").key != string_terminal("needed").key
 
 
 @pytest.mark.parametrize("escapes", STATE_COUNTS)

@@ -1,4 +1,4 @@
-"""Keys and errors of texts, and what is shared. What forms mean is checked by the machine that runs them."""
+"""Keys and errors of texts, and what is shared. What programs mean is checked by the machine that runs them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, RegexSyntaxError
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.program.form import ANY
 from tokdfa.program.lower import EXPLICIT_STATES, ExpressionKeys, lower_grammar, lower_regular
+from tokdfa.program.program import ANY
 from tokdfa.regex.compile import lower_constraint
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -33,14 +33,14 @@ def test_equal_constraints_have_equal_keys():
         Choice(["a"]),
         Choice(["a", "b"]),
     ]
-    keys = [lower_regular(constraint).texts[0].key for constraint in constraints]
+    keys = [lower_regular(constraint).terminals[0].key for constraint in constraints]
     assert len(set(keys)) == len(keys)
-    assert lower_regular(Regex("a")).texts[0].key == keys[0]
-    assert lower_regular(Choice(["a", "b"])).texts[0].key == keys[-1]
+    assert lower_regular(Regex("a")).terminals[0].key == keys[0]
+    assert lower_regular(Choice(["a", "b"])).terminals[0].key == keys[-1]
 
 
 def test_errors_come_when_a_text_is_made():
-    bad, empty = lower_regular(Regex("(a")).texts[0], lower_regular(Regex("a(?!a)(?=a)")).texts[0]
+    bad, empty = lower_regular(Regex("(a")).terminals[0], lower_regular(Regex("a(?!a)(?=a)")).terminals[0]
     with pytest.raises(RegexSyntaxError):
         bad.make()
     with pytest.raises(EmptyLanguageError, match="no text matches"):
@@ -48,7 +48,7 @@ def test_errors_come_when_a_text_is_made():
 
 
 def test_large_automata_stay_lazy():
-    small, large = (lower_regular(Regex(f"a{{{count}}}")).texts[0].make() for count in (100, EXPLICIT_STATES + 1))
+    small, large = (lower_regular(Regex(f"a{{{count}}}")).terminals[0].make() for count in (100, EXPLICIT_STATES + 1))
     assert isinstance(small, Dfa)
     assert isinstance(large, LazyDfa)
 
@@ -102,15 +102,15 @@ def test_equal_ends_of_rules_are_shared():
 
 def test_equal_texts_are_one_unless_one_is_lazy():
     grammar = 'start: A "x" | b "y" | c "z"\nA: /a+/\nb[lazy]: /a+/\nc: /a+/\n'
-    texts = lower_grammar(read_lark(grammar), longest=True).texts
-    assert sorted(text.lazy for text in texts if text.make().accepts(b"aa")) == [False, True]
+    texts = lower_grammar(read_lark(grammar), longest=True).terminals
+    assert sorted(text.shortest for text in texts if text.make().accepts(b"aa")) == [False, True]
 
 
 def test_a_frame_without_rules_reads_nothing_ever():
     store = ExpressionStore()
     cfg = Cfg((Lexeme("a", store.literal(b"a")),), ("a", "s", "dead"), ((1, (0,)), (1, (2, 0))), 1, -1, store)
-    form = lower_grammar(cfg, longest=False)
-    operation, begin, end = form.code[form.entries[1]].tolist()
+    program = lower_grammar(cfg, longest=False)
+    operation, begin, end = program.code[program.entries[1]].tolist()
     assert (operation, begin) == (ANY, end)
 
 
@@ -119,4 +119,4 @@ def test_a_terminal_that_matches_nothing_is_named():
     nothing = store.intersection([store.literal(b"a"), store.literal(b"b")])
     cfg = Cfg((Lexeme("NONE", nothing, False, 7),), ("NONE", "s"), ((1, (0,)),), 1, -1, store)
     with pytest.raises(EmptyLanguageError, match=r"the terminal NONE \(line 7\)"):
-        lower_grammar(cfg, longest=False).texts[0].make()
+        lower_grammar(cfg, longest=False).terminals[0].make()

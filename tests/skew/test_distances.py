@@ -146,7 +146,6 @@ def test_a_distribution_of_texts() -> None:
     made = Distribution((b"a", "é".encode()), np.array([0.5, 0.25]), 0.25)
     assert made.named("é") == made.named("é".encode()) == 0.25
     assert made.interval("a") == Interval(0.5, 0.75)
-    assert made.upper.tolist() == [0.75, 0.5]
     assert made.normalised == pytest.approx([2 / 3, 1 / 3])
     with pytest.raises(UnknownNameError, match=r"no text of the distribution 'b'"):
         made.named("b")

@@ -190,7 +190,6 @@ def test_weights_are_those_of_the_sequences(name: str) -> None:
     assert estimate.effective_samples == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert estimate.mass.value == pytest.approx(weights.mean())
     assert estimate.improper is None
-    assert "no tokenizer" in estimate.improper_unknown
 
 
 def test_a_sample_depends_on_its_number_and_on_the_seed_only() -> None:
@@ -200,7 +199,6 @@ def test_a_sample_depends_on_its_number_and_on_the_seed_only() -> None:
     assert whole.sequences[:290] == parts.sequences
     assert np.allclose(whole.log_weights[:290], parts.log_weights, atol=1e-12)
     assert whole.sequences != estimate_skew(compiled, model, CONTEXT, samples=300, seed=10, batch=300).sequences
-    assert parts.rows > whole.rows
 
 
 def test_intervals_of_cut_samples_hold_the_truth() -> None:

@@ -201,7 +201,7 @@ def test_rows_come_in_batches_and_once_for_each_prefix() -> None:
     result = ideal_distribution(model, (2,), [b"a" * 12], eos="ignored", tolerance=0)
     # prefixes of 0 to 11 letters; each number of letters has as many spellings as Fibonacci says
     assert result.prefixes == len(asked) == len(set(asked)) == 376
-    assert result.calls == model.counts.batches < 376 / BATCH_ROWS + 12
+    assert model.counts.batches < 376 / BATCH_ROWS + 12
     assert all(prefix[0] == 2 for prefix in asked)
 
 
@@ -290,7 +290,7 @@ def test_zero_probabilities() -> None:
 def test_vocabularies_must_be_the_same() -> None:
     vocabulary, model = small()
     other = Vocabulary([b"a", b"b", b"c", b""], end_tokens=[3])
-    with pytest.raises(ModelError, match="compile it for the model's vocabulary"):
+    with pytest.raises(ModelError, match="has 3 tokens and the compiled token_index has 4"):
         masked_distribution(compile_constraint(Choice(["a"]), other), model, (), ["a"], eos="ignored")
     assert vocabulary.fingerprint != other.fingerprint
 

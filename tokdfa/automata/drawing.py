@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.automata.layout import LETTERS, RADIUS, font, lay_out
+from tokdfa.core.packages import import_library
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def draw(
     Accepting states have a double rim in the `accent` colour; states of `highlight` are filled with it. Without `ax` a
     figure of fitting size is made. LimitExceeded for more than 60 states.
     """
-    import matplotlib.pyplot as plt
+    plt = import_library("matplotlib.pyplot", "a drawing")
 
     if len(graph) > DRAWN_STATES:
         raise LimitExceeded(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.automata.drawing import draw
+from tokdfa.core.packages import import_library
 from tokdfa.errors import AutomatonError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def to_networkx(dfa: Dfa, *, by_class: bool = False) -> Any:
     One edge for each pair of neighbouring states, or with `by_class` one for each byte class between them. Edge
     attributes: `label`, and `bytes` (bytes, ascending).
     """
-    import networkx
+    networkx = import_library("networkx", "a graph")
 
     graph = networkx.MultiDiGraph(start=dfa.start)
     for state in range(dfa.state_count):
@@ -56,7 +57,7 @@ def token_automaton_to_networkx(
 
     One edge for each triple, in order, with the attributes `label` and `token` (what was given).
     """
-    import networkx
+    networkx = import_library("networkx", "a graph")
 
     graph = networkx.MultiDiGraph(start=start)
     ends = set(accepting)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.automata.graph import token_label
+from tokdfa.core.packages import import_library
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,7 +27,7 @@ def trie_to_networkx(trie: TokenTrie, limit: int = 200) -> Any:
 
     Node attributes: ``byte``, ``depth``, ``token`` (-1 for none), ``prefix`` (bytes), ``next``.
     """
-    import networkx as nx
+    nx = import_library("networkx", "a graph")
 
     graph = nx.DiGraph()
     graph.add_node(-1, byte=-1, depth=-1, token=-1, prefix=b"", next=trie.node_count)
@@ -42,7 +43,7 @@ def trie_to_networkx(trie: TokenTrie, limit: int = 200) -> Any:
 
 def draw_trie(trie: TokenTrie, *, visited: Collection[int] = (), limit: int = 40, ax: Axes | None = None) -> Axes:
     """Draw the first `limit` nodes; those in `visited` (the nodes a walk went through) are accented."""
-    import matplotlib.pyplot as plt
+    plt = import_library("matplotlib.pyplot", "a drawing")
 
     graph = trie_to_networkx(trie, limit)
     rows = len(graph) - 1

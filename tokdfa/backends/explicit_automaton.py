@@ -19,13 +19,13 @@ def explicit_automaton(constraint: Constraint, max_states: int, phases: Phases) 
     LimitExceeded past `max_states`.
     """
     if isinstance(constraint, JsonSchema):
-        from tokdfa.backends.pushdown_trie.explore import form_dfa
+        from tokdfa.backends.pushdown_trie.explore import program_dfa
         from tokdfa.json_schema.lower import lower_schema
 
         with phases.measure("parse"):
             form, _ = lower_schema(constraint)
         with phases.measure("automaton"):
-            return form_dfa(form, constraint.name, max_states)
+            return program_dfa(form, constraint.name, max_states)
     from tokdfa.regex.compile import compile_lazy, explicit_dfa
 
     with phases.measure("parse"):

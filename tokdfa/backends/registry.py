@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.constraint import check_constraint
 from tokdfa.core.arguments import as_text
 from tokdfa.core.packages import installed_version
-from tokdfa.errors import TokdfaError, UnknownNameError
+from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend, CompiledConstraint, Option
@@ -76,16 +77,31 @@ def create_backend(name: str, vocab: Vocabulary | Tokenizer, **options: Any) -> 
     return backend_class(name)(vocab, **options)
 
 
+#: The backend of each kind of constraint if none is named.
+DEFAULT_BACKENDS = {
+    "regex": "token_index",
+    "choice": "token_index",
+    "grammar": "pushdown_trie",
+    "json_schema": "pushdown_trie",
+}
+
+
 def compile(
-    constraint: Constraint, vocab: Vocabulary | Tokenizer, backend: str = "token_index", **options: Any
+    constraint: Constraint, vocab: Vocabulary | Tokenizer, backend: str | None = None, **options: Any
 ) -> CompiledConstraint:
     """Compile `constraint` for `vocab` with a backend by name: ``compile(Regex("[0-9]+"), vocab, lazy=True)``.
 
-    `vocab`: a Vocabulary, or the Tokenizer it belongs to. Raises ArgumentError for anything else and for what is no
-    constraint, UnknownNameError for a backend or an option that does not exist, OptionError for an option's value, and
-    what `Backend.compile` raises.
+    `vocab`: a Vocabulary, or the Tokenizer it belongs to; `backend`: None for that of the constraint's kind
+    (`DEFAULT_BACKENDS`). Raises ArgumentError for other types and for what is no constraint, UnknownNameError for a
+    backend or an option that does not exist, OptionError for an option's value, UnsupportedConstraint, which names the
+    backends that take such a constraint, and what `Backend.compile` raises.
     """
-    return create_backend(backend, vocab, **options).compile(constraint)
+    kind = check_constraint(constraint).kind
+    made = create_backend(DEFAULT_BACKENDS.get(kind, "token_index") if backend is None else backend, vocab, **options)
+    if kind not in made.kinds:
+        able = ", ".join(name for name in BUILT_IN if kind in backend_class(name).kinds)
+        raise UnsupportedConstraint(f"{made.supports(constraint).reason}; backends that take a {kind}: {able}")
+    return made.compile(constraint)
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,38 @@
-"""What ``tokdfa models`` prints: the language models, or what one of them expects after a text.
-
-`print_models` is the list, with the command that installs what is missing; `print_next_tokens` loads one model, gives
-it a prompt and prints its most probable next tokens with their probabilities and the seconds it took.
-"""
+"""``tokdfa models``: the language models, or what one of them expects after a text."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
+from rich.console import Console
 
+from tokdfa.cli import arguments  # noqa: TC001 (typer reads the annotations)
 from tokdfa.cli.text import plain, print_line, spelled
 from tokdfa.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
-    from rich.console import Console
 
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: How much of a prompt is printed, from its end: what a model answers to.
 SHOWN_CHARACTERS = 60
+
+
+def models(
+    name: Annotated[str | None, typer.Argument(help="One model: what comes after the prompt?")] = None,
+    tokenizer: arguments.OptionalTokenizer = None,
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="The text so far.")] = "",
+    top: Annotated[int, typer.Option("--top", "-n", help="How many tokens to print.")] = 10,
+) -> None:
+    """List the language models, or print the tokens that one of them finds most probable after a prompt."""
+    if name is None:
+        print_models(Console())
+    else:
+        print_next_tokens(name, tokenizer, prompt, top, Console())
 
 
 def print_models(console: Console) -> None:
@@ -49,6 +60,8 @@ def print_next_tokens(name: str, tokenizer: str | None, prompt: str, top: int, c
     Raises OptionError (`top` below 1), ModelError (a model without a tokenizer), and what loading and evaluating
     raise.
     """
+    import numpy as np
+
     from tokdfa.models.registry import load_model
 
     if top < 1:
@@ -76,6 +89,7 @@ def print_next_tokens(name: str, tokenizer: str | None, prompt: str, top: int, c
 def _print_distribution(
     vocabulary: Vocabulary, row: npt.NDArray[np.float64], best: npt.NDArray[np.int64], console: Console
 ) -> None:
+    import numpy as np
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -1,7 +1,4 @@
-"""What ``tokdfa proper`` prints: the proper tokens of a text, verdicts on sequences, what may not follow a token.
-
-`answer` does one of these for a `Question`, on a console or as JSON, and returns the exit status: 0 for proper (and for
-everything that is no judgement), 1 for not proper. Trouble is raised as an error of tokdfa's own.
+"""``tokdfa proper``: the proper tokens of a text, verdicts on sequences, what may not follow a token.
 
 Spelling on the screen: a token that is UTF-8 is shown as a text ('ö'), any other as bytes (b'\\xc3'). In JSON a token
 is an object with ``id``, ``hex`` (its bytes) and ``text`` (null if they are no UTF-8).
@@ -11,21 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from dataclasses import dataclass
-from itertools import accumulate, zip_longest
-from typing import TYPE_CHECKING, Any
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Annotated, Any
 
-from tokdfa.cli.text import print_line, print_plain, spelled, text_of
-from tokdfa.errors import OptionError, VocabularyError
+import typer
+from rich.console import Console
+
+from tokdfa.cli import arguments  # noqa: TC001 (typer reads the annotations)
+from tokdfa.cli.text import print_error, print_line, print_plain, spelled, text_of
+from tokdfa.errors import OptionError, TokdfaError, VocabularyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import Console
+    from collections.abc import Sequence
 
     from tokdfa.proper.canonical import Canonicity
-    from tokdfa.proper.explain_text import Piece, Verdict
+    from tokdfa.proper.explain_text import Piece
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -40,60 +37,46 @@ SHOWN_CHARACTERS = 60
 _NUMBERS = re.compile(r"[0-9]+(?:(?:\s*,\s*|\s+)[0-9]+)*")
 
 
-@dataclass(frozen=True)
-class Question:
-    """The arguments of ``tokdfa proper``, as given: the name of a tokenizer, and one of the next five.
+def proper(
+    tokenizer: arguments.Tokenizer,
+    text: Annotated[
+        str | None, typer.Argument(help='A text; or token ids to judge, as in "[1, 2, 3]" or "1 2 3".')
+    ] = None,
+    tokens: Annotated[str | None, typer.Option("--tokens", help="Token ids to judge, as in 1,2,3.")] = None,
+    cut: Annotated[str | None, typer.Option("--cut", help='Tokens to judge, as a text: " The|od|ore".')] = None,
+    after: Annotated[str | None, typer.Option("--after", help="A token (its id or text): what may not follow?")] = None,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Figures of the tokenizer's merge rules.")] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="What looks like token ids is a text all the same.")] = False,
+    separator: Annotated[str, typer.Option(help="What stands between the tokens of --cut.")] = "|",
+    derivation: Annotated[bool, typer.Option("--derivation", "-d", help="Also print how tokens are merged.")] = False,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="How many rules --after prints.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print a text's proper tokens, or judge whether tokens are proper: what the tokenizer makes of their text.
 
-    `text`: a text, or token ids unless `as_text`. `tokens`: token ids. `cut`: a text with `separator` between tokens.
-    `after`: a token. `statistics`: figures of the tokenizer. `samples`: how many rules `after` lists.
+    Exit status: 0 proper, 1 not proper, 2 error.
     """
-
-    tokenizer: str
-    text: str | None = None
-    tokens: str | None = None
-    cut: str | None = None
-    after: str | None = None
-    statistics: bool = False
-    as_text: bool = False
-    separator: str = "|"
-    derivation: bool = False
-    samples: int = 10
-    as_json: bool = False
-
-    def check(self) -> None:
-        """Raise OptionError unless there is exactly one thing to do."""
-        asked = [given is not None for given in (self.text, self.tokens, self.cut, self.after)] + [self.statistics]
-        if sum(asked) != 1:
-            raise OptionError("give one of: TEXT, --tokens IDS, --cut TEXT, --after TOKEN, --statistics")
-
-
-def answer(question: Question, console: Console) -> int:
-    """Print the answer; returns the exit status.
-
-    Raises OptionError (arguments that say nothing), VocabularyError (ids, texts of no token), TokenizerError, and what
-    loading the tokenizer raises.
-    """
-    from tokdfa.proper.explain_text import encode_text, explain_tokens
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    question.check()
-    tokenizer = load_tokenizer(question.tokenizer)
-    if question.statistics:
-        _print_statistics(tokenizer, question, console)
-        return 0
-    if question.after is not None:
-        _print_followers(tokenizer, _named_token(tokenizer, question.after, question.as_text), question, console)
-        return 0
-    if question.text is not None and (question.as_text or not looks_like_ids(question.text)):
-        _print_pieces(tokenizer, question, encode_text(tokenizer, question.text), console)
-        return 0
-    if question.cut is not None:
-        tokens = cut_tokens(tokenizer, question.cut, question.separator)
-    else:
-        tokens = parse_ids(question.tokens or question.text or "")
-    verdict = explain_tokens(tokenizer, tokens)
-    _print_verdict(tokenizer, question, verdict, console)
-    return 0 if verdict.is_proper else 1
+    asked = [given is not None for given in (text, tokens, cut, after)] + [statistics]
+    try:
+        if sum(asked) != 1:
+            raise OptionError("give one of: TEXT, --tokens IDS, --cut TEXT, --after TOKEN, --statistics")
+        loaded, console = load_tokenizer(tokenizer), Console()
+        status = 0
+        if statistics:
+            _print_statistics(loaded, as_json, console)
+        elif after is not None:
+            _print_followers(loaded, _named_token(loaded, after, as_text), samples, as_json, console)
+        elif text is not None and (as_text or not looks_like_ids(text)):
+            _print_pieces(loaded, text, derivation, as_json, console)
+        else:
+            given = parse_ids(tokens or text or "") if cut is None else cut_tokens(loaded, cut, separator)
+            status = 0 if _print_verdict(loaded, given, derivation, as_json, console) else 1
+    except TokdfaError as error:
+        print_error(error)
+        status = 2
+    raise typer.Exit(status)
 
 
 def looks_like_ids(text: str) -> bool:
@@ -163,19 +146,19 @@ def _named_token(tokenizer: Tokenizer, name: str, as_text: bool) -> int:
     return find_token(tokenizer, name, "--after")
 
 
-def _print_pieces(tokenizer: Tokenizer, question: Question, pieces: Sequence[Piece], console: Console) -> None:
+def _print_pieces(tokenizer: Tokenizer, text: str, derivation: bool, as_json: bool, console: Console) -> None:
     """The proper tokens of a text, piece by piece."""
-    from tokdfa.proper.explain_text import join_pieces
+    from tokdfa.proper.explain_text import encode_text, join_pieces
     from tokdfa.proper.rules_cache import load_canonicity
 
-    vocabulary, canonicity, text = tokenizer.vocabulary, load_canonicity(tokenizer), question.text or ""
+    vocabulary, canonicity, pieces = tokenizer.vocabulary, load_canonicity(tokenizer), encode_text(tokenizer, text)
     tokens = join_pieces(pieces)
-    if question.as_json:
+    if as_json:
         described = [
             {
                 "text": piece.text.decode(),
                 "tokens": [
-                    _describe(vocabulary, token) | (_origin(canonicity, token, piece) if question.derivation else {})
+                    _describe(vocabulary, token) | (_origin(canonicity, token, piece) if derivation else {})
                     for token in piece.tokens or ()
                 ],
             }
@@ -192,7 +175,7 @@ def _print_pieces(tokenizer: Tokenizer, question: Question, pieces: Sequence[Pie
     for piece in pieces:
         for index, token in enumerate(piece.tokens or ()):
             cells = ["" if index else _shorten(piece.text), str(token), spelled(vocabulary, token)]
-            if question.derivation:
+            if derivation:
                 origin = _origin(canonicity, token, piece)
                 cells.append(", ".join(map(_merge_in_words, origin["merges"])) or origin["origin"])
             rows.append(cells)
@@ -219,14 +202,21 @@ def _origin(canonicity: Canonicity, token: int, piece: Piece) -> dict[str, Any]:
     return {"origin": origin, "merges": merges}
 
 
-def _print_verdict(tokenizer: Tokenizer, question: Question, verdict: Verdict, console: Console) -> None:
-    from tokdfa.proper.explain_text import first_difference, merge_steps
+def _print_verdict(
+    tokenizer: Tokenizer, tokens: Sequence[int], derivation: bool, as_json: bool, console: Console
+) -> bool:
+    """Whether tokens are proper; if not, where and by which rule."""
+    from tokdfa.proper.explain_text import explain_tokens, first_difference, merge_steps
     from tokdfa.proper.rules_cache import load_canonicity
 
-    vocabulary, canonicity = tokenizer.vocabulary, load_canonicity(tokenizer)
+    vocabulary, canonicity, verdict = (
+        tokenizer.vocabulary,
+        load_canonicity(tokenizer),
+        explain_tokens(tokenizer, tokens),
+    )
     fault, proper = verdict.fault, verdict.proper_tokens
     difference = None if fault is None or proper is None else first_difference(verdict.tokens, proper)
-    if question.as_json:
+    if as_json:
         described = None
         if fault is not None:
             rule = None if fault.rule is None else _describe_rule(canonicity, fault.rule)
@@ -242,11 +232,11 @@ def _print_verdict(tokenizer: Tokenizer, question: Question, verdict: Verdict, c
             "first_difference": difference,
         }
         _print_json(content, console)
-        return
+        return verdict.is_proper
     print_plain(console, "proper" if fault is None else f"not proper: at position {fault.position}: {fault.reason}")
     pieces = "" if verdict.pieces is None else f", {_count(len(verdict.pieces), 'piece')}"
     print_line(console, "text", f"{_shorten(verdict.text)} ({_size(verdict.text)}{pieces})")
-    if fault is not None and fault.rule is not None and question.derivation:
+    if fault is not None and fault.rule is not None and derivation:
         for token in verdict.tokens[fault.position - 1 : fault.position + 1]:
             steps = [_describe_rule(canonicity, rule) for rule in merge_steps(canonicity, token)]
             own = ", ".join(map(_merge_in_words, steps)) or "a letter"
@@ -259,38 +249,27 @@ def _print_verdict(tokenizer: Tokenizer, question: Question, verdict: Verdict, c
         print_line(console, "proper", "there is no proper sequence of this text")
     else:
         _print_side_by_side(vocabulary, verdict.tokens, proper, difference or 0, console)
+    return verdict.is_proper
 
 
 def _print_side_by_side(
     vocabulary: Vocabulary, given: Sequence[int], proper: Sequence[int], difference: int, console: Console
 ) -> None:
-    """Both sequences in rows. Up to their first difference they agree, so that stands in the row of its index."""
+    """Both sequences in rows, by position: up to their first difference they agree."""
     rows = []
-    for number, positions in enumerate(_align(vocabulary, given, proper)):
-        cells = []
-        for sequence, k in zip((given, proper), positions, strict=True):
-            cells += ["", "", ""] if k < 0 else [str(k), str(sequence[k]), spelled(vocabulary, sequence[k])]
-        rows.append([*cells, "<- first difference" if number == difference else ""])
+    for position, tokens in enumerate(zip_longest(given, proper)):
+        cells = (("", "") if one is None else (str(one), spelled(vocabulary, one)) for one in tokens)
+        mark = "<- first difference" if position == difference else ""
+        rows.append([str(position), *chain.from_iterable(cells), mark])
     begin, end = max(0, difference - CONTEXT_ROWS), difference + CONTEXT_ROWS + 1
     if begin:
         print_line(console, "...", f"{_count(begin, 'row')} without a difference")
-    _print_table(console, ["position", "given", "spells", "position", "proper", "spells", ""], rows[begin:end])
+    _print_table(console, ["position", "given", "spells", "proper", "spells", ""], rows[begin:end])
     if end < len(rows):
         print_line(console, "...", f"{_count(len(rows) - end, 'row')} more")
 
 
-def _align(vocabulary: Vocabulary, given: Sequence[int], proper: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of positions: what lies between two borders that both sequences have begins side by side, -1 fills up."""
-    ends = [list(accumulate(int(vocabulary.lengths[token]) for token in sequence)) for sequence in (given, proper)]
-    begins = [0, 0]
-    for border in sorted(set(ends[0]) & set(ends[1])):
-        stops = [bisect_right(places, border) for places in ends]
-        yield from zip_longest(*map(range, begins, stops), fillvalue=-1)
-        begins = stops
-    yield from zip_longest(*map(range, begins, map(len, ends)), fillvalue=-1)
-
-
-def _print_followers(tokenizer: Tokenizer, token: int, question: Question, console: Console) -> None:
+def _print_followers(tokenizer: Tokenizer, token: int, samples: int, as_json: bool, console: Console) -> None:
     """Which tokens may not follow `token` inside a piece, by the rule that merges."""
     from tokdfa.proper.figures import forbidden_by_rule
     from tokdfa.proper.rules_cache import load_canonicity
@@ -298,8 +277,8 @@ def _print_followers(tokenizer: Tokenizer, token: int, question: Question, conso
     vocabulary, canonicity = tokenizer.vocabulary, load_canonicity(tokenizer)
     by_rule = forbidden_by_rule(canonicity, token)
     forbidden, possible = sum(map(len, by_rule.values())), len(canonicity.forest.order)
-    listed = list(by_rule.items())[: max(0, question.samples)]
-    if question.as_json:
+    listed = list(by_rule.items())[: max(0, samples)]
+    if as_json:
         rules = [
             _describe_rule(canonicity, rule)
             | {"forbids": len(followers), "examples": [_describe(vocabulary, one) for one in followers[:EXAMPLES]]}
@@ -328,12 +307,12 @@ def _print_followers(tokenizer: Tokenizer, token: int, question: Question, conso
     _print_table(console, ["merge (rank)", "forbids", "for example"], rows)
 
 
-def _print_statistics(tokenizer: Tokenizer, question: Question, console: Console) -> None:
+def _print_statistics(tokenizer: Tokenizer, as_json: bool, console: Console) -> None:
     from tokdfa.proper.figures import collect_figures
 
     figures, vocabulary = collect_figures(tokenizer), tokenizer.vocabulary
     after = figures.largest_after
-    if question.as_json:
+    if as_json:
         tokens = [_describe(vocabulary, token) for token in after]
         _print_json({"tokenizer": tokenizer.name} | vars(figures) | {"largest_after": tokens}, console)
         return

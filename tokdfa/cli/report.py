@@ -27,7 +27,7 @@ def report(
         report_run(folder, console)
     if len(found) == 1:
         return
-    from tokdfa.lab.report.together import write_together
+    from tokdfa.lab.report.write import write_together
     from tokdfa.lab.run.store import open_run
 
     target = page or place_of_page(found)

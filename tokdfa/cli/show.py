@@ -1,4 +1,4 @@
-"""What ``tokdfa mask`` and ``tokdfa show`` print: which tokens may come next, and what a backend makes of a constraint.
+"""``tokdfa mask`` and ``tokdfa show``: which tokens may come next, and what a backend makes of a constraint.
 
 `show` has two answers. For `pushdown_trie` it is the program; for `cfg_fsm` the situation after a text: what its end
 may be, and the speculative terminal tree, the terminals that the next token may run through.
@@ -6,87 +6,132 @@ may be, and the speculative terminal tree, the terminals that the next token may
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path  # noqa: TC003 (typer reads the annotations)
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+from rich.console import Console
+
+from tokdfa.cli import arguments
 from tokdfa.cli.text import plain
 from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import Console
-
     from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-#: Backends that `show` can look into.
-SHOWN_BACKENDS = ("pushdown_trie", "cfg_fsm")
 #: Branches that are printed, the widest ones.
 PRINTED_BRANCHES = 40
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked of `show` on the command line; see the options of the command."""
+def mask(
+    tokenizer: arguments.Tokenizer,
+    regex: arguments.Regex = None,
+    choice: arguments.Choice = None,
+    grammar: arguments.Grammar = None,
+    schema: arguments.Schema = None,
+    schema_option: arguments.SchemaOptions = None,
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "--backend",
+            "-b",
+            help="A name that `tokdfa backends` lists (default: one that takes the constraint).",
+        ),
+    ] = None,
+    search: arguments.Search = False,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="How many allowed tokens to print.")] = 24,
+    option: arguments.Options = None,
+) -> None:
+    """Print which tokens may come next."""
+    from tokdfa.backends.registry import DEFAULT_BACKENDS, create_backend
+    from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    constraint: Constraint
-    backend: str
-    lexer: str | None
-    tokenizer: str | None
-    prefix: str
-    tree: Path | None
+    constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
+    if backend is None:
+        backend = DEFAULT_BACKENDS[constraint.kind]
+    loaded, console = load_tokenizer(tokenizer), Console()
+    settings = arguments.read_options(backend, option or [])
+    if backend == "token_index" and not settings:
+        settings = {"lazy": True}
+    matcher = create_backend(backend, loaded.vocabulary, **settings).compile(constraint).start()
+    advance_by_text(matcher, loaded, prefix, console)
+    print_mask(matcher, loaded, samples, console)
 
 
-def show(question: Question, console: Console) -> None:
-    """Print the program, or the situation and its tree. Raises OptionError, and what compiling raises."""
-    if question.backend not in SHOWN_BACKENDS:
-        raise OptionError(f"--backend is one of {', '.join(SHOWN_BACKENDS)} here, not {question.backend!r}")
-    if question.backend == "cfg_fsm":
-        _print_situation(question, console)
-    else:
-        _print_form(question, console)
-
-
-def _print_form(question: Question, console: Console) -> None:
-    from tokdfa.constraint import JsonSchema
-    from tokdfa.program.lower import lower_constraint_to_form
-    from tokdfa.program.printing import format_form
-
-    if question.tree is not None or question.prefix or question.tokenizer is not None:
+def show(
+    regex: arguments.Regex = None,
+    choice: arguments.Choice = None,
+    grammar: arguments.Grammar = None,
+    schema: arguments.Schema = None,
+    schema_option: arguments.SchemaOptions = None,
+    search: arguments.Search = False,
+    lexer: Annotated[
+        str | None,
+        typer.Option(
+            "--lexer", help="pushdown_trie, for a grammar: longest (the default), or any way to cut the text."
+        ),
+    ] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", "-b", help="pushdown_trie: its program. cfg_fsm: the situation after a text.")
+    ] = "pushdown_trie",
+    tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="cfg_fsm: whose tokens.")] = None,
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="cfg_fsm: text that has been generated already.")] = "",
+    tree: Annotated[
+        Path | None, typer.Option("--tree", help="cfg_fsm: draw the speculative terminal tree (.svg, .pdf, .png).")
+    ] = None,
+) -> None:
+    """Print what a backend makes of a constraint: its program, or which terminals the next token may run through."""
+    constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
+    if backend == "cfg_fsm":
+        if lexer is not None:
+            raise OptionError("--lexer is for --backend pushdown_trie; cfg_fsm lexes as Lark does")
+        if tokenizer is None:
+            raise OptionError("which terminals a token runs through depends on the vocabulary: give --tokenizer")
+            _print_situation(constraint, tokenizer, prefix, tree, Console())
+    elif backend != "pushdown_trie":
+        raise OptionError(f"--backend is one of pushdown_trie, cfg_fsm here, not {backend!r}")
+    elif tree is not None or prefix or tokenizer is not None:
         raise OptionError("--tree, --prefix and --tokenizer are for --backend cfg_fsm; a program knows no tokens")
-    lexer = question.lexer or "longest"
+    else:
+        _print_program(constraint, lexer or "longest", Console())
+
+
+def _print_program(constraint: Constraint, lexer: str, console: Console) -> None:
+    from tokdfa.constraint import JsonSchema
+    from tokdfa.program.lower import lower_constraint
+    from tokdfa.program.printing import format_program
+
     if lexer not in ("longest", "any"):
         raise OptionError(f"--lexer is longest or any, not {lexer!r}")
-    if isinstance(question.constraint, JsonSchema):
+    if isinstance(constraint, JsonSchema):
         from tokdfa.json_schema.lower import lower_schema
 
-        form, _ = lower_schema(question.constraint)
+        program, _ = lower_schema(constraint)
     else:
-        form = lower_constraint_to_form(question.constraint, longest=lexer == "longest")
-    console.print(plain(format_form(form)), highlight=False, soft_wrap=True)
+        program = lower_constraint(constraint, longest=lexer == "longest")
+    console.print(plain(format_program(program)), highlight=False, soft_wrap=True)
 
 
-def _print_situation(question: Question, console: Console) -> None:
+def _print_situation(
+    constraint: Constraint, tokenizer: str, prefix: str, drawing: Path | None, console: Console
+) -> None:
     from tokdfa.backends.cfg_fsm.tree_graph import tree_to_networkx
     from tokdfa.backends.registry import create_backend
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    if question.lexer is not None:
-        raise OptionError("--lexer is for --backend pushdown_trie; cfg_fsm lexes as Lark does")
-    if question.tokenizer is None:
-        raise OptionError("which terminals a token runs through depends on the vocabulary: give --tokenizer")
-    loaded = load_tokenizer(question.tokenizer)
-    compiled: Any = create_backend("cfg_fsm", loaded.vocabulary).compile(question.constraint)
+    loaded = load_tokenizer(tokenizer)
+    compiled: Any = create_backend("cfg_fsm", loaded.vocabulary).compile(constraint)
     matcher: Any = compiled.start()
-    advance_by_text(matcher, loaded, question.prefix, console)
+    advance_by_text(matcher, loaded, prefix, console)
     _print_readings(compiled.machine, matcher.state, console)
     graph = tree_to_networkx(compiled.machine, compiled.filler, loaded.vocabulary, matcher.state)
     _print_tree(graph, console)
-    if question.tree is not None:
-        _save_tree(graph, question.tree, f"{question.constraint.name}, after {question.prefix!r}")
-        console.print(f"drawing   {question.tree}", markup=False, highlight=False, soft_wrap=True)
+    if drawing is not None:
+        _save_tree(graph, drawing, f"{constraint.name}, after {prefix!r}")
+        console.print(f"drawing   {drawing}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_readings(machine: Any, situation: int, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""What ``tokdfa skew`` prints: how far each backend bends a model's distribution over some choices after a prompt.
+"""``tokdfa skew``: how far each backend bends a model's distribution over some choices after a prompt.
 
 The choices with their probabilities, under the model itself and with each backend; then each backend's distances from
 the model's own distribution, and what its texts look like. The numbers are exact up to `tolerance`
@@ -8,18 +8,18 @@ the model's own distribution, and what its texts look like. The numbers are exac
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
+from rich.console import Console
 
+from tokdfa.cli import arguments
 from tokdfa.cli.text import plain, print_line
-from tokdfa.errors import ModelError, OptionError, UnknownNameError
+from tokdfa.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
     from rich.table import Table
 
     from tokdfa.lab.measure.engines import Engine
@@ -31,25 +31,26 @@ DEFAULT_BACKENDS = ("token_index", "cartesian_merge")
 SHOWN_CHOICES = 10
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked for on the command line; see the options of the command."""
+def skew(
+    model: Annotated[str, typer.Option("--model", "-m", help="A name that `tokdfa models` lists.")],
+    choice: Annotated[list[str], typer.Option("--choice", "-c", help="A text that may come next; at least two.")],
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="The text so far.")] = "",
+    tokenizer: arguments.OptionalTokenizer = None,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            "-b",
+            help="A name that `tokdfa backends` lists, with options as in tokens_dfa?proper=true; may be repeated.",
+        ),
+    ] = None,
+    eos: Annotated[str, typer.Option(help="The end of a text: ignored, or counted as a token.")] = "ignored",
+    tolerance: Annotated[float, typer.Option(help="The share of the probability that may stay unresolved.")] = 1e-3,
+    max_rows: Annotated[int, typer.Option("--max-rows", help="Rows of the model that a strategy may ask for.")] = 4000,
+) -> None:
+    """Compare a model's distribution over choices with what sampling through masks makes of it.
 
-    model: str
-    tokenizer: str | None
-    prompt: str
-    choices: Sequence[str]
-    backends: Sequence[str]
-    eos: str
-    tolerance: float
-    max_rows: int
-
-
-def print_skew(question: Question, console: Console) -> bool:
-    """Load, compare, print; False if a backend failed or two of one token language disagree.
-
-    Raises OptionError, UnknownNameError and MissingDependency for what is asked for, ModelError for a model that gives
-    no distribution, and what walking the ideal distribution raises.
+    Exit status: 0, or 1 if a backend failed or two with the same token language disagree.
     """
     from tokdfa.lab.measure.engines import Workshop, check_engines
     from tokdfa.lab.measure.limits import Failure
@@ -58,30 +59,31 @@ def print_skew(question: Question, console: Console) -> bool:
     from tokdfa.models.registry import load_model
     from tokdfa.skew.eos import check_texts
 
-    engines = [read_backend(name) for name in question.backends or DEFAULT_BACKENDS]
+    console = Console()
+    engines = [read_backend(name) for name in backend or DEFAULT_BACKENDS]
     check_engines(engines)
-    choices = list(dict.fromkeys(question.choices))
+    choices = list(dict.fromkeys(choice))
     if len(choices) < 2:
         raise OptionError('give at least two choices, as in --choice " yes" --choice " no"')
-    check_texts(choices, question.eos)
-    if not (0 <= question.tolerance < 1 and question.max_rows >= 1):
+    check_texts(choices, eos)
+    if not (0 <= tolerance < 1 and max_rows >= 1):
         raise OptionError("--tolerance is a share from 0, below 1, and --max-rows a number from 1")
-    model = load_model(question.model, question.tokenizer)
-    tokenizer = model.vocabulary.tokenizer
-    if tokenizer is None:
-        raise ModelError(f"{question.model} has no tokenizer for the prompt; name one with --tokenizer")
-    limits = Limits(question.eos, question.tolerance, question.max_rows)  # type: ignore[arg-type]  # checked above
+    loaded = load_model(model, tokenizer)
+    encoder = loaded.vocabulary.tokenizer
+    if encoder is None:
+        raise ModelError(f"{model} has no tokenizer for the prompt; name one with --tokenizer")
+    limits = Limits(eos, tolerance, max_rows)  # type: ignore[arg-type]  # checked above
     begun = time.perf_counter()
-    cached = CachedModel(model)
-    workshop = Workshop(engines, model.vocabulary)
-    found = list(compare_engines(cached, tokenizer.encode(question.prompt), choices, engines, workshop, limits))
+    cached = CachedModel(loaded)
+    workshop = Workshop(engines, loaded.vocabulary)
+    found = list(compare_engines(cached, encoder.encode(prompt), choices, engines, workshop, limits))
     if isinstance(found[0].result, Failure):
         raise ModelError(found[0].result.message)
     seconds = time.perf_counter() - begun
     measured = [entrant for entrant in found if not isinstance(entrant.result, Failure)]
     _print_choices(measured, console)
     _print_distances(measured, console)
-    print_line(console, "model", f"{model.name}: {cached.misses:,} rows for all of them in {seconds:.1f} s")
+    print_line(console, "model", f"{loaded.name}: {cached.misses:,} rows for all of them in {seconds:.1f} s")
     same = agreements(found)
     for one in same:
         print_line(console, "equal" if one.holds else "DIFFER", _agreement(one))
@@ -89,7 +91,8 @@ def print_skew(question: Question, console: Console) -> bool:
     for entrant in failed:
         assert isinstance(entrant.result, Failure)
         print_line(console, "failed", f"{entrant.name}: {entrant.result.kind}: {entrant.result.message}")
-    return not failed and all(one.holds for one in same)
+    if failed or not all(one.holds for one in same):
+        raise typer.Exit(1)
 
 
 def read_backend(name: str) -> Engine:
@@ -97,24 +100,17 @@ def read_backend(name: str) -> Engine:
 
     Raises UnknownNameError for a backend or an option, OptionError for a value.
     """
-    from tokdfa.backends.registry import backend_class
     from tokdfa.lab.measure.engines import Engine
 
     backend, mark, written = name.partition("?")
-    known = {option.name: option for option in backend_class(backend).options}
-    options: dict[str, Any] = {}
-    for part in written.split("&") if mark else ():
-        option, separator, value = part.partition("=")
-        if option not in known:
-            raise UnknownNameError(f"option of backend {backend}", option, known)
-        if not separator:
-            raise OptionError(f"an option is NAME=VALUE, not {part!r}, as in {backend}?{option}=VALUE")
-        options[option] = known[option].parse(value)
+    options = arguments.read_options(backend, written.split("&") if mark else [])
     return Engine(backend=backend, options=options, label=name)
 
 
 def _print_choices(entrants: Sequence[Entrant], console: Console) -> None:
     """One row per choice, one column per entrant."""
+    import numpy as np
+
     ideal, *_ = distributions = [_distribution(entrant) for entrant in entrants]
     table = _table("choice", *(entrant.name for entrant in entrants))
     for index in np.argsort(-ideal.probabilities, kind="stable")[:SHOWN_CHOICES].tolist():
@@ -148,7 +144,9 @@ def _print_distances(entrants: Sequence[Entrant], console: Console) -> None:
 
 
 def _middle(lower: float, upper: float) -> str:
-    return f"{(lower + upper) / 2:.4g}" if np.isfinite(upper) else f">={lower:.3g}"
+    import math
+
+    return f"{(lower + upper) / 2:.4g}" if math.isfinite(upper) else f">={lower:.3g}"
 
 
 def _agreement(one: Agreement) -> str:

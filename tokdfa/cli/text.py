@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
+def print_error(error: Exception) -> None:
+    """An error of tokdfa's own, on stderr."""
+    from rich.console import Console
+
+    Console(stderr=True).print(f"[bold red]error:[/] {plain(str(error))}", highlight=False)
+
+
 def plain(text: str) -> str:
     """`text` without any meaning to rich's markup."""
     from rich.markup import escape

@@ -11,8 +11,11 @@ from pathlib import Path
 from tokdfa.errors import StoreError
 
 
-def cache_folder(name: str) -> Path:
-    """Where files of this kind are kept for the user: below ``$XDG_CACHE_HOME/tokdfa``, or ``~/.cache/tokdfa``."""
+def cache_folder(name: str = "") -> Path:
+    """Where files of this kind are kept for the user: below ``$XDG_CACHE_HOME/tokdfa``, or ``~/.cache/tokdfa``.
+
+    Without a name the folder of all kinds.
+    """
     cache_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if cache_home.startswith("~"):  # a user without a home: nothing can be written below this
         cache_home = os.devnull

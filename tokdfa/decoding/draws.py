@@ -150,9 +150,14 @@ class Target:
         self, model: LanguageModel, compiled: CompiledConstraint, context: Sequence[int], max_tokens: int, eos: Eos
     ) -> None:
         if not isinstance(model, LanguageModel):
-            raise ArgumentError(f"model is a tokdfa.models.LanguageModel, not a {type(model).__name__}")
+            raise ArgumentError(
+                f"model is a LanguageModel, as tokdfa.load_model('smollm2') returns, not a {type(model).__name__}; a "
+                "model of transformers generates itself: model.generate(..., logits_processor=[...])"
+            )
         if not isinstance(compiled, CompiledConstraint):
-            raise ArgumentError(f"compiled is what tokdfa.compile returns, not a {type(compiled).__name__}")
+            raise ArgumentError(
+                f"compiled is what tokdfa.compile or tokdfa.constrain returns, not a {type(compiled).__name__}"
+            )
         check_vocabularies(model, compiled)
         check_count("max_tokens", max_tokens)
         check_eos(eos)

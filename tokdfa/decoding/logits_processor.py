@@ -6,6 +6,9 @@ batch a row stands: beam search, which drops, doubles and re-orders rows, needs 
 from one that others go on from too gets a fork of its matcher. Everything in the first call is the prompt, padding on
 the left included.
 
+*Width.* Models often have more logits than their tokenizer has tokens, for the sake of round numbers. Logits past the
+vocabulary are refused; a model that is wider by more than a part of `PADDING_SHARE` is taken for another one.
+
 *The end.* generate() stops a sequence at the model's own EOS tokens, so of the vocabulary's end tokens only those are
 let through. Whatever comes after the end is padding: only EOS and the padding token keep their scores.
 
@@ -24,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.decoding.torch_masks import apply_masks
 from tokdfa.errors import EmptyMask, ModelError, TokenRefused
 from tokdfa.models.gguf_weights import import_lm
 
@@ -33,6 +37,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.mask import Mask
+
+
+#: Logits may outnumber tokens by a part of so many: padding to a multiple of 128, reserved ids.
+PADDING_SHARE = 16
 
 
 class ConstraintLogitsProcessor:
@@ -86,7 +95,7 @@ class ConstraintLogitsProcessor:
         """
         started = time.perf_counter_ns()
         size = self._compiled.vocab.size
-        if scores.shape[-1] != size:
+        if not size <= scores.shape[-1] <= size + size // PADDING_SHARE:
             raise ModelError(
                 f"the model has {scores.shape[-1]} logits and the vocabulary {size} tokens; "
                 f"load the tokenizer with size={scores.shape[-1]} if it is the model's"
@@ -98,7 +107,7 @@ class ConstraintLogitsProcessor:
         else:
             found = self._advance(tokens, self._matchers)
         self._matchers = dict(zip((row.tobytes() for row in tokens), found, strict=True))
-        masked = _without(scores, self._refused(found))
+        masked = _masked(scores, self._masks(found))
         self.steps += 1
         self.seconds += (time.perf_counter_ns() - started) * 1e-9
         return masked
@@ -153,13 +162,12 @@ class ConstraintLogitsProcessor:
                 raise refusal
         return found
 
-    def _refused(self, found: Sequence[Matcher | None]) -> npt.NDArray[np.bool_]:
-        """Which tokens are refused: bool, shape (rows, V)."""
-        size = self._compiled.vocab.size
-        packed = masks.allocate_mask(size, len(found))
+    def _masks(self, found: Sequence[Matcher | None]) -> Mask:
+        """The mask of each row: int32, shape (rows, ceil(V/32))."""
+        packed = masks.allocate_mask(self._compiled.vocab.size, len(found))
         for row, matcher in zip(packed, found, strict=True):
             if matcher is None:
-                row.fill(-1)
+                row.fill(-1)  # a dead row keeps its scores
             elif matcher.is_finished():
                 row[:] = self._after_end
             else:
@@ -170,12 +178,11 @@ class ConstraintLogitsProcessor:
                         f"no token is allowed after step {self.steps} by {self._compiled.backend_name} for "
                         f"{self._compiled.constraint.name!r}: a dead end, or an end token that is not the model's EOS"
                     )
-        little = (~packed).astype("<i4", copy=False)
-        return np.unpackbits(little.view(np.uint8), axis=1, count=size, bitorder="little").view(np.bool_)
+        return packed
 
 
-def _without(scores: Any, refused: npt.NDArray[np.bool_]) -> Any:
-    """A copy of `scores` with minus infinity where `refused`.
+def _masked(scores: Any, packed: Mask) -> Any:
+    """A copy of `scores` with minus infinity for what a mask refuses or has no bit for.
 
     On the CPU by numpy, which takes one thread and 20 us a row: torch would wake all of its threads for a row of this
     length, and where they share their cores with other processes, waiting for them took 30 ms.
@@ -183,8 +190,12 @@ def _without(scores: Any, refused: npt.NDArray[np.bool_]) -> Any:
     torch = import_lm("torch")
     if scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64):
         plain = scores.detach().numpy()
-        return torch.from_numpy(np.where(refused, plain.dtype.type(-np.inf), plain))
-    return scores.masked_fill(torch.from_numpy(refused).to(scores.device), -float("inf"))
+        little = packed.astype("<i4", copy=False).view(np.uint8)
+        allowed = np.unpackbits(little, axis=1, count=plain.shape[1], bitorder="little").view(np.bool_)
+        return torch.from_numpy(np.where(allowed, plain, plain.dtype.type(-np.inf)))
+    masked = scores.clone()
+    apply_masks(masked, packed)
+    return masked
 
 
 #: A class -> the same as a subclass of transformers' LogitsProcessor.

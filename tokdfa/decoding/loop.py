@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.backends.base import CompiledConstraint
+    from tokdfa.decoding.constrain import Constrained
     from tokdfa.decoding.sampling import Floats
     from tokdfa.models.base import LanguageModel
 
@@ -72,26 +73,27 @@ class Generation:
 
 def generate(
     model: LanguageModel,
-    compiled: CompiledConstraint,
-    context: Sequence[int] = (),
+    compiled: CompiledConstraint | Constrained,
+    context: str | Sequence[int] = (),
     sampler: Sampler | None = None,
     max_tokens: int = 256,
     skip_forced: bool = True,
 ) -> Generation:
-    """One sequence through local masks, after `context` (the prompt's tokens). See `generate_batch`."""
+    """One sequence through local masks, after `context` (the prompt, as tokens or as a text). See `generate_batch`."""
     return generate_batch(model, compiled, [context], sampler, max_tokens, skip_forced)[0]
 
 
 def generate_batch(
     model: LanguageModel,
-    compiled: CompiledConstraint,
-    contexts: Sequence[Sequence[int]],
+    compiled: CompiledConstraint | Constrained,
+    contexts: Sequence[str | Sequence[int]],
     sampler: Sampler | None = None,
     max_tokens: int = 256,
     skip_forced: bool = True,
 ) -> list[Generation]:
     """One sequence for each context (which may be equal), the model being asked for all of them together.
 
+    `compiled`: what `tokdfa.compile` or `tokdfa.constrain` returns; contexts are tokens, or texts for the tokenizer.
     Each sequence has a stream of random numbers spawned from the `sampler` (default: temperature 1, seed 0), so a
     second call with the same sampler draws others. At most `max_tokens` tokens are appended, the end token included.
     With skip_forced=False the model is asked at forced steps too, so that `Generation.log_probability` and
@@ -102,11 +104,12 @@ def generate_batch(
     check_count("max_tokens", max_tokens)
     if sampler is not None and not isinstance(sampler, Sampler):
         raise ArgumentError(f"sampler is a tokdfa.decoding.sampling.Sampler, not a {type(sampler).__name__}")
-    contexts = list(as_sequence(contexts, "contexts", "contexts"))
-    samplers = (sampler or Sampler()).spawn(len(contexts))
+    inner: Any = getattr(compiled, "compiled", compiled)
+    prompts = [_tokens_of(model, context) for context in as_sequence(contexts, "contexts", "contexts")]
+    samplers = (sampler or Sampler()).spawn(len(prompts))
     sequences = [
-        _Sequence(Target(model, compiled, context, max_tokens, "counted"), own)
-        for context, own in zip(contexts, samplers, strict=True)
+        _Sequence(Target(model, inner, context, max_tokens, "counted"), own)
+        for context, own in zip(prompts, samplers, strict=True)
     ]
     costs = Costs()
     active = sequences
@@ -119,6 +122,17 @@ def generate_batch(
             sequence.model_seconds += (costs.model_seconds - before) / len(asking)
         active = [sequence for sequence in asking if not sequence.is_done]
     return [sequence.result() for sequence in sequences]
+
+
+def _tokens_of(model: LanguageModel, context: str | Sequence[int]) -> Sequence[int]:
+    """A context as tokens."""
+    if not isinstance(context, str):
+        return context
+    tokenizer = getattr(getattr(model, "vocabulary", None), "tokenizer", None)
+    if tokenizer is None:
+        raise ArgumentError("context is a text, and the model has no tokenizer for it; give tokens")
+    tokens: list[int] = tokenizer.encode(context)
+    return tokens
 
 
 class _Sequence:

@@ -22,7 +22,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
   `regex_format`: those of strings;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `survey`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the form.
-- `lexemes`, `form_grammar`: the form as a grammar over lexemes, for `earley_trie`.
+- `lexemes`, `program_grammar`: the form as a grammar over lexemes, for `earley_trie`.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).
 """

@@ -1,6 +1,6 @@
 """The automata of a schema's lexemes: texts by their key, listed names, all others, and strings of bounded length.
 
-*Texts* of a form come with their automata. Explicit ones are kept for later schemas (`text_automaton`).
+*Texts* of a program come with their automata. Explicit ones are kept for later schemas (`text_automaton`).
 
 *Strings.* For names and lengths the pushdown engine has instructions (`tokdfa.backends.pushdown_trie.names`,
 `counted`), because automata of all spellings of all names are large. A lexer wants automata. So they are expressions
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.program.form import Escapes, Text
+    from tokdfa.program.program import Escapes, Terminal
 
 #: States of explicit automata that are kept for later schemas.
 KEPT_STATES = 50_000
@@ -127,7 +127,7 @@ class StringExpressions:
         return program.union(parts)
 
 
-def text_automaton(text: Text) -> tuple[Dfa | LazyDfa, int]:
+def text_automaton(text: Terminal) -> tuple[Dfa | LazyDfa, int]:
     """(the automaton of a text, the state in which it starts). Explicit ones are kept by key, the last used ones."""
     with _kept_lock:
         found = _kept.pop(text.key, None)

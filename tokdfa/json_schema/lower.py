@@ -1,4 +1,4 @@
-"""Lowering: from a JSON schema to the intermediate form of `tokdfa.backends.pushdown_trie`.
+"""Lowering: from a JSON schema to the intermediate program of `tokdfa.backends.pushdown_trie`.
 
 Each state (`tokdfa.json_schema`) that has arrays or objects is a frame; scalars are read where they stand. Texts are
 known by keys that say their language, so all schemas of a vocabulary share the automata of numbers, strings, formats
@@ -27,10 +27,10 @@ from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.lower_value import ValueWriter
 from tokdfa.json_schema.survey import survey_states
-from tokdfa.program.form import RETURN_PLACE
+from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
-    from tokdfa.program.form import Form
+    from tokdfa.program.program import Program
 
 #: Work and memory (`tokdfa.core.budget`) of writing a frame beside its members.
 FRAME_WORK, FRAME_BYTES = 10_000, 1_000
@@ -40,7 +40,7 @@ LARGE, AT_ONCE = 4_000, 1_500
 MAX_DROPPED = 1_000
 
 
-def lower_schema(constraint: JsonSchema) -> tuple[Form, tuple[Dropped, ...]]:
+def lower_schema(constraint: JsonSchema) -> tuple[Program, tuple[Dropped, ...]]:
     """The form of a schema, and the keywords that it does not enforce (none unless `lenient`).
 
     Raises SchemaError for a broken schema, SchemaUnsupported for what cannot be enforced exactly, and
@@ -51,13 +51,7 @@ def lower_schema(constraint: JsonSchema) -> tuple[Form, tuple[Dropped, ...]]:
         document = Document(constraint.text)
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
-            prelude = _prelude(
-                constraint.whitespace,
-                constraint.whitespace_pattern,
-                constraint.item_separator,
-                constraint.key_separator,
-                constraint.escapes,
-            )
+            prelude = _prelude(tuple(constraint.spelling.items()))
             lowering = SchemaLowering(constraint, document, left_out, prelude)
             return lowering.lower(), (*dropped, *lowering.repeatable)
         except RecursionError:
@@ -96,8 +90,8 @@ class SchemaLowering:
         #: Where names may be repeated although none should be, if `lenient`.
         self.repeatable: list[Dropped] = []
 
-    def lower(self) -> Form:
-        """The whole form."""
+    def lower(self) -> Program:
+        """The whole program."""
         document, expander, writer = self.expander.schemas.document, self.expander, self.writer
         root = expander.schemas.state(document.root)
         if self.constraint.max_nesting is not None:
@@ -135,14 +129,11 @@ class SchemaLowering:
 
 
 @lru_cache(32)
-def _prelude(whitespace: str, pattern: str, item_separator: str, key_separator: str, escapes: str) -> ValueWriter:
+def _prelude(spelling: tuple[tuple[str, Any], ...]) -> ValueWriter:
     """What all schemas that are spelled in this way need: the texts of punctuation and of plain types, and the code of
     any value. It is written once, and copied.
     """
-    constraint = JsonSchema(
-        True, whitespace=whitespace, whitespace_pattern=pattern, item_separator=item_separator,
-        key_separator=key_separator, escapes=escapes,
-    )  # fmt: skip
+    constraint = JsonSchema(True, **dict(spelling))
     writer = SchemaLowering(constraint, Document("true"), frozenset(), None).writer
     for sign in ("{", "}", "[", "]", ",", ":", "bare}", "bare]"):
         writer.punctuation(sign)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.array_states import ArrayStates, Items
 from tokdfa.json_schema.clauses import LOOKUP_WORK
-from tokdfa.program.form import RETURN_PLACE
+from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.clauses import ArrayClause
@@ -77,7 +77,7 @@ class _Chain:
                 raise
             return place
         place = (
-            self.writer.later(partial(self._next, count, AT_ONCE)) if at_once == 0 else self._next(count, at_once - 1)
+            self.writer.lazy(partial(self._next, count, AT_ONCE)) if at_once == 0 else self._next(count, at_once - 1)
         )
         self._places[count] = place
         return place
@@ -119,7 +119,7 @@ class _StateLowering:
         frame = self._frames.get(state)
         if frame is None:
             frame = self._frames[state] = self.builder.frame(f"items {tuple(state)}")
-            self.builder.enter(frame, self.writer.later(partial(self._next, state)))
+            self.builder.enter(frame, self.writer.lazy(partial(self._next, state)))
         return self.builder.call(frame, RETURN_PLACE)
 
     def _next(self, state: Items) -> int:

@@ -15,8 +15,8 @@ from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.lower_value import NAME_BYTES, NAME_WORK
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
 from tokdfa.json_schema.plans import plan_object
-from tokdfa.program.form import RETURN_PLACE
-from tokdfa.program.form_builder import MemberChain
+from tokdfa.program.builder import MemberChain
+from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ class ObjectLowering:
         if len(plan.kinds) == 1 and plan.kinds[0].names is ANY_STRING:
             state = plan.kinds[0].value
             after, other, more = builder.other_members(
-                table, builder.string_text, comma, colon, close, lambda following: writer.value(state, following)
+                table, builder.string_terminal, comma, colon, close, lambda following: writer.value(state, following)
             )
         elif plan.kinds:
             loop = builder.frame("more members")
@@ -186,7 +186,7 @@ class _StateLowering:
         frame = self._frames.get(state)
         if frame is None:
             frame = self._frames[state] = self.builder.frame(f"members {tuple(state)}")
-            self.builder.enter(frame, self.writer.later(partial(self._next, state)))
+            self.builder.enter(frame, self.writer.lazy(partial(self._next, state)))
         return self.builder.call(frame, RETURN_PLACE)
 
     def _next(self, state: Members) -> int:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
+from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
-from tokdfa.json_schema.number_dfa import SHIFT, numbers_dfa
-from tokdfa.json_schema.string_set import strings_automaton
-from tokdfa.program.form import RETURN_PLACE, TEXT, Text
-from tokdfa.program.form_builder import FormBuilder
+from tokdfa.json_schema.number_dfa import SHIFT
+from tokdfa.json_schema.number_texts import number_texts
+from tokdfa.json_schema.string_set import EXPLICIT_STATES, strings_automaton
+from tokdfa.program.builder import ProgramBuilder
+from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.oracle import Oracle
     from tokdfa.json_schema.string_set import StringSet
-    from tokdfa.program.form import Escapes
+    from tokdfa.program.program import Escapes
 
 #: More sets of numbers than this in one place are spelled without exponents.
 MANY_NUMBERS = 8
@@ -51,6 +53,8 @@ class ValueWriter:
     ) -> None:
         self.oracle, self._constraint, self._write_frame = oracle, constraint, write_frame
         self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
+        self._few_blanks = constraint.blanks == "few"
+        self._natural, self._digits = constraint.numbers == "natural", constraint.number_digits
         self._frames: dict[State, int] = {}
         self._signs: dict[str, int] = {}
         #: States of scalars that are texts and nothing else -> the numbers of the texts.
@@ -58,7 +62,7 @@ class ValueWriter:
         #: The same of shapes that many states have, by identity.
         self._plain: dict[int, list[int]] = {}
         if written_before is None:
-            self.builder = FormBuilder(escapes=self.escapes)
+            self.builder = ProgramBuilder(escapes=self.escapes)
         else:
             self.builder = written_before.builder.copy()
             self._signs, self._plain = written_before._signs, written_before._plain
@@ -80,12 +84,12 @@ class ValueWriter:
             at = len(self._waiting) - 1
             frame, state = self._waiting[at]
             if state in self.may_wait and len(builder.code) >= 3 * at_once:
-                builder.enter(frame, self.later(partial(self._write_frame, state)))
+                builder.enter(frame, self.lazy(partial(self._write_frame, state)))
             else:
                 builder.enter(frame, self._write_frame(state))
             del self._waiting[at]  # not before: an error leaves it to whoever writes next
 
-    def later(self, write: Callable[[], int]) -> int:
+    def lazy(self, write: Callable[[], int]) -> int:
         """The place of code that `write` writes when it is first reached, and the frames that it calls with it."""
 
         def write_all() -> int:
@@ -93,7 +97,7 @@ class ValueWriter:
             self.write_waiting()
             return place
 
-        return self.builder.later(write_all)
+        return self.builder.lazy(write_all)
 
     def punctuation(self, sign: str) -> int:
         """The number of the text of a sign, with the blanks that belong to it.
@@ -114,8 +118,8 @@ class ValueWriter:
             pattern = blanks + re.escape(separator) + blanks
         else:
             pattern = re.escape(sign[-1])
-        text = Text(sign, b"json " + pattern.encode(), lambda: _compile(pattern))
-        found = self._signs[sign] = self.builder.text(text)
+        text = Terminal(sign, b"json " + pattern.encode(), lambda: _compile(pattern))
+        found = self._signs[sign] = self.builder.terminal(text)
         return found
 
     def value(self, state: State, following: int) -> int:
@@ -132,7 +136,7 @@ class ValueWriter:
         if not shape.arrays and not shape.objects:
             places = self.scalars(state, shape, following)
             code = self.builder.code
-            if all(code[3 * place] == TEXT for place in places):
+            if all(code[3 * place] == TERMINAL for place in places):
                 self._texts[state] = [code[3 * place + 1] for place in places]
             return self.builder.any_of(places)
         return self.builder.call(self._frame_of(state), following)
@@ -166,21 +170,21 @@ class ValueWriter:
         if shape.constants:
             words = [word for bit, word in ((NULL, "null"), (TRUE, "true"), (FALSE, "false")) if shape.constants & bit]
             pattern = "|".join(words)
-            text = Text(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
-            places.append(builder.read(builder.text(text), following))
+            text = Terminal(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
+            places.append(builder.read(builder.terminal(text), following))
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         if numbers:
-            places.append(builder.read(builder.text(self._number_text(state, numbers)), following))
+            places.append(builder.read(builder.terminal(self._number_text(state, numbers)), following))
         for strings in shape.strings:
             if not self.oracle.is_empty(strings):
-                places.append(self.read_string(strings, following))
+                places.append(self.read_string(limit_blanks(strings) if self._few_blanks else strings, following))
         return places
 
     def read_string(self, strings: StringSet, following: int) -> int:
         """The place at which one of a set of strings is read; the set is not empty."""
         builder = self.builder
         if strings is ANY_STRING or strings == ANY_STRING:
-            return builder.read(builder.string_text, following)
+            return builder.read(builder.string_terminal, following)
         strings = strings.spelled_out
         if strings.values is not None:
             spend(NAME_WORK * len(strings.values), NAME_BYTES * len(strings.values))
@@ -189,31 +193,32 @@ class ValueWriter:
             return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)
         if strings.simple:
             return builder.counted(strings.min_length, strings.max_length, following)
-        return builder.read(builder.text(self._string_text(strings)), following)
+        return builder.read(builder.terminal(self._string_text(strings)), following)
 
-    def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Text:
+    def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
         if any(each.multiples or each.not_multiples for each in numbers):
             try:
-                _numbers_automaton(numbers)  # the only ones that may be refused
+                _numbers_automaton(numbers, self._natural, self._digits)  # the only ones that may be refused
             except LimitExceeded as error:
                 if is_spent(error):
                     raise
                 pointer = self.oracle.schemas.document.nodes[min(state, default=0) >> 1].pointer
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
-        key = b"json number " + b" | ".join([each.key for each in numbers])
-        return Text("number", key, lambda: _numbers_automaton(numbers))
+        written = f"natural {self._digits} " if self._natural else f"{self._digits} " if self._digits else ""
+        key = b"json number " + written.encode() + b" | ".join([each.key for each in numbers])
+        return Terminal("number", key, lambda: _numbers_automaton(numbers, self._natural, self._digits))
 
     def learn_plain(self, shape: Shape) -> None:
         """Write the scalars of a shape that many states share, so that its texts are known from now on."""
         code = self.builder.code
         self._plain[id(shape)] = [code[3 * place + 1] for place in self.scalars(frozenset(), shape, RETURN_PLACE)]
 
-    def _string_text(self, strings: StringSet) -> Text:
-        label = (
-            " & ".join([*strings.patterns, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
-        )
+    def _string_text(self, strings: StringSet) -> Terminal:
+        said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
+        label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
         key = b"json string " + self.escapes.encode() + strings.key
-        return Text(label, key, lambda: strings_automaton((strings,), self.escapes))
+        most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
+        return Terminal(label, key, lambda: strings_automaton((strings,), self.escapes, most))
 
 
 def _name(nodes: Sequence[Node], state: State) -> str:
@@ -223,9 +228,9 @@ def _name(nodes: Sequence[Node], state: State) -> str:
 
 
 @lru_cache(64)
-def _numbers_automaton(numbers: tuple[NumberSet, ...]) -> Dfa:
+def _numbers_automaton(numbers: tuple[NumberSet, ...], natural: bool, digits: int) -> Dfa:
     """The automaton of any of some sets; of many without exponents, which each would need states for."""
-    return numbers_dfa(numbers, SHIFT if len(numbers) <= MANY_NUMBERS else -1)
+    return number_texts(numbers, natural, digits, SHIFT if len(numbers) <= MANY_NUMBERS else -1)
 
 
 def _compile(pattern: str) -> Dfa:

@@ -36,7 +36,7 @@ from tokdfa.regex.utf8 import AutomatonBuilder, split_large
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tokdfa.program.form import Escapes
+    from tokdfa.program.program import Escapes
     from tokdfa.regex.expression import ExpressionStore
 
 QUOTE, BACKSLASH = 0x22, 0x5C

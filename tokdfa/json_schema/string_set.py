@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.program.form import Escapes
+    from tokdfa.program.program import Escapes
 
 #: An automaton of more states stays lazy; the states made in vain cost about 0.5 ms.
 EXPLICIT_STATES = 400
@@ -191,8 +191,12 @@ def string_automaton(strings: StringSet, escapes: Escapes = "all") -> Dfa | Lazy
     return strings_automaton((strings,), escapes)
 
 
-def strings_automaton(sets: Sequence[StringSet], escapes: Escapes = "all") -> Dfa | LazyDfa:
+def strings_automaton(
+    sets: Sequence[StringSet], escapes: Escapes = "all", explicit_states: int = EXPLICIT_STATES
+) -> Dfa | LazyDfa:
     """The automaton of the JSON texts of any of `sets`, quotes included: minimal if it is small, else lazy and fresh.
+
+    Small are those of `explicit_states`, before they are minimised.
 
     What has no demand, or one format only, is built once and shared. Raises EmptyLanguageError if there is no text.
     """
@@ -204,7 +208,7 @@ def strings_automaton(sets: Sequence[StringSet], escapes: Escapes = "all") -> Df
         return _build(distinct, escapes, 0)
     if len(distinct) == 1 and distinct[0] == StringSet(formats=names[:1]):
         return _shared_automaton(distinct[0], escapes)
-    return _build(distinct, escapes, EXPLICIT_STATES)
+    return _build(distinct, escapes, explicit_states)
 
 
 @lru_cache(maxsize=64)
@@ -279,10 +283,10 @@ def _read_demands(strings: StringSet) -> _Demands:
     for pattern in dict.fromkeys(strings.patterns):
         demands.add(pattern)
     for name in dict.fromkeys(strings.formats):
-        form = find_format(name)
-        demands.add(form.pattern)
-        if form.max_length is not None:
-            demands.high = form.max_length if demands.high is None else min(demands.high, form.max_length)
+        program = find_format(name)
+        demands.add(program.pattern)
+        if program.max_length is not None:
+            demands.high = program.max_length if demands.high is None else min(demands.high, program.max_length)
     for pattern in dict.fromkeys(strings.not_patterns):
         demands.forbid(pattern, wide=True)
     for name in dict.fromkeys(strings.not_formats):

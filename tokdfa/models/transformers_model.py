@@ -392,10 +392,10 @@ def _assemble(
     device = device or ("cuda" if import_lm("torch").cuda.is_available() else "cpu")
     if device == "cpu":
         network = network.float()
-    width = _logit_width(network)
+    width = logit_width(network)
     chosen = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
     if chosen.vocabulary.size < width:
-        chosen = load_tokenizer(chosen.name, size=width)
+        chosen = chosen.with_size(width)
     return TransformersModel(name, network.to(device), chosen.vocabulary, start_tokens=start_tokens)
 
 
@@ -416,14 +416,15 @@ def _start_tokens(tokenizer: Any) -> tuple[int, ...]:
     return tuple(whole[:before])
 
 
-def _logit_width(network: Any) -> int:
+def logit_width(network: Any) -> int:
+    """How many logits a network of transformers gives for a token."""
     head = network.get_output_embeddings()
     return int(network.config.get_text_config().vocab_size if head is None else head.weight.shape[0])
 
 
 def _check_widths(name: str, network: Any, size: int) -> None:
     """Raise ModelError unless the network's logits have the width `size` and every token an embedding."""
-    width, embedded = _logit_width(network), int(network.get_input_embeddings().weight.shape[0])
+    width, embedded = logit_width(network), int(network.get_input_embeddings().weight.shape[0])
     if width != size:
         remedy = f"load it with size={width}" if width > size else "load the one that belongs to the model"
         raise ModelError(f"{name} has {width} logits and the tokenizer {size} tokens; {remedy}")

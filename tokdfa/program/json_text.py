@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.program.form import Escapes, Text
+from tokdfa.program.program import Escapes, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,15 +92,15 @@ def string_dfa(escapes: Escapes = "all") -> Dfa:
 
 
 @cache
-def string_text(escapes: Escapes = "all") -> Text:
-    """The text of a JSON string, the same for all forms, so that a vocabulary's pool has it once."""
+def string_terminal(escapes: Escapes = "all") -> Terminal:
+    """The terminal of a JSON string, the same for all programs, so that a vocabulary's pool has it once."""
     label = "JSON string" if escapes == "all" else "JSON string, needed escapes"
-    return Text(label, b"json string " + escapes.encode(), lambda: string_dfa(escapes))
+    return Terminal(label, b"json string " + escapes.encode(), lambda: string_dfa(escapes))
 
 
-_ESCAPES_OF: dict[bytes, Escapes] = {string_text(escapes).key: escapes for escapes in STATE_COUNTS}
+_ESCAPES_OF: dict[bytes, Escapes] = {string_terminal(escapes).key: escapes for escapes in STATE_COUNTS}
 
 
-def escapes_of(text: Text) -> Escapes | None:
-    """How characters are written in the text of any JSON string; None for other texts."""
-    return _ESCAPES_OF.get(text.key)
+def escapes_of(terminal: Terminal) -> Escapes | None:
+    """How characters are written in the terminal of any JSON string; None for other terminals."""
+    return _ESCAPES_OF.get(terminal.key)

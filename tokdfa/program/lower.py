@@ -1,13 +1,13 @@
-"""Lowering: from a regex, a choice or a context-free grammar to the intermediate form.
+"""Lowering: from a regex, a choice or a context-free grammar to the intermediate program.
 
-A regular constraint is one text. In a grammar each nonterminal becomes a frame, and each right side a chain of
-instructions that ends in RETURN. Alternatives that are one lexeme each become one text, the union, so that fifty
+A regular constraint is one terminal. In a grammar each nonterminal becomes a frame, and each right side a chain of
+instructions that ends in RETURN. Alternatives that are one lexeme each become one terminal, the union, so that fifty
 keywords are one item of a row and not fifty.
 
 Two lexing modes:
 
 - ``any``: scannerless. A text is in the language if it can be cut into lexemes in any way that the rules allow. What
-  ``%ignore`` names is a text of its own, any number of times, after each lexeme and before the first.
+  ``%ignore`` names is a terminal of its own, any number of times, after each lexeme and before the first.
 - ``longest``: maximal munch. A lexeme is the longest that matches among those that the rules allow at its beginning
   (`tokdfa.backends.earley_trie.machine` says it in full). Ignored text is a lexeme that may begin wherever one may.
 
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES, chain_automaton, read_chain
-from tokdfa.program.form import RETURN_PLACE, Text
-from tokdfa.program.form_builder import FormBuilder
+from tokdfa.program.builder import ProgramBuilder
+from tokdfa.program.program import RETURN_PLACE, Terminal
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import (
     K_BYTES,
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg, Lexeme
-    from tokdfa.program.form import Form
+    from tokdfa.program.program import Program
     from tokdfa.regex.expression import ExpressionStore
 
 
-def lower_constraint_to_form(constraint: Constraint, *, longest: bool) -> Form:
-    """The form of a Regex, a Choice or a Grammar, read first. Raises what reading raises."""
+def lower_constraint(constraint: Constraint, *, longest: bool) -> Program:
+    """The program of a Regex, a Choice or a Grammar, read first. Raises what reading raises."""
     from tokdfa.constraint import Grammar
 
     if not isinstance(constraint, Grammar):
@@ -56,8 +56,10 @@ def lower_constraint_to_form(constraint: Constraint, *, longest: bool) -> Form:
     return lower_grammar(read_lark(constraint.text, constraint.start), longest=longest)
 
 
-def lower_regular(constraint: Constraint) -> Form:
-    """The form of a Regex or a Choice: one text. O(1); errors in the pattern are found when the text is made."""
+def lower_regular(constraint: Constraint) -> Program:
+    """The program of a Regex or a Choice: one terminal. O(1); errors in the pattern are found when its automaton is
+    made.
+    """
     key = hashlib.blake2b(repr(constraint).encode(errors="surrogatepass"), digest_size=16).digest()
 
     def make() -> Dfa | LazyDfa:
@@ -67,13 +69,13 @@ def lower_regular(constraint: Constraint) -> Form:
         store = ExpressionStore()
         return automaton_of(store, lower_constraint(constraint, store), repr(constraint.name))
 
-    builder = FormBuilder()
-    text = builder.text(Text(constraint.name, b"constraint" + key, make))
-    return builder.build(builder.read(text, RETURN_PLACE))
+    builder = ProgramBuilder()
+    terminal = builder.terminal(Terminal(constraint.name, b"constraint" + key, make))
+    return builder.build(builder.read(terminal, RETURN_PLACE))
 
 
-def lower_grammar(cfg: Cfg, *, longest: bool) -> Form:
-    """The form of a grammar. O(size of the grammar)."""
+def lower_grammar(cfg: Cfg, *, longest: bool) -> Program:
+    """The program of a grammar. O(size of the grammar)."""
     return _Lowering(cfg, longest).lower()
 
 
@@ -82,15 +84,15 @@ class _Lowering:
 
     def __init__(self, cfg: Cfg, longest: bool) -> None:
         self.cfg, self.longest = cfg, longest
-        self.builder = FormBuilder()
+        self.builder = ProgramBuilder()
         self.keys = ExpressionKeys(cfg.store)
-        self.texts: dict[tuple[int, ...], int] = {}
-        #: The text that is skipped: one lexeme, or any number of them.
+        self.terminals: dict[tuple[int, ...], int] = {}
+        #: The terminal that is skipped: one lexeme, or any number of them.
         self.skip = -1
         if cfg.skip >= 0:
             self.skip = self._skip_once() if longest else self._skip_often()
 
-    def lower(self) -> Form:
+    def lower(self) -> Program:
         """All frames, then the start."""
         cfg, builder = self.cfg, self.builder
         first = len(cfg.lexemes)
@@ -137,33 +139,34 @@ class _Lowering:
 
     def _lexeme(self, symbols: tuple[int, ...], following: int) -> int:
         """The place at which any of these lexemes is read."""
-        text = self.texts.get(symbols)
-        if text is None:
+        terminal = self.terminals.get(symbols)
+        if terminal is None:
             lexemes = [self.cfg.lexemes[symbol] for symbol in symbols]
-            text = self.texts[symbols] = self.builder.text(self._text(lexemes))  # type: ignore[arg-type]
-        return self.builder.read(text, self._after_lexeme(following))
+            terminal = self.builder.terminal(self._terminal(lexemes))  # type: ignore[arg-type]
+            self.terminals[symbols] = terminal
+        return self.builder.read(terminal, self._after_lexeme(following))
 
     def _after_lexeme(self, following: int) -> int:
         return following if self.longest or self.skip < 0 else self.builder.read(self.skip, following)
 
-    def _text(self, lexemes: list[Lexeme]) -> Text:
+    def _terminal(self, lexemes: list[Lexeme]) -> Terminal:
         store = self.cfg.store
         expression = store.union([lexeme.expression for lexeme in lexemes])
         label = " | ".join(lexeme.name for lexeme in lexemes[:4]) + (" | ..." if len(lexemes) > 4 else "")
         where = f"the terminal {lexemes[0].name} (line {lexemes[0].line})"
         key = self.keys.of(expression)
-        return Text(label, key, lambda: automaton_of(store, expression, where), lexemes[0].lazy)
+        return Terminal(label, key, lambda: automaton_of(store, expression, where), lexemes[0].lazy)
 
     def _skip_once(self) -> int:
         lexeme = self.cfg.lexemes[self.cfg.skip]
-        return self.builder.text(self._text([lexeme]))  # type: ignore[list-item]
+        return self.builder.terminal(self._terminal([lexeme]))  # type: ignore[list-item]
 
     def _skip_often(self) -> int:
         store, lexeme = self.cfg.store, self.cfg.lexemes[self.cfg.skip]
         expression = store.repeat(lexeme.expression, 0, None)  # type: ignore[union-attr]
         label = f"({lexeme.name})*"
-        return self.builder.text(
-            Text(label, self.keys.of(expression), lambda: automaton_of(store, expression, "what %ignore names"))
+        return self.builder.terminal(
+            Terminal(label, self.keys.of(expression), lambda: automaton_of(store, expression, "what %ignore names"))
         )
 
 

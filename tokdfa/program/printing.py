@@ -1,10 +1,10 @@
-"""A form as text for people."""
+"""A program as text for people."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.program.form import (
+from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
@@ -12,7 +12,7 @@ from tokdfa.program.form import (
     COUNTED_MINIMUM,
     COUNTED_NEXT,
     FIRST,
-    LATER,
+    LAZY,
     NAMES,
     NAMES_HIGH,
     NAMES_LOW,
@@ -22,44 +22,46 @@ from tokdfa.program.form import (
     OPERATION,
     RETURN,
     RETURN_PLACE,
-    TEXT,
+    TERMINAL,
     UNBOUNDED,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.program.form import Form
+    from tokdfa.program.program import Program
 
 
-def format_form(form: Form) -> str:
+def format_program(program: Program) -> str:
     """Frame by frame, one instruction a line: its place, what it does, and where it goes on. O(instructions).
 
     Where an instruction goes on with the next line, that is not written. Instructions that several frames share stand
     under the first of them. Frames that nothing calls are left out.
     """
-    mode = "longest match" if form.longest else "every way to cut the text"
-    head = f"{len(form.code)} instructions, {len(form.entries)} frames, {len(form.texts)} texts; {mode}"
+    mode = "longest match" if program.longest else "every way to cut the text"
+    head = (
+        f"{len(program.code)} instructions, {len(program.entries)} frames, {len(program.terminals)} terminals; {mode}"
+    )
     written: set[int] = set()
-    lines = [head, *_format_part("the text", form.start, form, written)]
-    for frame in _called_frames(form):
-        lines += ["", *_format_part(form.frame_names[frame], int(form.entries[frame]), form, written)]
-    if form.skip >= 0:
-        lines += ["", *_format_part("between lexemes", form.skip, form, written)]
+    lines = [head, *_format_part("the text", program.start, program, written)]
+    for frame in _called_frames(program):
+        lines += ["", *_format_part(program.frame_names[frame], int(program.entries[frame]), program, written)]
+    if program.skip >= 0:
+        lines += ["", *_format_part("between lexemes", program.skip, program, written)]
     return "\n".join(lines)
 
 
-def _called_frames(form: Form) -> list[int]:
+def _called_frames(program: Program) -> list[int]:
     """The frames that the text, or what is skipped, can come to call, in order."""
-    pending = [form.start] + [form.skip] * (form.skip >= 0)
+    pending = [program.start] + [program.skip] * (program.skip >= 0)
     met, frames = set(pending), set()
     while pending:
         place = pending.pop()
-        following = _following(place, form)
-        if form.code[place, OPERATION] == CALL:
-            frame = int(form.code[place, FIRST])
+        following = _following(place, program)
+        if program.code[place, OPERATION] == CALL:
+            frame = int(program.code[place, FIRST])
             frames.add(frame)
-            following.append(int(form.entries[frame]))
+            following.append(int(program.entries[frame]))
         for other in following:
             if other not in met:
                 met.add(other)
@@ -67,7 +69,7 @@ def _called_frames(form: Form) -> list[int]:
     return sorted(frames)
 
 
-def _format_part(name: str, entry: int, form: Form, written: set[int]) -> Iterator[str]:
+def _format_part(name: str, entry: int, program: Program, written: set[int]) -> Iterator[str]:
     """The instructions reached from a place that are not written yet."""
     if entry in written:
         yield f"{name}: is {entry}" if entry != RETURN_PLACE else f"{name}: reads nothing"
@@ -79,58 +81,60 @@ def _format_part(name: str, entry: int, form: Form, written: set[int]) -> Iterat
         if place in written:
             continue
         written.add(place)
-        following = _following(place, form)
+        following = _following(place, program)
         pending += reversed(following)
         on = ""
-        if form.code[place, OPERATION] not in (RETURN, ANY, NAMES, LATER) and (not pending or pending[-1] in written):
+        if program.code[place, OPERATION] not in (RETURN, ANY, NAMES, LAZY) and (not pending or pending[-1] in written):
             on = f"  -> {following[-1]}"
-        yield f"  {place:4d}  {_describe(place, form)}{on}"
+        yield f"  {place:4d}  {_describe(place, program)}{on}"
 
 
-def _following(place: int, form: Form) -> list[int]:
-    operation, first, second = form.code[place].tolist()
-    if operation in (RETURN, LATER):
+def _following(place: int, program: Program) -> list[int]:
+    operation, first, second = program.code[place].tolist()
+    if operation in (RETURN, LAZY):
         return []
     if operation == NAMES:
-        targets, other = _targets(first, form), int(form.arguments[first + NAMES_OTHER])
+        targets, other = _targets(first, program), int(program.arguments[first + NAMES_OTHER])
         return list(dict.fromkeys(targets + [other] * (other >= 0)))
     if operation == COUNTED:
-        on = int(form.arguments[first + COUNTED_NEXT])
+        on = int(program.arguments[first + COUNTED_NEXT])
         return [on] * (on >= 0) + [second]
-    return form.alternatives[first:second].tolist() if operation == ANY else [second]
+    return program.alternatives[first:second].tolist() if operation == ANY else [second]
 
 
-def _targets(at: int, form: Form) -> list[int]:
+def _targets(at: int, program: Program) -> list[int]:
     """The places after the names of a NAMES with arguments at `at`."""
-    low, high = form.arguments[at + NAMES_LOW : at + NAMES_HIGH + 1].tolist()
-    begin = form.arguments[at + NAMES_TARGETS]
-    return form.arguments[begin:][: max(high - low + 1, 0)].tolist()
+    low, high = program.arguments[at + NAMES_LOW : at + NAMES_HIGH + 1].tolist()
+    begin = program.arguments[at + NAMES_TARGETS]
+    return program.arguments[begin:][: max(high - low + 1, 0)].tolist()
 
 
-def _describe(place: int, form: Form) -> str:
-    operation, first, second = form.code[place].tolist()
+def _describe(place: int, program: Program) -> str:
+    operation, first, second = program.code[place].tolist()
     if operation == RETURN:
         return "return"
     if operation == ANY:
-        return "any of " + " ".join(map(str, form.alternatives[first:second].tolist()))
+        return "any of " + " ".join(map(str, program.alternatives[first:second].tolist()))
     if operation == CALL:
-        return f"call {form.frame_names[first]}"
-    if operation == TEXT:
-        return f"text {form.texts[first].label}" + (", the shortest" if form.texts[first].lazy else "")
+        return f"call {program.frame_names[first]}"
+    if operation == TERMINAL:
+        return f"terminal {program.terminals[first].label}" + (
+            ", the shortest" if program.terminals[first].shortest else ""
+        )
     if operation == NAMES:
-        return _describe_names(first, form)
+        return _describe_names(first, program)
     if operation == COUNTED:
-        minimum, cap, on, beyond = form.arguments[first + COUNTED_MINIMUM : first + COUNTED_BEYOND + 1].tolist()
+        minimum, cap, on, beyond = program.arguments[first + COUNTED_MINIMUM : first + COUNTED_BEYOND + 1].tolist()
         length = f"{minimum} or more" if beyond == UNBOUNDED else f"{minimum} to {cap + beyond}"
         return f"string of {length} characters" + (f", past {cap} -> {on}" if on >= 0 else "")
-    if operation == LATER:
+    if operation == LAZY:
         return "not written yet"
-    return f"token {form.token_sets[first].name}"
+    return f"token {program.token_sets[first].name}"
 
 
-def _describe_names(at: int, form: Form) -> str:
-    table, low, _, other = form.arguments[at + NAMES_TABLE : at + NAMES_OTHER + 1].tolist()
-    names, targets = form.name_tables[table].names, _targets(at, form)
+def _describe_names(at: int, program: Program) -> str:
+    table, low, _, other = program.arguments[at + NAMES_TABLE : at + NAMES_OTHER + 1].tolist()
+    names, targets = program.name_tables[table].names, _targets(at, program)
     if len(set(targets)) == 1:
         said = " | ".join(map(repr, names[low : low + min(len(targets), 4)])) + (" | ..." if len(targets) > 4 else "")
         said += f" -> {targets[0]}"

@@ -26,12 +26,14 @@ class Fault:
 
     `position`: the index of the token at fault; for a pair that merges, of its second token. `kind`: "token" (never
     produced here), "pair" (a rule merges across the border), "bytes" (byte fallback), "piece" (the piece as a whole is
-    a token), "isolated" (the text holds that of an isolated token). `rule`: for a pair, the index in `MergeRules` of
-    the first rule that merges across the border. `reason`: a sentence.
+    a token), "isolated" (the text holds that of an isolated token); in a whole text (`tokdfa.proper.explain_text`) also
+    "special" (the token spells nothing), "utf8" (the bytes are no text), "lost" (the encoder does not keep the text as
+    it is), "border" (the token runs across a border of pieces). `rule`: for a pair, the index in `MergeRules` of the
+    first rule that merges across the border. `reason`: a sentence.
     """
 
     position: int
-    kind: Literal["token", "pair", "bytes", "piece", "isolated"]
+    kind: Literal["token", "pair", "bytes", "piece", "isolated", "special", "utf8", "lost", "border"]
     reason: str
     rule: int | None = None
 
@@ -69,14 +71,14 @@ def _explain_piece(canonicity: Canonicity, tokens: Sequence[int], begin: int, en
         return Fault(end - 1, "bytes", "the byte tokens at the end leave a character unfinished")
     whole = canonicity.whole_piece_of.get(tuple(tokens[begin:end]))
     if whole is not None:
-        return Fault(begin, "piece", f"as a piece of its own this text is the token {_show(canonicity, whole)}")
+        return Fault(begin, "piece", f"as a piece of its own this text is the token {show(canonicity, whole)}")
     return None
 
 
 def _fault_of_token(canonicity: Canonicity, token: int, state: int, index: int) -> Fault | None:
     """What is wrong with `token` by itself; `state` is that of the byte fallback before it."""
     usable = canonicity.state_of(token) >= 0
-    shown = _show(canonicity, token)
+    shown = show(canonicity, token)
     fallback = canonicity.fallback
     byte = -1 if fallback is None else int(fallback.byte_of[token])
     if fallback is not None and byte >= 0:
@@ -90,7 +92,7 @@ def _fault_of_token(canonicity: Canonicity, token: int, state: int, index: int) 
     elif not usable:
         letters = canonicity.rules.letters(token)
         if token in canonicity.improper_tokens:
-            made = " ".join(_show(canonicity, part) for part in merge_letters(canonicity.rules, letters).tolist())
+            made = " ".join(show(canonicity, part) for part in merge_letters(canonicity.rules, letters).tolist())
             return Fault(index, "token", f"token {shown} is not proper: its text is encoded as {made}")
         return Fault(index, "token", f"the encoder produces token {shown} for no text here")
     return None
@@ -102,9 +104,9 @@ def _fault_of_pair(canonicity: Canonicity, left: int, right: int, index: int) ->
     rule = first_merge(rules, canonicity.derivations, left, right)
     if rule < 0:
         return None
-    first, second, result = (_show(canonicity, int(part[rule])) for part in (rules.left, rules.right, rules.result))
+    first, second, result = (show(canonicity, int(part[rule])) for part in (rules.left, rules.right, rules.result))
     reason = (
-        f"{_show(canonicity, right)} cannot follow {_show(canonicity, left)}: "
+        f"{show(canonicity, right)} cannot follow {show(canonicity, left)}: "
         f"across their border {first} and {second} merge into {result} (rank {int(rules.rank[rule])})"
     )
     return Fault(index, "pair", reason, rule)
@@ -125,10 +127,11 @@ def _find_isolated(canonicity: Canonicity, tokens: Sequence[int]) -> Iterator[tu
             spans.pop(0)
         if spans and spans[0][0] < end:
             fits = spans[0] == (begin, end) and token in isolated
-            reason = f"token {_show(canonicity, token)} spells part of the text of an isolated token"
+            reason = f"token {show(canonicity, token)} spells part of the text of an isolated token"
             yield index, None if fits else Fault(index, "isolated", reason)
         begin = end
 
 
-def _show(canonicity: Canonicity, token: int) -> str:
+def show(canonicity: Canonicity, token: int) -> str:
+    """A token in a message: its id, and what it spells."""
     return f"{token} {canonicity.vocabulary.token_bytes(token)!r}"

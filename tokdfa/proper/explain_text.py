@@ -9,13 +9,9 @@
    pre-tokenizer each stretch between isolated tokens is one piece.
 4. A token that runs across a border of pieces is a fault; the tokens of each piece are judged as one piece.
 
-So the verdict comes from tables and automata. The *proper tokens* of the same text, which a verdict holds too, are
-merged anew from the letters of each piece. They must agree with the verdict and with the encoder of the reference
-library; if they do not, that is an error of ours, and it is raised.
-
-Long pieces. Merging is quadratic in the letters of a piece, and without a pre-tokenizer a text is one piece. So a piece
-is merged chunk by chunk. Two proper sequences joined are proper iff the pair at the joint is (002, technical appendix,
-section 4.1); if it is not, ever more tokens on both sides are merged anew until the pairs at both ends are proper.
+So the verdict comes from tables and automata. The *proper tokens* of the same text, which a verdict holds too, are what
+the reference library makes of the pieces, one by one, and of the whole text. Verdict and library must agree; if they do
+not, that is an error of ours, and it is raised.
 """
 
 from __future__ import annotations
@@ -28,39 +24,16 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal
 
 from tokdfa.errors import OptionError, TokenizerError, VocabularyError
-from tokdfa.proper.derivations import merge_letters
-from tokdfa.proper.explain import explain
-from tokdfa.proper.pair_test import first_merge
+from tokdfa.proper.explain import Fault, explain, show
 from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import HIDDEN_SPACE, load_canonicity
-from tokdfa.proper.verify import encode_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tokdfa.proper.canonical import Canonicity
-    from tokdfa.proper.pretokenizer_dfa import MarkedDfa
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
-
-#: How many bytes are merged at once; 2,000 letters take 3 ms.
-CHUNK_BYTES = 2_000
-
-
-@dataclass(frozen=True)
-class TextFault:
-    """Why a sequence is not proper, and where.
-
-    `position`: the index of the token at fault; for a pair that merges, of its second token. `kind`: those of
-    `tokdfa.proper.explain.Fault`, and "special" (the token spells nothing), "utf8" (the bytes are no text), "lost" (the
-    encoder does not keep the text as it is), "border" (the token runs across a border of pieces). `rule`: for a pair,
-    the index in `MergeRules` of the first rule that merges across the border. `reason`: a sentence.
-    """
-
-    position: int
-    kind: Literal["token", "pair", "bytes", "piece", "isolated", "special", "utf8", "lost", "border"]
-    reason: str
-    rule: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +53,7 @@ class Verdict:
 
     tokens: tuple[int, ...]
     text: bytes
-    fault: TextFault | None
+    fault: Fault | None
     pieces: tuple[Piece, ...] | None
 
     @property
@@ -124,25 +97,24 @@ def explain_tokens(tokenizer: Tokenizer, tokens: Iterable[int]) -> Verdict:
     cut = _cut_text(tokenizer, canonicity, text)
     if isinstance(cut, _Loss):
         position = _token_at(tokenizer.vocabulary, given, cut.place)
-        reason = cut.reason.format(_show(tokenizer.vocabulary, given[position]))
-        return Verdict(given, text, fault or TextFault(position, cut.kind, reason), None)
+        reason = cut.reason.format(show(canonicity, given[position]))
+        return Verdict(given, text, fault or Fault(position, cut.kind, reason), None)
     fault = fault or _judge_pieces(canonicity, given, cut)
-    pieces = _encode_stretches(canonicity, cut)
-    _compare(tokenizer, text.decode(), pieces)
+    pieces = _encode_pieces(tokenizer, canonicity, cut)
     if (fault is None) != (join_pieces(pieces) == given):
         said = "proper" if fault is None else f"not proper ({fault.reason})"
         raise TokenizerError(
-            f"{tokenizer.name}: internal error: the tokens {list(given[:20])} are judged {said}, but merging the "
-            f"letters of their text gives {list((join_pieces(pieces) or ())[:20])}; please report this"
+            f"{tokenizer.name}: internal error: the tokens {list(given[:20])} are judged {said}, but the library "
+            f"encodes their text as {list((join_pieces(pieces) or ())[:20])}; please report this"
         )
     return Verdict(given, text, fault, pieces)
 
 
 def encode_text(tokenizer: Tokenizer, text: str) -> tuple[Piece, ...]:
-    """The pieces of `text` and their proper tokens, merged by our rules and compared with the library's encoding.
+    """The pieces of `text` and their proper tokens: the library's, if our rules judge them proper.
 
     About 15 us a token. Raises OptionError (no UTF-8 form), TokenizerError (the encoder loses or changes a part of the
-    text; a tokenizer that does not merge or is not covered; our tokens differ from the library's).
+    text; a tokenizer that does not merge or is not covered; the library's tokens are not proper by our rules).
     """
     try:
         data = text.encode()
@@ -153,8 +125,14 @@ def encode_text(tokenizer: Tokenizer, text: str) -> tuple[Piece, ...]:
     if isinstance(cut, _Loss):
         where = repr(data[cut.place : cut.place + 40].decode(errors="replace"))
         raise TokenizerError(f"{tokenizer.name}: no tokens give this text back: {cut.reason.format(where)}")
-    pieces = _encode_stretches(canonicity, cut)
-    _compare(tokenizer, text, pieces)
+    pieces = _encode_pieces(tokenizer, canonicity, cut)
+    tokens = join_pieces(pieces)
+    fault = None if tokens is None else _judge_pieces(canonicity, tokens, cut)
+    if fault is not None:
+        raise TokenizerError(
+            f"{tokenizer.name}: internal error: the library's tokens of {text[:60]!r} are judged not proper "
+            f"({fault.reason}); please report this with the tokenizer's file"
+        )
     return pieces
 
 
@@ -197,14 +175,14 @@ def _check_ids(tokens: Iterable[int]) -> tuple[int, ...]:
     return tuple(given)
 
 
-def _find_special(vocabulary: Vocabulary, tokens: Sequence[int]) -> TextFault | None:
+def _find_special(vocabulary: Vocabulary, tokens: Sequence[int]) -> Fault | None:
     """The first token that spells nothing."""
     for position, token in enumerate(tokens):
         if vocabulary.lengths[token] == 0:
             name = vocabulary.special_tokens.get(token)
             what = "is padding" if name is None else f"is the special token {name}"
             what += ", an end token" if token in vocabulary.end_token_set else ""
-            return TextFault(position, "special", f"token {token} {what}: it spells nothing, so no text is encoded so")
+            return Fault(position, "special", f"token {token} {what}: it spells nothing, so no text is encoded so")
     return None
 
 
@@ -227,7 +205,7 @@ def _cut_text(tokenizer: Tokenizer, canonicity: Canonicity, data: bytes) -> list
         if isolated is not None or dfa is None:
             cut.append(_Stretch(part, isolated))
             continue
-        borders, reach = _find_borders(dfa, part)
+        borders, reach = dfa.borders(part)
         if borders is None:
             reason = "the pre-tokenizer loses or changes a part of the text, at {} or shortly before it"
             return _Loss(begin + min(reach, len(part) - 1), "lost", reason)
@@ -249,34 +227,7 @@ def _split_isolated(canonicity: Canonicity, data: bytes) -> Iterator[tuple[int, 
         yield begin, len(data), None
 
 
-#: The borders so far, the last one first: (place, borders before it), or None.
-_Borders = tuple[int, "_Borders | None"]
-
-
-def _find_borders(dfa: MarkedDfa, data: bytes) -> tuple[list[int] | None, int]:
-    """(the places of the markers in `data`, its length), or (None, how many bytes could be read)."""
-    alive: dict[int, _Borders | None] = {dfa.start: None}
-    for place, byte in enumerate(data):
-        following: dict[int, _Borders | None] = {}
-        for state, borders in alive.items():
-            if (target := dfa.step(state, byte)) >= 0:
-                following[target] = borders
-            if (target := dfa.step(dfa.after_marker(state), byte)) >= 0:
-                following[target] = (place, borders)
-        if not following:
-            return None, place
-        alive = following
-    accepted = [borders for state, borders in alive.items() if dfa.accepting[state]]
-    if not accepted:
-        return None, len(data)
-    link, places = accepted[0], []  # a text has one marking only
-    while link is not None:
-        places.append(link[0])
-        link = link[1]
-    return places[::-1], len(data)
-
-
-def _judge_pieces(canonicity: Canonicity, tokens: Sequence[int], cut: Sequence[_Stretch]) -> TextFault | None:
+def _judge_pieces(canonicity: Canonicity, tokens: Sequence[int], cut: Sequence[_Stretch]) -> Fault | None:
     """The first fault of `tokens`, which all spell something, in the pieces of their text."""
     vocabulary = canonicity.vocabulary
     first, place, border = 0, 0, 0  # the piece's first token; where the next token and the next piece begin
@@ -289,72 +240,51 @@ def _judge_pieces(canonicity: Canonicity, tokens: Sequence[int], cut: Sequence[_
         crosses = place > border
         if piece.isolated is not None:
             if tokens[first] != piece.isolated:
-                return _isolated_fault(vocabulary, tokens, first, piece.isolated)
+                return _isolated_fault(canonicity, tokens, first, piece.isolated)
         else:
             inside = tokens[first : position - crosses]
             fault = explain(canonicity, inside)
             # As the beginning of a longer piece, the encoding of a whole piece has no fault.
             if fault is not None and not (crosses and fault.kind == "piece"):
-                return TextFault(first + fault.position, fault.kind, fault.reason, fault.rule)
+                return Fault(first + fault.position, fault.kind, fault.reason, fault.rule)
             if crosses:
                 following = cut[number + 1]
                 if following.isolated is not None:
-                    return _isolated_fault(vocabulary, tokens, position - 1, following.isolated)
+                    return _isolated_fault(canonicity, tokens, position - 1, following.isolated)
                 pieces = f"{_readable(piece.text)} and {_readable(following.text)}"
-                shown = _show(vocabulary, tokens[position - 1])
+                shown = show(canonicity, tokens[position - 1])
                 reason = f"token {shown} runs across the border between the pieces {pieces}"
-                return TextFault(position - 1, "border", reason)
+                return Fault(position - 1, "border", reason)
         first = position
     return None
 
 
-def _isolated_fault(vocabulary: Vocabulary, tokens: Sequence[int], position: int, isolated: int) -> TextFault:
-    shown, wanted = _show(vocabulary, tokens[position]), _show(vocabulary, isolated)
+def _isolated_fault(canonicity: Canonicity, tokens: Sequence[int], position: int, isolated: int) -> Fault:
+    shown, wanted = show(canonicity, tokens[position]), show(canonicity, isolated)
     reason = f"token {shown} spells part of a text that is cut out first, as the isolated token {wanted}"
-    return TextFault(position, "isolated", reason)
+    return Fault(position, "isolated", reason)
 
 
-def _encode_stretches(canonicity: Canonicity, cut: Iterable[_Stretch]) -> tuple[Piece, ...]:
-    """The pieces with their proper tokens."""
+def _encode_pieces(tokenizer: Tokenizer, canonicity: Canonicity, cut: Iterable[_Stretch]) -> tuple[Piece, ...]:
+    """The pieces with the library's tokens. TokenizerError unless they are the whole text's, if all have some."""
     spell = canonicity.vocabulary.spell
     pieces = []
     for stretch in cut:
         if stretch.isolated is not None:
             tokens: tuple[int, ...] = (stretch.isolated,)
         else:
-            tokens = tuple(_merge_piece(canonicity, stretch.text))
-            whole = canonicity.whole_piece_of.get(tokens)
-            tokens = tokens if whole is None else (whole,)
+            tokens = tuple(canonicity.source.encode_piece(stretch.text))
         pieces.append(Piece(stretch.text, tokens if spell(tokens) == stretch.text else None))
+    apart = join_pieces(pieces)
+    text = b"".join(piece.text for piece in pieces).decode()
+    if apart is not None and apart != (whole := tuple(tokenizer.encode(text))):
+        place = first_difference(apart, whole)
+        raise TokenizerError(
+            f"{tokenizer.name}: internal error: for {text[:60]!r}, from token {place} on, its pieces are encoded as "
+            f"{list(apart[place : place + 6])}, but the text as {list(whole[place : place + 6])}; "
+            "please report this with the tokenizer's file"
+        )
     return tuple(pieces)
-
-
-def _merge_piece(canonicity: Canonicity, piece: bytes) -> list[int]:
-    """What the rules make of `piece`, chunk by chunk (see the module)."""
-    merged: list[int] = []
-    begin = 0
-    while begin < len(piece):
-        end = begin + CHUNK_BYTES
-        while end < len(piece) and piece[end] & 0xC0 == 0x80:  # not inside a character
-            end += 1
-        _append(canonicity, merged, encode_piece(canonicity, piece[begin:end]))
-        begin = end
-    return merged
-
-
-def _append(canonicity: Canonicity, left: list[int], right: list[int]) -> None:
-    """Make `left` the proper tokens of the text of ``left + right``, both of which are proper."""
-    width = 0
-    while True:
-        begin, end = max(0, len(left) - width), min(width, len(right))
-        letters = [letter for token in (*left[begin:], *right[:end]) for letter in _letters(canonicity, token)]
-        middle = merge_letters(canonicity.rules, letters).tolist()
-        joined = [*left[max(0, begin - 1) : begin], *middle, *right[end : end + 1]]
-        joints = [pair for pair in (joined[:2], joined[-2:]) if len(pair) == 2]
-        if all(first_merge(canonicity.rules, canonicity.derivations, *pair) < 0 for pair in joints):
-            left[begin:] = [*middle, *right[end:]]
-            return
-        width = max(1, 2 * width)
 
 
 def _letters(canonicity: Canonicity, token: int) -> list[int]:
@@ -363,21 +293,6 @@ def _letters(canonicity: Canonicity, token: int) -> list[int]:
     if fallback is not None and fallback.byte_of[token] >= 0:
         return [token]
     return canonicity.rules.letters(token).tolist()
-
-
-def _compare(tokenizer: Tokenizer, text: str, pieces: Sequence[Piece]) -> None:
-    """Raise TokenizerError unless the reference library encodes `text` as the tokens of `pieces`, if all have some."""
-    ours = join_pieces(pieces)
-    if ours is None:
-        return
-    theirs = tuple(tokenizer.encode(text))
-    if ours != theirs:
-        place = first_difference(ours, theirs)
-        raise TokenizerError(
-            f"{tokenizer.name}: internal error: for {text[:60]!r}, from token {place} on, our merging gives "
-            f"{list(ours[place : place + 6])}, but the library gives {list(theirs[place : place + 6])}; "
-            "please report this with the tokenizer's file"
-        )
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int:
@@ -389,10 +304,6 @@ def first_difference(one: Sequence[int], other: Sequence[int]) -> int:
 def _token_at(vocabulary: Vocabulary, tokens: Sequence[int], place: int) -> int:
     """The position of the token that spells the byte at `place`."""
     return bisect_right(list(accumulate(int(vocabulary.lengths[token]) for token in tokens)), place)
-
-
-def _show(vocabulary: Vocabulary, token: int) -> str:
-    return f"{token} {vocabulary.token_bytes(token)!r}"
 
 
 def _readable(text: bytes, length: int = 40) -> str:

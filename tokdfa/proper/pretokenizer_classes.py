@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.core.packages import import_library
 from tokdfa.errors import LimitExceeded, TokenizerError
 from tokdfa.regex.char_sets import long_foldings
-from tokdfa.vocabulary.loading import import_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,6 +34,8 @@ FORMAT = Format("tokdfa marked pre-tokenizer", 1, TokenizerError, "saved automat
 #: A byte that occurs in no UTF-8 text, so that it can stand for the marker in an automaton over bytes.
 MARKER_BYTE = 0xFF
 _ARRAYS = ("transitions", "byte_class", "marker", "accepting")
+#: The borders so far, the last one first: (place, borders before it), or None.
+_Borders = tuple[int, "_Borders | None"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,20 +125,33 @@ class MarkedDfa:
             data = text.encode()
         except UnicodeEncodeError as error:
             raise TokenizerError(f"the text has no UTF-8 form: {error}") from None
-        alive: dict[int, tuple[int, ...]] = {self.start: ()}  # state -> where the borders are
-        for place, byte in enumerate(data):
-            following = {}
-            for state, borders in alive.items():
-                for here, known in ((state, borders), (self.after_marker(state), (*borders, place))):
-                    target = self.step(here, byte)
-                    if target >= 0:
-                        following[target] = known
-            alive = following
-        found = [borders for state, borders in alive.items() if self.accepting[state]]
-        if not found:
+        borders, _ = self.borders(data)
+        if borders is None:
             raise TokenizerError(f"the pre-tokenizer loses a part of the text {text[:60]!r}, so it has no pieces")
-        cuts = [0, *found[0], len(data)] if data else [0]
+        cuts = [0, *borders, len(data)] if data else [0]
         return [data[begin:end] for begin, end in pairwise(cuts)]
+
+    def borders(self, data: bytes) -> tuple[list[int] | None, int]:
+        """(the places of the markers in `data`, its length), or (None, how many bytes could be read)."""
+        alive: dict[int, _Borders | None] = {self.start: None}
+        for place, byte in enumerate(data):
+            following: dict[int, _Borders | None] = {}
+            for state, known in alive.items():
+                if (target := self.step(state, byte)) >= 0:
+                    following[target] = known
+                if (target := self.step(self.after_marker(state), byte)) >= 0:
+                    following[target] = (place, known)
+            if not following:
+                return None, place
+            alive = following
+        accepted = [known for state, known in alive.items() if self.accepting[state]]
+        if not accepted:
+            return None, len(data)
+        link, places = accepted[0], []  # a text has one marking only
+        while link is not None:
+            places.append(link[0])
+            link = link[1]
+        return places[::-1], len(data)
 
     def save(self, path: str | Path, description: str = "") -> None:
         """Write the automaton into a file, which appears whole or not at all. Raises TokenizerError."""

@@ -64,11 +64,6 @@ class Distribution:
         return {text: index for index, text in enumerate(self.texts)}
 
     @property
-    def upper(self) -> npt.NDArray[np.float64]:
-        """Upper bounds of the true probabilities: float64, shape (len(texts),)."""
-        return np.minimum(self.probabilities + self.unresolved, 1.0)
-
-    @property
     def normalised(self) -> npt.NDArray[np.float64]:
         """The probabilities divided by their total: the best guess while mass is unresolved. Float64, (len(texts),).
 
@@ -81,16 +76,13 @@ class Distribution:
 
     def named(self, text: str | bytes) -> float:
         """The resolved probability of one text. Raises UnknownNameError for another text."""
-        return float(self.probabilities[self._position(text)])
-
-    def interval(self, text: str | bytes) -> Interval:
-        """The bounds of the probability of one text. Raises UnknownNameError for another text."""
-        position = self._position(text)
-        return Interval(float(self.probabilities[position]), float(self.upper[position]))
-
-    def _position(self, text: str | bytes) -> int:
         wanted = text.encode() if isinstance(text, str) else text
         if wanted not in self._index:
             known = (known.decode(errors="replace") for known in self.texts)
             raise UnknownNameError("text of the distribution", wanted.decode(errors="replace"), known)
-        return self._index[wanted]
+        return float(self.probabilities[self._index[wanted]])
+
+    def interval(self, text: str | bytes) -> Interval:
+        """The bounds of the probability of one text. Raises UnknownNameError for another text."""
+        lower = self.named(text)
+        return Interval(lower, min(lower + self.unresolved, 1.0))

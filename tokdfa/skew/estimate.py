@@ -48,15 +48,10 @@ class Estimate:
     `log_mass`: log Z; `effective_samples`: (sum w)^2 / sum w^2, between 1 and the number of samples; `cut_share`: the
     share of cut samples; `mean_tokens`: without end tokens, a cut sample counting as it stands; `forced_share`: of all
     steps, those at which one token only, or only end tokens, may come; `improper`: sequences that are not proper after
-    the context, None if that cannot be told, and then `improper_unknown` says why; `events`: by name.
-    `sequences`: the text tokens of each sample; `log_weights`: float64, shape (n,); `complete`: bool, shape (n,);
-    `rows`: rows of the model asked for.
+    the context, None if that cannot be told; `events`: by name. `sequences`: the text tokens of each sample;
+    `log_weights`: float64, shape (n,); `complete`: bool, shape (n,).
     """
 
-    backend: str
-    seed: int
-    eos: Eos
-    max_tokens: int
     log_mass: Measured
     total_variation: Measured
     kl_forward: Measured
@@ -67,12 +62,10 @@ class Estimate:
     mean_tokens: Measured
     forced_share: Measured
     improper: EventEstimate | None
-    improper_unknown: str
     events: Mapping[str, EventEstimate]
     sequences: tuple[tuple[int, ...], ...] = field(repr=False)
     log_weights: Floats = field(repr=False)
     complete: Bools = field(repr=False)
-    rows: int = 0
 
     @property
     def mass(self) -> Measured:
@@ -117,7 +110,7 @@ def estimate_skew(
     if seed < 0:
         raise OptionError(f"seed is at least 0, not {seed}")
     check_vocabulary(model, compiled.vocab, f"the compiled {compiled.backend_name}")
-    drawn, rows = draw_samples(
+    drawn = draw_samples(
         compiled, model, context, samples=samples, seed=seed, eos=eos, max_tokens=max_tokens, batch=batch
     )
     complete = np.array([sample.is_complete for sample in drawn])
@@ -132,12 +125,8 @@ def estimate_skew(
     tokens = np.array([len(sample.tokens) for sample in drawn], dtype=np.float64)
     steps, forced = (np.array([getattr(sample, name) for sample in drawn], dtype=float) for name in ("steps", "forced"))
     shown = _judge_events(events or {}, drawn, compiled.vocab)
-    improper, unknown = _judge_proper(compiled.vocab, context, drawn)
+    improper = _judge_proper(compiled.vocab, context, drawn)
     return Estimate(
-        backend=compiled.backend_name,
-        seed=seed,
-        eos=eos,
-        max_tokens=max_tokens,
         log_mass=weights.log_mass(),
         total_variation=weights.divergence(TOTAL_VARIATION),
         kl_forward=weights.divergence(KL_FORWARD),
@@ -148,12 +137,10 @@ def estimate_skew(
         mean_tokens=measured_ratio(tokens, np.ones(samples), seed, np.inf),
         forced_share=measured_ratio(forced, steps, seed, 1.0),
         improper=None if improper is None else weights.event(improper),
-        improper_unknown=unknown,
         events={name: weights.event(holds) for name, holds in shown.items()},
         sequences=tuple(sample.tokens for sample in drawn),
         log_weights=weights.log_weights,
         complete=complete,
-        rows=rows,
     )
 
 
@@ -178,22 +165,20 @@ def _test_of(event: Event) -> Callable[[bytes], Any]:
     return event
 
 
-def _judge_proper(vocabulary: Vocabulary, context: Sequence[int], drawn: Sequence[Sample]) -> tuple[Bools | None, str]:
-    """Which samples are complete and improper after `context`; or None, and why nobody knows."""
+def _judge_proper(vocabulary: Vocabulary, context: Sequence[int], drawn: Sequence[Sample]) -> Bools | None:
+    """Which samples are complete and improper after `context`; None if nobody knows."""
     if vocabulary.tokenizer is None:
-        return None, "the vocabulary has no tokenizer"
+        return None
     try:
         start = proper_texts(vocabulary.tokenizer).start(context)
-    except (TokenizerError, UnsupportedConstraint) as error:
-        return None, str(error)
+    except (TokenizerError, UnsupportedConstraint):
+        return None
     judged: dict[tuple[int, ...], bool] = {}
     for tokens in {sample.tokens for sample in drawn if sample.is_complete}:
         matcher = start.fork()
-        is_proper = True
-        for token in tokens:
-            is_proper = matcher.allows(token)
-            if not is_proper:
-                break
-            matcher.advance(token)
-        judged[tokens] = not (is_proper and matcher.can_end())
-    return np.array([sample.is_complete and judged[sample.tokens] for sample in drawn]), ""
+        place = 0
+        while place < len(tokens) and matcher.allows(tokens[place]):
+            matcher.advance(tokens[place])
+            place += 1
+        judged[tokens] = place < len(tokens) or not matcher.can_end()
+    return np.array([sample.is_complete and judged[sample.tokens] for sample in drawn])

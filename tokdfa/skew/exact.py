@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,17 +32,17 @@ from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded, ModelError, OptionError, TokdfaError
 from tokdfa.skew.distribution import Distribution, Interval
 from tokdfa.skew.eos import ambiguous_end, check_texts
-from tokdfa.vocabulary.tokenizers import encode_exactly
+from tokdfa.skew.improper_mass import check_vocabulary
+from tokdfa.skew.text_trie import TextTrie, proper_sequences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.decoding.draws import Eos
     from tokdfa.models.base import LanguageModel
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Floats = npt.NDArray[np.float64]
 
@@ -77,19 +77,18 @@ class ExactResult:
     """A distribution with what it took and what is known beside. Averages are over the resolved mass.
 
     `log_mass`: bounds of the logarithm of the model's probability that its next tokens spell a text, within the
-    sequences that the masks admit (all, for the ideal distribution); `prefixes`, `calls`: model rows and batches asked
-    for; `mean_tokens`: tokens of a text, end tokens left out; `forced_share`: the probability-weighted share of the
-    steps followed at which one token only, or only end tokens, may come, None for the ideal distribution, which has no
-    masks; with eos="ignored" the end is no step. `improper_mass`: resolved probability of sequences that are not
-    proper, so that the true one is between it and it plus the unresolved mass; None if the vocabulary has no tokenizer.
-    `spellings`: one for each text. Where spellings were not followed, `mean_tokens` is NaN, `forced_share` and
-    `improper_mass` are None, `spellings` is empty, and `log_mass` has no lower bound.
+    sequences that the masks admit (all, for the ideal distribution); `prefixes`: model rows asked for; `mean_tokens`:
+    tokens of a text, end tokens left out; `forced_share`: the probability-weighted share of the steps followed at which
+    one token only, or only end tokens, may come, None for the ideal distribution, which has no masks; with
+    eos="ignored" the end is no step. `improper_mass`: resolved probability of sequences that are not proper, so that
+    the true one is between it and it plus the unresolved mass; None if the vocabulary has no tokenizer. `spellings`:
+    one for each text. Where spellings were not followed, `mean_tokens` is NaN, `forced_share` and `improper_mass` are
+    None, `spellings` is empty, and `log_mass` has no lower bound.
     """
 
     distribution: Distribution
     log_mass: Interval
     prefixes: int
-    calls: int
     mean_tokens: float
     forced_share: float | None
     improper_mass: float | None
@@ -112,9 +111,7 @@ def ideal_distribution(
     OptionError for limits out of range; ModelError if the model gives every text probability 0; LimitExceeded if
     `max_prefixes` rows did not complete a single text.
     """
-    listed = check_texts(texts, eos)
-    walk = _Walk(model, tuple(context), listed, eos)
-    return walk.run(tolerance, max_prefixes)
+    return _Walk(model, tuple(context), check_texts(texts, eos), eos).run(tolerance, max_prefixes)
 
 
 def masked_distribution(
@@ -141,17 +138,15 @@ def masked_distribution(
     if they let a text both end and go on; TokdfaError if a mask is empty.
     """
     listed = check_texts(texts, eos)
-    if compiled.vocab.fingerprint != model.vocabulary.fingerprint:
-        raise ModelError(
-            f"{model.name} has the vocabulary {model.vocabulary!r}, but the constraint was compiled for"
-            f" {compiled.vocab!r}; compile it for the model's vocabulary"
-        )
-    walk = _MaskedWalk(model, tuple(context), listed, eos, compiled.start(tuple(context)), follow_spellings)
-    return walk.run(tolerance, max_prefixes)
+    check_vocabulary(model, compiled.vocab, f"the compiled {compiled.backend_name}")
+    matcher = compiled.start(tuple(context))
+    return _Walk(model, tuple(context), listed, eos, matcher, follow_spellings).run(tolerance, max_prefixes)
 
 
 class _Prefix(NamedTuple):
-    """A prefix on the frontier. `log_q`: its probability in the walk; `log_p`: under the model; `node`: of the trie."""
+    """A prefix on the frontier. `log_q`: its probability in the walk; `log_p`: under the model; `node`: of the trie;
+    `matcher`: that of a masked distribution.
+    """
 
     tokens: tuple[int, ...]
     log_q: float
@@ -170,72 +165,34 @@ class _Sequence(NamedTuple):
     is_proper: bool
 
 
-class _TextTrie:
-    """The trie of the texts' bytes, and the tokens that go on from each of its nodes."""
-
-    def __init__(self, texts: tuple[bytes, ...], vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._children: list[dict[int, int]] = [{}]
-        #: node -> index of the text that is complete there
-        self.complete: dict[int, int] = {}
-        #: node -> index of the one text that is there or goes on from there
-        self.decided: dict[int, int] = {}
-        self._following: dict[int, dict[int, int]] = {}
-        for index, text in enumerate(texts):
-            node = 0
-            for byte in text:
-                if byte not in self._children[node]:
-                    self._children[node][byte] = len(self._children)
-                    self._children.append({})
-                node = self._children[node][byte]
-            self.complete[node] = index
-        self._decide(texts)
-
-    def _decide(self, texts: tuple[bytes, ...]) -> None:
-        seen: dict[int, int] = {}
-        for index, text in enumerate(texts):
-            node = 0
-            for byte in (None, *text):
-                node = node if byte is None else self._children[node][byte]
-                seen[node] = index if node not in seen else -1
-        self.decided = {node: index for node, index in seen.items() if index >= 0}
-
-    def following(self, node: int) -> dict[int, int]:
-        """token -> node for every token whose bytes lead from `node` into the trie, in order of token."""
-        if node not in self._following:
-            self._following[node] = dict(sorted(self._walk(node)))
-        return self._following[node]
-
-    def _walk(self, node: int) -> Iterator[tuple[int, int]]:
-        tokens = self._vocabulary.trie
-        pending = [(node, -1)]
-        while pending:
-            text_node, token_node = pending.pop()
-            onward = self._children[text_node]
-            for child in tokens.children(token_node) if onward else ():
-                reached = onward.get(tokens.byte(child))
-                if reached is None:
-                    continue
-                if tokens.token(child) >= 0:
-                    yield tokens.token(child), reached
-                if tokens.next(child) > child + 1:
-                    pending.append((reached, child))
-
-
 class _Walk:
-    """The best-first walk for the ideal distribution: every token that goes on to a text may come."""
+    """The best-first walk. Without a matcher every token that goes on to a text may come, with the model's probability;
+    with one, what may come is the mask's to say, and the row is renormalised within it.
+    """
 
-    def __init__(self, model: LanguageModel, context: tuple[int, ...], texts: tuple[bytes, ...], eos: Eos) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        context: tuple[int, ...],
+        texts: tuple[bytes, ...],
+        eos: Eos,
+        matcher: Matcher | None = None,
+        follow_spellings: bool = True,
+    ) -> None:
         self._model, self._texts, self._counted = model, texts, eos == "counted"
-        self._vocabulary = model.vocabulary
+        self._vocabulary, self._matcher, self._follow_spellings = model.vocabulary, matcher, follow_spellings
         self._before = (*model.start_tokens, *context)
-        self._trie = _TextTrie(texts, model.vocabulary)
-        self._proper = _proper_sequences(model.vocabulary, context, texts)
+        self._trie = TextTrie(texts, model.vocabulary)
+        self._proper = proper_sequences(model.vocabulary, context, texts)
+        self._mask = masks.allocate_mask(model.vocabulary.size)
         self._frontier: list[tuple[float, int, _Prefix]] = []
         self._serial = itertools.count()  # equal probabilities leave the heap in the order they came
         self._sequences: list[_Sequence] = []
         self._found = -np.inf
-        self._prefixes = self._calls = 0
+        self._prefixes = 0
+        #: log-probabilities of the masked steps followed, and of those among them that were forced
+        self._steps: list[float] = []
+        self._forced: list[float] = []
 
     def run(self, tolerance: float, max_prefixes: int) -> ExactResult:
         """Walk within the limits, and sum up."""
@@ -243,19 +200,15 @@ class _Walk:
             raise OptionError(f"tolerance is a share of the mass, at least 0 and below 1, not {tolerance!r}")
         if max_prefixes < 1:
             raise OptionError(f"max_prefixes is at least 1, not {max_prefixes!r}")
-        self._settle(_Prefix((), 0.0, 0.0, 0, self._first_matcher()))
+        self._settle(_Prefix((), 0.0, 0.0, 0, self._matcher))
         while self._frontier and self._prefixes < max_prefixes and not self._is_enough(tolerance):
             size = min(BATCH_ROWS, len(self._frontier), max_prefixes - self._prefixes)
             batch = [heapq.heappop(self._frontier)[2] for _ in range(size)]
             rows = self._model.log_probabilities([self._before + prefix.tokens for prefix in batch])
             self._prefixes += size
-            self._calls += 1
             for prefix, row in zip(batch, rows, strict=True):
                 self._follow(prefix, row)
         return self._sum_up(max_prefixes)
-
-    def _first_matcher(self) -> Matcher | None:
-        return None
 
     def _is_enough(self, tolerance: float) -> bool:
         """Whether the frontier has at most `tolerance` of the mass found; adds it up only if that is possible."""
@@ -267,136 +220,57 @@ class _Walk:
 
     def _follow(self, prefix: _Prefix, row: Floats) -> None:
         """Give the probability of `prefix` to what comes next. `row`: float64, shape (V,)."""
-        if self._counted and prefix.node in self._trie.complete:
-            log_end = log_total(row[list(self._vocabulary.end_tokens)])
-            self._credit(prefix, prefix.log_q + log_end, prefix.log_p + log_end)
-        for token, node in self._trie.following(prefix.node).items():
-            if row[token] > -np.inf:
-                log_p = prefix.log_p + float(row[token])
-                self._settle(_Prefix((*prefix.tokens, token), log_p, log_p, node, None))
+        following = self._trie.following(prefix.node)
+        log_allowed = 0.0
+        if prefix.matcher is None:
+            tokens: Iterable[int] = following
+            ends = [*self._vocabulary.end_tokens] if self._counted and prefix.node in self._trie.complete else []
+        else:
+            tokens, ends = self._allowed(prefix.matcher)
+            log_allowed = self._check_step(prefix, row, tokens, ends, following)
+        if ends:
+            log_end = log_total(row[ends])
+            self._credit(prefix, prefix.log_q + log_end - log_allowed, prefix.log_p + log_end)
+        for token in tokens:
+            log_next = float(row[token])
+            if log_next == -np.inf:
+                continue
+            matcher = None
+            if prefix.matcher is not None:
+                matcher = prefix.matcher.fork()
+                matcher.advance(token)
+            log_q, log_p = prefix.log_q + log_next - log_allowed, prefix.log_p + log_next
+            self._settle(_Prefix((*prefix.tokens, token), log_q, log_p, following[token], matcher))
 
     def _settle(self, prefix: _Prefix) -> None:
-        """Credit the text that ends with `prefix`, or put the prefix on the frontier."""
-        if self._ends_at_once(prefix):
+        """Credit the text that ends with `prefix`, or that is decided, or put the prefix on the frontier."""
+        if not self._follow_spellings and prefix.node in self._trie.decided:
+            text = self._trie.decided[prefix.node]
+            self._add(_Sequence(text, prefix.log_q, prefix.log_p, 0, is_proper=False))
+        elif self._ends_at_once(prefix):
             self._credit(prefix, prefix.log_q, prefix.log_p)
         else:
             heapq.heappush(self._frontier, (-prefix.log_q, next(self._serial), prefix))
 
     def _ends_at_once(self, prefix: _Prefix) -> bool:
         """Whether the text is over without an end token. With eos="ignored" no text goes on after another's end."""
-        return not self._counted and prefix.node in self._trie.complete
+        if self._counted or prefix.node not in self._trie.complete:
+            return False
+        if prefix.matcher is None:
+            return True
+        if prefix.matcher.can_end() and self._allowed(prefix.matcher)[0]:
+            raise ambiguous_end(self._vocabulary.spell(prefix.tokens))
+        return prefix.matcher.can_end()
 
     def _credit(self, prefix: _Prefix, log_q: float, log_p: float) -> None:
-        if log_q == -np.inf:
-            return
-        text = self._trie.complete[prefix.node]
-        is_proper = self._proper is not None and prefix.tokens == self._proper[text]
-        self._sequences.append(_Sequence(text, log_q, log_p, len(prefix.tokens), is_proper))
-        self._found = float(np.logaddexp(self._found, log_q))
+        if log_q > -np.inf:
+            text = self._trie.complete[prefix.node]
+            is_proper = self._proper is not None and prefix.tokens == self._proper[text]
+            self._add(_Sequence(text, log_q, log_p, len(prefix.tokens), is_proper))
 
-    def _sum_up(self, max_prefixes: int) -> ExactResult:
-        frontier = self._frontier_mass()
-        if not self._sequences:
-            if frontier == -np.inf:
-                raise ModelError(f"{self._model.name} gives probability 0 to each of the {len(self._texts)} texts")
-            raise LimitExceeded(
-                f"no text was complete after {max_prefixes} model rows; raise max_prefixes, or shorten the texts",
-                limit="max_prefixes",
-                value=max_prefixes,
-            )
-        text = np.array([sequence.text for sequence in self._sequences])
-        log_q = np.array([sequence.log_q for sequence in self._sequences])
-        is_proper = np.array([sequence.is_proper for sequence in self._sequences])
-        counts = np.bincount(text, minlength=len(self._texts))
-        by_text = self._add_by_text(text, log_q)
-        proper = self._add_by_text(text[is_proper], log_q[is_proper])
-        total = np.logaddexp(self._found, frontier)
-        spellings = tuple(
-            Spelling(
-                self._texts[index],
-                int(counts[index]),
-                float(by_text[index]),
-                None if self._proper is None else float(proper[index]),
-            )
-            for index in range(len(self._texts))
-        )
-        lengths = np.array([sequence.length for sequence in self._sequences])
-        log_mass = log_total(np.array([sequence.log_p for sequence in self._sequences]))
-        ahead = log_total(np.array([prefix.log_p for _, _, prefix in self._frontier]))
-        return ExactResult(
-            distribution=Distribution(self._texts, np.exp(by_text - total), float(np.exp(frontier - total))),
-            log_mass=Interval(log_mass, float(np.logaddexp(log_mass, ahead))),
-            prefixes=self._prefixes,
-            calls=self._calls,
-            mean_tokens=float(np.exp(log_q - self._found) @ lengths),
-            forced_share=self._forced_share(),
-            improper_mass=None if self._proper is None else float(np.exp(log_q[~is_proper] - total).sum()),
-            spellings=spellings,
-        )
-
-    def _add_by_text(self, text: npt.NDArray[np.int64], log_q: Floats) -> Floats:
-        """The logarithm of the mass of each text: float64, shape (number of texts,)."""
-        sums = np.full(len(self._texts), -np.inf)
-        np.logaddexp.at(sums, text, log_q)
-        return sums
-
-    def _forced_share(self) -> float | None:
-        return None
-
-
-class _MaskedWalk(_Walk):
-    """The walk for a masked distribution: what may come is the mask's to say, and the row is renormalised within it."""
-
-    def __init__(
-        self,
-        model: LanguageModel,
-        context: tuple[int, ...],
-        texts: tuple[bytes, ...],
-        eos: Eos,
-        matcher: Matcher,
-        follow_spellings: bool,
-    ) -> None:
-        super().__init__(model, context, texts, eos)
-        self._start = matcher
-        self._follow_spellings = follow_spellings
-        self._mask = masks.allocate_mask(self._vocabulary.size)
-        #: log-probabilities of the steps followed, and of those among them that were forced
-        self._steps: list[float] = []
-        self._forced: list[float] = []
-
-    def _first_matcher(self) -> Matcher:
-        return self._start
-
-    def _settle(self, prefix: _Prefix) -> None:
-        if self._follow_spellings or prefix.node not in self._trie.decided:
-            super()._settle(prefix)
-            return
-        text = self._trie.decided[prefix.node]
-        self._sequences.append(_Sequence(text, prefix.log_q, prefix.log_p, 0, is_proper=False))
-        self._found = float(np.logaddexp(self._found, prefix.log_q))
-
-    def _sum_up(self, max_prefixes: int) -> ExactResult:
-        result = super()._sum_up(max_prefixes)
-        if self._follow_spellings:
-            return result
-        return replace(
-            result,
-            log_mass=Interval(-np.inf, result.log_mass.upper),
-            mean_tokens=float("nan"),
-            forced_share=None,
-            improper_mass=None,
-            spellings=(),
-        )
-
-    def _ends_at_once(self, prefix: _Prefix) -> bool:
-        matcher = prefix.matcher
-        assert matcher is not None
-        if self._counted or prefix.node not in self._trie.complete or not matcher.can_end():
-            return False
-        tokens, _ = self._allowed(matcher)
-        if tokens:
-            raise ambiguous_end(self._vocabulary.spell(prefix.tokens))
-        return True
+    def _add(self, sequence: _Sequence) -> None:
+        self._sequences.append(sequence)
+        self._found = float(np.logaddexp(self._found, sequence.log_q))
 
     def _allowed(self, matcher: Matcher) -> tuple[list[int], list[int]]:
         """The tokens that may come next and that spell something, and the end tokens that may."""
@@ -405,34 +279,14 @@ class _MaskedWalk(_Walk):
         ends = self._vocabulary.end_token_set
         return [token for token in allowed if token not in ends], [token for token in allowed if token in ends]
 
-    def _follow(self, prefix: _Prefix, row: Floats) -> None:
-        assert prefix.matcher is not None
-        tokens, ends = self._allowed(prefix.matcher)
-        following = self._trie.following(prefix.node)
-        self._check_mask(prefix, tokens, ends, following)
-        log_allowed = log_total(row[tokens + ends])
-        if log_allowed == -np.inf:
-            raise ModelError(
-                f"{self._model.name} gives probability 0 to all {len(tokens + ends)} tokens that the mask allows after"
-                f" {self._vocabulary.spell(prefix.tokens)!r}, so it cannot be renormalised"
-            )
-        self._steps.append(prefix.log_q)
-        if len(tokens) + bool(ends) == 1:
-            self._forced.append(prefix.log_q)
-        if ends:
-            log_end = log_total(row[ends])
-            self._credit(prefix, prefix.log_q + log_end - log_allowed, prefix.log_p + log_end)
-        for token in tokens:
-            log_next = float(row[token])
-            if log_next == -np.inf:
-                continue
-            matcher = prefix.matcher.fork()
-            matcher.advance(token)
-            log_q, log_p = prefix.log_q + log_next - log_allowed, prefix.log_p + log_next
-            self._settle(_Prefix((*prefix.tokens, token), log_q, log_p, following[token], matcher))
+    def _check_step(
+        self, prefix: _Prefix, row: Floats, tokens: list[int], ends: list[int], following: dict[int, int]
+    ) -> float:
+        """The log-probability of all that the mask allows, which is noted as a step.
 
-    def _check_mask(self, prefix: _Prefix, tokens: list[int], ends: list[int], following: dict[int, int]) -> None:
-        """Raise for a mask that is empty, that admits other texts, or that the convention has no meaning for."""
+        Raises for a mask that is empty, that admits other texts, or that the convention or the model has no meaning
+        for.
+        """
         spelled = self._vocabulary.spell(prefix.tokens)
         if not tokens and not ends:
             raise TokdfaError(f"the mask after {spelled!r} is empty: the backend has run into a dead end")
@@ -444,34 +298,54 @@ class _MaskedWalk(_Walk):
             )
         if ends and prefix.node not in self._trie.complete:
             raise OptionError(f"the masks admit the text {spelled!r}, which is not among the {len(self._texts)} texts")
+        log_allowed = log_total(row[tokens + ends])
+        if log_allowed == -np.inf:
+            raise ModelError(
+                f"{self._model.name} gives probability 0 to all {len(tokens + ends)} tokens that the mask allows after"
+                f" {spelled!r}, so it cannot be renormalised"
+            )
+        self._steps.append(prefix.log_q)
+        if len(tokens) + bool(ends) == 1:
+            self._forced.append(prefix.log_q)
+        return log_allowed
 
-    def _forced_share(self) -> float | None:
-        if not self._steps:
-            return None
-        return float(np.exp(log_total(np.array(self._forced)) - log_total(np.array(self._steps))))
+    def _sum_up(self, max_prefixes: int) -> ExactResult:
+        frontier = self._frontier_mass()
+        if not self._sequences:
+            if frontier == -np.inf:
+                raise ModelError(f"{self._model.name} gives probability 0 to each of the {len(self._texts)} texts")
+            raise LimitExceeded(
+                f"no text was complete after {max_prefixes} model rows; raise max_prefixes, or shorten the texts",
+                limit="max_prefixes",
+                value=max_prefixes,
+            )
+        text, log_q, log_p, lengths, is_proper = map(np.array, zip(*self._sequences, strict=True))
+        by_text = self._add_by_text(text, log_q)
+        total = np.logaddexp(self._found, frontier)
+        ahead = log_total(np.array([prefix.log_p for _, _, prefix in self._frontier]))
+        log_mass = log_total(log_p)
+        most = float(np.logaddexp(log_mass, ahead))
+        distribution = Distribution(self._texts, np.exp(by_text - total), float(np.exp(frontier - total)))
+        if not self._follow_spellings:
+            return ExactResult(distribution, Interval(-np.inf, most), self._prefixes, float("nan"), None, None, ())
+        counts = np.bincount(text, minlength=len(self._texts)).tolist()
+        proper = None if self._proper is None else self._add_by_text(text[is_proper], log_q[is_proper]).tolist()
+        forced = log_total(np.array(self._forced)) - log_total(np.array(self._steps)) if self._steps else None
+        return ExactResult(
+            distribution,
+            log_mass=Interval(log_mass, most),
+            prefixes=self._prefixes,
+            mean_tokens=float(np.exp(log_q - self._found) @ lengths),
+            forced_share=None if forced is None else float(np.exp(forced)),
+            improper_mass=None if proper is None else float(np.exp(log_q[~is_proper] - total).sum()),
+            spellings=tuple(
+                Spelling(*one)
+                for one in zip(self._texts, counts, by_text.tolist(), proper or [None] * len(self._texts), strict=True)
+            ),
+        )
 
-
-def _proper_sequences(
-    vocabulary: Vocabulary, context: tuple[int, ...], texts: tuple[bytes, ...]
-) -> list[tuple[int, ...] | None] | None:
-    """The proper sequence of each text after `context`, None for a text without one; None without a tokenizer.
-
-    It is what remains of the encoding of both together once the context's tokens are taken off. There is none if that
-    encoding does not begin with them (the text merges with them, or they are not proper themselves), or if the text is
-    not UTF-8. Only the context since its last token that spells nothing counts: no text reaches across that.
-    """
-    tokenizer = vocabulary.tokenizer
-    if tokenizer is None:
-        return None
-    silent = [index for index, token in enumerate(context) if not vocabulary.token_bytes(token)]
-    recent = context[silent[-1] + 1 :] if silent else context
-    before = vocabulary.spell(recent)
-    found: list[tuple[int, ...] | None] = []
-    for text in texts:
-        try:
-            encoded = encode_exactly(tokenizer, vocabulary, (before + text).decode())
-        except UnicodeDecodeError:
-            encoded = None
-        fits = encoded is not None and tuple(encoded[: len(recent)]) == recent
-        found.append(tuple(encoded[len(recent) :]) if encoded is not None and fits else None)
-    return found
+    def _add_by_text(self, text: npt.NDArray[np.int64], log_q: Floats) -> Floats:
+        """The logarithm of the mass of each text: float64, shape (number of texts,)."""
+        sums = np.full(len(self._texts), -np.inf)
+        np.logaddexp.at(sums, text, log_q)
+        return sums

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     #: Numbers of positions.
     Counts = npt.NDArray[np.int64]
 
-#: The shares of positions at which `ImproperMass.quantiles` is asked by default.
-QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-
 
 def proper_texts(tokenizer: Tokenizer) -> CompiledConstraint:
     """The constraint that any text meets, proper sequences only: its matchers judge sequences token by token.
@@ -85,19 +82,17 @@ def check_vocabulary(model: LanguageModel, vocabulary: Vocabulary, owner: str) -
 class ImproperMass:
     """The improper mass along one text of n tokens. Natural logarithms, -inf for no mass at all.
 
-    `tokens`: int32, shape (n,), the proper tokens of the text. Of the model's row before each of them, all shape (n,):
-    `log_mass`: float64, of all improper tokens; `log_special`: float64, of all tokens that spell nothing; `log_chosen`:
-    float64, of the text's own token; `improper_counts`: int64, how many tokens are improper; `top_tokens`: int32, the
-    most probable improper token, -1 if none has any probability.
+    `tokens`: int32, shape (n,), the proper tokens of the text. Of the model's row before each of them: `log_mass`:
+    float64, shape (n,), of all improper tokens; `log_chosen`: float64, shape (n,), of the text's own token;
+    `top_tokens`: int32, shape (n, k), the most probable improper tokens in falling order, -1 in place of those without
+    any probability; `log_top`: float64, shape (n, k), theirs.
     """
 
-    model: str
     tokens: npt.NDArray[np.int32]
     log_mass: npt.NDArray[np.float64]
-    log_special: npt.NDArray[np.float64]
     log_chosen: npt.NDArray[np.float64]
-    improper_counts: npt.NDArray[np.int64]
     top_tokens: npt.NDArray[np.int32]
+    log_top: npt.NDArray[np.float64]
 
     @property
     def mean(self) -> float:
@@ -109,11 +104,6 @@ class ImproperMass:
         """The probability that at least one improper token is drawn if one is drawn at every position."""
         with np.errstate(divide="ignore"):  # a mass of 1 makes it certain
             return -float(np.expm1(np.log1p(-np.minimum(np.exp(self.log_mass), 1.0)).sum()))
-
-    def quantiles(self, shares: Sequence[float] = QUANTILES) -> dict[float, float]:
-        """Share of positions -> the mass that so many positions do not exceed (the lower one of two neighbours)."""
-        found = np.exp(np.quantile(self.log_mass, list(shares), method="lower"))
-        return dict(zip(shares, found.tolist(), strict=True))
 
     def histogram(self, per_decade: int = 2, smallest: int = -20) -> tuple[npt.NDArray[np.float64], Counts, int]:
         """(edges, counts, below): how many positions have a mass in ``[edges[k], edges[k + 1])``.
@@ -139,16 +129,19 @@ def improper_mass(
     *,
     before: Sequence[int] | None = None,
     batch: int = 32,
+    preferred: int = 1,
 ) -> ImproperMass:
     """The mass that `model` puts on improper next tokens before each token of `text`, properly tokenized.
 
     `before`: special tokens that the model sees before the text, by default its `start_tokens`; needed for a model that
-    has none and gives no row for an empty prefix. `batch`: rows a call, 8 V bytes each. One row and one mask a token.
-    Raises OptionError (an empty text, a wrong batch, tokens before the text that spell something), ModelError (another
-    vocabulary; a text longer than the model's context), and what `proper_texts` and `proper_tokens` raise.
+    has none and gives no row for an empty prefix. `batch`: rows a call, 8 V bytes each; `preferred`: how many improper
+    tokens are named, the most probable ones. One row and one mask a token. Raises OptionError (an empty text, a number
+    below 1, tokens before the text that spell something), ModelError (another vocabulary; a text longer than the
+    model's context), and what `proper_texts` and `proper_tokens` raise.
     """
-    if batch < 1:
-        raise OptionError(f"batch is at least 1, not {batch}")
+    for name, given in (("batch", batch), ("preferred", preferred)):
+        if given < 1:
+            raise OptionError(f"{name} is at least 1, not {given}")
     check_vocabulary(model, tokenizer.vocabulary, f"the tokenizer {tokenizer.name}")
     tokens = proper_tokens(tokenizer, text)
     if not tokens:
@@ -159,9 +152,9 @@ def improper_mass(
     spells = tokenizer.vocabulary.lengths > 0
     matcher = proper_texts(tokenizer).start()
     mask = allocate_mask(tokenizer.vocabulary.size)
-    log_mass, log_special, log_chosen = (np.empty(len(tokens)) for _ in range(3))
-    counts = np.empty(len(tokens), dtype=np.int64)
-    top = np.full(len(tokens), -1, dtype=np.int32)
+    log_mass, log_chosen = np.empty(len(tokens)), np.empty(len(tokens))
+    top = np.full((len(tokens), preferred), -1, dtype=np.int32)
+    log_top = np.full((len(tokens), preferred), -np.inf)
     for begin in range(0, len(tokens), batch):
         places = range(begin, min(begin + batch, len(tokens)))
         rows = model.log_probabilities([(*start, *tokens[:place]) for place in places])
@@ -174,9 +167,12 @@ def improper_mass(
                     f"{tokenizer.name}: internal error: token {token} at position {place} of an encoding is judged"
                     " improper; please report this"
                 )
-            log_mass[place], counts[place] = log_total(row[improper]), len(improper)
-            log_special[place], log_chosen[place] = log_total(row[~spells]), row[token]
-            if log_mass[place] > -np.inf:
-                top[place] = improper[row[improper].argmax()]
+            log_mass[place], log_chosen[place] = log_total(row[improper]), row[token]
+            best = improper
+            if len(improper) > preferred:
+                best = improper[np.argpartition(-row[improper], preferred)[:preferred]]
+            best = best[np.argsort(-row[best], kind="stable")]
+            best = best[row[best] > -np.inf]
+            top[place, : len(best)], log_top[place, : len(best)] = best, row[best]
             matcher.advance(token)
-    return ImproperMass(model.name, np.array(tokens, dtype=np.int32), log_mass, log_special, log_chosen, counts, top)
+    return ImproperMass(np.array(tokens, dtype=np.int32), log_mass, log_chosen, top, log_top)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from tokdfa.decoding.sampling import log_total
-from tokdfa.errors import OptionError, TokdfaError, UnknownNameError, UnsupportedConstraint
+from tokdfa.errors import OptionError, TokdfaError, UnsupportedConstraint
 from tokdfa.skew.distances import jensen_shannon, kl_divergence, total_variation
 from tokdfa.skew.improper_mass import check_vocabulary, proper_tokens
 
@@ -88,26 +88,9 @@ class Intoxication:
     continuations: Mapping[str, tuple[float, float]]
 
     def ratio(self, one: str, other: str) -> tuple[float, float]:
-        """P(one) / P(other) after the proper tokens and after the improper ones. UnknownNameError for other texts."""
-        for text in (one, other):
-            if text not in self.continuations:
-                raise UnknownNameError("continuation", text, self.continuations)
+        """P(one) / P(other) after the proper tokens and after the improper ones, two of the continuations."""
         proper, improper = (a - b for a, b in zip(self.continuations[one], self.continuations[other], strict=True))
         return float(np.exp(proper)), float(np.exp(improper))
-
-    def as_row(self) -> dict[str, str | int | float | bool]:
-        """The numbers as a row of a table."""
-        found = self.respelled
-        return {
-            "text": found.text,
-            "distance": found.distance,
-            "span_tokens": found.span[1] - found.span[0],
-            "extra_tokens": found.extra_tokens,
-            "kl": self.kl,
-            "jensen_shannon": self.jensen_shannon,
-            "total_variation": self.total_variation,
-            "same_top": self.same_top,
-        }
 
 
 def retokenize(tokenizer: Tokenizer, text: str, span: tuple[int, int], how: How = "fewest", seed: int = 0) -> Respelled:
@@ -212,7 +195,7 @@ def intoxicate_texts(
     seed: int = 0,
     how: How = "random",
 ) -> list[Intoxication]:
-    """`count` random texts, one random word of each respelled; `Intoxication.as_row` makes rows of a table.
+    """`count` random texts, one random word of each respelled.
 
     `texts`: where they are drawn from, without repetition; by default sentences of the English reference text inside
     Python (`reference_sentences`). Texts without a word of four letters that has another spelling are passed over. Two

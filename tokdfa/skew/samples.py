@@ -58,20 +58,17 @@ def draw_samples(
     eos: Eos,
     max_tokens: int,
     batch: int,
-) -> tuple[list[Sample], int]:
-    """The samples, in their order, and how many rows of the model were asked for.
+) -> list[Sample]:
+    """The samples, in their order.
 
     The arguments are those of `estimate_skew`. Raises OptionError for a text that may go on under eos="ignored",
     ModelError if no allowed token has a probability, and LawBroken for a mask without tokens.
     """
     drawn: list[Sample] = []
-    rows = 0
     for begin in range(0, samples, batch):
         uniforms = _uniforms(seed, begin, min(begin + batch, samples), max_tokens + 1)
-        more, asked = _draw(compiled, model, tuple(context), uniforms, eos)
-        drawn += more
-        rows += asked
-    return drawn, rows
+        drawn += _draw(compiled, model, tuple(context), uniforms, eos)
+    return drawn
 
 
 class _Group(NamedTuple):
@@ -96,14 +93,13 @@ def _uniforms(seed: int, begin: int, end: int, columns: int) -> Floats:
 
 def _draw(
     compiled: CompiledConstraint, model: LanguageModel, context: tuple[int, ...], uniforms: Floats, eos: Eos
-) -> tuple[list[Sample], int]:
-    """One sample a row of `uniforms`, step by step, and how many rows of the model were asked for."""
+) -> list[Sample]:
+    """One sample a row of `uniforms`, step by step."""
     limit = uniforms.shape[1] - 1
     ends = compiled.vocab.end_tokens
     found: dict[int, Sample] = {}
     mask = allocate_mask(compiled.vocab.size)
     groups = [_Group(compiled.start(context), (), 0.0, 0, np.arange(len(uniforms)))]
-    rows = 0
     for step in range(limit + 1):
         open_groups = []
         for group in groups:
@@ -127,11 +123,10 @@ def _draw(
         if not open_groups:
             break
         table = model.log_probabilities([(*context, *group.tokens) for group, _, _ in open_groups])
-        rows += len(table)
         groups = []
         for (group, allowed, may_end), row in zip(open_groups, table, strict=True):
             groups += _draw_next(group, allowed, may_end, row, uniforms[group.members, step], found, step == limit)
-    return [found[member] for member in range(len(uniforms))], rows
+    return [found[member] for member in range(len(uniforms))]
 
 
 def _draw_next(

@@ -63,7 +63,7 @@ PRE_TOKENIZERS: dict[str, tuple[list[dict[str, Any]], bool]] = {
     "refact": (_DIGITS_THEN_GPT2, False),
     "gpt-2": ([_byte_level(use_regex=True)], False),
     "llama-bpe": (_split(PATTERNS["llama3"]), True),
-    "qwen2": (_split(PATTERNS["llama3"].replace(r"\p{N}{1,3}", r"\p{N}")), False),
+    "qwen2": (_split(PATTERNS["qwen2"]), False),
 }
 
 _PREFIX = "tokenizer.ggml."

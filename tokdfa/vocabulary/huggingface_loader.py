@@ -20,10 +20,11 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.huggingface_merges import merge_source
 from tokdfa.vocabulary.huggingface_spelling import check_components, read_decoder, without_dummy_prefix
-from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, import_library, parse_json, read_file
+from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, parse_json, read_file
 from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What all tokenizer loaders share: their result, reading files with good errors, lazy libraries, end tokens.
+"""What all tokenizer loaders share: their result, reading files with good errors, end tokens.
 
 A *loader* turns a file into a `LoadedTokenizer`: the exact bytes of every token, and the reference library's own
 encoder and decoder. Every fault of a file is a TokenizerError that names the file and the fault.
@@ -6,18 +6,17 @@ encoder and decoder. Every fault of a file is a TokenizerError that names the fi
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import MissingDependency, TokenizerError
+from tokdfa.core.packages import missing_import
+from tokdfa.errors import TokenizerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import ModuleType
 
     from tokdfa.vocabulary.merge_source import MergeSource
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -92,24 +91,12 @@ def parse_json(path: Path, data: bytes) -> dict[str, Any]:
     return value
 
 
-def import_library(module: str, purpose: str) -> ModuleType:
-    """Import a reference library at the moment it is needed; MissingDependency says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise _missing(module, purpose) from error
-
-
 def package_file(module: str, relative: str, purpose: str) -> Path:
     """A data file inside an installed package, found without importing the package (some import slowly)."""
     found = importlib.util.find_spec(module)
     if found is None or not found.submodule_search_locations:
-        raise _missing(module, purpose)
+        raise missing_import(module, purpose)
     return Path(next(iter(found.submodule_search_locations))) / relative
-
-
-def _missing(module: str, purpose: str) -> MissingDependency:
-    return MissingDependency(module.replace("_", "-"), "llama3" if module == "llama_models" else "", purpose)
 
 
 def choose_end_tokens(path: Path, wanted: Iterable[str], special: Mapping[int, str]) -> list[int]:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.loading import (
     LoadedTokenizer,
     choose_end_tokens,
-    import_library,
     package_file,
     read_file,
 )
@@ -61,6 +61,8 @@ def load_sentencepiece(
 ) -> LoadedTokenizer:
     """A SentencePiece model file. `end`: end tokens by id or name; the model's own eos when empty.
 
+    Ids past the model's pieces, which other libraries add, spell nothing and may be end tokens.
+
     O(size of the file). Raises TokenizerError (missing, truncated, another format, no end token), MissingDependency,
     VocabularyError (`size` too small).
     """
@@ -76,6 +78,8 @@ def load_sentencepiece(
         raise TokenizerError(f"{path}: sentencepiece cannot read this model: {error}") from None
     is_control, is_unused, is_byte = processor.IsControl(ids), processor.IsUnused(ids), processor.IsByte(ids)
     special = {i: pieces[i] for i in ids if is_control[i] or is_unused[i] or i == processor.unk_id()}
+    added = [int(entry) for entry in end if entry.isdecimal() and len(ids) <= int(entry) < (size or 0)]
+    special |= {token: f"<added {token}>" for token in added}
     tokens = [piece.replace(SPACE, " ").encode() for piece in pieces]
     for token in ids:
         if token in special:

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError, UnknownNameError
 from tokdfa.vocabulary.loading import (
     LoadedTokenizer,
     choose_end_tokens,
-    import_library,
     package_file,
     parse_json,
     read_file,
@@ -42,7 +42,8 @@ _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 
 #: Published word patterns, by the name of the encoding they belong to (alternatives in order of precedence). Those of
-#: gpt2 (also r50k and p50k), cl100k and o200k are tiktoken's, that of llama3 is llama-models'.
+#: gpt2 (also r50k and p50k), cl100k and o200k are tiktoken's, that of llama3 is llama-models', and that of qwen2 (also
+#: of Qwen 2.5 and 3) is the same with digits one by one.
 PATTERNS: dict[str, str] = {
     "gpt2": "|".join(
         (r"'(?:[sdmt]|ll|ve|re)", r" ?\p{L}++", r" ?\p{N}++", r" ?[^\s\p{L}\p{N}]++", r"\s++$", r"\s+(?!\S)", r"\s")
@@ -75,6 +76,7 @@ PATTERNS: dict[str, str] = {
         )
     ),
 }
+PATTERNS["qwen2"] = PATTERNS["llama3"].replace(r"\p{N}{1,3}", r"\p{N}")
 
 _LLAMA3_SPECIAL = (
     "<|begin_of_text|> <|end_of_text|> <|reserved_special_token_0|> <|reserved_special_token_1|> "

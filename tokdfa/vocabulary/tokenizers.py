@@ -13,8 +13,9 @@ adds the exact bytes of every token and these laws, for every tokenizer:
   ``spell(tokens).decode()``.
 
 Names: `tokenizer_names` lists them. A file is named by its family and path, as in ``hf:models/x/tokenizer.json``;
-options follow a question mark, as in ``tiktoken:x.tiktoken?pattern=o200k&end=199999``. A plain dict needs no name:
-`Vocabulary.from_dict` makes a vocabulary of it, which is all a backend asks for.
+options follow a question mark, as in ``tiktoken:x.tiktoken?pattern=o200k&end=199999``. A path by itself, a folder, and
+a model's name in the local cache of the Hugging Face hub lead to such a name (`tokdfa.vocabulary.locate`). A plain dict
+needs no name: `Vocabulary.from_dict` makes a vocabulary of it, which is all a backend asks for.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from tokdfa.errors import (
     VocabularyCannotSpell,
     VocabularyError,
 )
-from tokdfa.vocabulary.loading import LoadedTokenizer
+from tokdfa.vocabulary.loading import LoadedTokenizer, parse_json
+from tokdfa.vocabulary.locate import locate_tokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
+#: A tokenizer.json without a file: its content, a name for messages, end tokens by id or name.
+_Content = tuple[bytes, str, tuple[str, ...]]
 
 #: How many tokenizers `load_tokenizer` keeps; one of 131,072 tokens holds about 50 MB, most of it the encoder's.
 CACHED_TOKENIZERS = 8
@@ -61,8 +65,12 @@ class Tokenizer:
     same. A relative path is then relative to the receiver's working folder.
     """
 
-    def __init__(self, name: str, loaded: LoadedTokenizer, size: int | None = None) -> None:
+    def __init__(
+        self, name: str, loaded: LoadedTokenizer, size: int | None = None, content: _Content | None = None
+    ) -> None:
         self.name = name
+        #: What `tokenizer_from_json` made it of, as its name leads to no file.
+        self._content = content
         #: The vocabulary: token bytes, special and end tokens, logit width.
         self.vocabulary = loaded.vocabulary
         self.vocabulary.tokenizer = self
@@ -141,6 +149,14 @@ class Tokenizer:
             made: T = self._kept[name]
             return made
 
+    def with_size(self, size: int) -> Tokenizer:
+        """This tokenizer with its vocabulary padded to the logit width `size`."""
+        if size == self.vocabulary.size:
+            return self
+        if self._content is not None:
+            return tokenizer_from_json(*self._content, size)
+        return load_tokenizer(self.name, size)
+
     def __copy__(self) -> Tokenizer:
         return self
 
@@ -150,7 +166,9 @@ class Tokenizer:
     def __repr__(self) -> str:
         return f"Tokenizer({self.name!r}, size={self.vocabulary.size})"
 
-    def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[str, int | None, str]]:
+    def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[Any, ...]]:
+        if self._content is not None:
+            return tokenizer_from_json, (*self._content, self._size)
         sent = self.name, self._size, self.fingerprint
         with _cache_lock:
             _sent.setdefault(sent, self)
@@ -265,7 +283,7 @@ def tokenizer_names() -> dict[str, TokenizerInfo]:
 
 
 def load_tokenizer(name: str, size: int | None = None) -> Tokenizer:
-    """The tokenizer called `name` (see `tokenizer_names`), its vocabulary padded to the logit width `size`.
+    """The tokenizer called `name` (see the module), its vocabulary padded to the logit width `size`.
 
     Costs 0.1 s for 32,000 tokens, 0.4 s for 131,072. The last CACHED_TOKENIZERS are kept: the same name and size give
     the same object, unless the file has changed. Raises UnknownNameError, MissingDependency, TokenizerError (a broken
@@ -273,13 +291,25 @@ def load_tokenizer(name: str, size: int | None = None) -> Tokenizer:
     """
     if not isinstance(name, str):
         raise ArgumentError(
-            f"a tokenizer is loaded by its name, not from a {type(name).__name__}; for a dict use Vocabulary.from_dict"
+            f"a tokenizer is loaded by its name, not from a {type(name).__name__}; tokdfa.constrain takes the objects "
+            "of transformers and tokenizers, and Vocabulary.from_dict a dict"
         )
     if size is not None:
         size = as_integer(size, "size")
+    if not _has_family(name):
+        name = locate_tokenizer(name) or name
     _, path, _ = _parse_name(name)
     with _cache_lock:
         return _load(name, size, _stamp(path) if path else None)
+
+
+def tokenizer_from_json(content: bytes, name: str, end: tuple[str, ...] = (), size: int | None = None) -> Tokenizer:
+    """The tokenizer of a tokenizer.json's `content`; `end` and `size` as in `load_tokenizer`, `name` for messages.
+
+    The last CACHED_TOKENIZERS are kept.
+    """
+    with _cache_lock:
+        return _from_json(content, name, end, size)
 
 
 _cache_lock = new_lock()
@@ -298,6 +328,17 @@ def _load(name: str, size: int | None, _file_stamp: tuple[int, ...] | None) -> T
         raise VocabularyError(f"{path or name}: {error}") from None
 
 
+@lru_cache(maxsize=CACHED_TOKENIZERS)
+def _from_json(content: bytes, name: str, end: tuple[str, ...], size: int | None) -> Tokenizer:
+    load = importlib.import_module(_HUGGINGFACE).load_content
+    place = Path(name)
+    try:
+        loaded = load(place, parse_json(place, content), content, end, size, name)
+    except VocabularyError as error:
+        raise VocabularyError(f"{name}: {error}") from None
+    return Tokenizer(name, loaded, size, (content, name, end))
+
+
 def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
     """What a pickled tokenizer becomes in the receiving process."""
     with _cache_lock:
@@ -308,6 +349,11 @@ def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
                 raise TokenizerError(f"the tokenizer {name} has changed since it was pickled")
             _sent[name, size, fingerprint] = tokenizer
         return tokenizer
+
+
+def _has_family(name: str) -> bool:
+    family, colon, _ = name.partition(":")
+    return family + colon in _SOURCES
 
 
 def _parse_name(name: str) -> tuple[_Source, Path | None, dict[str, Any]]:

@@ -107,7 +107,11 @@ class Vocabulary:
         size: int | None = None,
         name: str = "dict",
     ) -> Vocabulary:
-        """From ``{text: id or [ids]}`` or ``{id: text}``, text being bytes or a str (UTF-8); other ids are padding."""
+        """From ``{text: id or [ids]}`` or ``{id: text}``, text being bytes or a str (UTF-8); other ids are padding.
+
+        Texts are what tokens spell, so what ``get_vocab()`` of a byte-level or SentencePiece tokenizer returns is
+        refused: there a space is written as another character.
+        """
         if not hasattr(tokens, "items"):
             raise ArgumentError(f"tokens is a dict of texts and ids, not a {type(tokens).__name__}")
         ends = [end_tokens] if isinstance(end_tokens, int) else list(as_sequence(end_tokens, "end_tokens", "token ids"))
@@ -123,6 +127,7 @@ class Vocabulary:
                 spelled = text.encode() if isinstance(text, str) else text
                 if by_id.setdefault(token, spelled) != spelled:
                     raise VocabularyError(f"id {token} has two texts: {by_id[token]!r} and {spelled!r}")
+        _refuse_tokenizer_alphabet([text for text in (*tokens, *tokens.values()) if isinstance(text, str)])
         highest = max([*by_id, *ends, *(special_tokens or {})], default=-1)
         if highest >= MAX_SIZE:
             raise VocabularyError(f"token id {highest} is too large; at most {MAX_SIZE - 1}")
@@ -201,6 +206,25 @@ class Vocabulary:
             _living.setdefault((self.fingerprint, self.name), self)
         parts = self._bytes, self.offsets.tobytes(), self.end_tokens, self.special_tokens, self.name
         return _restore, (self.fingerprint, *parts)
+
+
+#: Character that tokenizers write for a space -> how such vocabularies are called.
+_SPACES = {"\u0120": "byte-level", "\u2581": "SentencePiece"}
+
+
+def _refuse_tokenizer_alphabet(texts: Iterable[str]) -> None:
+    """Raise VocabularyError if `texts` have one of `_SPACES` in front of tokens, and a space in none."""
+    first = {text[0]: text for text in texts if text}
+    if any(" " in text for text in texts):
+        return
+    for character, kind in _SPACES.items():
+        if character in first:
+            raise VocabularyError(
+                f"tokens: {first[character]!r} looks like a token of a {kind} tokenizer, where {character!r} stands "
+                f"for a space, and would spell {first[character].encode()!r} here. Pass the tokenizer itself to "
+                "tokdfa.constrain, or load it by name (tokdfa.load_tokenizer); if the character is meant, give texts "
+                "as bytes"
+            )
 
 
 #: (fingerprint, name) -> a vocabulary without tokenizer that was pickled or loaded in this process.

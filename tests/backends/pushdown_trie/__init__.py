@@ -32,8 +32,8 @@ def accepts(machine: Machine, text: bytes, row: int = 0) -> bool:
 def compile_cfg(cfg, vocab, **options) -> CompiledPushdown:
     """What the backend makes of a grammar that no reader has read."""
     settings = dict(PushdownTrie(vocab, **options).settings)
-    form = lower_grammar(cfg, longest=settings["lexer"] == "longest")
-    return CompiledPushdown(Choice(["rules"]), vocab, form, settings, Phases())
+    program = lower_grammar(cfg, longest=settings["lexer"] == "longest")
+    return CompiledPushdown(Choice(["rules"]), vocab, program, settings, Phases())
 
 
 def make_everything_wide(monkeypatch) -> None:

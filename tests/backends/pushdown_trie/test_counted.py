@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie import BYTES, accepts, make_everything_wide
-from tests.backends.pushdown_trie.json_forms import TOKENS, check_rows, check_same, machine_for, text_of
+from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check_same, machine_for, text_of
 from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
 from tests.backends.pushdown_trie.test_fill import by_trial
 from tests.backends.pushdown_trie.test_names import string_pattern
@@ -18,10 +18,10 @@ from tokdfa.backends.base import Phases
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Regex
-from tokdfa.program import form_builder as forms
-from tokdfa.program.form import COUNTED, OPERATION, RETURN_PLACE, Text
-from tokdfa.program.form_builder import FormBuilder
+from tokdfa.program import builder as programs
+from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
+from tokdfa.program.program import COUNTED, OPERATION, RETURN_PLACE, Terminal
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -29,10 +29,10 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 BOUNDS = [(0, 0), (0, 1), (1, 1), (0, 3), (2, 3), (3, None), (1, None), (2, 40), (30, 40), (30, None), (0, None)]
 
 
-def counted_form(*bounds, escapes="all"):
+def counted_program(*bounds, escapes="all"):
     """Strings within any of some bounds, with the number of the bounds after it."""
-    builder = FormBuilder(escapes=escapes)
-    ends = [builder.read(builder.text(text_of(b"%d" % k)), RETURN_PLACE) for k in range(len(bounds))]
+    builder = ProgramBuilder(escapes=escapes)
+    ends = [builder.read(builder.terminal(text_of(b"%d" % k)), RETURN_PLACE) for k in range(len(bounds))]
     return builder.build(builder.any_of([builder.counted(*pair, end) for pair, end in zip(bounds, ends, strict=True)]))
 
 
@@ -46,7 +46,7 @@ def bounds_of():
 @pytest.mark.parametrize("limit", [90_000, 3, 1])
 def test_lengths_are_counted_in_characters(limit, monkeypatch):
     """A low limit makes chains of instructions, whose code is written when it is needed."""
-    monkeypatch.setattr(forms, "COUNT_LIMIT", limit)
+    monkeypatch.setattr(programs, "COUNT_LIMIT", limit)
     outcomes = Counter()
 
     @settings(max_examples=80)
@@ -58,7 +58,7 @@ def test_lengths_are_counted_in_characters(limit, monkeypatch):
     )
     def check(bounds, escapes, texts, rng):
         low, high = bounds
-        machine = machine_for(counted_form(bounds, escapes=escapes))
+        machine = machine_for(counted_program(bounds, escapes=escapes))
         edges = [max(low - 1, 0), low, low + 1, *([high, high + 1] if high is not None else [])]
         for word in [*texts, *("".join(rng.choice(LETTERS) for _ in range(count)) for count in edges)]:
             data = spelled(word, rng.choice, needed=rng.random() < 0.5)
@@ -85,7 +85,7 @@ def test_all_ways_to_fill_agree(wide, monkeypatch):
     @settings(max_examples=25)
     @given(st.lists(st.sampled_from(BOUNDS), min_size=1, max_size=3, unique=True), st.integers(0, 1000))
     def check(bounds, seed):
-        totals.append(check_rows(counted_form(*bounds), TOKENS, seed, 12))
+        totals.append(check_rows(counted_program(*bounds), TOKENS, seed, 12))
 
     check()
     assert max(totals) > 1000
@@ -94,15 +94,15 @@ def test_all_ways_to_fill_agree(wide, monkeypatch):
 def test_chains_have_the_same_masks(monkeypatch):
     make_everything_wide(monkeypatch)
     for bounds in ((2, 7), (5, None), (0, 20), (9, 9)):
-        whole = counted_form(bounds)
+        whole = counted_program(bounds)
         with monkeypatch.context() as patch:
-            patch.setattr(forms, "COUNT_LIMIT", 2)
-            cut = counted_form(bounds)
+            patch.setattr(programs, "COUNT_LIMIT", 2)
+            cut = counted_program(bounds)
         assert cut.source is not None
         assert whole.source is None
         for seed in range(3):
             with monkeypatch.context() as patch:
-                patch.setattr(forms, "COUNT_LIMIT", 2)
+                patch.setattr(programs, "COUNT_LIMIT", 2)
                 check_same(cut, whole, TOKENS, seed, 12)
         assert (cut.newest().code[:, OPERATION] == COUNTED).sum() > 2
 
@@ -112,10 +112,12 @@ def test_masks_are_those_of_an_automaton_that_spells_the_bounds_out(monkeypatch)
     for low, high in ((0, 2), (1, 3), (2, 2), (2, None)):
         count = f"{{{low},{'' if high is None else high}}}"
         found = compile_dfa(Regex(string_pattern("all").replace(')*"', f'){count}"0')))
-        builder = FormBuilder()
-        plain = builder.build(builder.read(builder.text(Text("all", count.encode(), lambda d=found: d)), RETURN_PLACE))
+        builder = ProgramBuilder()
+        plain = builder.build(
+            builder.read(builder.terminal(Terminal("all", count.encode(), lambda d=found: d)), RETURN_PLACE)
+        )
         for seed in range(5):
-            check_same(counted_form((low, high)), plain, TOKENS, seed)
+            check_same(counted_program((low, high)), plain, TOKENS, seed)
 
 
 def real_vocabulary() -> Vocabulary:
@@ -132,7 +134,7 @@ def test_tokens_of_a_real_vocabulary():
     vocab = real_vocabulary()
     depth = vocab.trie.depth_limit
     assert depth > 60
-    machine = machine_for(counted_form((2 * depth, 5 * depth)), vocab)
+    machine = machine_for(counted_program((2 * depth, 5 * depth)), vocab)
     filler = Filler()
     kinds = Counter()
     for count in (0, 1, depth - 1, depth, depth + 1, 2 * depth - 2, 2 * depth - 1, 2 * depth, 3 * depth, 4 * depth - 1,
@@ -154,11 +156,11 @@ def test_tokens_of_a_real_vocabulary():
 
 def test_a_long_string_has_few_masks():
     """One is made where the bounds are far away, and one for each count near to one of them."""
-    form = counted_form((200, 600))
+    program = counted_program((200, 600))
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"abcdefg", b""], end_tokens=[257])
     settings_of = dict(PushdownTrie(vocab, shared=False).settings)
-    compiled = CompiledPushdown(Choice(["strings"]), vocab, form, settings_of, Phases())
-    plain = CompiledPushdown(Choice(["strings"]), vocab, form, {**settings_of, "memo": False}, Phases())
+    compiled = CompiledPushdown(Choice(["strings"]), vocab, program, settings_of, Phases())
+    plain = CompiledPushdown(Choice(["strings"]), vocab, program, {**settings_of, "memo": False}, Phases())
     matcher, other = compiled.start(), plain.start()
     out, again = masks.allocate_mask(vocab.size), masks.allocate_mask(vocab.size)
     for byte in b'"' + b"x" * 600:
@@ -170,19 +172,19 @@ def test_a_long_string_has_few_masks():
         before = out.copy()
         matcher.fill_mask(out)  # from what is kept
         assert (out == before).all()
-    kept = compiled.epoch.masks
+    kept = compiled.generation.masks
     assert len({id(mask) for mask in kept.packed.values()}) < 25
     assert masks.mask_to_ids(out).tolist() == [ord('"')]
 
 
 def test_a_count_of_more_than_an_item_holds():
     """The greatest count that one instruction has, and the next one, which then has to be written."""
-    limit = forms.COUNT_LIMIT
-    form = counted_form((limit + 2, 1_000_000))
-    machine = machine_for(form, BYTES, max_bytes=1 << 28)
+    limit = programs.COUNT_LIMIT
+    program = counted_program((limit + 2, 1_000_000))
+    machine = machine_for(program, BYTES, max_bytes=1 << 28)
     row = machine.run_text(b'"' + b"x" * limit)
-    assert (form.newest().code[:, OPERATION] == COUNTED).sum() == 1
+    assert (program.newest().code[:, OPERATION] == COUNTED).sum() == 1
     assert [machine.step(row, byte) >= 0 for byte in b'"x\xc3\\'] == [False, True, True, True]
     assert machine.representative(row) == 1
-    assert (form.newest().code[:, OPERATION] == COUNTED).sum() == 2
+    assert (program.newest().code[:, OPERATION] == COUNTED).sum() == 2
     assert [accepts(machine, b"x" * count + b'"0', row) for count in range(4)] == [False, False, True, True]

@@ -51,7 +51,7 @@ def test_rows_of_one_table_have_the_same_room(monkeypatch, first_room):
             tokdfa.Grammar(left_recursive(depth)), vocab, backend="earley_trie", lexer="longest", mask="walk"
         )
         matcher, other, expected = compiled.start(), wanted.start(), masks.allocate_mask(vocab.size)
-        machine = compiled.epoch.machine
+        machine = compiled.generation.machine
         for byte in b"([([x" + b"])" * 2:
             matcher.fill_mask(out)
             other.fill_mask(expected)
@@ -95,5 +95,5 @@ def test_a_c_like_grammar_of_touching_terminals(tokenizer):
             matcher.advance(next(t for t in range(vocab.size) if vocab.token_bytes(t) == bytes([byte])))
             matcher.fill_mask(out)
             found.append(out.tobytes())
-        assert rooms_agree(compiled.epoch.machine)
+        assert rooms_agree(compiled.generation.machine)
     assert found[: len(found) // 2] == found[len(found) // 2 :]

@@ -24,7 +24,7 @@ from tests.grammar.lexed_cfgs import PATTERNS, byte_cfgs, lexed_cfgs, make_cfg, 
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.backends.earley_trie.machine import Machine as OtherMachine
-from tokdfa.backends.pushdown_trie import machine_tables, program
+from tokdfa.backends.pushdown_trie import bound_program, machine_tables
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.regex.expression import ExpressionStore
@@ -224,7 +224,7 @@ def test_special_tokens(lexer):
 
 
 def test_too_many_instructions(monkeypatch):
-    monkeypatch.setattr(program, "MAX_PLACES", 10)
+    monkeypatch.setattr(bound_program, "MAX_PLACES", 10)
     with pytest.raises(LimitExceeded, match="instructions; at most 10 fit"):
         machine_of('start: "a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k"\n')
 

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie import accepts, make_everything_wide
-from tests.backends.pushdown_trie.json_forms import TOKENS, check_rows, check_same, machine_for, names_form
+from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check_same, machine_for, names_program
 from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.algebra import difference, union
 from tokdfa.backends.pushdown_trie import name_trie
 from tokdfa.backends.pushdown_trie.name_trie import N_NAME, N_UNIT, T_NODES, T_PAST, build_tries
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
-from tokdfa.program.form import RETURN_PLACE, NameTable, Text
-from tokdfa.program.form_builder import FormBuilder
+from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
-from tokdfa.program.printing import format_form
+from tokdfa.program.printing import format_program
+from tokdfa.program.program import RETURN_PLACE, NameTable, Terminal
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -37,7 +37,7 @@ def windows(draw, letters=LETTERS):
 
 
 def expected(data: bytes, names, low, high, other, escapes) -> bool:
-    """Whether a text is in the language of `names_form`, by what its string means."""
+    """Whether a text is in the language of `names_program`, by what its string means."""
     string, end = data[:-1], data[-1:]
     word = meaning(string)
     if word is None or (escapes == "needed" and not string_dfa("needed").accepts(string)):
@@ -54,7 +54,7 @@ def test_spellings_are_read_and_nothing_else():
     @given(windows(), st.randoms(use_true_random=False), st.lists(words(5), max_size=6))
     def check(window, rng, others):
         names = window[0]
-        machine = machine_for(names_form(*window))
+        machine = machine_for(names_program(*window))
         for word in [*names, *others, *(name[:-1] for name in names), *(name + "a" for name in names)]:
             data = spelled(word, rng.choice, needed=rng.random() < 0.5)
             ends = [b"o", b"%d" % names.index(word) if word in names else b"0"]
@@ -75,7 +75,7 @@ def test_every_spelling_of_every_letter():
     names = [*LETTERS, *(letter + "a" for letter in LETTERS), *("a" + letter for letter in LETTERS if letter != "a")]
     names = list(dict.fromkeys(names))
     for escapes in ("all", "needed"):
-        machine = machine_for(names_form(names, escapes=escapes))
+        machine = machine_for(names_program(names, escapes=escapes))
         for number, name in enumerate(names):
             spelled_out = [""]
             for letter in name:
@@ -96,7 +96,7 @@ def test_all_ways_to_fill_agree(wide, monkeypatch):
     @settings(max_examples=25)
     @given(windows('ab"\né😀😁'), st.integers(0, 1000))
     def check(window, seed):
-        totals.append(check_rows(names_form(*window), TOKENS, seed))
+        totals.append(check_rows(names_program(*window), TOKENS, seed))
 
     check()
     assert max(totals) > 500
@@ -111,8 +111,8 @@ def letter_pattern(letter: str, needed: bool) -> str:
     return "(" + "|".join(one.replace("\\u", "\\\\u") if one.startswith("\\u") else one for one in found) + ")"
 
 
-def spelled_out(names, low, high, other, escapes) -> Text:
-    """The language of `names_form` as one automaton."""
+def spelled_out(names, low, high, other, escapes) -> Terminal:
+    """The language of `names_program` as one automaton."""
 
     def strings(texts, end):
         inner = ["".join(letter_pattern(letter, escapes == "needed") for letter in text) for text in texts]
@@ -124,7 +124,7 @@ def spelled_out(names, low, high, other, escapes) -> Text:
     if other:
         any_string = "(" + string_pattern(escapes) + ")"
         found = union(found, difference(compile_dfa(Regex(any_string + "o")), strings(names, "o")))
-    return Text("all", repr((names, low, high, other, escapes)).encode(), lambda: found)
+    return Terminal("all", repr((names, low, high, other, escapes)).encode(), lambda: found)
 
 
 def string_pattern(escapes: str) -> str:
@@ -144,9 +144,9 @@ def test_masks_are_those_of_an_automaton_that_spells_everything_out(monkeypatch)
     @settings(max_examples=25)
     @given(windows('ab"n😀'), st.integers(0, 1000))
     def check(window, seed):
-        builder = FormBuilder()
-        plain = builder.build(builder.read(builder.text(spelled_out(*window)), RETURN_PLACE))
-        check_same(names_form(*window), plain, TOKENS, seed)
+        builder = ProgramBuilder()
+        plain = builder.build(builder.read(builder.terminal(spelled_out(*window)), RETURN_PLACE))
+        check_same(names_program(*window), plain, TOKENS, seed)
 
     check()
 
@@ -161,8 +161,8 @@ def test_tokens_of_a_real_vocabulary():
     vocab = Vocabulary([*sorted(tokens - {b""}), b""], end_tokens=[len(tokens - {b""})])
     names = ["name", "names", "number", "na", "", "type", "description", "id", "naïve", "日本", "a/b"]
     for other in (False, True):
-        form = names_form(names, 1, 8, other)
-        totals = [check_rows(form, vocab, seed, 4) for seed in range(3)]
+        program = names_program(names, 1, 8, other)
+        totals = [check_rows(program, vocab, seed, 4) for seed in range(3)]
         assert (max(totals) > 3000) == other
 
 
@@ -171,7 +171,7 @@ def test_windows_leave_no_dead_ends():
     names = ["ab", "b", "abc", "aa", "a", "abd", "ba", ""]
     for low in range(len(names)):
         for high in range(low, len(names)):
-            machine = machine_for(names_form(names, low, high))
+            machine = machine_for(names_program(names, low, high))
             live = {name[:length] for name in names[low : high + 1] for length in range(len(name) + 1)}
             for start in {name[:length] for name in names for length in range(len(name) + 1)}:
                 assert (machine.run_text(f'"{start}'.encode()) >= 0) == (start in live)
@@ -179,18 +179,18 @@ def test_windows_leave_no_dead_ends():
 
 def test_no_name_but_others():
     """An empty window: every name of the table is refused."""
-    builder = FormBuilder()
-    other = builder.read(builder.string_text, RETURN_PLACE)
-    form = builder.build(builder.names(builder.name_table(("a", "ab")), 0, -1, [], other))
-    machine = machine_for(form)
+    builder = ProgramBuilder()
+    other = builder.read(builder.string_terminal, RETURN_PLACE)
+    program = builder.build(builder.names(builder.name_table(("a", "ab")), 0, -1, [], other))
+    machine = machine_for(program)
     assert [accepts(machine, text) for text in (b'"a"', b'"ab"', b'""', b'"abc"', b'"\\u0061"')] == [0, 0, 1, 1, 0]
     for seed in range(4):
-        check_rows(form, TOKENS, seed)
-    assert "none of 2 names" in format_form(form)
+        check_rows(program, TOKENS, seed)
+    assert "none of 2 names" in format_program(program)
 
 
 def test_forced_bytes_and_shared_targets():
-    builder = FormBuilder()
+    builder = ProgramBuilder()
     table = builder.name_table(("red", "rose"))
     assert builder.name_table(("red", "rose")) == table
     assert builder.name_table(("red", "rose"), "needed") != table
@@ -218,7 +218,7 @@ def test_tries_of_many_tables():
 
 
 def test_what_is_refused(monkeypatch):
-    builder = FormBuilder()
+    builder = ProgramBuilder()
     with pytest.raises(UnsupportedConstraint, match="surrogate"):
         builder.name_table(("\ud800",))
     for names in ((), ("a", "a")):
@@ -228,7 +228,7 @@ def test_what_is_refused(monkeypatch):
     for low, high, targets in ((0, 2, [0, 0, 0]), (1, 0, []), (0, 1, [0]), (-1, 0, [0, 0])):
         with pytest.raises(ValueError, match="do not fit"):
             builder.names(table, low, high, targets)
-    with pytest.raises(ValueError, match="is a TEXT"):
+    with pytest.raises(ValueError, match="is a TERMINAL"):
         builder.names(table, 0, 0, [0], other=RETURN_PLACE)
     place = builder.names(table, 0, 1, [0, 0])
     with pytest.raises(UnsupportedConstraint, match="lexer=any"):

@@ -27,7 +27,7 @@ from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 
 def start_of(states, pattern):
-    return states.automata.start_of(lower_regular(Regex(pattern)).texts[0])
+    return states.automata.start_of(lower_regular(Regex(pattern)).terminals[0])
 
 
 def target(states, state, data):
@@ -210,7 +210,9 @@ def test_states_of_one_class_share_partitions():
     strings = [target(states, start_of(states, pattern), b'"') for pattern in ('"[^"]*"', 'x?"[^"]*"', '"[^"]*"+')]
     # one more byte than the longest token has: whether the text is complete after it counts, too
     counters = [start_of(states, f"[abc]{{0,{count}}}") for count in (2, 4, 5, 50)]
-    lazy = states.automata.start_of(dataclasses.replace(lower_regular(Regex("[abc]{0,50}c")).texts[0], lazy=True))
+    lazy = states.automata.start_of(
+        dataclasses.replace(lower_regular(Regex("[abc]{0,50}c")).terminals[0], shortest=True)
+    )
     for state in (*strings, *counters, lazy):
         check_partition(states, vocab, state)
     numbers = [[number_of(states, 0, state) for state in group] for group in (strings, counters)]

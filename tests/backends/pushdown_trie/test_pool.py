@@ -22,8 +22,8 @@ from tokdfa.backends.pushdown_trie.shared_pools import pool_of
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.program import lower
-from tokdfa.program.form import Text
 from tokdfa.program.lower import lower_regular
+from tokdfa.program.program import Terminal
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -33,8 +33,8 @@ TEXTS = [bytes(letters) for size in range(7) for letters in itertools.product(b"
 
 
 def text_of(pattern, lazy=False):
-    (text,) = lower_regular(Regex(pattern)).texts
-    return Text(text.label, text.key, text.make, lazy)
+    (text,) = lower_regular(Regex(pattern)).terminals
+    return Terminal(text.label, text.key, text.make, lazy)
 
 
 def run(states, state, text):
@@ -88,7 +88,7 @@ def test_equal_texts_are_made_once():
         made.append(1)
         return text.make()
 
-    starts = [states.start_of(Text("any", text.key, make)) for _ in range(3)]
+    starts = [states.start_of(Terminal("any", text.key, make)) for _ in range(3)]
     assert len(set(starts)) == len(made) == 1
     count = states.state_count
     states.start_of(text_of("[a-y]+"))
@@ -145,7 +145,7 @@ def lazy_starts(states, monkeypatch):
     one, other = (store.concat(letters, store.literal(word), letters) for word in (b"ab", b"bca"))
     both = store.intersection([one, store.complement(other), store.repeat(store.byte_set(b"abc"), 3, 9)])
     texts = [text_of(pattern, lazy) for pattern, lazy in LAZY]
-    texts += [Text("both", b"both", lambda: LazyDfa(store, both), lazy) for lazy in (False, True)]
+    texts += [Terminal("both", b"both", lambda: LazyDfa(store, both), lazy) for lazy in (False, True)]
     return [states.start_of(text) for text in texts]
 
 

@@ -22,7 +22,7 @@ from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.core.key_map import look_up
 from tokdfa.program import lower
-from tokdfa.program.form import Text
+from tokdfa.program.program import Terminal
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
@@ -33,7 +33,7 @@ def reads(states, state, other, depth, strict, exits):
 
 def explicit_start(states, pattern):
     """The state in which the automaton of a slice begins."""
-    return states.automata.start_of(Text(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
+    return states.automata.start_of(Terminal(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
 
 
 def by_strings(states, state, other, depth, strict, exits):

@@ -18,8 +18,8 @@ from tokdfa.backends.pushdown_trie.shared_pools import pool_of, save_pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
-from tokdfa.program.form_file import read_form, write_form
-from tokdfa.program.printing import format_form
+from tokdfa.program.printing import format_program
+from tokdfa.program.program_file import read_program, write_program
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -61,26 +61,26 @@ def test_a_loaded_form_is_the_one_that_was_saved(constraint, lexer: str, tmp_pat
     vocabulary = small_vocabulary()
     compiled = PushdownTrie(vocabulary, lexer=lexer, shared=False).compile(constraint)
     assert isinstance(compiled, CompiledPushdown)
-    compiled.save(tmp_path / "form.npz")
-    loaded = CompiledPushdown.load(tmp_path / "form.npz", vocabulary)
+    compiled.save(tmp_path / "program.npz")
+    loaded = CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
     assert loaded.constraint == constraint
     assert loaded.settings == compiled.settings
-    assert format_form(loaded.form) == format_form(compiled.form)
+    assert format_program(loaded.program) == format_program(compiled.program)
     for seed in range(3):
         assert masks_along(loaded, seed) == masks_along(compiled, seed)
-    other = small_vocabulary(b"a]")  # a form is for any vocabulary
-    moved = CompiledPushdown.load(tmp_path / "form.npz", other)
+    other = small_vocabulary(b"a]")  # a program is for any vocabulary
+    moved = CompiledPushdown.load(tmp_path / "program.npz", other)
     assert masks_along(moved) == masks_along(PushdownTrie(other, lexer=lexer).compile(constraint))  # type: ignore[arg-type]
 
 
 def test_an_automaton_out_of_a_file_passes_for_no_other(tmp_path: Path) -> None:
     """A file whose text has been exchanged, with a right digest, must not change what other constraints read."""
     vocabulary = small_vocabulary()
-    form = PushdownTrie(vocabulary, shared=False).compile(Regex("ab")).form  # type: ignore[attr-defined]
-    wrong = PushdownTrie(vocabulary, shared=False).compile(Regex("12")).form  # type: ignore[attr-defined]
-    object.__setattr__(form, "texts", wrong.texts)
-    write_form(tmp_path / "form.npz", form, Regex("ab"), {})
-    loaded = CompiledPushdown.load(tmp_path / "form.npz", vocabulary)
+    program = PushdownTrie(vocabulary, shared=False).compile(Regex("ab")).program  # type: ignore[attr-defined]
+    wrong = PushdownTrie(vocabulary, shared=False).compile(Regex("12")).program  # type: ignore[attr-defined]
+    object.__setattr__(program, "terminals", wrong.terminals)
+    write_program(tmp_path / "program.npz", program, Regex("ab"), {})
+    loaded = CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
     assert loaded.start().allows(ord("1"))
     honest = PushdownTrie(vocabulary).compile(Regex("ab")).start()
     assert honest.allows(ord("a"))
@@ -91,28 +91,28 @@ def test_lazy_automata_are_not_saved(tmp_path: Path) -> None:
     compiled = PushdownTrie(small_vocabulary()).compile(Regex("[ab]{0,9000}"))
     assert isinstance(compiled, CompiledPushdown)
     with pytest.raises(UnsupportedConstraint, match="too many states"):
-        compiled.save(tmp_path / "form.npz")
+        compiled.save(tmp_path / "program.npz")
 
 
 def test_damaged_forms_are_refused(tmp_path: Path) -> None:
     compiled = PushdownTrie(small_vocabulary()).compile(CONSTRAINTS[0])
     assert isinstance(compiled, CompiledPushdown)
-    path = tmp_path / "form.npz"
+    path = tmp_path / "program.npz"
     compiled.save(path)
     whole = path.read_bytes()
     with pytest.raises(SavedIndexError, match="no file"):
-        read_form(tmp_path / "nothing.npz")
+        read_program(tmp_path / "nothing.npz")
     for cut in (0, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
         with pytest.raises(SavedIndexError):
-            read_form(path)
-    before = format_form(compiled.form)
+            read_program(path)
+    before = format_program(compiled.program)
     for place in range(0, len(whole), 97):
         damaged = bytearray(whole)
         damaged[place] ^= 0x41
         path.write_bytes(bytes(damaged))
         with suppress(SavedIndexError):  # or else it is harmless: the archive's own book-keeping
-            assert format_form(read_form(path)[0]) == before
+            assert format_program(read_program(path)[0]) == before
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_damaged_forms_are_refused(tmp_path: Path) -> None:
 def test_forged_forms_are_refused(name: str, row: int, column: int | None, value: int, tmp_path: Path) -> None:
     compiled = PushdownTrie(small_vocabulary()).compile(CONSTRAINTS[0])
     assert isinstance(compiled, CompiledPushdown)
-    array = getattr(compiled.form, name).copy()
+    array = getattr(compiled.program, name).copy()
     array[row if column is None else (row, column)] = value
-    object.__setattr__(compiled.form, name, array)
-    write_form(tmp_path / "form.npz", compiled.form, CONSTRAINTS[0], {})
-    with pytest.raises(SavedIndexError, match="no valid form"):
-        read_form(tmp_path / "form.npz")
+    object.__setattr__(compiled.program, name, array)
+    write_program(tmp_path / "program.npz", compiled.program, CONSTRAINTS[0], {})
+    with pytest.raises(SavedIndexError, match="no valid program"):
+        read_program(tmp_path / "program.npz")
 
 
 @pytest.mark.parametrize("settings", [{"lexer": "shortest"}, {"lexxer": "any"}, {"mask_mb": "many"}])
@@ -135,9 +135,9 @@ def test_a_form_with_wrong_options_names_its_file(settings: dict[str, object], t
     vocabulary = small_vocabulary()
     compiled = PushdownTrie(vocabulary).compile(CONSTRAINTS[0])
     assert isinstance(compiled, CompiledPushdown)
-    write_form(tmp_path / "form.npz", compiled.form, CONSTRAINTS[0], settings)
-    with pytest.raises(SavedIndexError, match=r"form\.npz has options that cannot be"):
-        CompiledPushdown.load(tmp_path / "form.npz", vocabulary)
+    write_program(tmp_path / "program.npz", compiled.program, CONSTRAINTS[0], settings)
+    with pytest.raises(SavedIndexError, match=r"program\.npz has options that cannot be"):
+        CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
 
 
 def filled_pool(vocabulary: Vocabulary) -> tuple[Pool, list[list[bytes]]]:

@@ -146,12 +146,12 @@ def test_forks_stay_in_old_tables_until_they_move():
     """A fork from before a move goes on as if nothing had happened, and so does what is finished."""
     compiled = compile_with(Grammar(NESTED), tokenizer_of("bytes").vocabulary, table_mb=1)
     large = compile_with(Grammar(NESTED), tokenizer_of("bytes").vocabulary)
-    rng, first = random.Random(6), compiled.epoch
+    rng, first = random.Random(6), compiled.generation
     start, finished, filler = compiled.start(), compiled.start(), compiled.start()
     advance_all(start, b"(([[")
     advance_all(finished, [*b"(x)", 256])
     forks = [start.fork() for _ in range(3)]
-    while compiled.epoch is first:
+    while compiled.generation is first:
         text = nested_text(rng)
         advance_all(filler, text)
         filler.rollback(len(text))
@@ -159,7 +159,7 @@ def test_forks_stay_in_old_tables_until_they_move():
     for number, fork in enumerate(forks):
         other = large.start()
         advance_all(other, b"(([[")
-        assert fork._epoch is first
+        assert fork._generation is first
         assert mask_of(fork) == mask_of(other)
         tail = nested_text(random.Random(number))
         for place, byte in enumerate(tail):
@@ -167,7 +167,7 @@ def test_forks_stay_in_old_tables_until_they_move():
                 assert mask_of(fork) == mask_of(other)
             for matcher in (fork, other):
                 matcher.advance(byte)
-        moved += fork._epoch is not first
+        moved += fork._generation is not first
         fork.rollback(len(tail))
         advance_all(fork, b"x]]))")
         assert mask_of(fork) == [256]
@@ -274,9 +274,9 @@ def test_threads_while_tables_are_renewed():
             matcher.rollback(len(text))
         return found
 
-    first = compiled.epoch
+    first = compiled.generation
     results = run_together([lambda seed=seed: job(compiled, seed) for seed in range(8)])
-    assert compiled.epoch is not first
+    assert compiled.generation is not first
     for seed in range(8):
         assert results[seed] == job(large, seed)
 
@@ -327,16 +327,16 @@ def test_masks_are_made_under_the_lock(lexer, monkeypatch):
 def test_special_tokens_are_taken_again_in_new_tables():
     vocab = Vocabulary([b"(", b")", b"", b""], end_tokens=[3], special_tokens={2: "<x>", 3: "</s>"})
     compiled = compile_with(Grammar('start: "(" <x>? start ")" | <x>\n'), vocab, table_mb=1)
-    first, moved = compiled.epoch, False
+    first, moved = compiled.generation, False
     matcher = compiled.start()
     for _ in range(3):
         for _ in range(150):
             advance_all(matcher, (0, 2))
-        moved |= matcher._epoch is not first
+        moved |= matcher._generation is not first
         assert mask_of(matcher) == [0, 2] or 1 in mask_of(matcher)
         advance_all(matcher, [1] * 3)
         matcher.rollback(303)
-        compiled.renew(compiled.epoch)
+        compiled.renew(compiled.generation)
         for _ in range(60):
             advance_all(matcher, (0,))
         matcher.rollback(60)

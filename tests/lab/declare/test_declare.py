@@ -36,7 +36,7 @@ from tokdfa.lab.declare import (
 from tokdfa.lab.declare.cells import text_cell
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.declare.stats import paired
-from tokdfa.lab.declare.tables import exponent
+from tokdfa.lab.declare.variants import exponent
 
 COLUMNS = {
     column.name: column

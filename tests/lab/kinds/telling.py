@@ -1,4 +1,4 @@
-"""What a kind says of rows: its tables as frames, its sentences, its charts' points."""
+"""What a kind says of rows: its tables, its sentences, its charts' points."""
 
 from __future__ import annotations
 
@@ -15,17 +15,28 @@ MODEL = {"part": "model", "model": "small", "tokenizer": "tiny", "status": "ok",
 
 
 class Told:
-    """The declarations of `kind`, built from `rows`; `tables` and `panels` by name."""
+    """The declarations of `kind`, built from `rows`. By name: `built`, all tables; `tables`, frames of those with rows;
+    `charts`; `panels`, title -> points of each chart.
+    """
 
     def __init__(self, kind: Kind, rows: Iterable[Mapping[str, Any]], **config: Any) -> None:
         results = kind.results(pd.DataFrame(list(rows)), config)
-        built = [table.build(results) for table in kind.tables]
-        self.tables = {table.name: table.frame for table in built if table.rows}
+        self.built = {table.name: table.build(results) for table in kind.tables}
+        self.tables = {name: table.frame for name, table in self.built.items() if table.rows}
         self.sentences = [line for sentence in kind.sentences for line in sentence.sentences(results)]
-        charts = [chart.build(results) for chart in kind.charts]
+        self.charts = {chart.name: chart.build(results) for chart in kind.charts}
         self.panels = {
-            chart.name: {panel.title: panel.spec["data"]["values"] for panel in chart.panels} for chart in charts
+            name: {panel.title: panel.spec["data"]["values"] for panel in chart.panels}
+            for name, chart in self.charts.items()
         }
+
+    def values(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Columns of a table, row by row."""
+        return list(self.tables[table][list(columns)].itertuples(index=False, name=None))
+
+    def texts(self, table: str) -> list[list[str]]:
+        """The cells of a table as people read them; none of a table without rows."""
+        return [[cell.text for cell in row] for row in self.built[table].rows]
 
 
 def check_lost(kind: Kind) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.lab.kinds.told import tell
+from tests.lab.kinds.telling import Told
 from tests.vocabulary.tokenizer_files import byte_level, rank_file
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.kinds import canonicity
@@ -78,20 +78,20 @@ def test_verdicts_and_replay_agree(rows, name):
     assert replay["rows compared"] == load_tokenizer(name).vocabulary.size
 
 
-def test_the_report_of_what_was_measured(rows, name):
-    told = tell(KIND, rows)
+def test_what_is_told(rows, name):
+    told = Told(KIND, rows)
     assert told.sentences[0].startswith("3,600 sequences judged as pieces and as texts with 3 tokenizers: 0 mismatches")
-    assert f"{name}: 002's replay of" in told.sentences[1]
-    frame = told.tables["canonicity_sizes"].frame.set_index("tokenizer")
-    assert frame.loc[name, "states"] == group(rows, name, "count")["states"]["value"]
-    assert frame.loc[name, "disk file"] == group(rows, name, "disk")["file"]["value"]
-    frame = told.tables["canonicity_waiting"].frame
-    assert "marked language from the disk" in frame
-    assert told.tables["canonicity_build"].frame["total"].tolist() == [
-        row["value"] for row in rows if (row["group"], row["name"]) == ("build", "total")
-    ]
-    assert [panel.title for chart in told.charts.values() for panel in chart.panels] == ["", ""]
-    assert not told.tables["canonicity_not_measured"].rows
+    assert f"{name}: the published replay of" in told.sentences[1]
+    for table, unit in (("times", "s"), ("memory", "B"), ("counts", "")):
+        shown = told.tables[f"canonicity_{table}"].set_index(["group", "figure"])[name].dropna()
+        of_unit = {
+            (row["group"], row["name"]): row["value"]
+            for row in rows
+            if (row["tokenizer"], row["unit"]) == (name, unit) and row["group"] != "forbidden"
+        }
+        assert shown.to_dict() == pytest.approx({key: value for key, value in of_unit.items() if value is not None})
+    assert "canonicity_not_measured" not in told.tables
+    assert all(points for panels in told.panels.values() for points in panels.values())
 
 
 def test_what_cannot_be_measured_is_a_row(tmp_path, monkeypatch):
@@ -102,7 +102,7 @@ def test_what_cannot_be_measured_is_a_row(tmp_path, monkeypatch):
     assert (failure["status"], failure["value"]) == ("error", None)
     assert "without a pre-tokenizer" in failure["message"]
     assert set(group(rows, "bytes", "mask")) == {"pair", "pair judged"}  # no token forbids another
-    assert tell(KIND, rows).texts("canonicity_not_measured")[0][:3] == ["bytes", "texts", "error"]
+    assert Told(KIND, rows).texts("canonicity_not_measured")[0][:3] == ["bytes", "texts", "error"]
 
     name = f"hf:{byte_level(tmp_path / 'tokenizer.json')}"
     monkeypatch.setattr("tokdfa.lab.measure.canonicity_figures._NEW_PROCESS", "raise SystemExit('no luck')")
@@ -125,8 +125,8 @@ def test_mismatches_are_rows_and_no_errors(name, monkeypatch):
     monkeypatch.setattr(wrong, lambda made, sequences: made.usable[: len(sequences)] & False)
     rows = measure({"tokenizer": name, **SMALL, "processes": 0}, seed=0)
     assert group(rows, name, "pieces")["mismatches"]["value"] > 200
-    told = tell(KIND, rows)
-    assert len(told.tables["canonicity_mismatches"].rows) == 5
+    told = Told(KIND, rows)
+    assert len(told.tables["canonicity_mismatches"]) == 5
     assert all("proper, but the reference says improper" in line[-1] for line in told.texts("canonicity_mismatches"))
     assert ": 0 mismatches" not in told.sentences[0]
 

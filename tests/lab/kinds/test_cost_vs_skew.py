@@ -1,25 +1,28 @@
 """Strategies on small constraints: exact skew, drawn skew, and costs that can be counted by hand."""
 
-import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.lab.kinds.telling import MODEL as ROW
 from tests.lab.kinds.telling import Told, check_lost
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.config.resolve import load_config
-from tokdfa.lab.kinds.cost_vs_skew import KIND, METHODS, Settings, complete, measure
+from tokdfa.lab.kinds.cost_vs_skew import KIND, Settings
 from tokdfa.lab.measure.drawn_skew import LEAST_RUNS
-from tokdfa.lab.measure.strategy_bench import LOCAL
+from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.strategy_bench import LOCAL, SIZES
 from tokdfa.models.registry import load_model
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
 
 MODEL = {"name": "table?seed=2&concentration=0.2", "tokenizer": "bytes"}
+MODEL_LABEL = f"{MODEL['name']} (bytes)"
 TEXTS = ["ab", "ac", "bad", "bed"]
+#: Strategies that are measured on both entries.
+SHOWN = ["token_index", "llguidance", "smc 32, token_index", "asap 40, token_index"]
 ENTRIES = [
     {"label": "small", "prompt": "x", "choices": TEXTS, "topic": "letters"},
     {"label": "forced", "prompt": "x", "choices": ["qa", "qb"], "expected": "qa"},
@@ -48,7 +51,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def rows():
-    return measure(dict(SETTINGS), seed=5)
+    return KIND.measure(SETTINGS, 5)
 
 
 def points(rows, entry="small"):
@@ -129,24 +132,19 @@ def test_failures_are_rows(rows):
         assert found[name]["status"] == "memory"
         assert "max_states" in found[name]["message"]
     settings = SETTINGS | {"runs": 30, "seconds_each": 1e-9, "entries": ENTRIES[:1]}
-    late = points(measure(settings, seed=0))
+    late = points(KIND.measure(settings, 0))
     assert {late[name]["status"] for name in ("token_index", "asap 40, token_index")} == {"timeout"}
     ill = SETTINGS | {"entries": [{"label": "small", "prompt": "x", "choices": ["ab", "cd"]}], "max_prefixes": 1}
-    (failed,) = (row for row in measure(ill, seed=0) if row["part"] == "entry")
+    (failed,) = KIND.measure(ill, 0)[1:]
     assert failed["status"] == "memory"
     assert "max_prefixes" in failed["message"]
-
-
-def test_what_is_over_time_is_not_asked():
-    rows = measure(SETTINGS | {"seconds": 1e-9}, seed=0)
-    assert [(row["part"], row["status"]) for row in rows] == [("model", "ok")] + [("entry", "not_asked")] * 2
 
 
 def test_runs_are_repeatable():
     settings = SETTINGS | {"entries": ENTRIES[:1], "runs": 20, "limit": 1}
     names = ("tv", "plug_in", "rows", "masks", "checks", "tokens")
     one, other = (
-        [[row.get(name) for name in names] for row in measure(dict(settings), seed=2) if row["part"] == "point"]
+        [[row.get(name) for name in names] for row in KIND.measure(settings, 2) if row["part"] == "point"]
         for _ in range(2)
     )
     assert one == other
@@ -169,83 +167,28 @@ def test_runs_are_repeatable():
 )
 def test_faults_of_settings_are_named(changes, error, words):
     with pytest.raises(error, match=words):
-        complete(SETTINGS | changes)
+        typed_settings(Settings, SETTINGS | changes)
 
 
-#: label -> (method, engine, backend, size, total variation by entry, engine's microseconds)
-STRATEGIES = {
-    "plain": (LOCAL, "plain", "token_index", None, (0.5, 0.7), 20.0),
-    "peer": (LOCAL, "peer", "llguidance", None, (0.5, 0.7), 200.0),
-    "proper": (LOCAL, "proper", "cartesian_merge", None, (0.3, 0.5), 40.0),
-    "rejection, plain": ("rejection", "plain", "token_index", None, (None, 0.02), 800.0),
-    "smc 4, plain": ("smc", "plain", "token_index", 4, (0.2, 0.3), 80.0),
-    "smc 16, proper": ("smc", "proper", "cartesian_merge", 16, (0.01, -0.01), 160.0),
-    "smc 2, proper": ("smc", "proper", "cartesian_merge", 2, (0.35, 0.45), 80.0),
-    "asap 16, proper": ("asap", "proper", "cartesian_merge", 16, (0.9, 0.8), 320.0),
-}
-
-
-def made_up_point(entry, strategy, place):
-    method, engine, backend, size, skews, engine_us = STRATEGIES[strategy]
-    row = ROW | {"part": "point", "entry": entry, "strategy": strategy, "method": method}
-    row |= {"engine": engine, "backend": backend, "size": size, "compile_ms": 2.0}
-    tv = skews[place]
-    if tv is None:
-        return row | {"status": "nothing_drawn", "message": "0 answers in 40 runs"}
-    row |= {"status": "ok", "message": "", "tv": tv, "runs": 40, "answered": 40, "tokens": 4.0, "texts": 1.0}
-    row |= {"rows": 3.0, "rows_asked": 9.0, "calls": 3.0, "masks": 5.0, "checks": 0.0, "engine_us": engine_us}
-    row |= {"others_us": 5.0, "arithmetic_us": 100.0, "model_us": 50 * engine_us, "mask_us": 2.0, "advance_us": 1.0}
-    if method == LOCAL:
-        return row | {"tv_low": tv - 1e-6, "tv_high": tv + 1e-6, "exact_rows": 20}
-    return row | {"tv_se": 0.03, "plug_in": max(tv, 0) + 0.05, "noise_floor": 0.06}
-
-
-def made_up():
-    rows = [ROW | {"seconds": 9.0, "call_seconds": 0.05, "row_seconds": 0.002}]
-    for place, entry in enumerate(("first", "second")):
-        about = {"topic": "x", "choices": 4, "log_mass": math.log(0.25), "unresolved": 0.0, "prefixes": 30}
-        rows.append(ROW | {"part": "entry", "entry": entry, "proper_tv": 0.01, "seconds": 1.0, **about})
-        rows += [made_up_point(entry, strategy, place) for strategy in STRATEGIES]
-    return rows
-
-
-def test_means_errors_and_comparisons_on_the_same_entries():
-    told = Told(KIND, made_up())
-    one = told.tables["cost_vs_skew"].set_index("strategy")
-    assert list(one.index) == list(STRATEGIES)
-    assert one["total variation"].to_dict() == pytest.approx(
-        {"plain": 0.6, "peer": 0.6, "proper": 0.4, "rejection, plain": 0.02, "smc 4, plain": 0.25,
-         "smc 16, proper": 0.0, "smc 2, proper": 0.4, "asap 16, proper": 0.85}
-    )  # fmt: skip
-    assert one["local masking, same entries"]["smc 4, plain"] == pytest.approx(0.6)
-    # rejection has an answer to the second entry only
-    assert one.loc["rejection, plain", ["entries", "local masking, same entries"]].tolist() == [1, 0.7]
-    assert one["against local masking"].tolist()[3:] == [
-        "below", "below", "below", "not beyond the error from", "above",
-    ]  # fmt: skip
-    assert one["engine, a token"]["smc 4, plain"] == pytest.approx(80e-6 / 4)
-    assert one["all, an answer"]["smc 4, plain"] == pytest.approx((51 * 80 + 105) * 1e-6)
-    assert one["times local masking"]["smc 4, plain"] == pytest.approx((51 * 80 + 105) / (51 * 20 + 105))
-    margin = 100 * 1.96 * 0.03 / math.sqrt(2)
-    said = next(sentence for sentence in told.sentences if sentence.startswith("small: smc 4, plain (2 entries): "))
-    assert f"25.0% (95% interval {25 - margin:.1f}% to {25 + margin:.1f}%) (plug-in 30.0%, noise floor 6.00%)" in said
-    assert said.endswith("below local masking by plain on the same entries (60.0%); an answer takes 3.72x its time.")
-    assert told.sentences[0].startswith("small, 2 entries: local masking is 60.0% in total variation")
-    assert told.sentences[0].endswith("by token: plain 5.00 µs, peer 50.0 µs.")
-
-
-def test_entries_costs_and_prices():
-    told = Told(KIND, made_up())
+def test_what_is_told(rows):
+    told = Told(KIND, rows)
+    one, found = told.tables["cost_vs_skew"].set_index("strategy"), points(rows)
+    both = {name: [points(rows, entry)[name]["tv"] for entry in ("small", "forced")] for name in SHOWN}
+    assert one["total variation"][SHOWN].to_dict() == pytest.approx({name: np.mean(both[name]) for name in SHOWN})
+    assert one["local masking, same entries"]["smc 32, token_index"] == pytest.approx(np.mean(both["token_index"]))
+    assert one["against local masking"]["smc 32, token_index"] == "below"
+    said = next(sentence for sentence in told.sentences if sentence.startswith(f"{MODEL_LABEL}: smc 32"))
+    assert "(2 entries)" in said
+    assert "below local masking by token_index on the same entries" in said
+    assert "by token: token_index " in told.sentences[0]
+    assert ", llguidance " in told.sentences[0]  # both have one distribution
     entries = told.tables["cost_vs_skew_entries"]
-    assert entries[["choices", "mass", "plain", "peer", "proper"]].iloc[0].tolist() == [4, 0.25, 0.5, 0.5, 0.3]
-    costs = told.tables["cost_vs_skew_costs"].set_index("strategy").loc["smc 4, plain"]
-    assert costs[["model rows", "rows asked", "runs with an answer"]].tolist() == [3, 9, 1]
-    assert told.tables["cost_vs_skew_prices"][["a call", "a row in it"]].iloc[0].tolist() == [0.05, 0.002]
-    assert told.tables["not_measured"]["strategy"].tolist() == ["rejection, plain"]
-    assert len(told.panels["cost_vs_skew_token"]["small"]) == len(STRATEGIES)
-
-
-def test_nothing_to_tell():
+    assert entries[["choices", "token_index"]].iloc[0].tolist() == [4, found["token_index"]["tv"]]
+    costs = told.tables["cost_vs_skew_costs"].set_index("strategy").loc["asap 40, token_index"]
+    asked = [points(rows, entry)["asap 40, token_index"]["rows_asked"] for entry in ("small", "forced")]
+    assert costs["rows asked"] == pytest.approx(np.mean(asked))
+    assert set(told.tables["not_measured"]["strategy"]) == {"rejection, token_index", "small", "smc 2, small"}
+    assert len(told.panels["cost_vs_skew_token"][MODEL_LABEL]) == len(one)
     check_lost(KIND)
 
 
@@ -254,5 +197,5 @@ def test_the_shipped_experiment_composes_every_method_with_both_token_languages(
     typed = Settings.model_validate(experiment.settings)
     assert len(typed.entries) == 280
     for engine in ("token_index", "cartesian_merge"):
-        assert {one.method for one in typed.strategies if one.engine == engine} == set(METHODS)
+        assert {one.method for one in typed.strategies if one.engine == engine} == set(SIZES)
     assert typed.seconds < experiment.limits.seconds

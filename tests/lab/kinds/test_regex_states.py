@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.lab.kinds.told import tell
+from tests.lab.kinds.telling import Told
 from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.regex_states import KIND, measure
 from tokdfa.regex.nodes import LAWS
@@ -55,7 +55,7 @@ ROWS = [
 
 
 def test_the_report_compares_with_the_minimal_dfa():
-    told = tell(KIND, ROWS)
+    told = Told(KIND, ROWS)
     found = {row[0]: row[1:] for row in told.values("states_by_variant", "variant", "finished", "already minimal")}
     assert found["all laws"] == (2, 1)
     assert found["without union_aci"] == (1, 1)
@@ -64,22 +64,3 @@ def test_the_report_compares_with_the_minimal_dfa():
     assert told.texts("dfa_states") == [["date", "10", "limit", "10"], ["ip", "30", "limit", "20"]]
     assert "1 of 2" in told.sentences[0]
     assert "1.25x" in told.sentences[0]
-
-
-def test_the_costliest_law_counts_its_limit():
-    told = tell(KIND, ROWS)
-    assert [cells[:4] for cells in told.texts("laws")] == [
-        ["ip", "without union_aci", "30", "100"],
-        ["date", "without intersection", "10", "15"],
-        ["ip", "without intersection", "30", "31"],
-    ]
-    (costliest,) = [line for line in told.sentences if "costliest" in line]
-    assert "without union_aci, with 110 states over all constraints (1 unfinished" in costliest
-    assert "against 40" in costliest
-
-
-def test_an_unfinished_run_says_what_it_can():
-    told = tell(KIND, [row("date", "all laws", 10), row("date", "without complement", 10)])
-    assert told.texts("dfa_states") == [["date", "10"]]
-    assert told.charts["states_over_minimal"].figure is None
-    assert told.sentences[-1] == "All 2 builds succeeded."

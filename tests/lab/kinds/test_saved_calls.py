@@ -1,4 +1,4 @@
-"""Forced positions and calls left: counted by hand, and by other engines on longer texts; and what is told."""
+"""Forced steps and calls left: along given texts counted by hand, in written ones against the loop itself."""
 
 import json
 from pathlib import Path
@@ -7,167 +7,216 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from tests.lab.kinds.telling import Told
-from tokdfa import mask as masks
+from tests.lab.kinds.telling import Told, check_lost
+from tests.packages import needs_smollm2
+from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Regex
+from tokdfa.decoding.loop import generate
+from tokdfa.decoding.sampling import Sampler
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.lab.kinds.saved_calls import KIND, complete, follow_texts, follow_tokens, measure
+from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.kinds.saved_calls import KIND, Settings, measure
+from tokdfa.lab.measure.forced_steps import follow_text
+from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.models.registry import load_model
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-ENGINES = [{"backend": "token_index"}, {"backend": "tokens_dfa"}]
-INPUTS = Path(__file__).parents[3] / "experiments" / "inputs"
+EXPERIMENTS = Path(__file__).parents[3] / "experiments"
+GIVEN = [{"backend": "token_index"}, {"backend": "tokens_dfa"}]
+ENGINES = [
+    {"backend": "token_index"},
+    {"backend": "brute_force"},
+    {"backend": "cartesian_merge"},
+    {"backend": "tokens_dfa", "options": {"mute_literals": True}, "label": "muted"},
+]
+PROMPTED = [
+    {"label": "verdict", "prompt": "Is it true?\n", "regex": "answer: (true|false)\\."},
+    {"label": "word", "prompt": "A word:\n", "choice": ["sentence", "letter"], "max_tokens": 3},
+]
 
 
-def rows_of(pattern, *texts, tokenizer="bytes", engines=ENGINES, **settings):
-    return measure(
-        {"tokenizer": tokenizer, "label": "one", "regex": pattern, "texts": {"one": list(texts)}, "engines": engines}
-        | settings,
-        seed=0,
-    )
+def given(pattern, *texts, tokenizer="bytes", engines=GIVEN, **settings):
+    one = {"tokenizer": tokenizer, "label": "one", "regex": pattern, "texts": {"one": list(texts)}, "engines": engines}
+    return measure(one | settings, 0)
 
 
-def test_counts_of_a_text_with_one_choice():
-    # a, b: forced; c: or d; e: forced; the end: forced
-    for row in rows_of("ab(c|d)e", "abce"):
-        assert row["status"] == "ok"
-        assert json.loads(row["allowed"]) == [1, 1, 2, 1]
-        assert (row["positions"], row["forced"], row["forced_text"], row["forced_002"]) == (4, 3, 3, 3)
-        assert (row["end_forced"], row["calls"], row["runs"], row["longest_run"]) == (1, 1, 2, 2)
-
-
-def test_the_end_is_an_alternative():
-    # after ab the text may end, or go on with c; after abc only end; at the end of ab there is a choice
-    whole, part, *_ = rows_of("ab(c)?", "abc", "ab")
-    assert json.loads(whole["allowed"]) == [1, 1, 2]
-    assert (whole["forced"], whole["forced_text"], whole["end_forced"], whole["calls"]) == (2, 3, 1, 1)
-    assert (part["forced"], part["forced_text"], part["end_forced"], part["calls"]) == (2, 2, 0, 1)
-    assert (whole["runs"], whole["longest_run"], part["runs"], part["longest_run"]) == (2, 2, 1, 2)
+@pytest.mark.parametrize(
+    ("pattern", "text", "calls", "forced_text"),
+    [
+        ("ab(c|d)e", "abce", 1, 3),  # a, b, e and the end are forced
+        ("ab(c)?", "abc", 1, 3),  # after ab the text may end, or go on with c
+        ("ab(c)?", "ab", 1, 2),  # at the end there is a choice
+        ("a*", "", 1, 0),  # a text without tokens has an end only
+    ],
+)
+def test_counts_by_hand(pattern, text, calls, forced_text):
+    for row in given(pattern, text):
+        counts = (len(text), len(text) + 1, calls, forced_text, forced_text)
+        assert tuple(row[name] for name in ("tokens", "steps", "calls", "forced_text", "forced_002")) == counts
 
 
 def test_tokens_of_the_byte_fallback_are_left_out_as_published():
     # x is a token and the byte 0x78 another; a line end is a byte token only, so it is forced in any count
-    letter, line_end = rows_of("x|\n", "x", "\n", tokenizer="mistral-v1", engines=ENGINES)[:2]
-    assert json.loads(letter["allowed"]) == json.loads(line_end["allowed"]) == [3]
-    assert (letter["forced_text"], letter["forced_002"]) == (0, 1)
-    assert (line_end["forced_text"], line_end["forced_002"]) == (0, 0)  # x is left, and the token of the sequence
-    (alone, _) = rows_of("\n", "\n", tokenizer="mistral-v1")
-    assert (alone["forced"], alone["forced_002"], alone["calls"]) == (1, 1, 0)
+    for row in given("x\n", "x\n", tokenizer="mistral-v1"):
+        assert (row["status"], row["tokens"]) == ("ok", 2)
+        assert (row["forced_text"], row["forced_002"]) == (1, 2)
 
 
-def test_several_end_tokens_force_the_end():
-    (row, _) = rows_of("[ab]", "a", tokenizer="llama3")
-    assert len(load_tokenizer("llama3").vocabulary.end_tokens) > 1
-    assert (json.loads(row["allowed"]), row["end_forced"], row["calls"]) == ([2], 1, 1)
-
-
-def test_other_engines_count_the_same():
-    texts = yaml.safe_load((INPUTS / "proper_texts.yaml").read_text())["call_one_of_three"][:4]
-    engines = [{"backend": name} for name in ("token_index", "brute_force", "llguidance")]
-    pattern = r'\{"name": ("get_time", "arguments": \{"timezone": "[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+"\}|"set_alarm".*)\}'
-    rows = rows_of(pattern, *texts, tokenizer="mistral-v1", engines=engines)
-    keys = ("text", "status", "positions", "forced", "forced_text", "forced_002", "calls", "runs", "allowed")
-    by_engine = [[[row[key] for key in keys] for row in rows if row["engine"] == one["backend"]] for one in engines]
-    assert by_engine[0] == by_engine[1] == by_engine[2]
-    for row in rows:
-        assert row["forced"] <= row["forced_text"] <= row["forced_002"] <= row["positions"]
-        assert row["calls"] == row["positions"] + 1 - row["forced"] - row["end_forced"]
-    assert sum(row["forced_002"] for row in rows) > 0
-
-
-def test_a_choice_needs_its_texts():
-    settings = {"tokenizer": "bytes", "label": "colour", "choice": ["red", "green"], "engines": ENGINES}
-    rows = measure(settings | {"texts": {"colour": ["red", "green"]}}, seed=0)
-    assert [row["text"] for row in rows] == ["red", "green"] * 2
-    assert [row["calls"] for row in rows] == [1] * 4
-    with pytest.raises(OptionError, match="no texts for the constraint 'colour'"):
-        measure(settings | {"texts": {"other": ["red"]}}, seed=0)
-
-
-def test_refusals_are_rows_with_their_place():
-    (refused, end, *_) = rows_of("ab+", "aab", "a")
-    assert (refused["status"], refused["text"]) == ("wrong_refusal", "aab")
-    assert refused["message"] == "token 97 b'a' is refused at position 1 of 3"
-    assert (end["status"], end["message"]) == ("wrong_refusal", "the end is refused after 1 tokens")
-    assert "forced" not in refused
-
-
-def test_an_engine_that_cannot_compile_has_one_row():
-    lazy = {"backend": "token_index", "options": {"lazy": True}, "label": "on demand"}
-    rows = rows_of("(a|b)*a(a|b){17}", "a" * 18, "b" + "a" * 20, engines=[lazy, ENGINES[0]])  # 2^18 states
-    assert [(row["engine"], row["status"], bool(row["text"])) for row in rows] == [
-        ("on demand", "ok", True), ("on demand", "ok", True), ("token_index", "memory", False),
-    ]  # fmt: skip
-    assert "max_states" in rows[-1]["message"]
-
-
-def test_a_text_that_the_tokenizer_changes_is_not_followed():
+def test_refusals_and_failures_are_rows():
+    (row, _) = given("ab", "ac")
+    assert (row["status"], row["text"]) == ("wrong_refusal", "ac")
+    assert "is refused at position 1 of 2" in row["message"]
+    (row, _) = given("abc", "ab")
+    assert row["message"] == "the end is refused after 2 tokens"
+    small = {"backend": "token_index", "options": {"max_states": 1}, "label": "small"}
+    assert [row["status"] for row in given("abc", "abc", engines=[small, *GIVEN])] == ["memory", "ok", "ok"]
     compiled = create_backend("token_index", load_tokenizer("bytes").vocabulary).compile(Regex("[a-zA-Z]+"))
     upper = SimpleNamespace(encode=lambda text: list(text.upper().encode()), vocabulary=compiled.vocab)
-    none = masks.allocate_mask(257)
-    (row,) = follow_texts(compiled, ["abc"], upper, none, none)
-    assert (row["status"], row["text"]) == ("changed", "abc")
+    assert follow_text(compiled, "abc", upper)["status"] == "changed"
 
 
-def test_an_empty_text_has_an_end_only():
-    compiled = create_backend("token_index", load_tokenizer("bytes").vocabulary).compile(Regex("a*"))
-    row = follow_tokens(compiled, [], masks.mask_from_ids([256], 257), masks.allocate_mask(257))
-    assert (row["positions"], row["forced"], row["end_forced"], row["calls"], row["allowed"]) == (0, 0, 0, 1, "[]")
+def test_instances_of_schemas_are_texts(tmp_path):
+    for name, schema in {"flag": {"type": "boolean"}, "none": {"type": "boolean"}}.items():
+        tests = [{"data": True, "valid": True}, {"data": 3, "valid": False}] if name == "flag" else []
+        (tmp_path / f"{name}.json").write_text(json.dumps({"schema": schema, "tests": tests}))
+    rows = measure({"tokenizer": "bytes", "engines": GIVEN, "schemas": str(tmp_path)}, 0)
+    assert [(row["constraint"], row["engine"], row["text"], row["status"]) for row in rows] == [
+        ("flag", "token_index", "true", "ok"),
+        ("flag", "tokens_dfa", "true", "ok"),
+        ("none", "", "", "no_instance"),
+    ]
+    assert rows[0]["calls"] == 1
 
 
-def test_settings_are_checked():
-    for settings, error, message in (
-        ({"engines": ENGINES}, OptionError, "texts, with constraints, or schemas"),
-        ({"engines": ENGINES[:1], "schemas": "x"}, OptionError, "engines"),
-        ({"engines": [*ENGINES, ENGINES[0]], "schemas": "x"}, OptionError, "same label"),
-        ({"engines": [{"backend": "token_indx"}, *ENGINES], "schemas": "x"}, UnknownNameError, "token_indx"),
-        ({"engines": ENGINES, "schemas": "x", "limit": 3}, OptionError, r"settings\.limit"),
-    ):
-        with pytest.raises(error, match=message):
-            complete(settings)
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    name = trained_byte_level(tmp_path_factory.mktemp("t") / "tokenizer.json")
+    models = [{"name": "table?seed=1", "tokenizer": name, "label": "m"}]
+    return {"models": models, "engines": ENGINES, "prompted": PROMPTED, "samples": 3, "max_tokens": 40}
+
+
+@pytest.fixture(scope="module")
+def rows(settings):
+    return measure(settings, 5)
+
+
+def written(rows, **wanted):
+    return [row for row in rows if row["part"] == "text" and all(row[key] == value for key, value in wanted.items())]
+
+
+def test_written_texts_are_those_of_the_loop(rows, settings):
+    assert {row["status"] for row in rows} == {"ok"}
+    names = [engine.get("label", engine["backend"]) for engine in ENGINES]
+    assert [row["engine"] for row in written(rows, constraint="verdict")] == names * 3  # they take turns
+    entry = settings["models"][0]
+    tokenizer = load_tokenizer(entry["tokenizer"])
+    model = load_model(entry["name"], tokenizer)
+    compiled = create_backend("token_index", tokenizer.vocabulary).compile(Regex(PROMPTED[0]["regex"]))
+    for sample in range(3):
+        sampler = Sampler(seed=derive_seed(5, "verdict", sample))
+        found = generate(model, compiled, tokenizer.encode(PROMPTED[0]["prompt"]), sampler, 40)
+        index, brute, *_ = written(rows, constraint="verdict", sample=sample)
+        assert index["text"] == found.text.decode()
+        assert json.loads(index["sequence"]) == [*found.tokens, found.end_token]
+        assert (index["steps"], index["calls"]) == (len(found.tokens) + 1, found.model_calls)
+        assert index["steps"] - index["calls"] == found.forced
+        assert brute["sequence"] == index["sequence"]  # equal masks and seeds
+    assert len({row["sequence"] for row in written(rows, engine="token_index")}) > 2
+
+
+def test_proper_sequences_leave_one_choice_between_two_answers(rows):
+    assert {row["calls"] for row in written(rows, constraint="verdict", engine="cartesian_merge")} == {1}
+    assert min(row["calls"] for row in written(rows, constraint="verdict", engine="token_index")) > 1
+    assert {row["text"] for row in written(rows, constraint="verdict")} <= {"answer: true.", "answer: false."}
+    assert max(row["steps"] for row in written(rows, constraint="word")) <= 3
+
+
+def test_a_failure_is_said_once_and_every_other_constraint_is_left_out(settings):
+    prompted = [PROMPTED[0] | {"label": str(number)} for number in range(3)]
+    small = {"backend": "token_index", "options": {"max_states": 1}, "label": "small"}
+    rows = measure(settings | {"prompted": prompted, "engines": [small, ENGINES[0]], "every": 2, "samples": 2}, 0)
+    assert [(row["constraint"], row["engine"], row["status"]) for row in rows[1:]] == [
+        ("0", "small", "memory"), ("0", "token_index", "ok"), ("2", "small", "memory"), ("2", "token_index", "ok"),
+        ("0", "token_index", "ok"), ("2", "token_index", "ok"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"models": []}, OptionError, "saved_calls needs texts, with constraints, or schemas"),
+        ({"prompts": {"x": "y"}}, UnknownNameError, "x"),
+        ({"prompted": []}, OptionError, "needs prompted constraints"),
+        ({"prompted": [PROMPTED[0]] * 2}, OptionError, "same label"),
+        ({"prompted": [{"label": "a", "prompt": "b"}]}, OptionError, "a constraint is exactly one of"),
+        ({"engines": ENGINES[:1] * 2}, OptionError, "same label"),
+        ({"engines": [{"backend": "token_index", "options": {"nothing": 1}}]}, UnknownNameError, "nothing"),
+        ({"samples": 0}, OptionError, "settings.samples"),
+        ({"limit": 3}, OptionError, r"settings\.limit"),
+    ],
+)
+def test_wrong_settings(settings, change, error, message):
+    with pytest.raises(error, match=message):
+        typed_settings(Settings, settings | change)
+
+
+def test_texts_come_with_constraints_and_schemas_without():
     with pytest.raises(OptionError, match="leave one of the two out"):
-        rows_of("a", "a", schemas="somewhere")
+        given("a", "a", schemas="somewhere")
     with pytest.raises(OptionError, match="needs the setting schemas"):
-        measure({"tokenizer": "bytes", "engines": ENGINES, "texts": {"one": ["a"]}}, seed=0)
+        measure({"tokenizer": "bytes", "engines": GIVEN, "texts": {"one": ["a"]}}, 0)
 
 
-def test_what_is_told_counts_texts_that_all_engines_went_through():
-    engines = [{"backend": "token_index", "label": "plain"}, {"backend": "brute_force", "label": "proper"}]
-    rows = []
-    for label, choice in (("colour", ["red", "green"]), ("answer", ["yes", "no"])):
-        rows += measure(
-            {"tokenizer": "bytes", "label": label, "choice": choice, "texts": {label: choice}} | {"engines": engines}, 0
-        )
-    place = {"tokenizer": "bytes", "constraint": "colour"}
-    rows.append(
-        place
-        | {
-            "engine": "plain",
-            "text": "blue",
-            **{name: rows[0][name] for name in ("positions", "forced", "allowed", "status", "message")},
-        }
-    )
-    rows.append(place | {"engine": "proper", "text": "blue", "status": "wrong_refusal", "message": "refused"})
-    rows.append(place | {"engine": "", "constraint": "s", "text": "", "status": "too_large", "message": "large"})
+def test_what_is_told_of_given_texts():
+    rows = given("(red|green)", "red", "green", "blue")  # blue is refused
     told = Told(KIND, rows)
     overview = told.tables["saved_calls"].set_index("engine")
-    # red, green: the first byte is free; the others, and the end, are forced
-    shown = ["texts", "positions", "forced", "calls left", "of", "median allowed"]
-    assert overview.loc["plain", shown].tolist() == [4, 13, 2 + 4 + 2 + 1, 4, 17, 1]
-    assert overview["share"].tolist() == pytest.approx([9 / 13] * 2)
-    assert told.tables["saved_calls_constraints"]["plain"].tolist() == pytest.approx([6 / 8, 3 / 5])
-    assert told.tables["saved_calls_refusals"]["kind"].tolist() == ["wrong refusal"]
-    assert told.tables["saved_calls_skipped"]["schemas"].tolist() == [1]
-    assert told.sentences[0].startswith("bytes, plain: one token is allowed at 9 of 13 positions (69.2%) of 4 texts")
-    assert told.sentences[-2].startswith("proper: 1 walks did not go through (wrong refusal)")
-    assert [len(points) for points in told.panels["saved_calls"].values()] == [4]
+    # the first byte is free; the others, and the end, are forced
+    assert overview.loc["tokens_dfa", ["texts", "steps", "forced", "calls left"]].tolist() == [2, 10, 8, 2]
+    assert overview["share as published"].tolist() == pytest.approx([6 / 8] * 2)
+    assert told.tables["saved_calls_constraints"]["token_index"].tolist() == pytest.approx([8 / 10])
+    assert told.tables["not_measured"]["kind"].tolist() == ["wrong refusal"] * 2
+    assert "given, bytes, token_index: 80.0% of the calls are saved, 2 of 10 are left." in told.sentences
+    assert "given, bytes: tokens_dfa saves 0% more of the calls than token_index, in the mean of the same texts." in (
+        told.sentences
+    )
+    assert any("750 with the plain token DFA" in sentence for sentence in told.sentences)
+
+
+def test_what_is_told_of_written_texts(rows):
+    told = Told(KIND, rows)
+    overview = told.tables["saved_calls"].set_index("engine")
+    mine = written(rows, engine="cartesian_merge")
+    assert overview.loc["cartesian_merge", ["texts", "steps", "calls left"]].tolist() == [
+        len(mine), sum(row["steps"] for row in mine), sum(row["calls"] for row in mine),
+    ]  # fmt: skip
+    costs = told.tables["saved_calls_costs"].set_index("engine").loc["cartesian_merge"]
+    spent = [sum(row[name] for row in mine) for name in ("mask_seconds", "model_seconds", "calls")]
+    assert costs["mask share"] == pytest.approx(spent[0] / spent[1])
+    assert costs["model, a call"] == pytest.approx(spent[1] / spent[2])
+    assert told.tables["saved_calls_first"]["turn"].tolist() == ["first text", "later texts"]
+    assert any("6 of 6 texts equal that of the first engine" in sentence for sentence in told.sentences)
+    assert not any("Published" in sentence for sentence in told.sentences)
+    check_lost(KIND)
 
 
 def test_the_shipped_experiment_takes_all_that_is_shaped_like_json_and_yaml():
-    loaded = yaml.safe_load((INPUTS.parent / "saved_calls.yaml").read_text())
+    loaded = yaml.safe_load((EXPERIMENTS / "saved_calls.yaml").read_text())
     (constraints,) = loaded["constraints"]
-    labels = [entry["label"] for entry in yaml.safe_load((INPUTS.parent / constraints["file"]).read_text())]
+    labels = [entry["label"] for entry in yaml.safe_load((EXPERIMENTS / constraints["file"]).read_text())]
     assert constraints["only"] == labels[: labels.index("iso_date")]
-    texts = yaml.safe_load((INPUTS.parent / loaded["settings"]["texts"]["file"]).read_text())
+    texts = yaml.safe_load((EXPERIMENTS / loaded["settings"]["texts"]["file"]).read_text())
     assert set(constraints["only"]) <= set(texts)
-    assert loaded["settings"]["engines"][0] == {"backend": "token_index"}
+
+
+@needs_smollm2
+def test_every_shipped_constraint_goes_on_from_its_prompt():
+    settings = load_config(EXPERIMENTS / "saved_calls_lm.yaml").settings
+    models = [{"name": "table?seed=0", "tokenizer": "smollm2"}]
+    changes = {"models": models, "engines": [{"backend": "cartesian_merge"}], "samples": 1, "max_tokens": 2}
+    prompted = [entry | {"max_tokens": 2} for entry in settings["prompted"]]
+    rows = measure(settings | changes | {"prompted": prompted}, 0)
+    assert [row["message"] for row in rows if row["status"] != "ok"] == []
+    assert len({row["constraint"] for row in rows if row["part"] == "text"}) == 32

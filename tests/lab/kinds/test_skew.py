@@ -1,20 +1,28 @@
-"""The experiment on the skew of choices: its rows, what fails and is refused, and what is told of rows made up."""
+"""The experiment on skew: exact rows of choices, estimated ones of languages of which the exact skew is known."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.lab.kinds.telling import MODEL, Told, check_lost
+from tests.lab.kinds.telling import Told, check_lost
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.errors import OptionError, TokdfaError, UnknownNameError
-from tokdfa.lab.kinds import skew
+from tokdfa.backends.registry import compile
+from tokdfa.constraint import Choice
+from tokdfa.errors import ConfigError, OptionError, TokdfaError, UnknownNameError
+from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.kinds.skew import KIND
+from tokdfa.lab.measure.skew_rows import DISTANCES
+from tokdfa.lab.measure.skew_settings import Settings, complete
 from tokdfa.models import registry
-from tokdfa.models.ngram import train_ngram
-from tokdfa.skew.exact import ideal_distribution
+from tokdfa.models.registry import load_model
+from tokdfa.models.table import TableModel
+from tokdfa.skew.distances import compare
+from tokdfa.skew.exact import ideal_distribution, masked_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 ENGINES: list[dict[str, Any]] = [{"backend": "token_index"}, {"backend": "tokens_dfa"}, {"backend": "cartesian_merge"}]
@@ -22,64 +30,78 @@ PROMPTS: list[dict[str, Any]] = [
     {"label": "two", "prompt": "It was a", "choices": [" sentence", " word"], "expected": " word", "topic": "words"},
     {"label": "three", "prompt": "The", "choices": [" end", " text", " word"]},
 ]
+TABLE = {"name": "table?seed=3", "tokenizer": "bytes"}
+PATTERN, TEXTS = "[ab]c?|b[de]{2}", ["a", "ac", "b", "bc", "bdd", "bde", "bed", "bee"]
+ESTIMATED: dict[str, Any] = {
+    "models": [TABLE],
+    "languages": [
+        {"label": "small", "prompt": "x", "regex": PATTERN, "max_tokens": 8, "events": {"begins with b": "b.*"}},
+        {"label": "endless", "prompt": "x", "regex": "a*", "max_tokens": 1},
+    ],
+    "engines": [{"backend": "token_index"}, {"backend": "tokens_dfa"}, {"backend": "brute_force"}],
+    "events": {"small": {"b": "b"}},
+    "samples": 400,
+    "batch": 100,
+}
+LANGUAGE = {"label": "one", "prompt": "x", "max_tokens": 8}
+Rows = list[dict[str, Any]]
+
+
+def measure(settings: dict[str, Any], seed: int = 0) -> Rows:
+    assert KIND.measure is not None
+    return KIND.measure(settings, seed)
+
+
+def of(rows: Rows, prompt: str, part: str = "engine") -> dict[str, dict[str, Any]]:
+    return {row["engine"]: row for row in rows if row["part"] == part and row["prompt"] == prompt}
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     name = trained_byte_level(tmp_path_factory.mktemp("t") / "tokenizer.json")
-    return {
-        "models": [{"name": "table?seed=5", "tokenizer": name, "label": "m"}],
-        "engines": ENGINES,
-        "prompts": PROMPTS,
-    }
+    model = {"name": "table?seed=5", "tokenizer": name, "label": "m"}
+    return {"models": [model], "engines": ENGINES, "prompts": PROMPTS}
 
 
 @pytest.fixture(scope="module")
-def rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    return skew.measure(settings, seed=0)
+def exact(settings: dict[str, Any]) -> Rows:
+    return measure(settings)
 
 
-def of_strategy(rows: list[dict[str, Any]], prompt: str) -> dict[str, dict[str, Any]]:
-    return {row["strategy"]: row for row in rows if row["part"] == "strategy" and row["prompt"] == prompt}
+@pytest.fixture(scope="module")
+def estimated() -> Rows:
+    return measure(ESTIMATED, 5)
 
 
-def test_every_prompt_has_its_rows(rows: list[dict[str, Any]]) -> None:
-    assert [(row["part"], row.get("prompt"), row.get("strategy", row.get("other"))) for row in rows] == [
-        ("model", None, None),
-        *(("strategy", "two", name) for name in ("ideal", "token_index", "tokens_dfa", "cartesian_merge")),
-        ("agreement", "two", "tokens_dfa"),
-        *(("strategy", "three", name) for name in ("ideal", "token_index", "tokens_dfa", "cartesian_merge")),
-        ("agreement", "three", "tokens_dfa"),
+def test_the_figures_are_those_of_the_distributions(settings: dict[str, Any], exact: Rows) -> None:
+    assert {row["status"] for row in exact} == {"ok"}
+    assert [row.get("engine") for row in exact] == [
+        None,
+        *["ideal", "token_index", "tokens_dfa", "cartesian_merge"] * 2,
     ]
-    assert {row["status"] for row in rows} == {"ok"}
-    assert {row["model"] for row in rows} == {"m"}
-    computed = sum(row["rows_computed"] for row in rows if row["part"] == "strategy")
-    assert rows[0]["rows"] == computed + 1  # one when it was loaded
-
-
-def test_the_figures_are_those_of_the_distributions(settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    found = of_strategy(rows, "two")
+    found = of(exact, "two")
     ideal, plain = (np.array(json.loads(found[name]["probabilities"])) for name in ("ideal", "token_index"))
     tokenizer = load_tokenizer(settings["models"][0]["tokenizer"])
-    model = registry.load_model("table?seed=5", tokenizer)
+    model = load_model("table?seed=5", tokenizer)
     choices = PROMPTS[0]["choices"]
     again = ideal_distribution(model, tokenizer.encode("It was a"), choices, eos="ignored", tolerance=1e-3)
     assert ideal == pytest.approx(again.distribution.probabilities, abs=1e-15)
-    row = found["token_index"]
+    row, same, proper = (found[name] for name in ("token_index", "tokens_dfa", "cartesian_merge"))
+    assert row["total_variation_low"] <= row["total_variation"] <= row["total_variation_high"] <= 1
     assert row["total_variation_low"] <= np.abs(ideal - plain).max() + row["unresolved"] + found["ideal"]["unresolved"]
-    assert row["total_variation_low"] <= row["total_variation_high"] <= 1
-    assert row["top"] == choices[int(plain.argmax())]
-    assert row["count"] == 2
-    assert row["topic"] == "words"
-    assert json.loads(row["choices"]) == choices
-    assert row["language"] == "all"
-    assert found["cartesian_merge"]["improper_mass"] == 0 < row["improper_mass"]
-    assert found["ideal"]["forced_share"] is None
-    assert "total_variation_low" not in found["ideal"]
+    assert (same["first"], same["same"], same["verdict"]) == ("token_index", True, "undecided")
+    assert same["difference"] <= 1e-9
+    assert proper["improper"] == 0 < row["improper"]
+    assert (proper["against"], "first" in proper) == ("token_index", False)
+    apart = proper["total_variation_high"] < row["total_variation_low"]
+    assert (proper["verdict"] == "nearer") == apart
+    assert exact[0]["rows"] == sum(row["rows_computed"] for row in exact[1:]) + 1  # one when it was loaded
 
 
-def test_what_is_on_top_is_said_where_it_is_certain(rows: list[dict[str, Any]]) -> None:
-    tops = of_strategy(rows, "two")
+def test_what_is_on_top_is_said_where_it_is_certain(
+    settings: dict[str, Any], exact: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tops = of(exact, "two")
     for name, row in tops.items():
         second, first = sorted(json.loads(row["probabilities"]))[-2:]
         assert row["top_certain"] == (first - second > row["unresolved"])
@@ -87,61 +109,110 @@ def test_what_is_on_top_is_said_where_it_is_certain(rows: list[dict[str, Any]]) 
         assert row["expected_top"] == float(row["top"] == " word")
         if name != "ideal":
             assert row["top_differs"] == float(row["top"] != tops["ideal"]["top"])
-    assert all("expected_top" not in row for row in of_strategy(rows, "three").values())
+    assert all("expected_top" not in row for row in of(exact, "three").values())
 
+    def uniform(name: str, tokenizer: Any, options: Any) -> TableModel:
+        size = tokenizer.vocabulary.size
+        return TableModel(tokenizer.vocabulary, lambda _: np.full(size, 1 / size))
 
-def test_a_tie_is_not_certain(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that finds all tokens equally probable prefers neither of two tokens."""
-    monkeypatch.setattr(registry, "_load_table", lambda name, tokenizer, options: _uniform(tokenizer))
-    prompts = [{"label": "tie", "prompt": "a", "choices": ["b", "c"], "expected": "b"}]
-    found = of_strategy(skew.measure(settings | {"prompts": prompts, "engines": ENGINES[:2]}, 0), "tie")
-    assert all(not row["top_certain"] and "expected_top" not in row for row in found.values())
-    assert all("top_differs" not in row for row in found.values())
-
-
-def _uniform(tokenizer: Any) -> Any:
-    from tokdfa.models.table import TableModel
-
-    size = tokenizer.vocabulary.size
-    return TableModel(tokenizer.vocabulary, lambda _: np.full(size, 1 / size))
-
-
-def test_failures_are_rows(settings: dict[str, Any]) -> None:
-    small = {"backend": "direct_merge", "label": "small", "options": {"max_transitions": 1}}
-    rows = skew.measure(settings | {"engines": [*ENGINES, small], "only": ["two"]}, 0)
-    failed = of_strategy(rows, "two")["small"]
-    assert failed["status"] == "memory"
-    assert "max_transitions" in failed["message"]
-    assert "total_variation_low" not in failed
-    rows = skew.measure(settings | {"max_prefixes": 1}, 0)
-    assert [(row["part"], row["status"]) for row in rows[1:]] == [("strategy", "memory")] * 2
-    rows = skew.measure(settings | {"seconds": 1e-9}, 0)
-    assert [(row["part"], row["status"]) for row in rows[1:]] == [("strategy", "not_asked")] * 2
-
-
-def test_a_disagreement_is_a_row(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from tokdfa.lab.measure import skew_comparison
-
-    monkeypatch.setattr(skew_comparison, "MUTED", "all")  # so that the muted engine is taken for a plain one
-    muted = {"backend": "tokens_dfa", "label": "muted", "options": {"mute_literals": True}}
-    rows = skew.measure(settings | {"engines": [ENGINES[0], muted], "only": ["two"]}, 0)
-    row = rows[-1]
-    assert (row["part"], row["first"], row["other"], row["status"]) == ("agreement", "token_index", "muted", "mismatch")
-    assert row["difference"] > 1e-9
-    assert "with the same token language" in row["message"]
+    monkeypatch.setattr(registry, "_load_table", uniform)
+    tie = [{"label": "tie", "prompt": "a", "choices": ["b", "c"], "expected": "b"}]
+    found = of(measure(settings | {"prompts": tie, "engines": ENGINES[:2]}), "tie")
+    assert all(not {"expected_top", "top_differs"} & row.keys() for row in found.values())
 
 
 def test_an_ngram_model_shows_the_skew_for_the_right_reason() -> None:
     """ " theory" begins with a common word, so plain masks make much of it; proper ones hardly change anything."""
     prompt = {"label": "type", "prompt": "Objects of type", "choices": [" string", " tuple", " theory"]}
     model = {"name": "ngram", "tokenizer": "mistral-v1"}
-    rows = skew.measure({"models": [model], "engines": ENGINES, "prompts": [prompt]}, 0)
-    found = of_strategy(rows, "type")
+    found = of(measure({"models": [model], "engines": ENGINES, "prompts": [prompt]}), "type")
     theory = {name: json.loads(row["probabilities"])[2] for name, row in found.items()}
     assert theory["ideal"] < 0.01 < 0.5 < theory["token_index"]
     assert found["cartesian_merge"]["total_variation_high"] < 0.01
-    assert found["token_index"]["improper_mass"] > 0.5
-    assert rows[0]["fingerprint"] == train_ngram(load_tokenizer("mistral-v1")).fingerprint
+    assert found["cartesian_merge"]["verdict"] == "nearer"
+    assert found["token_index"]["improper"] > 0.5
+
+
+def test_estimates_cover_the_exact_skew(estimated: Rows) -> None:
+    model = load_model(TABLE["name"], "bytes")
+    assert model.vocabulary.tokenizer is not None
+    context = model.vocabulary.tokenizer.encode("x")
+    ideal = ideal_distribution(model, context, TEXTS, eos="counted", tolerance=0)
+    compiled = compile(Choice(TEXTS), model.vocabulary)
+    masked = masked_distribution(compiled, model, context, TEXTS, eos="counted", tolerance=0)
+    truth = compare(ideal.distribution, masked.distribution)._asdict()  # one spelling a text: sequences are texts
+    row = of(estimated, "small")["token_index"]
+    assert (row["status"], row["method"], row["cut_share"]) == ("ok", "estimated", 0)
+    for name, bounds in truth.items():
+        assert row[f"{name}_low"] <= bounds.lower <= row[f"{name}_high"], name
+        assert row[name] == pytest.approx(bounds.lower, rel=0.2)
+    assert row["mean_tokens"] == pytest.approx(masked.mean_tokens, rel=0.2)
+    events = {one["event"]: one for one in estimated if one["part"] == "event" and one["engine"] == "token_index"}
+    begins = sum(masked.distribution.named(text) for text in TEXTS if text.startswith("b"))
+    assert events["begins with b"]["masked_low"] <= begins <= events["begins with b"]["masked_high"]
+    assert events["b"]["target_low"] <= ideal.distribution.named("b") <= events["b"]["target_high"]
+
+
+def test_engines_with_equal_masks_draw_equal_sequences(estimated: Rows) -> None:
+    first, *others = of(estimated, "small").values()
+    assert first["rows_computed"] > 0
+    for other in others:
+        assert (other["first"], other["same"], other["verdict"]) == ("token_index", True, "no difference")
+        assert all(other[name] == pytest.approx(first[name], abs=1e-12) for name in DISTANCES)
+        assert (other["kept"], other["kept_low"], other["kept_high"]) == pytest.approx((1, 1, 1))
+        assert (other["rows"], other["rows_computed"]) == (first["rows"], 0)
+    for row in of(estimated, "endless").values():  # one token at most: what goes on is cut
+        assert 0 < row["cut_share"] < 1
+
+
+def test_a_proper_engine_keeps_a_part_of_the_mass(settings: dict[str, Any]) -> None:
+    language = {"label": "words", "prompt": "x", "regex": "[ab]{3,5}", "max_tokens": 9}
+    engines = [ENGINES[0], ENGINES[2]]
+    even = [{"name": "table?seed=5&concentration=50", "tokenizer": settings["models"][0]["tokenizer"]}]
+    rows = measure({"models": even, "languages": [language], "engines": engines, "samples": 300}, 1)
+    plain, proper = of(rows, "words").values()
+    assert plain["improper"] > proper["improper"] == 0
+    assert proper["kept_low"] <= 1
+    # what is kept is what is proper: two ways to estimate it
+    assert proper["kept_low"] - 0.1 <= 1 - plain["improper_target"] <= proper["kept_high"] + 0.1
+    assert plain["rows"] == plain["rows_computed"]
+
+
+def test_schemas_are_languages_too(tmp_path: Path) -> None:
+    units = ["celsius", "fahrenheit", "kelvin"]
+    (tmp_path / "units.json").write_text(json.dumps({"schema": {"enum": units}, "tests": []}))
+    about = {"prompt": "It is", "max_tokens": 40}
+    languages = [
+        {"label": "choice", "choice": [f'"{unit}"' for unit in units], **about},
+        {"label": "written", "json_schema": {"enum": units}, "escapes": "needed", **about},
+        {"label": "named", "schema_name": "units", **about},
+    ]
+    changes = {"languages": languages, "events": {}, "schemas": str(tmp_path), "json_schema": {"whitespace": "compact"}}
+    settings = complete(
+        ESTIMATED | changes | {"engines": [{"backend": "token_index"}, {"backend": "pushdown_trie"}], "samples": 50}
+    )
+    assert "schemas" not in settings  # the folder is not needed any more
+    assert settings["languages"][2]["json_schema"] == '{"enum":["celsius","fahrenheit","kelvin"]}'
+    assert [language.get("whitespace") for language in settings["languages"]] == [None, "compact", "compact"]
+    found = measure(settings, 2)
+    assert all(row["same"] for name in ("choice", "written") for row in of(found, name).values() if "same" in row)
+    # one spelling of each value: the same language
+    assert of(found, "written")["token_index"]["drawn"] == of(found, "choice")["token_index"]["drawn"]
+    assert {row["status"] for row in of(found, "named").values()} <= {"ok", "all_cut"}
+
+
+def test_failures_are_rows(settings: dict[str, Any]) -> None:
+    small = {"backend": "direct_merge", "label": "small", "options": {"max_transitions": 1}}
+    failed = of(measure(settings | {"engines": [*ENGINES, small], "only": ["two"]}), "two")["small"]
+    assert failed["status"] == "memory"
+    assert "max_transitions" in failed["message"]
+    assert [row["status"] for row in measure(settings | {"max_prefixes": 1})[1:]] == ["memory"] * 2
+    small = {"backend": "token_index", "options": {"max_states": 4}, "label": "small"}
+    long = [{"label": "long", "prompt": "x", "regex": "[a-c]{9}", "max_tokens": 3}]
+    engines = [small, {"backend": "llguidance"}]
+    first, second = of(measure(ESTIMATED | {"languages": long, "engines": engines, "events": {}}), "long").values()
+    assert (first["status"], second["status"]) == ("memory", "all_cut")
+    assert "cut at 3 tokens" in second["message"]
 
 
 @pytest.mark.parametrize(
@@ -158,109 +229,82 @@ def test_an_ngram_model_shows_the_skew_for_the_right_reason() -> None:
         ({"only": ["four"]}, OptionError, "no prompt 'four'"),
         ({"min_choices": 4}, OptionError, "none of the prompts has 4"),
         ({"tolerance": 1.0}, OptionError, r"settings\.tolerance"),
-        ({"eos": "maybe"}, OptionError, r"settings\.eos"),
+        ({"samples": 1}, OptionError, "samples"),
+        ({"events": {"two": {}, "no": {}}}, OptionError, "no prompt 'no'"),
+        ({"languages": [{**LANGUAGE, "regex": "a", "events": {"bad": "("}}]}, TokdfaError, r"\("),
+        (
+            {"languages": [{**LANGUAGE, "json_schema": True}], "json_schema": {"escapes": "some"}},
+            OptionError,
+            "escapes",
+        ),
+        ({"languages": [{**LANGUAGE, "schema_name": "a", "json_schema": True}]}, OptionError, "one: give either"),
+        ({"languages": [{**LANGUAGE, "schema_name": "a"}], "schemas": "nowhere"}, ConfigError, "nowhere"),
+        ({"languages": [{**LANGUAGE, "schema_name": "a"}]}, OptionError, "needs settings.schemas"),
+        ({"languages": [LANGUAGE]}, OptionError, "one: a constraint is exactly one of"),
+        ({"languages": [{**LANGUAGE, "json_schema": "{"}]}, OptionError, "one: the schema is not JSON"),
     ],
 )
 def test_bad_settings_are_refused(
     settings: dict[str, Any], change: dict[str, Any], error: type[TokdfaError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        skew.complete(settings | change)
+        complete(settings | change)
 
 
-def made_up(
-    prompt: str, strategy: str, probability: float, variation: float | None = None, **more: Any
-) -> dict[str, Any]:
-    """The first of the choices has `probability`; the total variation is `variation`, exactly."""
-    choices = [f" {letter}" for letter in "abcdefghijkl"[: more.pop("count", 2)]]
-    rest = (1 - probability) / (len(choices) - 1)
-    row = MODEL | {
-        **{
-            "part": "strategy",
-            "prompt": prompt,
-            "text": f"{prompt}?",
-            "topic": "odd" if prompt[-1] in "13579" else "even",
-        },
-        **{"choices": json.dumps(choices), "count": len(choices), "expected": choices[0], "strategy": strategy},
-        **{"language": "proper" if strategy == "proper" else "all", "top": choices[int(probability <= rest)]},
-        **{"probabilities": json.dumps([probability, *[rest] * (len(choices) - 1)]), "unresolved": 0.0, "rows": 35.0},
-        **{"proper_shares": json.dumps([0.5] * len(choices)), "expected_top": float(probability > rest)},
-    }
-    if variation is not None:
-        row["top_differs"] = float(probability <= rest)
-    distances = ("total_variation", "kl_forward", "kl_backward", "jensen_shannon")
-    return row | {f"{name}_{end}": variation for name in distances for end in ("low", "high")} | more
-
-
-def agreement(prompt: str, difference: float = 0.0) -> dict[str, Any]:
-    row = MODEL | {"part": "agreement", "prompt": prompt, "language": "all", "first": "plain", "other": "peer"}
-    return row | {"difference": difference, "status": "mismatch" if difference else "ok"}
-
-
-def many(last: float = 0.0) -> list[dict[str, Any]]:
-    """Prompt number i has a skew of i % plain, half of it proper; plain puts another choice on top from 6 on."""
-    rows = [MODEL]
-    for number in range(12):
-        prompt, count = f"q{number}", min(2 + number, 12)
-        rows.append(made_up(prompt, "ideal", 0.9, count=count))
-        for engine in ("plain", "peer", "proper"):
-            variation = number / (200 if engine == "proper" else 100)
-            rows.append(
-                made_up(prompt, engine, 0.01 if engine != "proper" and number >= 6 else 0.8, variation, count=count)
-            )
-        rows.append(agreement(prompt, last if number == 11 else 0.0))
-    return rows
-
-
-def test_many_prompts_are_told_by_medians() -> None:
-    told = Told(skew.KIND, many())
-    overview = told.tables["skew"].set_index("strategy")
-    assert overview["total variation"].to_dict() == pytest.approx(
-        {"ideal": np.nan, "plain": 0.055, "peer": 0.055, "proper": 0.0275}, nan_ok=True
+def test_prompts_are_chosen_and_spread() -> None:
+    languages = [{"label": str(i), "prompt": "x", "regex": "a", "max_tokens": 2} for i in range(6)]
+    typed = Settings.model_validate(ESTIMATED | {"languages": languages, "limit": 2, "events": {}})
+    assert [one.label for one in typed.chosen()] == ["0", "3"]
+    typed = Settings.model_validate(
+        ESTIMATED | {"languages": languages, "only": ["5", "2"], "events": {"2": {"e": "a"}}}
     )
-    assert overview["max"]["plain"] == pytest.approx(0.11)
-    assert overview.loc["plain", ["prompts", "other choice on top", "expected on top"]].tolist() == [12, 0.5, 0.5]
+    assert [one.label for one in typed.chosen()] == ["2", "5"]
+
+
+def test_what_is_told_of_choices(exact: Rows) -> None:
+    told = Told(KIND, exact)
+    overview = told.tables["skew"].set_index("engine")
+    mine = [of(exact, prompt)["token_index"] for prompt in ("two", "three")]
+    assert overview["total variation"]["token_index"] == np.median([row["total_variation"] for row in mine])
+    assert overview["max"]["token_index"] == max(row["total_variation"] for row in mine)
+    assert overview.loc["token_index", ["distances", "prompts"]].tolist() == ["exact", 2]
+    choices = told.tables["skew_probabilities"].set_index(["prompt", "choice"])
+    assert choices["ideal"]["two"].tolist() == json.loads(of(exact, "two")["ideal"]["probabilities"])
+    assert told.tables["skew_prompts"]["token_index (and 1 equal)"].tolist() == [row["total_variation"] for row in mine]
+    worst = told.tables["skew_worst"]["total variation"].tolist()
+    assert worst == sorted(worst, reverse=True)
+    assert any("same distribution, or drew the same samples, in 2 of 2" in sentence for sentence in told.sentences)
+    one = Told(KIND, [row for row in exact if row.get("prompt") != "three"]).sentences
+    assert any(sentence.startswith("m: P(' word') is ") for sentence in one)
+    check_lost(KIND)
+
+
+def test_many_prompts_are_told_in_groups_and_a_difference_keeps_an_engine_apart(exact: Rows) -> None:
+    rows = [row | {"prompt": f"{row['prompt']} {number}"} for row in exact[1:] for number in range(6)]
+    told = Told(KIND, [exact[0], *rows])
     groups = told.tables["skew_groups"].set_index("group")
-    assert groups["prompts"].to_dict() == {
-        "2": 1, "3": 1, "4": 1, "5": 1, "6 to 9": 4, "10 to 19": 4, "even": 6, "odd": 6,
-    }  # fmt: skip
-    worst = told.tables["skew_worst"].iloc[0]
-    assert worst[["strategy", "prompt"]].tolist() == ["plain (and 1 equal)", "q11"]
-    assert worst["on top here"].startswith("' b' 0.00909 → ")
-    plain = "small, plain (and 1 equal): "
-    assert (
-        f"{plain}total variation from the ideal 0.0550 in the median of 12 prompts (p90 0.0990, max 0.110)."
-        in told.sentences
-    )
-    assert (
-        f"{plain}another choice is on top than ideally on 50.0% of 12 prompts where both are certain." in told.sentences
-    )
-    nearer = "small: proper is nearer to the ideal than plain (and 1 equal) on 11 prompts, farther on 0, and neither "
-    assert any(sentence.startswith(nearer) for sentence in told.sentences)
-    assert any("in 12 of 12 comparisons" in sentence for sentence in told.sentences)
+    assert groups["prompts"].to_dict() == {"2": 6, "3": 6, "no topic": 6, "words": 6}
+    assert "skew_probabilities" not in told.tables
+    other = next(row for row in rows if row["engine"] == "tokens_dfa")
+    other["same"] = False
+    assert "tokens_dfa" in Told(KIND, [exact[0], *rows]).tables["skew_prompts"]
 
 
-def test_an_engine_that_disagrees_stands_for_itself() -> None:
-    told = Told(skew.KIND, many(last=0.2))
-    assert any(
-        "in 11 of 12 comparisons; the largest difference in any probability is 0.200" in one for one in told.sentences
-    )
-    assert told.tables["skew_agreement"]["above"].tolist() == [1]
-    assert "peer" in told.tables["skew_groups"]
+def test_what_is_told_of_languages(estimated: Rows) -> None:
+    told = Told(KIND, estimated)
+    overview = told.tables["skew"].set_index("engine")
+    assert overview.loc["brute_force", ["prompts", "weak", "no difference"]].tolist() == [2, 0, 2]
+    events = told.tables["skew_events"]
+    assert set(events["event"]) == {"begins with b", "b"}
+    texts = told.tables["skew_texts"]
+    assert texts["engine"].tolist() == ["token_index (and 2 equal)"] * 2
+    assert texts["drawn under Q"][0].count("\n") == 2
+    assert any("0 of 6 estimates rest on fewer" in sentence for sentence in told.sentences)
 
 
-def test_one_prompt_is_told_by_its_choice() -> None:
-    rows = [MODEL, made_up("q", "ideal", 0.85), made_up("q", "plain", 0.5, 0.35), made_up("q", "proper", 0.84, 0.01)]
-    told = Told(skew.KIND, [*rows, made_up("open", "ideal", 0.5), made_up("open", "plain", 0.5, 0.5, status="memory")])
-    assert told.sentences[:2] == [
-        "small: P(' a') is 0.850 by the model itself.",
-        "small, plain: P(' a') is 0.500, total variation from the ideal 0.350.",
-    ]
-    assert told.tables["skew_probabilities"][["ideal", "plain", "proper"]].iloc[0].tolist() == [0.85, 0.5, 0.84]
-    assert told.tables["not_measured"]["prompt"].tolist() == ["open"]
-    assert any("1 prompts are left out" in sentence for sentence in told.sentences)
-    assert len(told.panels["skew_choice"]["small"]) == 3
-
-
-def test_nothing_to_tell() -> None:
-    check_lost(skew.KIND)
+def test_the_shipped_experiment_asks_for_languages_and_events_that_there_are() -> None:
+    experiment = load_config(Path(__file__).parents[3] / "experiments" / "skew_regex.yaml")
+    typed = Settings.model_validate(experiment.settings)
+    assert len(typed.chosen()) == len(typed.only) == 13
+    assert set(typed.events) <= set(typed.only)
+    assert typed.seconds < experiment.limits.seconds

@@ -2,9 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from tests.lab.kinds.told import tell
+from tests.lab.kinds.telling import Told
 from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.vegas import KEYS, KIND, VARIANTS, complete, measure, object_members
 
@@ -111,48 +112,26 @@ def test_schemas_of_a_folder_are_cases(tmp_path):
     assert of(found, "unit")["whole"]["states"] == of(found, "the same")["whole"]["states"]
 
 
-SPEED = {"whole": 1.0, "parts": 2.0, "library": 4.0, "seen": 8.0}
-
-
-def case(family, name, members, total, **changes):
-    """Rows of the four variants; `whole` takes `total` seconds, merging half of all."""
-    place = {"tokenizer": "small", "family": family, "case": name, "members": members, "status": "ok", "equal": True}
-    sizes = {"states": 30, "transitions": 90, "parts": 12, "distinct": 5, "find_seconds": 0.001}
-    return [
-        {**place, **sizes, "variant": variant, "seconds": total / speed, "merge_seconds": total / speed / 2}
-        | ({"known": 3} if variant == "library" else {})
-        | changes
-        for variant, speed in SPEED.items()
-    ]
-
-
-def test_the_report_says_what_parts_save():
-    failed = {"status": "memory", "equal": None, "seconds": None, "merge_seconds": None}
-    library = {"tokenizer": "small", "family": "library", "status": "ok", "message": ""}
-    rows = [
-        *case("yaml", "yaml 1", 1, 0.01), *case("yaml", "yaml 8", 8, 0.08), *case("regex", "huge", None, 1.0, **failed),
-        *case("regex", "small", None, 0.2), {**library, "case": "date", "seconds": 0.3, "parts": 4},
-    ]  # fmt: skip
-    rows[1]["equal"] = False
-    told = tell(KIND, rows)
-    heads = ("way of merging", "faster, median", "merging faster, max", "cases", "equal")
-    assert told.values("vegas_gains", *heads)[:2] == [
-        ("by parts", 2.0, 2.0, 3, 2), ("library of usual types", 4.0, 4.0, 3, 3)
-    ]  # fmt: skip
-    assert told.texts("vegas_families")[0] == ["small", "yaml", "2", "2.00x", "4.00x", "8.00x"]
-    assert told.texts("vegas_objects") == [
-        ["small", "yaml 8", "12", "5", "3", "30", "90", "1.00 ms", "80.0 ms", "40.0 ms", "20.0 ms", "10.0 ms"]
-    ]
-    assert [line[1] for line in told.texts("vegas_regexes")] == ["small"]
-    assert told.texts("vegas_library")[0][:4] == ["small", "date", "4", "300 ms"]
-    assert told.sentences[0].startswith("8 of 9 automata")
-    assert told.sentences[1].startswith("small: with the library of usual types 4.00x as fast")
+def test_what_is_told(rows):
+    told = Told(KIND, rows)
+    found = {name: of(rows, name) for name in ("yaml 1", "yaml 8", "words")}
+    gains = [one["whole"]["seconds"] / one["parts"]["seconds"] for one in found.values()]
+    row = told.tables["vegas_gains"].set_index("way of merging").loc["by parts"]
+    assert row[["faster, median", "faster, max"]].tolist() == pytest.approx([np.median(gains), max(gains)])
+    assert row[["cases", "equal"]].tolist() == [3, 3]
+    families = told.tables["vegas_families"].set_index("family")
+    assert families["cases"].to_dict() == {"yaml": 2, "regex": 2}
+    cases = told.tables["vegas_cases"].set_index("case")
+    assert list(cases.index) == ["yaml 8", "words"]  # yaml 1 is not the largest, large is too large
+    assert cases["in library"]["yaml 8"] == found["yaml 8"]["library"]["known"]
+    assert told.tables["vegas_library"]["case"].tolist() == ["boolean", "e-mail", "read"]
+    assert told.sentences[0].startswith("9 of 9 automata")
     assert told.sentences[-1] == "12 of 16 measurements succeeded; the others: 4 memory."
-    (panel,) = told.charts["vegas"].panels
-    assert len(panel.spec["data"]["values"]) == 8
+    (points,) = told.panels["vegas"].values()
+    assert len(points) == 8
 
 
 def test_a_library_alone_is_told():
-    told = tell(KIND, [{"tokenizer": "small", "family": "library", "case": "date", "seconds": 1.0, "parts": 0}])
-    assert [name for name, table in told.tables.items() if table.rows] == ["vegas_library"]
-    assert told.charts["vegas"].figure is None
+    told = Told(KIND, [{"tokenizer": "small", "family": "library", "case": "date", "seconds": 1.0, "parts": 0}])
+    assert list(told.tables) == ["vegas_library"]
+    assert not told.panels["vegas"]

@@ -22,19 +22,6 @@ def test_the_collector_is_off_inside_and_as_before_afterwards(enabled):
         (gc.enable if before else gc.disable)()
 
 
-def test_garbage_is_collected_before_the_timed_part():
-    class Node:
-        pass
-
-    node = Node()
-    node.itself = node
-    deleted = []
-    node.__class__.__del__ = lambda self: deleted.append(True)
-    del node
-    with collector_off():
-        assert deleted
-
-
 def test_a_timed_call_gives_value_and_nanoseconds():
     value, ns = time_call(lambda: sum(range(1000)))
     assert value == 499_500

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from tests.packages import needs_smollm2
-from tests.proper.small_tokenizers import merge_list, ranked_pieces, real
+from tests.proper.small_tokenizers import ranked_pieces, real
 from tests.vocabulary.tokenizer_files import byte_level
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure import judge as module
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.lab.measure.judge import (
-    DISPUTED,
     IMPROPER,
     PROPER,
     Judge,
@@ -65,12 +64,6 @@ def test_all_short_sequences_of_texts(tmp_path: Path) -> None:
     assert not np.array_equal(as_pieces, verdicts)
 
 
-def test_the_empty_sequence_is_proper() -> None:
-    sequences = TokenSequences.of([[], [0], []])
-    assert (len(sequences), sequences.lists()) == (3, [[], [0], []])
-    assert Judge(real("tekken")).verdicts(sequences).tolist() == [PROPER, IMPROPER, PROPER]
-
-
 @pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2)])
 def test_texts_of_real_tokenizers(name: str) -> None:
     tally = judge_texts(load_tokenizer(name), 4_000, seed=7)
@@ -88,12 +81,6 @@ def test_trained_tokenizers(trained: Tokenizer) -> None:
         assert (tally.judged, tally.mismatches) == (4_000, 0)
         assert min(tally.proper, tally.improper) > 1_000
         assert 0 < tally.our_seconds < tally.our_seconds + tally.reference_seconds
-
-
-def test_time_bounds_the_judging(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokdfa.lab.measure.judge_draws.CHUNK", 50)
-    assert judge_pieces(real("mistral-v1"), 10**9, seed=0, seconds=0.05).judged % 50 == 0
-    assert judge_texts(load_tokenizer("mistral-v1"), 10**9, seed=0, seconds=0).judged == 0
 
 
 def test_draws_are_what_they_say(trained: Tokenizer) -> None:
@@ -180,11 +167,3 @@ def test_ties_are_left_out_of_the_replay() -> None:
     assert result.rules == (canonicity.rules.rank < 200).sum() + 104
     assert 0 < result.differing < result.rows == canonicity.size
     assert result.table_bytes == 32_000 * 4_000
-
-
-def test_no_rules(tmp_path: Path) -> None:
-    canonicity = build_canonicity(load_tokenizer(merge_list(tmp_path / "t.json", "ab", [])))
-    sequences = all_sequences([0, 1], 3)
-    assert Judge(canonicity).verdicts(sequences).tolist() == [PROPER] * len(sequences)
-    assert len(draw_pieces(canonicity, 100, np.random.default_rng(0))) == 100
-    assert DISPUTED not in Judge(canonicity).verdicts(draw_pieces(canonicity, 100, np.random.default_rng(0)))

@@ -4,16 +4,11 @@ import pytest
 
 from tests.lab.measure.fakes import byte_vocabulary, contenders, ignore
 from tests.lab.run.fake_backends import journal
-from tokdfa.constraint import Grammar, Regex
-from tokdfa.errors import TokdfaError
-from tokdfa.lab.measure.limits import Failure
+from tokdfa.constraint import Regex
 from tokdfa.lab.measure.measure import (
-    Outcome,
-    check_support,
     measure_compiles,
     replay,
     replay_seen,
-    rotated,
 )
 from tokdfa.lab.measure.workloads import Walk
 
@@ -30,11 +25,6 @@ def compiled(*tricks: str, where: str = "compile"):
     measure_compiles(racing, ABC, 1, ignore, first_mask=False)
     journal.clear()
     return racing
-
-
-def test_turns_rotate_over_all():
-    assert [rotated("abc", turn) for turn in range(4)] == [list("abc"), list("bca"), list("cab"), list("abc")]
-    assert rotated([], 3) == []
 
 
 def test_compiles_are_interleaved_and_everyone_goes_first_in_turn():
@@ -55,13 +45,6 @@ def test_compiles_are_interleaved_and_everyone_goes_first_in_turn():
         assert {one.allowed for one in samples if one.measure == "first_mask"} == {1}
         assert contender.outcome.sizes == {"states": 2, "bytes": 5, "alternatives": 2}
         assert [list(phases) for phases in contender.outcome.phases] == [["read"]] * 3
-
-
-def test_without_first_masks_no_matcher_is_started():
-    racing = contenders("raise", where="start")
-    measure_compiles(racing, ABC, 2, ignore, first_mask=False)
-    assert racing[0].outcome.status == "ok"
-    assert len(racing[0].outcome.samples) == 2
 
 
 def test_all_fill_then_all_advance_in_an_order_that_rotates():
@@ -101,12 +84,6 @@ def test_masks_are_compared_with_the_reference(reference, differs):
     assert tuple(one.differs for one in masks) == tuple(3 if count else 0 for count in differs)
 
 
-def test_measures_that_are_not_kept_leave_no_samples():
-    racing = compiled("honest")
-    replay(racing, [walk("a", end=False)], "0", 60, ignore, frozenset({"advance"}))
-    assert {one.measure for one in racing[0].outcome.samples} == {"compile", "advance"}
-
-
 def test_a_refused_token_is_a_wrong_refusal_and_the_others_go_on():
     racing = compiled("honest", "strict")
     replay(racing, [walk("abc"), walk("ax")], "0", 60, ignore)
@@ -115,13 +92,6 @@ def test_a_refused_token_is_a_wrong_refusal_and_the_others_go_on():
     assert racing[1].outcome.status == "wrong_refusal"
     assert "walk 0, step 1: token 98 (b'b') was refused after b'a'" in racing[1].outcome.message
     assert racing[1].outcome.steps == 1 + 3  # the second walk is replayed in full
-
-
-def test_a_refused_end_token_is_named():
-    racing = compiled("honest")
-    replay(racing, [walk("a", inside=True, given=True)], "0", 60, ignore)
-    assert racing[0].outcome.status == "wrong_refusal"
-    assert "the end token" in racing[0].outcome.message
 
 
 @pytest.mark.parametrize("inside", [False, None])
@@ -185,26 +155,6 @@ def test_who_uses_up_the_time_for_masks_is_dropped_with_samples_kept():
     assert racing[1].outcome.steps == 12
 
 
-def test_unsupported_constraints_are_dropped_with_the_reason():
-    racing = contenders("honest")
-    check_support(racing, Grammar("start: A"))
-    assert racing[0].dropped
-    assert racing[0].outcome.status == "unsupported"
-    assert racing[0].outcome.message == "fake takes regex and choice, not grammar"
-
-
-def test_walks_need_a_compiled_constraint():
-    with pytest.raises(TokdfaError, match="0 must be compiled before its walks"):
-        replay(contenders("honest"), [walk("a")], "0", 60, ignore)
-
-
-def test_the_first_failure_stays():
-    outcome = Outcome("x")
-    outcome.fail(Failure("timeout", "first"))
-    outcome.fail(Failure("crash", "second"))
-    assert (outcome.status, outcome.message) == ("timeout", "first")
-
-
 def test_seen_masks_are_filled_in_blocks_of_one_contender():
     racing = compiled("honest", "honest")
     replay_seen(racing, [walk("abc"), walk("ax"), walk("zz", end=False)], 3, 60, ignore)
@@ -214,9 +164,3 @@ def test_seen_masks_are_filled_in_blocks_of_one_contender():
         assert [(one.repeat, one.step) for one in samples] == [(turn, step) for turn in range(3) for step in range(8)]
     filled = [tag for tag, what in journal if what.startswith("mask")]
     assert filled == ["0"] * 8 + ["1"] * 8 + (["0"] * 9 + ["1"] * 9) * 3
-
-
-def test_seen_masks_end_with_the_seconds_of_a_contender():
-    racing = compiled("honest")
-    replay_seen(racing, [walk("abc")], 50, 0, ignore)
-    assert {one.repeat for one in racing[0].outcome.samples if one.measure == "seen"} == {0}

@@ -3,8 +3,10 @@
 import pytest
 
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.errors import LimitExceeded, MissingDependency, ModelError, OptionError, UnknownNameError
-from tokdfa.lab.measure.model_entries import ModelEntry, check_models, entries, finish_row, guarded, load_models
+from tokdfa.core.packages import missing_dependency
+from tokdfa.errors import LimitExceeded, ModelError, OptionError, UnknownNameError
+from tokdfa.lab.measure.model_bench import ModelSettings, measure_models
+from tokdfa.lab.measure.model_entries import ModelEntry, check_models, entries, finish_row, load_models
 from tokdfa.models import registry
 from tokdfa.models.table import TableModel
 
@@ -42,7 +44,7 @@ def test_a_model_that_cannot_be_loaded_is_a_row(tokenizer, monkeypatch):
 
     def load(name, tokenizer):
         if name == "smollm2":
-            raise MissingDependency("torch", "lm", "the model smollm2")
+            raise missing_dependency("torch", "the model smollm2")
         return known(name, tokenizer)
 
     monkeypatch.setattr("tokdfa.lab.measure.model_entries.load_model", load)
@@ -74,12 +76,25 @@ def test_a_model_without_a_row_for_nothing_begins_with_an_end_token(tokenizer, m
     assert loaded.begin == loaded.model.vocabulary.end_tokens[:1]
 
 
-def test_an_error_ends_the_rows_with_its_reason():
-    def rows():
+def test_turns_become_rows_and_failures_end_them(tokenizer):
+    settings = ModelSettings(models=[ModelEntry(name="table?seed=3", tokenizer=tokenizer, label="small")], seconds=60.0)
+
+    def measured():
         yield {"value": 1}
         raise LimitExceeded("too many states", limit="max_states", value=3)
 
-    found = guarded({"part": "x"}, rows())
-    assert found[0] == {"part": "x", "status": "ok", "message": "", "value": 1}
-    assert found[1]["status"] == "memory"
-    assert len(found) == 2
+    def turns(loaded, settings, seed):
+        yield {"label": "a"}, measured()
+        yield {"label": "b"}, [{"value": seed}, {"part": "other", "status": "mismatch"}]
+
+    model, *rows = measure_models(settings, turns, 7, "text")
+    assert model["part"] == "model"
+    assert [(row["part"], row["model"], row["label"], row.get("value"), row["status"]) for row in rows] == [
+        ("text", "small", "a", 1, "ok"),
+        ("text", "small", "a", None, "memory"),
+        ("text", "small", "b", 7, "ok"),
+        ("other", "small", "b", None, "mismatch"),
+    ]
+    late = measure_models(settings.model_copy(update={"seconds": 1e-9}), turns, 7, "text")
+    assert [(row["status"], row["label"]) for row in late[1:]] == [("not_asked", "a"), ("not_asked", "b")]
+    assert "are over" in late[1]["message"]

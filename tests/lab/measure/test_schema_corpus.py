@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tokdfa.errors import ConfigError, UnknownNameError
 from tokdfa.lab.measure.schema_corpus import (
     DRAFTS,
-    SchemaCase,
     SchemaTest,
     read_case,
     read_cases,
@@ -80,19 +79,6 @@ def test_strings_and_blanks_of_an_instance(tmp_path, written, text):
     assert json.loads(found.encode()) == json.loads(written)
 
 
-def test_notes_and_further_members(tmp_path):
-    content = {
-        "name": "x",
-        "description": "a case",
-        "meta": {"tests": 3},
-        "schema": True,
-        "tests": [{"description": "null", "valid": True, "data": None}, {"data": [], "valid": False, "note": "none"}],
-    }
-    assert read_case(write(tmp_path, "f---a.json", json.dumps(content))) == SchemaCase(
-        "f---a", "true", (SchemaTest(True, "null"), SchemaTest(False, "[]")), "f", "a case"
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "split"),
     [
@@ -123,12 +109,6 @@ def test_names_choose_and_order(tmp_path):
         read_cases(tmp_path, ["a", "bb"])
 
 
-@pytest.mark.parametrize("read", [read_cases, read_suite])
-def test_a_folder_without_files_is_refused(tmp_path, read):
-    with pytest.raises(ConfigError, match=r"nowhere: there are no files \*\.json"):
-        read(tmp_path / "nowhere")
-
-
 FAULTS = {
     "": "a.json: this is no file of JSON",
     "{": "a.json: this is no file of JSON in UTF-8: .* line 1 column 2",
@@ -157,12 +137,6 @@ def test_faults_name_the_file_and_the_place(tmp_path, content):
     with pytest.raises(ConfigError, match=FAULTS[content]) as caught:
         read_cases(tmp_path)
     assert caught.value.path == str(path)
-
-
-def test_bytes_that_are_no_utf8_are_refused(tmp_path):
-    (tmp_path / "a.json").write_bytes(case_text(data='"é"').encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"a\.json: this is no file of JSON in UTF-8"):
-        read_cases(tmp_path)
 
 
 def group(schema, description="one", **test):

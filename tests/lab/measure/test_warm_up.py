@@ -36,16 +36,6 @@ def test_there_is_a_throwaway_constraint_of_every_kind(kind):
     assert constraint.kind == kind
 
 
-def test_the_kind_that_comes_next_is_preferred():
-    class Taker(Fake):
-        kinds: ClassVar[tuple[str, ...]] = ("regex", "grammar")
-
-    backend = Taker(byte_vocabulary())
-    assert [throwaway(backend, kind).kind for kind in ("grammar", "regex", "json_schema", "")] == [
-        *("grammar", "regex", "regex", "regex"),
-    ]
-
-
 def test_none_where_nothing_fits():
     class Unknown(Fake):
         kinds: ClassVar[tuple[str, ...]] = ("poems",)
@@ -56,9 +46,3 @@ def test_none_where_nothing_fits():
     journal.clear()
     warm_up(Fake(signs))
     assert not journal
-
-
-def test_the_word_is_one_of_the_vocabulary():
-    constraint = throwaway(Fake(Vocabulary([b"\x00", b"?!", b"Zz9", b"a", b""], [4])))
-    assert constraint is not None
-    assert constraint.source == "(?:Zz9){1,3}"

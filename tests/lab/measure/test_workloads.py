@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from tests.lab.measure.fakes import byte_vocabulary
 from tests.lab.run.fake_backends import Fake
@@ -100,37 +98,3 @@ def test_texts_of_a_constraint_are_vouched_for_where_the_oracle_does_not_know():
             return TOKENIZER.encode(f" {text}")
 
     assert [walk.inside for walk in plan_walks(Texts(texts=texts), unknown, Spaced(), None, 0)] == [None, None]
-
-
-def test_a_random_walk_needs_a_matcher():
-    with pytest.raises(ValueError, match="random_walk"):
-        plan_walks(RandomWalk(), Choice(["a"]), TOKENIZER, None, 0)
-
-
-def test_an_error_of_the_matcher_is_the_callers():
-    with pytest.raises(RuntimeError, match="on purpose"):
-        plan(RandomWalk(), Choice(["a"]), how="raise")
-
-
-@pytest.mark.parametrize(
-    ("kind", "wrong"),
-    [
-        (RandomWalk, {"walks": 0}),
-        (RandomWalk, {"steps": 2.5}),
-        (RandomWalk, {"texts": ["a"]}),
-        (Forced, {"walks": 10**9}),
-        (Strings, {}),
-        (Strings, {"texts": []}),
-        (Strings, {"texts": [True]}),
-    ],
-)
-def test_workloads_are_checked(kind, wrong):
-    with pytest.raises(ValidationError):
-        kind(**wrong)
-
-
-def test_a_label_does_not_change_the_walks():
-    assert RandomWalk(label="x").key() == RandomWalk().key() != RandomWalk(walks=6).key()
-    assert RandomWalk().default_label == "random_walk 5x40"
-    assert Forced().default_label == "forced 3x40"
-    assert Strings(texts=["a", "b"]).default_label == "strings 2"

@@ -117,7 +117,8 @@ class Tab:
         return result["result"].get("value")
 
     def show(self, width: int, height: int = 900, dark: bool = False) -> None:
-        """Set the window's size in CSS pixels, and which colours the reader prefers."""
+        """Bring it to the front, and set the window's size in CSS pixels and which colours the reader prefers."""
+        self.call("Page.bringToFront")  # a page in the background is neither laid out nor drawn anew
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )

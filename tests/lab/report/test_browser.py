@@ -16,7 +16,7 @@ from tokdfa.lab.report.compare import compare_runs
 from tokdfa.lab.report.compare_page import page as comparison_page
 from tokdfa.lab.report.html import render
 from tokdfa.lab.report.page import Page
-from tokdfa.lab.report.together import write_together
+from tokdfa.lab.report.write import write_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -40,7 +40,8 @@ def test_every_question_has_its_file():
     assert NAMES == [
         "batch", "canonicity", "cfg_fsm", "cold_start", "cost_vs_skew", "earley_ablation", "grammar_speed",
         "improper_mass", "intoxication",
-        "json_schema", "literal_muting", "maskbench", "proper_scaling", "proper_schemas", "proper_table2",
+        "json_schema", "lalr_speed", "literal_muting", "maskbench", "muting_cost", "muting_growth",
+        "proper_scaling", "proper_schemas", "proper_table2",
         "pushdown_ablation", "quickstart", "regex_speed",
         "regex_states", "saved_calls", "saved_calls_lm", "scaling", "seen_masks", "skew_choices", "skew_json",
         "skew_regex", "skew_theodore", "slices", "smoke",

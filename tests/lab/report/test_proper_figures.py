@@ -1,11 +1,10 @@
-"""The automata behind the figures of 002, counted as 002 counts them, and the files."""
+"""The automata behind the figures of 002, counted as 002 counts them."""
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import pytest
 
 from tests.backends.proper_merge.token_languages import sequences
@@ -14,7 +13,6 @@ from tokdfa.lab.report.proper_figures import (
     BOOLEAN,
     BOOLEAN_TEXTS,
     byte_tokens,
-    draw_figures,
     plain_rows,
     proper_boolean_rows,
     token_graph,
@@ -23,12 +21,7 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tokdfa.vocabulary.tokenizers import Tokenizer
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +59,3 @@ def test_figure_3_has_5_states_and_4_transitions(tokenizer: Tokenizer) -> None:
     graph = token_graph(rows, tokenizer.vocabulary)
     assert [data["label"] for _, _, data in graph.edges(data=True)] == ["boolean", ":", "␣true", "␣false"]
     assert sum(data["accepting"] for _, data in graph.nodes(data=True)) == 2
-
-
-def test_files(tmp_path: Path) -> None:
-    """Three pictures, each with ink on it; no figure is left open."""
-    before = plt.get_fignums()
-    paths = draw_figures(tmp_path / "new" / "folder")
-    assert [path.name for path in paths] == ["figure1_astar_bstar.png", "figure2_plain.png", "figure3_proper.png"]
-    assert set(paths) == set((tmp_path / "new" / "folder").iterdir())
-    for path in paths:
-        picture = plt.imread(path)[..., :3].min(axis=2)
-        assert picture.shape[1] > 1000
-        assert 0.01 < (picture < 0.5).mean() < 0.2
-    assert plt.get_fignums() == before

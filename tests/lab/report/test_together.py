@@ -10,8 +10,8 @@ import pytest
 from tests.lab.report.synthetic import HOSTILE, backend_run, trie_walk_run
 from tests.lab.report.test_html import Reader
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.environments import compare_environments, environment_table
-from tokdfa.lab.report.together import run_names, write_together
+from tokdfa.lab.report.tables import compare_environments, environment_table
+from tokdfa.lab.report.write import run_names, write_together
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import LimitExceeded, MissingDependency, UnsupportedConstraint
+from tokdfa.core.packages import missing_dependency
+from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.lab.measure.warm_up import LABEL as WARM_UP
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Fake(Backend):
         elif how == "no_memory":
             raise MemoryError
         elif how == "missing":
-            raise MissingDependency("nothing", "peers", "the fake backend")
+            raise missing_dependency("llguidance", "the fake backend")
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         self.act("warm" if constraint.label == WARM_UP else "compile")

@@ -59,8 +59,8 @@ def test_what_is_missing_is_named_once_with_what_installs_it(monkeypatch):
     for module in (models, tokenizers):
         monkeypatch.setattr(module, "is_importable", lambda package: False)
     assert missing_packages(everything)[:2] == [
-        Missing("tokenizer", "llama3", ("pip install llama-models tiktoken",)),
-        Missing("backend", "llguidance", ("pip install llguidance",)),
+        Missing("tokenizer", "llama3", ("pip install 'tokdfa[llama3]'",)),
+        Missing("backend", "llguidance", ("pip install 'tokdfa[peers]'",)),
     ]
     assert [(one.what, one.name) for one in missing_packages(everything)[2:]] == [
         ("tokenizer", "smollm2"),

@@ -7,158 +7,160 @@ import json
 import pytest
 
 from tests.lab.run.experiments import experiment, trick
-from tokdfa.backends.base import BUDGET_OPTIONS
 from tokdfa.lab.config.expand import expand_groups
-from tokdfa.lab.measure.limits import Failure
+from tokdfa.lab.measure.limits import Activity, Failure
 from tokdfa.lab.measure.measure import Outcome, Sample
 from tokdfa.lab.measure.workloads import Walk
-from tokdfa.lab.run.jobs import GroupJob, GroupResult, MemoryJob, MemoryResult
+from tokdfa.lab.run.jobs import GroupResult, MemoryJob, MemoryResult
+from tokdfa.lab.run.supervisor import Answer
 from tokdfa.lab.run.tasks import GroupTask
-from tokdfa.lab.run.watch import Answer
-
-#: The options that every backend has.
-BUDGETS = {option.name: option.default for option in BUDGET_OPTIONS}
 
 WALKS = (Walk((97,), None, False, False),)
 
 
 @pytest.fixture
-def task(tmp_path):
+def group(tmp_path):
     config = experiment(tmp_path, "fake", trick("wide"), trick("lax"))
-    return GroupTask(config, expand_groups(config)[0])
+    return config, expand_groups(config)[0]
 
 
 def labels(job):
     return [entry.label for entry in job.entries]
 
 
-def measured(job, **statuses):
+def succeed(job, **statuses):
+    """The answer to a job in which all goes well, or ends in these statuses."""
+    if isinstance(job, MemoryJob):
+        return Answer(result=MemoryResult(1, 2))
     outcomes = [Outcome(label, status=statuses.get(label, "ok")) for label in labels(job)]
     return Answer(result=GroupResult(tuple(outcomes), WALKS, 257, "f"))
 
 
-def finish(task):
-    statuses = task.statuses()
-    return {item.label: statuses[item.item_id] for item in task.group.items}
+def fail(kind, contender=-1, from_outside=False):
+    """The answer to a job that has died."""
+    return Answer(failure=Failure(kind, f"a {kind}"), contender=contender, from_outside=from_outside)
 
 
-def test_the_way_of_an_undisturbed_group(task):
-    job = task.next_job()
-    assert isinstance(job, GroupJob)
-    assert labels(job) == ["fake", "wide", "lax"]
-    task.take(measured(job))
-    for number, label in enumerate(labels(job)):
-        memory = task.next_job()
-        assert isinstance(memory, MemoryJob)
-        assert labels(memory) == [label]
-        assert memory.walks == WALKS
-        task.take(Answer(result=MemoryResult(number, number + 1)))
-    assert task.next_job() is None
-    assert finish(task) == {"fake": "ok", "wide": "ok", "lax": "ok"}
-    assert [row["memory_retained_bytes"] for row in task.tables()["items"]] == [1, 2, 3]
+def measure(group, *answers):
+    """What the group comes to: label -> row; the jobs it has asked for; and what it is. At the end all goes well."""
+    jobs, left = [], list(answers)
+
+    def carry(job, look):
+        jobs.append(job)
+        answer = left.pop(0) if left else succeed
+        return answer(job) if callable(answer) else answer
+
+    config, chosen = group
+    measured = GroupTask(config, chosen, carry, lambda doing: None).measure()
+    assert not left
+    return {row["label"]: row for row in measured.tables["items"]}, jobs, measured
 
 
-def test_who_breaks_a_limit_is_left_out_and_the_others_start_again(task):
-    first = task.next_job()
-    task.take(Answer(failure=Failure("timeout", "too long"), contender=1))
-    second = task.next_job()
-    assert labels(second) == ["fake", "lax"]
-    assert (second.seed, second.constraint) == (first.seed, first.constraint)
-    task.take(Answer(failure=Failure("crash", "SIGSEGV"), contender=1))  # its number in this job
-    third = task.next_job()
-    assert labels(third) == ["fake"]
-    task.take(measured(third))
-    assert labels(task.next_job()) == ["fake"]
-    task.take(Answer(result=MemoryResult(1, 1)))
-    assert task.next_job() is None
-    assert finish(task) == {"fake": "ok", "wide": "timeout", "lax": "crash"}
+def statuses(rows):
+    return {label: row["status"] for label, row in rows.items()}
+
+
+def test_an_undisturbed_group(group):
+    rows, jobs, measured = measure(group)
+    assert statuses(rows) == {"fake": "ok", "wide": "ok", "lax": "ok"}
+    assert [labels(job) for job in jobs] == [["fake", "wide", "lax"], ["fake"], ["wide"], ["lax"]]
+    assert all(job.walks == WALKS for job in jobs[1:])
+    assert [(row["memory_peak_bytes"], row["memory_retained_bytes"]) for row in rows.values()] == [(1, 2)] * 3
+    assert measured.failures == {}
+
+
+def test_who_breaks_a_limit_is_left_out_and_the_others_start_again(group):
+    # the second failure is of the second of those that are left
+    rows, jobs, _ = measure(group, fail("timeout", 1), fail("crash", 1))
+    assert statuses(rows) == {"fake": "ok", "wide": "timeout", "lax": "crash"}
+    assert [labels(job) for job in jobs] == [["fake", "wide", "lax"], ["fake", "lax"], ["fake"], ["fake"]]
+    assert jobs[0].seed == jobs[1].seed
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_who_takes_part_again_has_no_rows_and_its_failure_harms_nobody(task, fails):
-    again, *new = task.group.items
-    task.group = task.group.left({again.item_id: "ok"}, "fake")
-    job = task.next_job()
-    assert labels(job) == ["fake", "wide", "lax"]
-    if fails:
-        task.take(Answer(failure=Failure("timeout", "too long"), contender=0))
-        job = task.next_job()
-        assert labels(job) == ["wide", "lax"]
-    task.take(measured(job))
-    for label in ("wide", "lax"):
-        assert labels(task.next_job()) == [label]
-        task.take(Answer(result=MemoryResult(1, 1)))
-    assert task.next_job() is None
-    assert task.statuses() == {item.item_id: "ok" for item in new}
-    assert [row["item_id"] for row in task.tables()["items"]] == [item.item_id for item in new]
-    assert task.failures() == {}
+def test_who_takes_part_again_has_no_rows_and_its_failure_harms_nobody(group, fails):
+    config, whole = group
+    again, *new = whole.items
+    part = config, whole.left({again.item_id: "ok"}, "fake")
+    rows, jobs, measured = measure(part, *([fail("timeout", 0)] if fails else []))
+    assert statuses(rows) == {"wide": "ok", "lax": "ok"}
+    together = [["fake", "wide", "lax"], *([["wide", "lax"]] if fails else [])]
+    assert [labels(job) for job in jobs] == [*together, ["wide"], ["lax"]]
+    assert measured.statuses == {item.item_id: "ok" for item in new}
+    assert measured.failures == {}
 
 
-def test_nobody_is_measured_where_nobody_can_be_blamed(task):
-    task.next_job()
-    task.take(Answer(failure=Failure("error", "no tokenizer")))
-    assert task.next_job() is None
-    assert set(finish(task).values()) == {"error"}
-    assert {row["message"] for row in task.tables()["items"]} == {"no tokenizer"}
+def test_nobody_is_measured_where_nobody_can_be_blamed(group):
+    rows, jobs, _ = measure(group, fail("error"))
+    assert {row["message"] for row in rows.values()} == {"a error"}
+    assert len(jobs) == 1
 
 
-def test_a_kill_from_outside_is_forgiven_once_per_contender(task):
-    killed = Failure("crash", "killed from outside")
-    for contender, left in ((1, 3), (0, 3), (1, 2), (0, 1)):
-        task.next_job()
-        task.take(Answer(failure=killed, contender=contender, from_outside=True))
-        assert len(labels(task.next_job())) == left
-    task.take(measured(task.next_job()))
-    assert finish(task) == {"fake": "crash", "wide": "crash", "lax": "ok"}
+def test_a_kill_from_outside_is_forgiven_once_per_contender(group):
+    killed = [fail("crash", contender, from_outside=True) for contender in (1, 0, 1, 0)]
+    rows, jobs, _ = measure(group, *killed)
+    assert statuses(rows) == {"fake": "crash", "wide": "crash", "lax": "ok"}
+    assert [len(labels(job)) for job in jobs] == [3, 3, 3, 2, 1, 1]
 
 
-@pytest.mark.parametrize("failure_in", ["answer", "result"])
-def test_a_failure_while_measuring_memory_keeps_the_times(task, failure_in):
-    job = task.next_job()
-    answer = measured(job)
-    answer.result.outcomes[0].samples.append(Sample("compile", 0, 0, 5_000))
-    task.take(answer)
-    task.next_job()
-    failure = Failure("memory", "too much")
-    task.take(
-        Answer(failure=failure, contender=0) if failure_in == "answer" else Answer(result=MemoryResult(failure=failure))
-    )
-    assert labels(task.next_job()) == ["wide"]  # the next one's turn
-    row = task.tables()["items"][0]
-    assert (row["status"], row["message"]) == ("memory", "while measuring memory: too much")
-    assert row["compile_s"] == pytest.approx(5e-6)
-    assert row["memory_peak_bytes"] is None
+@pytest.mark.parametrize(
+    "failed", [fail("memory", 0), Answer(result=MemoryResult(failure=Failure("memory", "a memory")))]
+)
+def test_a_failure_while_measuring_memory_keeps_the_times(group, failed):
+    def timed(job):
+        answer = succeed(job)
+        answer.result.outcomes[0].samples.append(Sample("compile", 0, 0, 5_000))
+        return answer
+
+    rows, _, _ = measure(group, timed, failed)
+    assert (rows["fake"]["status"], rows["fake"]["message"]) == ("memory", "while measuring memory: a memory")
+    assert rows["fake"]["compile_s"] == pytest.approx(5e-6)
+    assert rows["fake"]["memory_peak_bytes"] is None
+    assert rows["wide"]["memory_peak_bytes"] == 1
 
 
-def test_memory_is_measured_of_those_that_got_through_only(task):
-    task.take(measured(task.next_job(), fake="timeout", wide="wrong_refusal", lax="error"))
-    assert labels(task.next_job()) == ["wide"]
+def test_memory_is_measured_of_those_that_got_through_only(group):
+    _, jobs, _ = measure(group, lambda job: succeed(job, fake="timeout", wide="wrong_refusal", lax="error"))
+    assert [labels(job) for job in jobs[1:]] == [["wide"]]
 
 
-def test_rows_say_what_was_measured(task):
-    answer = measured(task.next_job())
-    outcome = answer.result.outcomes[1]
-    outcome.samples += [Sample("compile", n, 0, ns) for n, ns in enumerate((3_000, 1_000, 2_000))]
-    outcome.samples += [Sample("first_mask", 0, 0, 9_000, 4), Sample("mask", 0, 0, 7, 4, 1)]
-    outcome.phases += [{"parse": 1.0, "build": 5.0}, {"parse": 3.0, "build": 4.0}, {"parse": 2.0}]
-    outcome.sizes = {"states": 3, "bytes": 10, "more": 2}
-    outcome.counters = {"nodes": 8}
-    outcome.steps = 6
-    task.take(answer)
-    tables = task.tables()
-    row = tables["items"][1]
+def test_rows_say_what_was_measured(group):
+    def answer(job):
+        found = succeed(job)
+        outcome = found.result.outcomes[1]
+        outcome.samples += [Sample("compile", n, 0, ns) for n, ns in enumerate((3_000, 1_000, 2_000))]
+        outcome.samples += [Sample("first_mask", 0, 0, 9_000, 4), Sample("mask", 0, 0, 7, 4, 1)]
+        outcome.phases += [{"parse": 1.0, "build": 5.0}, {"parse": 3.0, "build": 4.0}, {"parse": 2.0}]
+        outcome.sizes, outcome.counters, outcome.steps = {"states": 3, "bytes": 10, "more": 2}, {"nodes": 8}, 6
+        return found
+
+    rows, _, measured = measure(group, answer)
+    row = rows["wide"]
     expected = {
         **{"experiment": "test", "tokenizer": "bytes", "vocab_size": 257, "backend": "fake", "label": "wide"},
         **{"constraint": "choice", "constraint_kind": "choice", "workload": "random_walk 2x4", "status": "ok"},
         **{"compile_s": 2e-6, "first_mask_s": 9e-6, "states": 3, "transitions": None, "bytes": 10, "steps": 6},
     }
     assert {key: row[key] for key in expected} == pytest.approx(expected)
-    assert json.loads(row["options"]) == {"how": "wide", "where": "compile", "marker": "", "tag": 0, **BUDGETS}
+    assert json.loads(row["options"])["how"] == "wide"
     assert list(json.loads(row["phases"]).items()) == [("parse", 2.0), ("build", 4.5)]
-    assert json.loads(row["sizes"]) == outcome.sizes
-    assert json.loads(row["counters"]) == outcome.counters
+    assert (json.loads(row["sizes"])["more"], json.loads(row["counters"])) == (2, {"nodes": 8})
     assert row["seconds"] > 0
-    assert tables["samples"][-1] == {
+    assert measured.tables["samples"][-1] == {
         **{"item_id": row["item_id"], "measure": "mask", "repeat": 0, "step": 0},
         **{"ns": 7, "allowed": 4, "differs": 1},
     }
+
+
+def test_what_is_being_done_is_told_by_name(group):
+    told = []
+
+    def carry(job, look):
+        look(Activity(1, 0, "compile", 0, 0))
+        look(Activity(1, -1, "idle", 0, 0))
+        return succeed(job)
+
+    GroupTask(*group, carry, told.append).measure()
+    title = "bytes / choice / random_walk 2x4:"
+    assert told[:4] == [f"{title} fake compile", f"{title} idle", f"{title} fake compile", f"{title} idle"]
+    assert told[4:6] == [f"{title} wide compile", f"{title} idle"]

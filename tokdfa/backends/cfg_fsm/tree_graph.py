@@ -17,6 +17,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.describe import leading_outcomes, may_become, terminal_name
+from tokdfa.core.packages import import_library
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def tree_to_networkx(
 
     Cost: a pass over the rests of the vocabulary for each node. LimitExceeded for more than 20,000 nodes.
     """
-    import networkx
+    networkx = import_library("networkx", "a graph")
 
     speculation.fill(situation, masks.allocate_mask(vocab.size))  # so that all stacks of the tree are known
     branches, endings = _spread(machine, speculation, situation)

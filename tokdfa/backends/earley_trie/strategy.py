@@ -4,7 +4,7 @@ Strategy (000; `tokdfa.grammar` is its page of theory). A lexer made of the lexe
 lexeme ends, an Earley parser moves to its next row. A mask is a walk over the token trie: the lexer alone decides at
 nearly every node. Rows are interned by content (`tokdfa.backends.earley_trie.earley_rows`), so a matcher's state is one
 number, rollback and fork cost nothing, and equal situations share their masks. A JSON schema is read as a grammar, too,
-the same language as that of `pushdown_trie` (`tokdfa.json_schema.form_grammar`).
+the same language as that of `pushdown_trie` (`tokdfa.json_schema.program_grammar`).
 
 Options:
 
@@ -117,7 +117,7 @@ class EarleyTrie(WithProper):
         dropped: tuple[Dropped, ...] = ()
         with phases.measure("parse"):
             if isinstance(constraint, JsonSchema):
-                from tokdfa.json_schema.form_grammar import schema_grammar
+                from tokdfa.json_schema.program_grammar import schema_grammar
 
                 cfg, dropped = schema_grammar(constraint, self.settings["max_instructions"])
             elif isinstance(constraint, Grammar):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from abc import abstractmethod
 from contextlib import contextmanager
@@ -16,10 +15,10 @@ from tokdfa.backends.base import YES, Backend, Matcher, Option, Support
 from tokdfa.backends.peers.rust_regex import choice_pattern, exact_pattern, own_pattern
 from tokdfa.constraint import Choice, JsonSchema, Regex
 from tokdfa.core.locks import new_lock
+from tokdfa.core.packages import import_library
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
-    MissingDependency,
     OptionError,
     RegexSyntaxError,
     TokdfaError,
@@ -31,7 +30,6 @@ from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
-    from types import ModuleType
     from typing import ClassVar
 
     from tokdfa.automata.dfa import Dfa
@@ -70,15 +68,9 @@ def byte_language(constraint: Constraint) -> Dfa | None:
         return None
 
 
-def require(package: str, module: str, extra: str = "peers") -> ModuleType:
-    """The peer's module; MissingDependency with the command that installs its package if there is none.
-
-    `extra`: the extra of tokdfa that installs it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingDependency(package, extra, f"the backend {module}") from None
+def require(module: str) -> Any:
+    """The peer's module; MissingDependency with the command that installs its package if there is none."""
+    return import_library(module, f"the backend {module}")
 
 
 @contextmanager

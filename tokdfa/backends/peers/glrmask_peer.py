@@ -98,7 +98,7 @@ class GlrmaskPeer(Peer):
         settings = self.settings
         if settings["mask_strategy"] != "token_trie" and (settings["parser"] != "lr_table" or settings["merge_tokens"]):
             raise OptionError("options 'parser' and 'merge_tokens' act with mask_strategy='token_trie' only")
-        self._module = require("glrmask", "glrmask")
+        self._module = require("glrmask")
         self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
 
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
@@ -194,7 +194,7 @@ def _make_vocabulary(vocab: Vocabulary) -> Any:
     It is used once, because glrmask prepares it while compiling for the first time: 0.8 s for 128,000 tokens.
     """
     spelled = {token: vocab.token_bytes(token) for token in range(vocab.size)}
-    module = require("glrmask", "glrmask")
+    module = require("glrmask")
     made = module.Vocab.from_id_to_bytes({token: data for token, data in spelled.items() if data})
     module.Grammar.from_json_schema(_FIRST_SCHEMA).compile(made)
     return made

@@ -76,7 +76,7 @@ class LlguidancePeer(Peer):
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
-        self._module = require("llguidance", "llguidance")
+        self._module = require("llguidance")
         self.tokenizer, self.setup_seconds = _TOKENIZERS.get(vocab, self.settings["slices"])
         self._limits = self._module.LLParserLimits(
             step_lexer_fuel=self.settings["step_fuel"],
@@ -131,7 +131,7 @@ class _Wrapper:
 
 def _make_tokenizer(vocab: Vocabulary, slices: str) -> Any:
     """LLTokenizer for `vocab`: its token trie and, unless they are off, the tries and masks of its slices."""
-    module = require("llguidance", "llguidance")
+    module = require("llguidance")
     chosen: list[str] | None = None if slices == "default" else []
     return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=chosen)
 

@@ -81,7 +81,7 @@ class LmFormatEnforcerPeer(Peer):
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
-        self.module = require(_PACKAGE, _MODULE)
+        self.module = require(_MODULE)
         self.tokenizer, self.setup_seconds = _TOKENIZERS.get(vocab, self.settings["token_list"] == "bitmask")
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -128,7 +128,7 @@ def _make_tokenizer(vocab: Vocabulary, bitmask: bool) -> Any:
         for token, data in enumerate(spelled)
         if (text := data.decode(errors="replace"))
     ]
-    require(_PACKAGE, _MODULE)
+    require(_MODULE)
     from lmformatenforcer.tokenenforcer import TokenEnforcerTokenizerData
 
     return TokenEnforcerTokenizerData(regular, decode, list(vocab.end_tokens), bitmask, vocab.size)
@@ -143,7 +143,7 @@ class _Compiled(CompiledConstraint):
     def __init__(self, backend: LmFormatEnforcerPeer, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         self._lock = new_lock()
-        self._stopped = require(_PACKAGE, "lmformatenforcer.characterlevelparser").ForceStopParser
+        self._stopped = require("lmformatenforcer.characterlevelparser").ForceStopParser
         with own_errors(_PACKAGE, constraint), self.phases.measure("compile"):
             self.enforcer = backend.enforcer(constraint)  # type: ignore[arg-type]
 

@@ -82,7 +82,7 @@ class OutlinesCorePeer(Peer):
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
-        self.module = require("outlines-core", "outlines_core")
+        self.module = require("outlines_core")
         self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
 
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
@@ -109,7 +109,7 @@ def _keep_texts(pattern: str, constraint: Regex | Choice) -> FittedPattern:
     if wanted is None:
         return primed  # right in any case
     try:
-        plain = _byte_automaton(require("outlines-core", "outlines_core"), pattern)
+        plain = _byte_automaton(require("outlines_core"), pattern)
     except ValueError:
         return FittedPattern(pattern)  # compiling it says why
     if distinguishing_word(wanted, plain) is None:
@@ -135,7 +135,7 @@ def _byte_automaton(module: Any, pattern: str) -> Dfa:
 
 def _make_vocabulary(vocab: Vocabulary) -> Any:
     """outlines-core's vocabulary: the first end token, all tokens that spell something, and the primer."""
-    module = require("outlines-core", "outlines_core")
+    module = require("outlines_core")
     ids: dict[bytes, list[int]] = {PRIMER.encode(): [vocab.size]}
     for token in range(vocab.size):
         spelled = vocab.token_bytes(token)

@@ -76,7 +76,7 @@ class XgrammarPeer(Peer):
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
-        self.module = require("xgrammar", "xgrammar", "xgrammar")
+        self.module = require("xgrammar")
         self.tokenizer, of_tokenizer = _TOKENIZERS.get(vocab)
         self.compiler, of_compiler = _COMPILERS.get(vocab, self.settings["threads"], self.settings["cache"])
         self.setup_seconds = of_tokenizer + of_compiler
@@ -105,7 +105,7 @@ class XgrammarPeer(Peer):
 
 def _make_tokenizer(vocab: Vocabulary) -> Any:
     """xgrammar's TokenizerInfo; a token without bytes is a special token to it."""
-    module = require("xgrammar", "xgrammar", "xgrammar")
+    module = require("xgrammar")
     tokens = [vocab.token_bytes(token) for token in range(vocab.size)]
     return module.TokenizerInfo(tokens, module.VocabType.RAW, stop_token_ids=list(vocab.end_tokens))
 
@@ -114,7 +114,7 @@ _TOKENIZERS: PerVocabulary[Any] = PerVocabulary("xgrammar", _make_tokenizer)
 
 
 def _make_compiler(vocab: Vocabulary, threads: int, cache: bool) -> Any:
-    module = require("xgrammar", "xgrammar", "xgrammar")
+    module = require("xgrammar")
     return module.GrammarCompiler(_TOKENIZERS.get(vocab)[0], max_threads=threads, cache_enabled=cache)
 
 

@@ -13,8 +13,8 @@ Pre-tokenizers are part of it: the text is read with its borders of pieces
 Options:
 
 - ``relevance``: ``fixpoint``, or ``pairs``, 002's search, for comparison
-  (`tokdfa.backends.proper_merge.relevant_pairs`): all at once when compiling, and a mask made anew at each request.
-  ``skip_visited``, ``max_pairs`` and ``max_seconds`` are for it alone.
+  (`tokdfa.backends.proper_merge.relevant_pairs`), all at once when compiling. ``max_pairs`` and ``max_seconds`` are for
+  it alone.
 - ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
 
 The tokens before the text count (`start(context)`), as in `tokdfa.backends.proper_merge.direct_merge`.
@@ -30,10 +30,9 @@ from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, St
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.proper_merge.context import read_context, refuse_isolated, since_last_cut
 from tokdfa.backends.proper_merge.marked_product import marked_product, marked_product_from, piece_automaton
-from tokdfa.backends.proper_merge.pair_search import MAX_PAIRS
 from tokdfa.backends.proper_merge.proper_states import ProperStates, State, begin_state
 from tokdfa.backends.proper_merge.proper_table import ProperTable
-from tokdfa.backends.proper_merge.relevant_pairs import PairStates, RelevantPairs
+from tokdfa.backends.proper_merge.relevant_pairs import MAX_PAIRS, RelevantPairs
 from tokdfa.backends.proper_merge.spellable import spellable_part
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.regex.compile import MAX_STATES
@@ -63,7 +62,6 @@ class CartesianMerge(Backend):
     options: ClassVar[tuple[Option, ...]] = (
         Option("relevance", str, "fixpoint", "how dead ends are found", choices=("fixpoint", "pairs")),
         Option("lazy", bool, True, "settle states when a mask first needs them"),
-        Option("skip_visited", bool, False, "leave out what leads to pairs visited before (relevance=pairs only)"),
         Option("minimal", bool, True, "minimise the DFA first"),
         Option("max_states", int, MAX_STATES, "limit on DFA states before the pre-tokenizer comes in", minimum=1),
         Option(
@@ -192,12 +190,13 @@ class CompiledCartesianMerge(CompiledConstraint):
 
     def _make_states(self, automaton: PieceAutomaton, start: State | None = None) -> ProperStates:
         """The states over one automaton. `start`: where a search over pairs begins, if not where the text does."""
-        settings = self._settings
-        if not self._by_pairs:
-            table = ProperTable(automaton, self._canonicity, settings["max_transitions"])
-            return ProperStates(table, settings["mask_mb"] << 20)
-        limits = {name: settings[name] for name in ("max_transitions", "max_pairs", "max_seconds", "skip_visited")}
-        return PairStates(RelevantPairs(automaton, self._canonicity, start, **limits))
+        settings, canonicity = self._settings, self._canonicity
+        if self._by_pairs:
+            limits = {name: settings[name] for name in ("max_transitions", "max_pairs", "max_seconds")}
+            table: ProperTable = RelevantPairs(automaton, canonicity, start, **limits)
+        else:
+            table = ProperTable(automaton, canonicity, settings["max_transitions"])
+        return ProperStates(table, settings["mask_mb"] << 20)
 
 
 class CartesianMergeMatcher(StateMatcher[State]):
@@ -222,16 +221,13 @@ class CartesianMergeMatcher(StateMatcher[State]):
 
 def _warm_up() -> None:
     """Run every kernel of this backend once."""
-    from tokdfa.backends.proper_merge.proper_rows import grow_states_kernel, no_rows
     from tokdfa.backends.proper_merge.proper_states import combine_masks_kernel
     from tokdfa.constraint import Regex
     from tokdfa.proper.rules_cache import load_canonicity
     from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback, toy_with_pieces
 
     tokenizers = {"(a|b|\u00e9)+": toy_with_byte_fallback(), r"([ab]+\.){1,9}": toy_with_pieces()}
-    variants: tuple[dict[str, Any], ...] = (
-        *({}, {"lazy": False}, {"relevance": "pairs"}, {"relevance": "pairs", "skip_visited": True}),
-    )
+    variants: tuple[dict[str, Any], ...] = ({}, {"lazy": False}, {"relevance": "pairs"})
     for pattern, tokenizer in tokenizers.items():
         mask = masks.allocate_mask(tokenizer.vocabulary.size)
         for options in variants:
@@ -244,4 +240,3 @@ def _warm_up() -> None:
         # what only wide masks and many states need
         forbidden = load_canonicity(tokenizer).forbidden_after(0)
         combine_masks_kernel(mask, mask.copy(), forbidden, mask)
-    grow_states_kernel(100, *no_rows())

@@ -11,15 +11,19 @@ is known of their liveness stands beside the rows; `tokdfa.backends.proper_merge
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import BORDERS, ENDS, INSIDE
-from tokdfa.core.interning import longer_keys, number_key
+from tokdfa.core.budget import hold
+from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, InterningTable, intern_key
 from tokdfa.core.jit import kernel
-from tokdfa.proper.intervals import longer_kernel
+from tokdfa.core.kernel_budget import pay
+from tokdfa.core.kernel_struct import Struct
+from tokdfa.errors import LimitExceeded
 from tokdfa.proper.whole_pieces import WHOLE
+from tokdfa.token_automata.columns import enlarge
 from tokdfa.vocabulary.walk import collect_tokens_kernel
 
 if TYPE_CHECKING:
@@ -39,57 +43,125 @@ class TokenReader(NamedTuple):
     fallback_class: npt.NDArray[np.int32]
     fallback_tokens: npt.NDArray[np.int32]
     can_stop: npt.NDArray[np.uint8]
+    marker: npt.NDArray[np.int32]
     child_starts: npt.NDArray[np.int32]
     child_ranks: npt.NDArray[np.int32]
     child_nodes: npt.NDArray[np.int32]
     terminal: npt.NDArray[np.bool_]
     root: int
+    stack: npt.NDArray[np.int32]
 
 
-class ProperRows(NamedTuple):
-    """The rows made so far. State i has ``keys[i]`` and the entries ``offsets[i] .. offsets[i + 1] - 1``: `tokens`,
-    `targets` (a state, -1 for a full one) and `live`; its live tokens are the first ``live_counts[i]`` of
-    `live_tokens` from ``offsets[i]`` on, in the order in which they were found. `slots` finds a state by its key (open
-    addressing). `status` and the suspects ``suspects[suspect_starts[i] : suspect_ends[i]]``, ascending, say what is
-    known of its liveness; the first ``tried[i]`` live tokens have been tried on them, so that the others decide.
-    `counts`: states with rows, states numbered, suspects written.
+#: What a state has beside its key and where its row begins; what an entry of a row has.
+_OF_STATES = {
+    "offsets": Column(np.int64, ends=True),
+    "live_counts": Column(np.int64),
+    "tried": Column(np.int64),
+    "status": Column(np.uint8),
+    "suspect_starts": Column(np.int64),
+    "suspect_ends": Column(np.int64),
+}
+_OF_ENTRIES = {"tokens": np.int32, "targets": np.int32, "live": np.bool_, "live_tokens": np.int32}
+_BYTES_PER_ENTRY = 13
+#: What an entry takes, and how many are paid for at once.
+NS_PER_ENTRY, PAID_ENTRIES = 20, 1 << 16
+
+
+class RowArrays(Struct, fields=("states", *_OF_STATES, *_OF_ENTRIES)):
+    """What kernels take of `ProperRows`."""
+
+
+class ProperRows:
+    """The rows made so far, those of the first `count` states. Not thread-safe.
+
+    State i has the key ``states.words[i]`` and the entries ``offsets[i] .. offsets[i + 1] - 1``: `tokens`, `targets` (a
+    state, -1 for a full one) and `live`; its live tokens are the first ``live_counts[i]`` of `live_tokens` from
+    ``offsets[i]`` on, in the order in which they were found. `status` and the suspects from ``suspect_starts[i]`` to
+    ``suspect_ends[i] - 1`` say what is known of its liveness; the first ``tried[i]`` live tokens have been tried on
+    them, so that the others decide. All these are fields of `struct`.
+
+    With `every_state` full states are numbered, too, and the states behind borders.
     """
 
-    keys: npt.NDArray[np.int64]
-    slots: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
-    tokens: npt.NDArray[np.int32]
-    targets: npt.NDArray[np.int32]
-    live: npt.NDArray[np.bool_]
-    live_tokens: npt.NDArray[np.int32]
-    live_counts: npt.NDArray[np.int64]
-    tried: npt.NDArray[np.int64]
-    status: npt.NDArray[np.uint8]
-    suspect_starts: npt.NDArray[np.int64]
-    suspect_ends: npt.NDArray[np.int64]
-    suspects: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
+    struct: Any
 
+    def __init__(self, reader: TokenReader, node_count: int, max_entries: int, every_state: bool = False) -> None:
+        self.reader, self.node_count, self.max_entries, self.every_state = reader, node_count, max_entries, every_state
+        self.row_room = len(reader.order) + len(reader.whole_order) + 258
+        self.clear()
 
-def no_rows() -> ProperRows:
-    """No states yet, and room for some."""
-    states, entries = 64, 1024
-    return ProperRows(
-        np.empty(states, dtype=np.int64),
-        np.full(2 * states, -1, dtype=np.int32),
-        np.zeros(states + 1, dtype=np.int64),
-        np.empty(entries, dtype=np.int32),
-        np.empty(entries, dtype=np.int32),
-        np.zeros(entries, dtype=np.bool_),
-        np.empty(entries, dtype=np.int32),
-        np.zeros(states, dtype=np.int64),
-        np.zeros(states, dtype=np.int64),
-        np.zeros(states, dtype=np.uint8),
-        np.zeros(states, dtype=np.int64),
-        np.zeros(states, dtype=np.int64),
-        np.empty(entries, dtype=np.int32),
-        np.zeros(3, dtype=np.int64),
-    )
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.count = 0
+        self.states = InterningTable(_OF_STATES, keys=True)
+        self._entries: list[npt.NDArray[Any]] = [np.zeros(1024, dtype=kind) for kind in _OF_ENTRIES.values()]
+        self._gather()
+
+    def _gather(self) -> None:
+        self.struct = RowArrays(self.states.struct, *self.states.columns.values(), *self._entries)
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries the rows have."""
+        return int(self.states.columns["offsets"][self.count])
+
+    @property
+    def nbytes(self) -> int:
+        return self.states.nbytes + sum(array.nbytes for array in self._entries)
+
+    def entries(self, name: str) -> npt.NDArray[Any]:
+        """`tokens`, `targets`, `live` or `live_tokens`, a view."""
+        return self._entries[list(_OF_ENTRIES).index(name)][: self.entry_count]
+
+    def row(self, state: int) -> slice:
+        """Where the entries of a state lie."""
+        begin, end = self.states.columns["offsets"][state : state + 2].tolist()
+        return slice(begin, end)
+
+    def number(self, key: int) -> int:
+        """The number of a state, a new one if need be."""
+        before = self.states.struct
+        number = self.states.intern([key])
+        if self.states.struct is not before:
+            self._gather()
+        return number
+
+    def number_all(self, keys: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]) -> None:
+        """Write the number of each of `keys` to `numbers`, -1 for full states."""
+        shape = self.reader, self.node_count, self.every_state
+        while not number_targets_kernel(keys, 0, len(keys), numbers, self.struct, *shape):
+            self._grow_states()
+
+    def close(self) -> None:
+        """Make the rows of all numbered states and of those that they lead to.
+
+        Raises LimitExceeded past `max_entries`, and forgets all rows.
+        """
+        while self.count < len(self.states):
+            self.count = int(
+                _close_kernel(self.count, self.struct, self.reader, self.node_count, self.row_room, self.every_state)
+            )
+            used, room = self.entry_count, len(self._entries[0])
+            if used > self.max_entries:
+                count = self.count
+                self.clear()  # what is half done cannot be gone on with
+                remedy = 'use relevance="fixpoint", or raise' if self.every_state else "raise"
+                raise LimitExceeded(
+                    f"the proper tokens have more than {self.max_entries} transitions ({count} states done): "
+                    f"{remedy} max_transitions",
+                    limit="max_transitions",
+                    value=self.max_entries,
+                )
+            if used + self.row_room > room:
+                wanted = max(2 * room, used + self.row_room)
+                hold(_BYTES_PER_ENTRY * (wanted - room))
+                self._entries = [enlarge(array, wanted, used) for array in self._entries]
+            self._grow_states()
+
+    def _grow_states(self) -> None:
+        """Room for more states if a kernel has asked for it; and the struct of what the arrays are now."""
+        self.states.grow()
+        self._gather()
 
 
 @kernel
@@ -110,7 +182,7 @@ def _is_full_kernel(key, node_count, can_stop, terminal):  # type: ignore[no-unt
 
 
 @kernel
-def read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # type: ignore[no-untyped-def]
+def read_row_kernel(key, node_count, reader, begin, tokens, keys):  # type: ignore[no-untyped-def]
     """Write the row of a state from index `begin` on: tokens and the keys they lead to. Returns where it ends.
 
     The arrays need room for all tokens of both tries and 258 more.
@@ -127,6 +199,7 @@ def read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # typ
                 tokens[first] = reader.fallback_tokens[byte]
                 keys[first] = target // reader.classes * node_count
                 first += 1
+    stack = reader.stack
     stack[0] = state * reader.classes
     spare = len(reader.order)
     by_byte = reader.table, reader.byte_class
@@ -156,88 +229,50 @@ def read_row_kernel(key, node_count, reader, stack, begin, tokens, keys):  # typ
 
 
 @kernel
-def number_state_kernel(key, keys, slots, counts):  # type: ignore[no-untyped-def]
-    """The number of the state `key`, a new one if need be; there must be room."""
-    number, counts[1] = number_key(key, counts[1], keys, slots)
-    return number
+def border_key_kernel(key, node_count, reader):  # type: ignore[no-untyped-def]
+    """The key of the state behind a border, -1 if none may stand here."""
+    state = key // node_count
+    if reader.can_stop[state] & BORDERS == 0 or reader.terminal[key % node_count]:
+        return np.int64(-1)
+    return np.int64(reader.marker[state]) * node_count + reader.root
 
 
 @kernel
-def grow_states_kernel(  # type: ignore[no-untyped-def]
-    least, keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-    status, suspect_starts, suspect_ends, suspects, counts,
-):  # fmt: skip
-    """The arrays of `ProperRows` with room for at least `least` states."""
-    known = counts[1]
-    new_keys, new_slots = longer_keys(least, known, keys)
-    room = len(new_keys)
-    new_offsets = np.zeros(room + 1, dtype=np.int64)
-    new_live_counts, new_tried = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    new_status = np.zeros(room, dtype=np.uint8)
-    new_starts, new_ends = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    new_offsets[: counts[0] + 1] = offsets[: counts[0] + 1]
-    new_live_counts[:known], new_tried[:known] = live_counts[:known], tried[:known]
-    new_status[:known] = status[:known]
-    new_starts[:known], new_ends[:known] = suspect_starts[:known], suspect_ends[:known]
-    return (
-        *(new_keys, new_slots, new_offsets, tokens, targets, live, live_tokens, new_live_counts, new_tried),
-        *(new_status, new_starts, new_ends, suspects, counts),
-    )
-
-
-@kernel
-def number_targets_kernel(  # type: ignore[no-untyped-def]
-    node_count, reader, found, count,
-    keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-    status, suspect_starts, suspect_ends, suspects, counts,
-):  # fmt: skip
-    """The number of each of the first `count` keys in `found`, -1 for full states: int32. There must be room."""
-    numbers = np.empty(count, dtype=np.int32)
-    for k in range(count):
-        if _is_full_kernel(found[k], node_count, reader.can_stop, reader.terminal):
+def number_targets_kernel(keys, begin, end, numbers, rows, reader, node_count, every_state):  # type: ignore[no-untyped-def]
+    """Write the numbers of keys[begin:end], -1 for full states unless `every_state`; False if there is no room."""
+    can_stop, terminal = reader.can_stop, reader.terminal  # numba counts references to all that a call takes
+    states = rows.states
+    for k in range(begin, end):
+        if not every_state and _is_full_kernel(keys[k], node_count, can_stop, terminal):
             numbers[k] = -1
         else:
-            numbers[k] = number_state_kernel(found[k], keys, slots, counts)
-    return numbers
+            number = intern_key(keys[k], states)
+            if number == NEEDS_ROOM:
+                return False
+            numbers[k] = number
+    return True
 
 
 @kernel
-def close_kernel(  # type: ignore[no-untyped-def]
-    node_count, reader, stack, room, max_transitions,
-    keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-    status, suspect_starts, suspect_ends, suspects, counts,
-):  # fmt: skip
-    """Make the rows of all numbered states and of those that they lead to. Returns the arrays of `ProperRows`.
+def _close_kernel(state, rows, reader, node_count, room, every_state):  # type: ignore[no-untyped-def]
+    """Make the rows of the states from `state` on, until all are done or the next row might not fit.
 
-    Stops, with states left, past `max_transitions`.
+    Returns the state that it came to.
     """
-    while counts[0] < counts[1]:
-        state = counts[0]
-        begin = offsets[state]
-        if begin > max_transitions:
+    work = np.int64(0)
+    while state < rows.states.meta[COUNT] and rows.offsets[state] + room <= len(rows.tokens):
+        if work > PAID_ENTRIES:
+            pay(NS_PER_ENTRY * work)
+            work = np.int64(0)
+        key, begin = rows.states.words[state], rows.offsets[state]
+        end = read_row_kernel(key, node_count, reader, begin, rows.tokens, rows.targets)
+        if not number_targets_kernel(rows.targets, begin, end, rows.targets, rows, reader, node_count, every_state):
             break
-        while begin + room > len(tokens):
-            tokens, targets = longer_kernel(tokens), longer_kernel(targets)
-            live, live_tokens = longer_kernel(live), longer_kernel(live_tokens)
-        end = read_row_kernel(keys[state], node_count, reader, stack, begin, tokens, targets)
-        if counts[1] + (end - begin) > len(keys):
-            (
-                keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried,
-                status, suspect_starts, suspect_ends, suspects, counts,
-            ) = grow_states_kernel(
-                counts[1] + (end - begin),
-                *(keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried),
-                *(status, suspect_starts, suspect_ends, suspects, counts),
-            )  # fmt: skip
-        for k in range(begin, end):
-            live[k] = False
-            if _is_full_kernel(targets[k], node_count, reader.can_stop, reader.terminal):
-                targets[k] = -1
-            else:
-                targets[k] = number_state_kernel(targets[k], keys, slots, counts)
-        offsets[state + 1] = end
-        counts[0] += 1
-    return (
-        *(keys, slots, offsets, tokens, targets, live, live_tokens, live_counts, tried),
-        *(status, suspect_starts, suspect_ends, suspects, counts),
-    )
+        border = border_key_kernel(key, node_count, reader) if every_state else np.int64(-1)
+        if border >= 0 and intern_key(border, rows.states) == NEEDS_ROOM:
+            break
+        rows.live[begin:end] = False
+        state += 1
+        rows.offsets[state] = end
+        work += 20 + end - begin
+    return state

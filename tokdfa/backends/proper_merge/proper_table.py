@@ -28,17 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import BORDERS, ENDS, INSIDE
-from tokdfa.backends.proper_merge.proper_rows import (
-    ProperRows,
-    TokenReader,
-    close_kernel,
-    grow_states_kernel,
-    no_rows,
-    number_state_kernel,
-    number_targets_kernel,
-    read_row_kernel,
-    read_token_kernel,
-)
+from tokdfa.backends.proper_merge.proper_rows import ProperRows, TokenReader, read_row_kernel, read_token_kernel
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
@@ -66,8 +56,14 @@ _NONE, _SOME, _ALL, _ASK = 0, 1, 2, 3
 class ProperTable:
     """Rows and liveness of one constraint for one tokenizer, made as needed. Safe to share between threads."""
 
-    def __init__(self, automaton: PieceAutomaton, canonicity: Canonicity, max_transitions: int = 30_000_000) -> None:
-        self.automaton, self.canonicity, self.max_transitions = automaton, canonicity, max_transitions
+    def __init__(
+        self,
+        automaton: PieceAutomaton,
+        canonicity: Canonicity,
+        max_transitions: int = 30_000_000,
+        every_state: bool = False,
+    ) -> None:
+        self.automaton, self.canonicity = automaton, canonicity
         whole, trie, whole_trie = canonicity.whole_pieces, canonicity.text_trie, canonicity.whole_piece_trie
         self.node_count, self.root = whole.node_count, whole.root
         if automaton.state_count * self.node_count > np.iinfo(np.int32).max:
@@ -78,7 +74,7 @@ class ProperTable:
                 value=np.iinfo(np.int32).max // self.node_count,
             )
         fallback = canonicity.fallback
-        self._reader = TokenReader(
+        reader = TokenReader(
             nodes=trie.ranked_nodes,
             order=trie.order,
             whole_nodes=whole_trie.ranked_nodes,
@@ -89,11 +85,13 @@ class ProperTable:
             fallback_class=automaton.fallback_class,
             fallback_tokens=np.full(256, -1, dtype=np.int32) if fallback is None else fallback.tokens,
             can_stop=automaton.can_stop,
+            marker=automaton.marker,
             child_starts=whole.child_starts,
             child_ranks=trie.rank_of[whole.child_tokens],
             child_nodes=whole.child_nodes,
             terminal=whole.terminal,
             root=whole.root,
+            stack=np.empty(max(trie.depth_limit, whole_trie.depth_limit) + 1, dtype=np.int32),
         )
         # What `step` reads: views, as indexing a numpy array from Python is twice as slow.
         self._table, self._classes, self._can_stop = automaton.table.data, automaton.classes, automaton.can_stop.data
@@ -105,30 +103,30 @@ class ProperTable:
         self._texts = automaton.table, automaton.byte_class, canonicity.vocabulary.byte_data
         self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
         self._before = canonicity.predecessors.arrays
-        self._room = len(trie.order) + len(whole_trie.order) + 258
-        self._stack = np.empty(max(trie.depth_limit, whole_trie.depth_limit) + 1, dtype=np.int32)
-        self._row = np.empty(self._room, dtype=np.int32), np.empty(self._room, dtype=np.int32)
-        self._rows = no_rows()
+        self._rows = ProperRows(reader, self.node_count, max_transitions, every_state)
+        self._row = tuple(np.empty(self._rows.row_room, dtype=np.int32) for _ in range(2))
+        self._suspects = np.empty(1024, dtype=np.int32)
+        self._suspect_count = 0
         self.lock = new_lock()
 
     @property
     def settled_states(self) -> int:
         """How many states have rows."""
-        return int(self._rows.counts[0])
+        return self._rows.count
 
     @property
     def transitions(self) -> int:
         """How many entries the rows have."""
-        return int(self._rows.offsets[self.settled_states])
+        return self._rows.entry_count
 
     @property
     def dead_transitions(self) -> int:
         """How many of them lead nowhere, the tokens being proper."""
-        return self.transitions - int(self._rows.live[: self.transitions].sum())
+        return self.transitions - int(self._rows.entries("live").sum())
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._rows) + self.automaton.nbytes
+        return self._rows.nbytes + self._suspects.nbytes + self.automaton.nbytes
 
     def is_full(self, key: int) -> bool:
         """Whether the state is live whatever the last token, by what it is."""
@@ -151,24 +149,26 @@ class ProperTable:
     def _read_row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
         """`row`, in arrays that the next call overwrites."""
         tokens, keys = self._row
-        count = int(read_row_kernel(key, self.node_count, self._reader, self._stack, 0, tokens, keys))
+        rows = self._rows
+        count = int(read_row_kernel(key, self.node_count, rows.reader, 0, tokens, keys))
+        tokens, keys = tokens[:count], keys[:count]
         if self.is_full(key):
-            self._ensure_states(min(count, self.automaton.state_count * self.node_count))
-            targets = number_targets_kernel(self.node_count, self._reader, keys, count, *self._rows)
+            targets = np.empty_like(keys)
+            rows.number_all(keys, targets)
             self._settle()
-            live = _judge_targets_kernel(tokens, targets, self._rows, self._pair)
+            live = _judge_targets_kernel(tokens, targets, rows.struct, self._suspects, self._pair)
         else:
-            state = self._state(key)
-            begin, end = self._rows.offsets[state : state + 2].tolist()
-            live = self._rows.live[begin:end]
-        return tokens[:count], keys[:count], live
+            row = rows.row(self._state(key))
+            live = rows.entries("live")[row]
+        return tokens, keys, live
 
     def is_live(self, key: int, last: int) -> bool:
         """Whether the pair of a state and the last token is live."""
         if self.is_full(key):
             return True
         with self.lock:
-            return bool(_is_live_kernel(self._state(key), last, self._rows, self._rows.suspects, self._pair))
+            state = self._state(key)
+            return bool(_is_live_kernel(state, last, self._rows.struct, self._suspects, self._pair))
 
     def step(self, key: int, token: int) -> int:
         """The state after a token that is read inside the piece, if the pair of both is live; otherwise -1.
@@ -206,35 +206,18 @@ class ProperTable:
 
     def _state(self, key: int) -> int:
         """The number of a state that is not full, its row made and settled. The caller holds the lock."""
-        self._ensure_states(1)
-        state = int(number_state_kernel(key, self._rows.keys, self._rows.slots, self._rows.counts))
+        state = self._rows.number(key)
         self._settle()
         return state
 
-    def _ensure_states(self, more: int) -> None:
-        """Room for `more` numbered states."""
-        if self._rows.counts[1] + more > len(self._rows.keys):
-            self._rows = ProperRows(*grow_states_kernel(int(self._rows.counts[1] + more), *self._rows))
-
     def _settle(self) -> None:
         """Rows for all numbered states, and their liveness."""
-        begin = int(self._rows.counts[0])
-        if begin == self._rows.counts[1]:
-            return
-        self._rows = ProperRows(
-            *close_kernel(self.node_count, self._reader, self._stack, self._room, self.max_transitions, *self._rows)
-        )
-        if self._rows.counts[0] < self._rows.counts[1]:
-            count = int(self._rows.counts[0])
-            self._rows = no_rows()  # what is half done cannot be gone on with
-            raise LimitExceeded(
-                f"the proper tokens have more than {self.max_transitions} transitions ({count} states done): "
-                "raise max_transitions",
-                limit="max_transitions",
-                value=self.max_transitions,
+        rows, begin = self._rows, self._rows.count
+        if begin < len(rows.states):
+            rows.close()
+            self._suspects, self._suspect_count = _settle_kernel(
+                begin, rows.count, rows.struct, self._suspects, self._suspect_count, self._pair, self._before
             )
-        suspects = _settle_kernel(begin, self._rows, self._pair, self._before)
-        self._rows = self._rows._replace(suspects=suspects)
 
 
 @kernel
@@ -261,23 +244,21 @@ def _is_live_kernel(state, last, rows, suspects, pair):  # type: ignore[no-untyp
 
 
 @kernel
-def _judge_targets_kernel(tokens, targets, rows, pair):  # type: ignore[no-untyped-def]
+def _judge_targets_kernel(tokens, targets, rows, suspects, pair):  # type: ignore[no-untyped-def]
     """Which entries are live: bool, one for each of `targets`."""
     live = np.empty(len(targets), dtype=np.bool_)
     for k in range(len(targets)):
-        live[k] = targets[k] < 0 or _is_live_kernel(targets[k], tokens[k], rows, rows.suspects, pair)
+        live[k] = targets[k] < 0 or _is_live_kernel(targets[k], tokens[k], rows, suspects, pair)
     return live
 
 
 @kernel
-def _settle_kernel(begin, rows, pair, before):  # type: ignore[no-untyped-def]
-    """Find the live entries of the states from `begin` on, by sweeps from the last state back until nothing changes.
+def _settle_kernel(begin, count, rows, suspects, used, pair, before):  # type: ignore[no-untyped-def]
+    """Find the live entries of the states begin .. count - 1, by sweeps from the last one back until nothing changes.
 
-    Returns the array of suspects, which may have been replaced by a longer one.
+    Returns the array of suspects, which may have been replaced by a longer one, and how much of it is `used`.
     """
-    count = rows.counts[0]
     grew = np.zeros(count - begin, dtype=np.int32)  # the last sweep in which a state got live tokens
-    suspects = rows.suspects
     sweep, changed = 1, True
     while changed:
         changed = False
@@ -300,17 +281,17 @@ def _settle_kernel(begin, rows, pair, before):  # type: ignore[no-untyped-def]
                 if end - first <= SHORT_ROW:
                     rows.status[state] = _ASK
                 elif rows.status[state] == _SOME and rows.live_counts[state] - rows.tried[state] > wait:
-                    suspects = _clear_suspects_kernel(state, rows, suspects, pair, before)
+                    suspects, used = _clear_suspects_kernel(state, rows, suspects, used, pair, before)
                     wait *= 4
             if end - first > SHORT_ROW and rows.status[state] != _ALL and grew[state - begin] == sweep:
-                suspects = _clear_suspects_kernel(state, rows, suspects, pair, before)
+                suspects, used = _clear_suspects_kernel(state, rows, suspects, used, pair, before)
         sweep += 1
-    return suspects
+    return suspects, used
 
 
 @kernel
-def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore[no-untyped-def]
-    """Try some live tokens, spread over those not tried yet, on the suspects of a state. Returns the array of suspects.
+def _clear_suspects_kernel(state, rows, suspects, used, pair, before):  # type: ignore[no-untyped-def]
+    """Try some live tokens, spread over those not tried yet, on the suspects of a state. Returns as `_settle_kernel`.
 
     A state without suspects so far gets those of the live token that has the fewest.
     """
@@ -329,7 +310,7 @@ def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore
             if len(other) < len(left):
                 left = other
         left = np.sort(left)
-        rows.suspect_starts[state] = rows.counts[2]
+        rows.suspect_starts[state] = used
     else:
         left = suspects[rows.suspect_starts[state] : rows.suspect_ends[state]].copy()
     remaining = len(left)
@@ -345,14 +326,14 @@ def _clear_suspects_kernel(state, rows, suspects, pair, before):  # type: ignore
     rows.tried[state] += tries
     start = rows.suspect_starts[state]
     if rows.status[state] == _NONE:
-        rows.counts[2] += remaining
-        while rows.counts[2] > len(suspects):
+        used += remaining
+        while used > len(suspects):
             suspects = longer_kernel(suspects)
     for k in range(remaining):
         suspects[start + k] = left[k]
     rows.suspect_ends[state] = start + remaining
     rows.status[state] = _SOME if remaining else _ALL
-    return suspects
+    return suspects, used
 
 
 @kernel

@@ -1,38 +1,85 @@
 """Relevant pairs: 002's own way to tell which tokens lead nowhere, by a search over pairs of states.
 
-For pairs see `tokdfa.backends.proper_merge.pair_graph`, for the search `tokdfa.backends.proper_merge.pair_search`. It
-is done once, for all that the start leads to. A mask is made anew at each request: the tokens that both automata allow
-and that lead to a relevant pair. Compare `tokdfa.backends.proper_merge.proper_table`, where no pairs occur.
+Words. The *text automaton* is the constraint over tokens: its states are those of
+`tokdfa.backends.proper_merge.proper_rows`, its transitions the entries of their rows, and the markers that lead over a
+border of pieces. The *bigram automaton* is that of the proper sequences: a state for each set of tokens that a token
+may be followed by (`Canonicity.state_of`), one, `fresh`, for the beginning of a piece, and one for whole pieces, which
+say nothing about what follows. A *pair* has a state of each. A token leads from a pair to another iff both automata
+allow it, a border from any pair that is not fresh to the fresh pair behind it. A pair is *relevant* iff a pair whose
+text may end can be reached from it.
+
+What a token makes of the bigram automaton depends on the token alone. So an entry of a row leads to one and the same
+pair from whatever pair it is allowed in: pairs get numbers if entries, borders or the start lead to them, and beside
+each entry stands the number of its pair. The edges from pair to pair, of which there may be 10^9, are not stored: they
+are the entries of the text state's row, but for the tokens that the bigram state forbids.
+
+The search is made once, for all that the start leads to: breadth-first over all tokens that both automata allow, where
+each pair goes through the row of its text state, which is what making its mask costs; then backwards, by sweeps over
+the visited pairs, the last ones first, in which a pair becomes relevant as soon as an edge to a relevant one is found.
+Compare `tokdfa.backends.proper_merge.proper_table`, where no pairs occur.
+
+Cost: time O(pairs x entries of a row), 1 to 2 ns each; O(entries of the rows) memory.
+Source: 002, technical appendix, algorithms 5 and 6, which follows reverse transitions backwards. Borders, byte fallback
+and whole pieces are ours.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import ENDS
-from tokdfa.backends.proper_merge.pair_graph import list_rows, number_pairs
-from tokdfa.backends.proper_merge.pair_search import MAX_PAIRS, search_pairs
-from tokdfa.backends.proper_merge.proper_states import ProperStates, begin_state
+from tokdfa.backends.proper_merge.proper_rows import border_key_kernel
+from tokdfa.backends.proper_merge.proper_states import begin_state
 from tokdfa.backends.proper_merge.proper_table import ProperTable
-from tokdfa.mask import allocate_mask, set_token
+from tokdfa.core.budget import spend
+from tokdfa.core.interning import NEEDS_ROOM, InterningTable, find_key, intern_key
+from tokdfa.core.jit import kernel
+from tokdfa.core.kernel_struct import Struct
+from tokdfa.errors import LimitExceeded
+from tokdfa.proper.intervals import is_listed_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.proper_merge.marked_product import PieceAutomaton
     from tokdfa.backends.proper_merge.proper_states import State
-    from tokdfa.mask import Mask
     from tokdfa.proper.canonical import Canonicity
+
+#: How many pairs are visited by default. A pair costs some 20 bytes, and a walk along a row.
+MAX_PAIRS = 5_000_000
+#: How many edges the search looks at between two looks at the clock: some 0.1 s. What an edge takes.
+EDGES_AT_A_TIME, NS_PER_EDGE = 50_000_000, 2
+#: Indices into `places`: the next pair of the queue and its end; whether this sweep has found a relevant pair; how many
+#: edges have been looked at.
+NEXT, END, FOUND, EDGES = range(4)
+
+
+#: ``keys``: of pairs, text state * width + bigram state; ``of_entry``: the pair that each entry of the rows leads to;
+#: ``behind``: the fresh pair behind a border of each text state, -1 if there is none; ``offsets``, ``tokens``: of the
+#: rows; ``list_starts``, ``starts``, ``ends``: of the forbidden successors (`IntervalLists`), ``order``, ``number``: of
+#: the `Forest`; ``queue``: the visited pairs; ``forbidden``: by token, the last pair of the queue that forbade it.
+class _Graph(
+    Struct,
+    fields=(
+        *("keys", "of_entry", "behind", "offsets", "tokens", "list_starts", "starts", "ends", "order", "number"),
+        *("queue", "visited", "relevant", "forbidden", "places"),
+    ),
+):
+    """What the kernels of the search take."""
 
 
 class RelevantPairs(ProperTable):
     """The table of one constraint whose liveness comes from the search, made at once for all that `start` leads to.
 
-    `start`: the last token (-1: none) and the keys the text may begin with; None: the text begins here. The last three
-    are those of `search_pairs`. Raises LimitExceeded past `max_transitions` entries, and what `search_pairs` raises.
+    `start`: the last token (-1: none) and the keys the text may begin with; None: the text begins here. `max_seconds`:
+    how long the search may take (None: as long as it likes). Raises LimitExceeded past `max_transitions` entries,
+    `max_pairs` visited pairs or `max_seconds`.
     """
+
+    _graph: Any
 
     def __init__(
         self,
@@ -42,40 +89,91 @@ class RelevantPairs(ProperTable):
         max_transitions: int = 30_000_000,
         max_pairs: int = MAX_PAIRS,
         max_seconds: float | None = None,
-        skip_visited: bool = False,
     ) -> None:
-        super().__init__(automaton, canonicity, max_transitions)
+        super().__init__(automaton, canonicity, max_transitions, every_state=True)
         last, keys = begin_state(self) if start is None else start
-        begin = np.array(keys, dtype=np.int64)
-        text = list_rows(
-            begin, self.node_count, self._reader, automaton.marker, self._stack, self._room, max_transitions
-        )
-        self.graph = number_pairs(text, begin, last, canonicity.lists)
-        can_end = automaton.can_stop[text.keys // self.node_count] & ENDS != 0
-        can_end &= ~canonicity.whole_pieces.terminal[text.keys % self.node_count]
-        found = search_pairs(self.graph, canonicity, can_end, max_pairs, max_seconds, skip_visited)
+        begin = [self._rows.number(key) for key in keys]
+        self._rows.close()
+        lists, forest = canonicity.lists, canonicity.forest
+        #: The bigram states: those of the lists, `fresh`, and the one after whole pieces.
+        self.fresh, self.width = lists.state_count, lists.state_count + 2
+        self._state_after = np.where(lists.state_of >= 0, lists.state_of, self.fresh + 1).astype(np.int32)
+        after = self.fresh if last < 0 else int(self._state_after[last])
+        self._number_pairs([state * self.width + after for state in begin])
+        pair_count = len(self._pairs)
         #: bool, shape (pairs,): which pairs the start leads to, and which of these are relevant.
-        self.visited, self.relevant = found.visited, found.relevant
+        self.visited, self.relevant = np.zeros((2, pair_count), dtype=np.bool_)
+        self.visited[: len(begin)] = True
+        self._places = np.array([0, len(begin), 0, 0], dtype=np.int64)
+        self._queue = np.arange(pair_count, dtype=np.int32)
+        columns = self._rows.states.columns["offsets"], self._rows.entries("tokens")
+        self._graph = _Graph(
+            *(self._pairs.words, self._of_entry, self._behind, *columns),
+            *(lists.list_starts, lists.starts, lists.ends, forest.order, forest.number),
+            *(self._queue, self.visited, self.relevant, np.zeros(canonicity.size, dtype=np.int64), self._places),
+        )
+        self._search(max_pairs, max_seconds)
+
+    def _number_pairs(self, begin: list[int]) -> None:
+        """Number the pairs, those with the keys `begin` first. O(entries)."""
+        rows = self._rows
+        self._pairs = InterningTable(keys=True, entries=1024)
+        for key in begin:
+            self._pairs.intern([key])
+        self._of_entry = np.empty(rows.entry_count, dtype=np.int32)
+        self._behind = np.full(rows.count, -1, dtype=np.int32)
+        done = 0
+        while (
+            done := _number_pairs_kernel(
+                *(done, rows.struct, rows.reader, self.node_count, self._state_after, self.fresh, self.width),
+                *(self._pairs.struct, self._of_entry, self._behind),
+            )
+        ) < rows.count:
+            self._pairs.grow()
+
+    def _search(self, max_pairs: int, max_seconds: float | None) -> None:
+        """Find the pairs that the start leads to, and those of them that are relevant."""
+        places, clock = self._places, (time.monotonic(), np.inf if max_seconds is None else max_seconds)
+        self._repeat(_visit_pairs_kernel, max_pairs, *clock)
+        if places[END] > max_pairs:
+            raise LimitExceeded(
+                f'the search visits more than {max_pairs} pairs: use relevance="fixpoint", or raise max_pairs',
+                limit="max_pairs",
+                value=max_pairs,
+            )
         #: How many edges of visited pairs the search forwards has looked at.
-        self.edges = found.edges
+        self.edges = int(places[EDGES])
+        visited = self._queue[: places[END]]
+        states, nodes = np.divmod(self._rows.states.words[self._pairs.words[visited] // self.width], self.node_count)
+        can_end = (self.automaton.can_stop[states] & ENDS != 0) & ~self.canonicity.whole_pieces.terminal[nodes]
+        self.relevant[visited[can_end]] = True
+        places[NEXT], places[FOUND] = 0, 1
+        self._repeat(_sweep_back_kernel, max_pairs, *clock)
 
-    @property
-    def settled_states(self) -> int:
-        return len(self.graph.text.keys)
-
-    @property
-    def transitions(self) -> int:
-        return len(self.graph.text.tokens)
+    def _repeat(self, go_on: Any, max_pairs: int, begun: float, max_seconds: float) -> None:
+        """Call a kernel of the search until it is done. Raises LimitExceeded past the time."""
+        is_done = False
+        while not is_done:
+            before = int(self._places[EDGES])
+            is_done = go_on(self._graph, self.fresh, self.width, max_pairs)
+            spend(NS_PER_EDGE * (int(self._places[EDGES]) - before))
+            if time.monotonic() - begun > max_seconds:
+                raise LimitExceeded(
+                    f'the search over pairs takes more than {max_seconds:g} s: use relevance="fixpoint", or raise '
+                    "max_seconds",
+                    limit="seconds",
+                    value=max_seconds,
+                )
 
     @property
     def dead_transitions(self) -> int:
         """How many entries lead to a pair that is not relevant, or that the start does not lead to."""
-        return self.transitions - int(self.relevant[self.graph.pairs.of_entry].sum())
+        return self.transitions - int(self.relevant[self._of_entry].sum())
 
     @property
     def visited_pairs(self) -> int:
         """How many pairs the start leads to."""
-        return int(self.visited.sum())
+        return int(self._places[END])
 
     @property
     def relevant_pairs(self) -> int:
@@ -84,46 +182,105 @@ class RelevantPairs(ProperTable):
 
     @property
     def nbytes(self) -> int:
-        return self.graph.nbytes + self.visited.nbytes + self.relevant.nbytes + self.automaton.nbytes
+        kept = (self._state_after, self._of_entry, self._behind, self._queue, self.visited, self.relevant)
+        return super().nbytes + self._pairs.nbytes + sum(array.nbytes for array in kept)
 
     def is_live(self, key: int, last: int) -> bool:
         """Whether the pair of a state and the last token is relevant. Pairs that the start does not lead to are not."""
-        pair = self.graph.find(key, last)
+        state = self._rows.states.find(key)
+        pair = self._pairs.find(state * self.width + int(self._state_after[last])) if state >= 0 else -1
         return pair >= 0 and bool(self.relevant[pair])
 
-    def write_mask(self, key: int, forbidden: Mask, out: Mask) -> None:
-        """Set the bits of the tokens that lead from a state to a relevant pair and are not `forbidden`. O(row)."""
-        self.graph.write_mask(key, self.relevant, forbidden, out)
-
     def _read_row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        tokens, keys, pairs = self.graph.row(key)
-        return tokens, keys, self.relevant[pairs]
+        state = self._rows.states.find(key)
+        row = self._rows.row(state) if state >= 0 else slice(0, 0)
+        keys = self._rows.states.words[self._rows.entries("targets")[row]].astype(np.int32)
+        return self._rows.entries("tokens")[row], keys, self.relevant[self._of_entry[row]]
 
 
-class PairStates(ProperStates):
-    """Masks over relevant pairs, each made when it is asked for. Immutable to its users, safe to share."""
+@kernel
+def _number_pairs_kernel(  # type: ignore[no-untyped-def]
+    state, rows, reader, node_count, state_after, fresh, width, pairs, of_entry, behind
+):
+    """Number the pairs that the rows from `state` on lead to. Returns the state at which `pairs` has to grow."""
+    while state < len(behind):
+        for k in range(rows.offsets[state], rows.offsets[state + 1]):
+            pair = intern_key(np.int64(rows.targets[k]) * width + state_after[rows.tokens[k]], pairs)
+            if pair == NEEDS_ROOM:
+                return state
+            of_entry[k] = pair
+        border = border_key_kernel(rows.states.words[state], node_count, reader)
+        if border >= 0:
+            pair = intern_key(find_key(border, rows.states) * width + fresh, pairs)
+            if pair == NEEDS_ROOM:
+                return state
+            behind[state] = pair
+        state += 1
+    return state
 
-    def __init__(self, table: RelevantPairs) -> None:
-        super().__init__(table)
-        self._pairs = table
-        self._nothing = allocate_mask(table.canonicity.size)
-        self._nothing.flags.writeable = False
 
-    def prepare(self, state: State) -> None:
-        """Nothing: the search has settled everything."""
+@kernel
+def _visit_pairs_kernel(graph, fresh, width, max_pairs):  # type: ignore[no-untyped-def]
+    """Go on breadth-first for some `EDGES_AT_A_TIME`. Returns whether it is done, or has visited too many pairs."""
+    queue, visited, of_entry, tokens = graph.queue, graph.visited, graph.of_entry, graph.tokens
+    forbidden, order, offsets = graph.forbidden, graph.order, graph.offsets
+    edges, head, tail = 0, graph.places[NEXT], graph.places[END]
+    while head < tail <= max_pairs and edges < EDGES_AT_A_TIME:
+        key = graph.keys[queue[head]]
+        head += 1
+        state, after = key // width, key % width
+        if after < fresh:
+            for k in range(graph.list_starts[after], graph.list_starts[after + 1]):
+                for number in range(graph.starts[k], graph.ends[k]):
+                    forbidden[order[number]] = head
+        begin, end = offsets[state], offsets[state + 1]
+        edges += end - begin
+        for k in range(begin, end):
+            if not visited[of_entry[k]] and forbidden[tokens[k]] != head:
+                visited[of_entry[k]] = True
+                queue[tail] = of_entry[k]
+                tail += 1
+        target = graph.behind[state]
+        if after != fresh and target >= 0 and not visited[target]:
+            visited[target] = True
+            queue[tail] = target
+            tail += 1
+    graph.places[NEXT], graph.places[END] = head, tail
+    graph.places[EDGES] += edges
+    return head == tail or tail > max_pairs
 
-    def settle_all(self, state: State) -> None:
-        """Nothing: the search has settled everything."""
 
-    def fill(self, state: State, out: Mask) -> None:
-        last, keys = state
-        forbidden = self._nothing if last < 0 else self.canonicity.forbidden_after(last)
-        out.fill(0)
-        for key in keys:
-            self._pairs.write_mask(key, forbidden, out)
-            border = -1 if last < 0 else self.behind_border(key)
-            if border >= 0:
-                self._pairs.write_mask(border, self._nothing, out)
-        if self.can_end(state):
-            for end in self.canonicity.vocabulary.end_tokens:
-                set_token(out, end)
+@kernel
+def _sweep_back_kernel(graph, fresh, width, _max_pairs):  # type: ignore[no-untyped-def]
+    """Go on sweeping back over the visited pairs for some `EDGES_AT_A_TIME`. Returns whether nothing changes any more.
+
+    A relevant pair stays one, so each sweep asks the others only.
+    """
+    places, relevant, of_entry, tokens = graph.places, graph.relevant, graph.of_entry, graph.tokens
+    list_starts, starts, ends, number = graph.list_starts, graph.starts, graph.ends, graph.number
+    edges = 0
+    while edges < EDGES_AT_A_TIME:
+        if places[NEXT] == 0:
+            if places[FOUND] == 0:
+                return True
+            places[NEXT], places[FOUND] = places[END], 0
+        places[NEXT] -= 1
+        pair = graph.queue[places[NEXT]]
+        edges += 1
+        if relevant[pair]:
+            continue
+        state, after = graph.keys[pair] // width, graph.keys[pair] % width
+        behind = graph.behind[state]
+        found = after != fresh and behind >= 0 and relevant[behind]
+        begin, end = graph.offsets[state], graph.offsets[state + 1]
+        k = begin
+        while k < end and not found:
+            if relevant[of_entry[k]]:
+                found = after >= fresh or not is_listed_kernel(after, number[tokens[k]], list_starts, starts, ends)
+            k += 1
+        edges += k - begin
+        if found:
+            relevant[pair] = True
+            places[FOUND] = 1
+    places[EDGES] += edges
+    return False

@@ -2,7 +2,7 @@
 
 Machine (`MachineArrays`), all int32 unless said otherwise:
 
-- program (`tokdfa.backends.pushdown_trie.program`): ``code`` (instructions, 3), ``alternatives``, ``entries``,
+- program (`tokdfa.backends.pushdown_trie.bound_program`): ``code`` (instructions, 3), ``alternatives``, ``entries``,
   ``arguments``; ``tables``, ``names``, ``order``: tries of names; ``other_begin``, ``other_states``: see
   `tokdfa.backends.pushdown_trie.names`;
 - stacks: the tables (`tokdfa.core.interning`) ``stacks``, of entries, and ``groups``, of stacks that contain each
@@ -112,7 +112,7 @@ POOL_FIELDS = (
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "part_groups", "dense", "ids", "nodes",
     "exit_begin", "exit_tokens",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
-    "walk_rows", "walk_path", "walk_later", "frame_left", "frame_place",
+    "walk_rows", "walk_path", "walk_deferred", "frame_left", "frame_place",
     "listed", "end_tokens", "walk_meta",
 )
 # fmt: on
@@ -120,7 +120,7 @@ POOL_FIELDS = (
 
 _POOL = _declare(
     POOL_FIELDS,
-    int32_table="part_ids part_nodes part_groups walk_later",
+    int32_table="part_ids part_nodes part_groups walk_deferred",
     int64="offsets part_keys branch_keys walk_meta",
     int64_table="frame_place",
     uint8="byte_data flags walk_path",

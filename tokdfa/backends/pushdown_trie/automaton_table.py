@@ -29,7 +29,7 @@ from tokdfa.vocabulary.walk import DEAD
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokdfa.program.form import Text
+    from tokdfa.program.program import Terminal
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -65,24 +65,24 @@ class AutomatonTable(StateTable):
         self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
         self._depth = vocab.trie.depth_limit + 1  # what is complete after the longest token counts, too
         #: bool, shape (256,): the bytes that are tokens by themselves.
-        self._available = vocab.single_byte_tokens
+        self.available = vocab.single_byte_tokens
         #: Whether every byte is a token by itself.
-        self.has_all_bytes = bool(self._available.all())
+        self.has_all_bytes = bool(self.available.all())
 
-    def start_of(self, text: Text, anew: bool = False) -> int:
+    def start_of(self, text: Terminal, anew: bool = False) -> int:
         """The state in which a text begins; its automaton is made if no equal text was asked for before, or `anew`.
 
         Raises what making an automaton raises, and LimitExceeded.
         """
-        key = text.key, text.lazy
+        key = text.key, text.shortest
         found = None if anew else self.starts.get(key)
         if found is None:
             automaton = text.make()
             if isinstance(automaton, Dfa):
-                found = self._add(automaton, text.lazy)
+                found = self._add(automaton, text.shortest)
             else:
-                found = self.lazy_rows.add(self, automaton, text.lazy)
-                self.spelled[found] = not (automaton.bytes_read & ~self._available).any()
+                found = self.lazy_rows.add(self, automaton, text.shortest)
+                self.spelled[found] = not (automaton.bytes_read & ~self.available).any()
             self.starts[key] = found
         return found
 
@@ -96,7 +96,7 @@ class AutomatonTable(StateTable):
         self.enter(table, automaton.byte_class, accepting, shortest)
         self._explicit.append(_Explicit(first, table, automaton.byte_class, accepting, shortest))
         self.spelled[first + automaton.start] = self.has_all_bytes or _spells(
-            table[:, automaton.byte_class], accepting, self._available
+            table[:, automaton.byte_class], accepting, self.available
         )
         if (self.flags[first : first + count] & WIDE).any():
             self._name(first)  # now, as masks would have to wait for it

@@ -58,17 +58,17 @@ from tokdfa.backends.pushdown_trie.stacks import (
 )
 from tokdfa.core.interning import first_of, second_of
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import (
+from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
     FIRST,
-    LATER,
+    LAZY,
     NAMES,
     OPERATION,
     RETURN,
     SECOND,
-    TEXT,
+    TERMINAL,
     TOKEN,
 )
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -103,7 +103,7 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
             np.int64(work[done, W_STACK]),
         )
         operation, first, second = code[place, OPERATION], np.int64(code[place, FIRST]), np.int64(code[place, SECOND])
-        if operation == TEXT:
+        if operation == TERMINAL:
             if state == 0:
                 state = first
                 work[done, W_STATE] = state
@@ -142,7 +142,7 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
                         machine,
                     )  # fmt: skip
                     caller = np.int64(callers[caller, C_NEXT])
-        elif operation == LATER:
+        elif operation == LAZY:
             meta[M_PLACE] = place
             return NEEDS_CODE
         elif operation in (NAMES, COUNTED) and state == 0:
@@ -196,7 +196,7 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
     for k in range(count):
         place, state, stack = np.int64(work[k, W_PLACE]), np.int64(work[k, W_STATE]), np.int64(work[k, W_STACK])
         operation = code[place, OPERATION]
-        if operation == TEXT:
+        if operation == TERMINAL:
             if pool.transitions[state * 256] == UNKNOWN:  # of a lazy automaton: its flags are not known yet
                 meta[M_STATE] = state
                 return NEEDS_POOL
@@ -251,7 +251,7 @@ def _note_reads(row, machine, pool):  # type: ignore[no-untyped-def]
     for k in range(machine.live_begin[row], machine.live_end[row]):
         item = machine.live_items[k]
         operation = machine.code[item >> PLACE_SHIFT, OPERATION]
-        if operation == TEXT:
+        if operation == TERMINAL:
             state = (item >> STACK_BITS) & STATE_MASK
             first |= pool.reads[state, 0]
             second |= pool.reads[state, 1]

@@ -4,8 +4,8 @@ The state of an item is a count and a state of the automaton of JSON strings (`t
 lie in a row in the pool: 1 + count x STATES + local number. A character is counted where it begins, with the byte that
 leaves BODY. So at the greatest count BODY reads only the closing quote, and below the least one it does not read that.
 
-Once the least count is reached and there is no greatest, the item is one of the plain TEXT of strings. A count that
-does not fit an item's 21 bits goes on in another COUNTED (`FormBuilder.counted`).
+Once the least count is reached and there is no greatest, the item is one of the plain TERMINAL of strings. A count that
+does not fit an item's 21 bits goes on in another COUNTED (`ProgramBuilder.counted`).
 
 *Masks.* All counts share the partition of the automaton's state: tokens after which the string is open (`strict`), less
 those with more characters than may still be read. *Representatives*: most counts leave the same tokens as others do:
@@ -28,26 +28,26 @@ from tokdfa.backends.pushdown_trie.arrays import (
 )
 from tokdfa.backends.pushdown_trie.rows import intern_row, kernel_of
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import (
+from tokdfa.program.json_text import BODY, END
+from tokdfa.program.program import (
     ANY,
     COUNTED,
     COUNTED_BEYOND,
     COUNTED_CAP,
     COUNTED_MINIMUM,
     COUNTED_NEXT,
-    COUNTED_TEXT,
+    COUNTED_TERMINAL,
     FIRST,
-    LATER,
+    LAZY,
     OPERATION,
     UNBOUNDED,
 )
-from tokdfa.program.json_text import BODY, END
 
 #: States of the larger automaton of JSON strings.
 STATES = 22
 QUOTE = 0x22
 #: Kinds of items that `step_count` makes: none; what follows the string; the same place, the next COUNTED or the plain
-#: TEXT, with a state.
+#: TERMINAL, with a state.
 REFUSED, ENDED, READING = range(3)
 
 
@@ -56,7 +56,7 @@ def step_count(place, state, byte, machine, pool):  # type: ignore[no-untyped-de
     """(kind of the item after a byte, its place, its state). A place whose code is not written yet has state 0."""
     code, arguments = machine.code, machine.arguments
     at = code[place, FIRST]
-    start = np.int64(code[arguments[at + COUNTED_TEXT], FIRST])
+    start = np.int64(code[arguments[at + COUNTED_TERMINAL], FIRST])
     count, local = (state - 1) // STATES, (state - 1) % STATES
     target = np.int64(pool.transitions[(start + local) * 256 + byte])
     if target < 0:
@@ -70,12 +70,12 @@ def step_count(place, state, byte, machine, pool):  # type: ignore[no-untyped-de
                 return np.int64(REFUSED), place, state
             while code[place, OPERATION] == ANY:
                 place = np.int64(machine.alternatives[code[place, FIRST]])
-            if code[place, OPERATION] == LATER:
+            if code[place, OPERATION] == LAZY:
                 return np.int64(READING), place, np.int64(0)
             at = code[place, FIRST]
         count += 1
         if arguments[at + COUNTED_BEYOND] == UNBOUNDED and count >= arguments[at + COUNTED_MINIMUM]:
-            return np.int64(READING), np.int64(arguments[at + COUNTED_TEXT]), target
+            return np.int64(READING), np.int64(arguments[at + COUNTED_TERMINAL]), target
     return np.int64(READING), place, 1 + count * STATES + target - start
 
 

@@ -1,4 +1,4 @@
-"""Exploring: the explicit automaton of a form whose texts are a regular language.
+"""Exploring: the explicit automaton of a program whose texts are a regular language.
 
 The rows of a machine are the states of a deterministic automaton over bytes. If calls nest only so deep, there are
 finitely many, and stepping each by every byte finds them all. This gives strategies without a stack the very language
@@ -28,17 +28,17 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tokdfa.program.form import Form
+    from tokdfa.program.program import Program
 
 
-def form_dfa(form: Form, name: str, max_states: int) -> Dfa:
-    """The automaton of a form's texts, without dead states, not minimal. `name` is for messages.
+def program_dfa(program: Program, name: str, max_states: int) -> Dfa:
+    """The automaton of a program's texts, without dead states, not minimal. `name` is for messages.
 
-    Raises LimitExceeded past `max_states` rows, which a form that nests without bound always reaches.
+    Raises LimitExceeded past `max_states` rows, which a program that nests without bound always reaches.
     """
     pool = pool_of(_bytes_vocabulary())
     with pool.lock:
-        machine = Machine(form, pool, max_bytes=(max_states + 64) * ROW_BYTES)
+        machine = Machine(program, pool, max_bytes=(max_states + 64) * ROW_BYTES)
         row = 0
         while row < machine.row_count:
             if row >= max_states:
@@ -90,8 +90,8 @@ def _step_all_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
 
 def warm_up() -> None:
     """Compile the kernel of this module."""
-    from tokdfa.program.form import RETURN_PLACE
-    from tokdfa.program.form_builder import FormBuilder
+    from tokdfa.program.builder import ProgramBuilder
+    from tokdfa.program.program import RETURN_PLACE
 
-    builder = FormBuilder()
-    form_dfa(builder.build(builder.read(builder.string_text, RETURN_PLACE)), "a string", 100)
+    builder = ProgramBuilder()
+    program_dfa(builder.build(builder.read(builder.string_terminal, RETURN_PLACE)), "a string", 100)

@@ -47,7 +47,7 @@ from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.name_exits import decide_names
 from tokdfa.backends.pushdown_trie.partition_key import STATE_PART
 from tokdfa.backends.pushdown_trie.partition_lookup import (
-    NEEDS_LATER,
+    NEEDS_DEFERRED,
     NOT_LISTED,
     OF_EXITS,
     OF_NAMES,
@@ -57,17 +57,17 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     W_SIGNATURE,
     W_SIZE,
     begin_place,
+    defer_exits,
     has_other_wide,
     mix,
-    put_off_exits,
     take_loops,
 )
 from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
 from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
-from tokdfa.program.form import COUNTED, OPERATION
 from tokdfa.program.json_text import BODY
+from tokdfa.program.program import COUNTED, OPERATION
 from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -111,7 +111,7 @@ class Filler:
         if status != OK:
             how = self._write_anew(machine, row, out, how, status)
         signature = pool.walk.counts[W_SIGNATURE]
-        if how & HOW_PARTITIONS and machine.program.counts:
+        if how & HOW_PARTITIONS and machine.bound.counts:
             signature ^= self._take_out_long(machine, row, out)
         return signature
 
@@ -129,8 +129,8 @@ class Filler:
         pool = machine.pool
         drops, more = pool.partitions.drops, 0
         while status != OK:
-            if status == NEEDS_LATER:
-                pool.more_room_to_put_off()
+            if status == NEEDS_DEFERRED:
+                pool.more_room_to_defer()
             else:
                 machine.supply(status, more)
                 # the mask begins anew for each piece of code that it finds to be written: twice as many each time
@@ -207,9 +207,9 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
     machine, pool = machine_at(machine_address), pool_at(pool_address)
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     nodes, words, rows, path = pool.nodes, out.view(np.uint32), pool.walk_rows, pool.walk_path
-    later, places, depth_limit = pool.walk_later, pool.frame_place, pool.walk_meta[W_DEPTH]
+    deferred, places, depth_limit = pool.walk_deferred, pool.frame_place, pool.walk_meta[W_DEPTH]
     subtree = how >> HOW_SHIFT
-    later[0, 0], later[0, 1], later[0, 2] = 0, start, -1
+    deferred[0, 0], deferred[0, 1], deferred[0, 2] = 0, start, -1
     waiting, first, spare = 1, True, pool.walk_meta[W_SIZE]
     visited, listed, signature = np.int64(0), np.int64(0), np.uint64(0)
     paid = np.int64(0)
@@ -218,13 +218,13 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
         if visited - paid > 0xFFFF:  # between walks: one look at each node would cost 3 % of a mask
             pay((visited - paid) * NODE_WORK)
             paid = visited
-        place, row = np.int64(later[waiting, 0]), np.int64(later[waiting, 1])
+        place, row = np.int64(deferred[waiting, 0]), np.int64(deferred[waiting, 1])
         status = close_row(row, machine, pool)
         if status != OK:
             return status
         here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
         of_state, part = np.int64(-1), np.int64(-1)
-        if place < 0 and later[waiting, 2] == OF_NAMES:
+        if place < 0 and deferred[waiting, 2] == OF_NAMES:
             status, nodes_visited, signature = decide_names(row, ~place, signature, words, machine, pool)
             if status != OK:
                 return status
@@ -233,7 +233,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
         if place < 0:
             part = ~place
         elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
-            passed = np.int64(later[waiting, 2])
+            passed = np.int64(deferred[waiting, 2])
             status, part, of_state, first, signature = begin_place(
                 place, row, passed, first, signature, how & HOW_EXITS != 0, words, machine, pool
             )
@@ -242,13 +242,13 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
             if part >= 0:
                 listed = np.int64(NOT_LISTED)
                 if pool.part_groups[part, 0] < pool.part_groups[part, 1]:
-                    status, waiting = put_off_exits(row, place, part, later, waiting, machine, pool)
+                    status, waiting = defer_exits(row, place, part, deferred, waiting, machine, pool)
                     if status != OK:
                         return status
         group = np.int64(-1)
         if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
             here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
-            if place < 0 and later[waiting, 2] == OF_EXITS:
+            if place < 0 and deferred[waiting, 2] == OF_EXITS:
                 here, stop = stop, np.int64(pool.part_nodes[part, 2])
                 group = np.int64(pool.part_groups[part, 0])
                 take_group(group, words, pool)
@@ -261,7 +261,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
         frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
         if frame and how & HOW_PARTITIONS and part < 0:
-            status, waiting, listed, signature = take_loops(row, later, listed, signature, words, machine, pool)
+            status, waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
             if status != OK:
                 return status
         while True:
@@ -315,9 +315,9 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
                     if passed >= 0:
                         passed = np.int64(pool.transitions[passed * 256 + path[k]])
                 if machine.row_flags[target] & ROW_WIDE and has_other_wide(target, passed, depth_limit, machine, pool):
-                    if waiting >= len(later):
-                        return NEEDS_LATER
-                    later[waiting, 0], later[waiting, 1], later[waiting, 2] = here, target, passed
+                    if waiting >= len(deferred):
+                        return NEEDS_DEFERRED
+                    deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = here, target, passed
                     waiting += 1
                     here = following
                     continue

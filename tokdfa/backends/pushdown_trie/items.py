@@ -1,6 +1,7 @@
-"""What items of NAMES and COUNTED do where others follow the automaton of their TEXT: one function for each question.
+"""What items of NAMES and COUNTED do where others follow the automaton of their TERMINAL: one function for each
+question.
 
-Each takes an item of the row's live ones whose instruction is neither TEXT nor TOKEN, unless it says otherwise.
+Each takes an item of the row's live ones whose instruction is neither TERMINAL nor TOKEN, unless it says otherwise.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from tokdfa.backends.pushdown_trie.names import ENDED, LEFT, name_reads, step_na
 from tokdfa.backends.pushdown_trie.partition_key import ALONE, STRICT
 from tokdfa.backends.pushdown_trie.rows import ENDS, WIDE, add_found
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import (
+from tokdfa.program.program import (
     COUNTED,
-    COUNTED_TEXT,
+    COUNTED_TERMINAL,
     FIRST,
     NAMES,
     NAMES_HIGH,
@@ -37,7 +38,7 @@ from tokdfa.program.form import (
     NAMES_TARGETS,
     OPERATION,
     SECOND,
-    TEXT,
+    TERMINAL,
     TOKEN,
 )
 from tokdfa.vocabulary.walk import UNKNOWN
@@ -52,7 +53,7 @@ def text_state(item, machine, pool):  # type: ignore[no-untyped-def]
     place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
     at = machine.code[place, FIRST]
     if machine.code[place, OPERATION] == COUNTED:
-        start = np.int64(machine.code[machine.arguments[at + COUNTED_TEXT], FIRST])
+        start = np.int64(machine.code[machine.arguments[at + COUNTED_TERMINAL], FIRST])
         return OK, start + (state - 1) % STATES
     text, missing = other_state(state, at, machine, pool)
     if text == UNKNOWN or (text >= 0 and pool.transitions[text * 256] == UNKNOWN):
@@ -86,12 +87,12 @@ def item_left(item, machine):  # type: ignore[no-untyped-def]
 
 @kernel
 def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-untyped-def]
-    """The state whose partition of a place of the trie serves a live item, of TEXT or other, with its kind; or -1.
+    """The state whose partition of a place of the trie serves a live item, of TERMINAL or other, with its kind; or -1.
 
     `alone`: the row has no other item. Then a strict partition serves a COUNTED, too, that may not read as many
     characters as a token of `depth` bytes may have, if tokens with too many are taken out afterwards.
     """
-    if machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT:
+    if machine.code[item >> PLACE_SHIFT, OPERATION] == TERMINAL:
         state = (item >> STACK_BITS) & STATE_MASK
         if not pool.flags[state] & WIDE:
             return np.int64(-1)
@@ -116,7 +117,7 @@ def leaves_freely(item, depth, machine):  # type: ignore[no-untyped-def]
     operation = machine.code[place, OPERATION]
     if operation == COUNTED:
         return count_is_met(place, state, machine) and count_left(place, state, machine) >= depth
-    return operation == TEXT or (
+    return operation == TERMINAL or (
         operation == NAMES and machine.arguments[machine.code[place, FIRST] + NAMES_OTHER] >= 0
     )
 

@@ -36,7 +36,7 @@ from tokdfa.backends.pushdown_trie.rows import (
 from tokdfa.core.interning import second_of
 from tokdfa.core.jit import kernel
 from tokdfa.core.sorting import sort_distinct
-from tokdfa.program.form import (
+from tokdfa.program.program import (
     SECOND,
 )
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie import arrays as a
+from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.closure import close_kernel
 from tokdfa.backends.pushdown_trie.counted import clip_kernel
 from tokdfa.backends.pushdown_trie.longest import end_kernel
 from tokdfa.backends.pushdown_trie.machine_tables import MachineTables
-from tokdfa.backends.pushdown_trie.program import Program
 from tokdfa.backends.pushdown_trie.rows import (
     OPEN,
     ROW_ACCEPTS,
@@ -32,11 +32,11 @@ from tokdfa.backends.pushdown_trie.rows import (
 from tokdfa.backends.pushdown_trie.stacks import ROOT, pack_entry
 from tokdfa.backends.pushdown_trie.steps import only_byte_kernel, run_kernel
 from tokdfa.core.budget import spend
-from tokdfa.program.form import FIRST, OPERATION, RETURN_PLACE, SECOND, TOKEN
+from tokdfa.program.program import FIRST, OPERATION, RETURN_PLACE, SECOND, TOKEN
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.pool import Pool
-    from tokdfa.program.form import Form
+    from tokdfa.program.program import Program
 
 #: What `Machine.supply` counts as, besides what it does, in ns: the kernel is called again from its start.
 SUPPLY_WORK = 20_000
@@ -45,32 +45,32 @@ SUPPLY_WORK = 20_000
 class Machine(MachineTables):
     """See the module's docstring, and for the limits and `first_bytes` `MachineTables`.
 
-    `linked`: the form bound to the pool's automata, if that was asked already. `slices`: partitions that are missing
+    `bound`: the program bound to the pool's automata, if that was asked already. `slices`: partitions that are missing
     are made with their help.
     """
 
     def __init__(
         self,
-        form: Form,
+        program: Program,
         pool: Pool,
         max_items: int = 200_000,
         max_bytes: int = 64 << 20,
-        linked: Program | None = None,
+        bound: BoundProgram | None = None,
         first_bytes: bool = True,
         slices: bool = True,
     ) -> None:
-        self.pool, self._slices, self.longest = pool, slices, form.longest
+        self.pool, self._slices, self.longest = pool, slices, program.longest
         with pool.lock:
-            program = linked or Program(form, pool.automata)
-            super().__init__(program, pool.spare_tables, max_items, max_bytes, first_bytes)
+            bound = bound or BoundProgram(program, pool.automata)
+            super().__init__(bound, pool.spare_tables, max_items, max_bytes, first_bytes)
             self.stacks.intern(_bottom_entry())
-            if add_found_kernel(form.start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
+            if add_found_kernel(program.start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
                 raise AssertionError("a machine without rows has no room for its first one")
 
     @property
-    def form(self) -> Form:
-        """The form as it stands now."""
-        return self.program.form
+    def program(self) -> Program:
+        """The program as it stands now."""
+        return self.bound.program
 
     def run(self, row: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The row after the bytes ``data[begin:end]``, or -1. O(bytes) where they were read before."""
@@ -156,7 +156,7 @@ class Machine(MachineTables):
 
         O(items). Rows without counted strings represent themselves.
         """
-        if not self.program.counts:
+        if not self.bound.counts:
             return row
         while True:
             found = int(clip_kernel(row, *self.pool.lengths.levels(), self.arrays))
@@ -197,7 +197,7 @@ class Machine(MachineTables):
         elif status == a.NEEDS_PARTITION:
             self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self._slices)
         elif status == a.NEEDS_CODE:  # another machine may have had it written
-            self.program.write(int(self.meta[a.M_PLACE]), more)
+            self.bound.write(int(self.meta[a.M_PLACE]), more)
             self.follow_program()
         else:
             self.grow(status)

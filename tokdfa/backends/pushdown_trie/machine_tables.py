@@ -19,7 +19,7 @@ from tokdfa.core.interning import WANTED_ENTRIES, Column, InterningTable, Limit,
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
-    from tokdfa.backends.pushdown_trie.program import Program
+    from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
     from tokdfa.backends.pushdown_trie.spare_tables import SpareTables
 
 Int32 = npt.NDArray[np.int32]
@@ -59,8 +59,10 @@ class MachineTables:
     row_ended: Int32
     transitions: Int32
 
-    def __init__(self, program: Program, spare: SpareTables, max_items: int, max_bytes: int, first_bytes: bool) -> None:
-        self.program, self.max_items, self.max_bytes = program, max_items, max_bytes
+    def __init__(
+        self, bound: BoundProgram, spare: SpareTables, max_items: int, max_bytes: int, first_bytes: bool
+    ) -> None:
+        self.bound, self.max_items, self.max_bytes = bound, max_items, max_bytes
         self.take_program()
         #: For as many rows as there may be; the pages that no row uses are never touched.
         self.max_rows = max(2 * FIRST_ROOM, max_bytes // a.ROW_BYTES)
@@ -85,8 +87,8 @@ class MachineTables:
         self.meta[:] = 0
         #: `meta`, as Python's own ints: several times as fast to read and to write.
         self.counts = counts = self.meta.data
-        form = program.form
-        counts[a.M_LONGEST], counts[a.M_SKIP] = form.longest, form.skip
+        program = bound.program
+        counts[a.M_LONGEST], counts[a.M_SKIP] = program.longest, program.skip
         counts[a.M_MAX_ITEMS], counts[a.M_PRUNES], counts[a.M_STAMP] = max_items, first_bytes, stamp
         if reused is None:
             self._gather()
@@ -126,7 +128,7 @@ class MachineTables:
 
     def take_program(self) -> None:
         """Read the program's arrays as they are now, with room for what is called of all frames there is room for."""
-        program = self.program
+        program = self.bound
         self.code, self.alternatives, self.entries = program.code, program.alternatives, program.entries
         self.arguments, self.tables, self.names = program.arguments, program.tables, program.names
         self.order, self.other_begin, self.other_states = program.order, program.other_begin, program.other_states
@@ -134,7 +136,7 @@ class MachineTables:
 
     def follow_program(self) -> None:
         """Take the program as it is now, if what outgrew its arrays is in others."""
-        if self.code is not self.program.code:
+        if self.code is not self.bound.code:
             self.take_program()
             if len(self.todo) < self._least_todo():
                 self._allocate_scratch(self.scratch_room)

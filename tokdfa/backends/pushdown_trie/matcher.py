@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from tokdfa.backends.pushdown_trie.tables import Epoch, PushdownTables
+    from tokdfa.backends.pushdown_trie.tables import PushdownTables, TableGeneration
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
@@ -44,23 +44,23 @@ class PushdownMatcher(StateMatcher[int]):
         #: And masks are what one call of a kernel writes, but for counted strings, and are kept.
         self._direct = compiled.is_direct
         self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
-        self._use(compiled.epoch)
+        self._use(compiled.generation)
 
-    def _use(self, epoch: Epoch) -> None:
-        self._epoch, self._machine = epoch, epoch.machine
-        self._serve_from(epoch.masks, epoch.steps)
+    def _use(self, generation: TableGeneration) -> None:
+        self._generation, self._machine = generation, generation.machine
+        self._serve_from(generation.masks, generation.steps)
 
     def _fill_mask(self, out: Mask) -> None:
         """Write and keep a mask by one call of a kernel; if something is missing, the usual way supplies it."""
         machine, counts, state = self._machine, self._machine.counts, self.state
-        if self._direct and state is not self._FINISHED and not machine.program.counts:
+        if self._direct and state is not self._FINISHED and not machine.bound.counts:
             with self._compiled.lock:
                 nodes, rows = counts[M_NODES], counts[M_ROWS]
                 if self._compiled.filler.write_at_once(machine, state, out):
                     walk = machine.pool.walk
                     listed = walk.counts[W_LISTED]
                     tokens = walk.listed[:listed] if listed >= 0 else None
-                    self._epoch.masks.keep(state, out, walk.counts[W_SIGNATURE], tokens)
+                    self._generation.masks.keep(state, out, walk.counts[W_SIGNATURE], tokens)
                     counters = self.counters
                     counters["nodes_visited"] += counts[M_NODES] - nodes
                     counters["rows_made"] += counts[M_ROWS] - rows
@@ -76,7 +76,7 @@ class PushdownMatcher(StateMatcher[int]):
             with self._compiled.lock:
                 known = int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
             if known >= 0:
-                self._epoch.steps.keep(state, token, known)
+                self._generation.steps.keep(state, token, known)
                 return known
         return self._retry(lambda: super(PushdownMatcher, self)._next(token))
 
@@ -106,15 +106,15 @@ class PushdownMatcher(StateMatcher[int]):
         try:
             return do()
         except MachineFull:
-            compiled.renew(self._epoch)
-        newest = compiled.epoch
+            compiled.renew(self._generation)
+        newest = compiled.generation
         try:
             self._move(newest)
             return do()
         except MachineFull:
             compiled.renew(newest)
         try:
-            self._move(compiled.begin_epoch())
+            self._move(compiled.begin_generation())
             return do()
         except MachineFull as full:
             raise LimitExceeded(
@@ -122,20 +122,20 @@ class PushdownMatcher(StateMatcher[int]):
                 value=compiled.settings["table_mb"],
             ) from full  # fmt: skip
 
-    def _move(self, epoch: Epoch) -> None:
+    def _move(self, generation: TableGeneration) -> None:
         """Read all tokens again in other tables. Raises MachineFull, and then nothing has changed."""
         other = PushdownMatcher(self._compiled)
-        other._use(epoch)
+        other._use(generation)
         for token in self._tokens:
             following = StateMatcher._next(other, token)
             assert following is not None  # it was allowed before
             other._history.append(other.state)
             other.state = following
-        self._use(epoch)
+        self._use(generation)
         self.state, self._history = other.state, other._history
 
     def _step(self, state: int, token: int) -> int | None:
-        target = self._compiled.step(self._epoch, state, token)
+        target = self._compiled.step(self._generation, state, token)
         return None if target < 0 else target
 
     def _accepts(self, state: int) -> bool:
@@ -145,26 +145,28 @@ class PushdownMatcher(StateMatcher[int]):
     def _fill(self, state: int, out: Mask) -> None:
         meta, counters = self._machine.counts, self.counters
         nodes, rows = meta[M_NODES], meta[M_ROWS]
-        if self._compiled.fill(self._epoch, state, out):
+        if self._compiled.fill(self._generation, state, out):
             counters["nodes_visited"] += meta[M_NODES] - nodes
             counters["rows_made"] += meta[M_ROWS] - rows
             counters["masks_made"] += 1
 
     def texts(self) -> PushdownTexts:
-        return PushdownTexts(self._compiled, self._epoch)
+        return PushdownTexts(self._compiled, self._generation)
 
     def _fork_empty(self) -> PushdownMatcher:
         other = PushdownMatcher(self._compiled)
-        other._use(self._epoch)
+        other._use(self._generation)
         return other
 
 
 @dataclass(frozen=True)
 class PushdownTexts:
-    """The rows of a compiled constraint in one epoch, each its own number, as `tokdfa.backends.texts` asks for them."""
+    """The rows of a compiled constraint in one generation, each its own number, as `tokdfa.backends.texts` asks for
+    them.
+    """
 
     compiled: PushdownTables
-    epoch: Epoch
+    generation: TableGeneration
 
     def number(self, state: int) -> int:
         """The state itself."""
@@ -172,17 +174,17 @@ class PushdownTexts:
 
     def step(self, situation: int, token: int) -> int:
         """The situation after a token, -1 if it is not allowed."""
-        return self.compiled.step(self.epoch, situation, token)
+        return self.compiled.step(self.generation, situation, token)
 
     def can_end(self, situation: int) -> bool:
         """Whether the text may end."""
         with self.compiled.lock:
-            return self.epoch.machine.can_end(situation)
+            return self.generation.machine.can_end(situation)
 
     def fill(self, situation: int, out: Mask) -> None:
         """Overwrite `out` with the tokens allowed in a situation."""
-        if not self.epoch.masks.fill(situation, out):
-            self.compiled.fill(self.epoch, situation, out)
+        if not self.generation.masks.fill(situation, out):
+            self.compiled.fill(self.generation, situation, out)
 
     def targets(self, situation: int) -> Int32:
         """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.
@@ -191,7 +193,7 @@ class PushdownTexts:
         """
         compiled, trie = self.compiled, self.compiled.vocab.trie
         with compiled.lock:
-            found = targets_of(self.epoch.machine, trie, situation)
+            found = targets_of(self.generation.machine, trie, situation)
             if not compiled.complete:
                 allowed = masks.allocate_mask(trie.size)
                 self.fill(situation, allowed)

@@ -16,7 +16,7 @@ from tokdfa.backends.pushdown_trie.names import name_reads
 from tokdfa.backends.pushdown_trie.partition_lookup import W_SIZE, mix
 from tokdfa.backends.pushdown_trie.steps import step_row
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import FIRST
+from tokdfa.program.program import FIRST
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 

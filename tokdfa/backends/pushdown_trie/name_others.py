@@ -1,8 +1,8 @@
 """The states of the text that reads any other string, beside those of a NAMES.
 
-If an instruction has a TEXT for other strings, each node of its trie has an *other state*: that of the text's automaton
-after the same characters; so has each phase, found by reading the few bytes of the spelling that are read from the
-other state of the node above. What follows from that: `tokdfa.backends.pushdown_trie.names`.
+If an instruction has a TERMINAL for other strings, each node of its trie has an *other state*: that of the text's
+automaton after the same characters; so has each phase, found by reading the few bytes of the spelling that are read
+from the other state of the node above. What follows from that: `tokdfa.backends.pushdown_trie.names`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tokdfa.backends.pushdown_trie.name_spelling import (
 )
 from tokdfa.backends.pushdown_trie.name_trie import AT_ROOT, ESCAPED, N_PARENT, N_UNIT, PHASES, RAW, T_NODES, WHOLE
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import NAMES_PAIR, NAMES_TABLE
+from tokdfa.program.program import NAMES_PAIR, NAMES_TABLE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 
@@ -60,9 +60,10 @@ def _run_escape(state, unit, count, transitions):  # type: ignore[no-untyped-def
 
 @kernel
 def other_state(state, at, machine, pool):  # type: ignore[no-untyped-def]
-    """(the state of the TEXT for other strings after the same characters, UNKNOWN or DEAD; a state without its row).
+    """(the state of the TERMINAL for other strings after the same characters, UNKNOWN or DEAD; a state without its
+    row).
 
-    DEAD, too, if there is no such TEXT.
+    DEAD, too, if there is no such TERMINAL.
     """
     names, other_states, pair = machine.names, machine.other_states, machine.arguments[at + NAMES_PAIR]
     if pair < 0:
@@ -84,7 +85,7 @@ def other_state(state, at, machine, pool):  # type: ignore[no-untyped-def]
 def find_other_states_kernel(start, base, past, names, other_states, transitions):  # type: ignore[no-untyped-def]
     """Write the other states of names[base:past], a table's nodes; -1, or the state whose row is missing.
 
-    The first is `start`, where the TEXT for other strings begins; then one for each node, by the spelling that a
+    The first is `start`, where the TERMINAL for other strings begins; then one for each node, by the spelling that a
     printer would choose: raw if that may be, else the shortest escape.
     """
     other_states[0] = start

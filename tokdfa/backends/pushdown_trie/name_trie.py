@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.program.form import NameTable
+    from tokdfa.program.program import NameTable
 
     Int32 = npt.NDArray[np.int32]
 

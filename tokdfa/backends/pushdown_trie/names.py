@@ -3,9 +3,9 @@
 `tokdfa.backends.pushdown_trie.name_trie` has the states. A step finds the children whose spellings go on with a byte;
 it is refused if no allowed name is below any of them.
 
-*Other strings.* If the instruction has a TEXT for them, each state has an *other state*
+*Other strings.* If the instruction has a TERMINAL for them, each state has an *other state*
 (`tokdfa.backends.pushdown_trie.name_others`). While the bytes spell the beginning of some name of the table, the item
-stays here; with a byte that no name goes on with it becomes an item of the TEXT, in the state that the other state
+stays here; with a byte that no name goes on with it becomes an item of the TERMINAL, in the state that the other state
 leads to. So "any name but these" needs no complement of an automaton, and what a name is worth is decided at its
 closing quote.
 
@@ -52,7 +52,7 @@ from tokdfa.backends.pushdown_trie.name_trie import (
     WHOLE,
 )
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import NAMES_HIGH, NAMES_LOW, NAMES_TABLE
+from tokdfa.program.program import NAMES_HIGH, NAMES_LOW, NAMES_TABLE
 
 #: What `step_name` says besides a state: the string is another one; it ends here.
 LEFT, ENDED = -3, -4

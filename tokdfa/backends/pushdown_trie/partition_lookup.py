@@ -23,7 +23,7 @@ from tokdfa.backends.pushdown_trie.items import leaves_freely, left_item, text_s
 from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, OWN, STATE_PART, STRICT, find_partition
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, intern_row
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import NAMES, OPERATION, TEXT
+from tokdfa.program.program import NAMES, OPERATION, TERMINAL
 from tokdfa.vocabulary.mask_store import NARROW
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ OF_EXITS, OF_NAMES = -2, -3
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
 SMALL_REST = 30_000
 #: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
-NEEDS_LATER = 100
+NEEDS_DEFERRED = 100
 
 
 class WalkScratch:
@@ -53,7 +53,7 @@ class WalkScratch:
         self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
         #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one, or with
         #: OF_EXITS its exits.
-        self.walk_later: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
+        self.walk_deferred: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
         #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
         self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
         self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
@@ -101,10 +101,10 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
         return False
     item = machine.live_items[begin]
     state = (item >> STACK_BITS) & STATE_MASK
-    is_text = machine.code[item >> PLACE_SHIFT, OPERATION] == TEXT
+    is_text = machine.code[item >> PLACE_SHIFT, OPERATION] == TERMINAL
     for k in range(begin + 1, end):
         other = machine.live_items[k]
-        is_like = is_text and machine.code[other >> PLACE_SHIFT, OPERATION] == TEXT
+        is_like = is_text and machine.code[other >> PLACE_SHIFT, OPERATION] == TERMINAL
         if not is_like or (other >> STACK_BITS) & STATE_MASK != state:
             return False
     return not (is_text and pool.flags[state] & ACCEPTS)
@@ -158,7 +158,7 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
 
 
 @kernel
-def put_off_exits(row, place, part, later, waiting, machine, pool):  # type: ignore[no-untyped-def]
+def defer_exits(row, place, part, deferred, waiting, machine, pool):  # type: ignore[no-untyped-def]
     """(status, how many are waiting): put off the exits of a partition that serves a row at a place.
 
     If they are those of a string that may be a name, the tokens that end names are decided after them.
@@ -170,14 +170,14 @@ def put_off_exits(row, place, part, later, waiting, machine, pool):  # type: ign
         if without < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = place, state | STRICT | ALONE
             return NEEDS_PARTITION, waiting
-        if waiting >= len(later):
-            return NEEDS_LATER, waiting
-        later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~without, row, OF_NAMES
+        if waiting >= len(deferred):
+            return NEEDS_DEFERRED, waiting
+        deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = ~without, row, OF_NAMES
         waiting += 1
-    if waiting >= len(later):
-        return NEEDS_LATER, waiting
+    if waiting >= len(deferred):
+        return NEEDS_DEFERRED, waiting
     status, after = row_after(row, machine)
-    later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, after, OF_EXITS
+    deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = ~part, after, OF_EXITS
     return status, waiting + 1
 
 
@@ -203,7 +203,7 @@ def has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untype
 
 
 @kernel
-def take_loops(row, later, listed, signature, words, machine, pool):  # type: ignore[no-untyped-def]
+def take_loops(row, deferred, listed, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, how many rests of partitions were put off, tokens listed, the signature): what states that loop read
     over and over.
 
@@ -215,7 +215,7 @@ def take_loops(row, later, listed, signature, words, machine, pool):  # type: ig
     for k in range(machine.live_begin[row], machine.live_end[row]):
         item = machine.live_items[k]
         state = (item >> STACK_BITS) & STATE_MASK
-        if machine.code[item >> PLACE_SHIFT, OPERATION] != TEXT or not pool.flags[state] & LOOPS:
+        if machine.code[item >> PLACE_SHIFT, OPERATION] != TERMINAL or not pool.flags[state] & LOOPS:
             continue
         reads = pool.reads[state]
         if reads[0] & taken[0] | reads[1] & taken[1] | reads[2] & taken[2] | reads[3] & taken[3]:
@@ -225,8 +225,8 @@ def take_loops(row, later, listed, signature, words, machine, pool):  # type: ig
         if part < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = 0, state | OWN
             return NEEDS_PARTITION, waiting, listed, signature
-        if waiting >= len(later):
-            return NEEDS_LATER, waiting, listed, signature
+        if waiting >= len(deferred):
+            return NEEDS_DEFERRED, waiting, listed, signature
         take_inside(part, False, words, pool)
         begin, size = pool.part_ids[part, 0], pool.part_ids[part, 1] - pool.part_ids[part, 0]
         if pool.part_dense[part] < 0 and 0 <= listed <= NARROW - size:
@@ -236,7 +236,7 @@ def take_loops(row, later, listed, signature, words, machine, pool):  # type: ig
         else:
             listed = np.int64(NOT_LISTED)
         signature = mix(signature, part)
-        later[waiting, 0], later[waiting, 1], later[waiting, 2] = ~part, row, -1
+        deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = ~part, row, -1
         waiting += 1
         for quarter in range(4):
             taken[quarter] |= reads[quarter]

@@ -82,9 +82,9 @@ class Pool:
             return
         parts.divide(place, state | kind, automata, within)
 
-    def more_room_to_put_off(self) -> None:
+    def more_room_to_defer(self) -> None:
         """Twice as many subtrees may be put off by a walk."""
-        self.walk.walk_later = np.zeros((2 * len(self.walk.walk_later), 3), dtype=np.int32)
+        self.walk.walk_deferred = np.zeros((2 * len(self.walk.walk_deferred), 3), dtype=np.int32)
         self._structs.clear()
 
     def adopt(

@@ -1,7 +1,7 @@
 """Rows: the sets of places where the program may be, interned by content.
 
-Words. An *item* is a place of the program, a state of what is read there (0: nothing), and a return stack. For TEXT the
-state is one of the pool, for NAMES and COUNTED one of their own (`tokdfa.backends.pushdown_trie.names`,
+Words. An *item* is a place of the program, a state of what is read there (0: nothing), and a return stack. For TERMINAL
+the state is one of the pool, for NAMES and COUNTED one of their own (`tokdfa.backends.pushdown_trie.names`,
 `tokdfa.backends.pushdown_trie.counted`). A *row* is the set of items after some bytes. Its *kernel* holds the items as
 the last byte left them; its *live* items are those that can read, found by *closure*: calls are entered, returns taken,
 alternatives spread, and a text that may end is left. Rows are interned by kernel, behind whose items stands whether it
@@ -12,12 +12,12 @@ Closure merges calls of the same frame (`tokdfa.backends.pushdown_trie.stacks`),
 to an end: there are finitely many (place, state, stack or frame). A frame that returns before anything was read returns
 to all its callers, those that turn up later included.
 
-**Longest match** (`Form.longest`; `tokdfa.backends.earley_trie.machine` says the rule and why). Then a row is either a
-*border*, at which lexemes may begin, or in the *middle* of a lexeme, for all its items alike. In the middle nothing is
-closed: texts go on while any can. If none can, the row that follows the texts that may end here takes the byte; it is
-the border ``row_ended``. Where texts that may end are left for some that may not yet, the row keeps what ending there
-would have led to as its *fallback*, which is stepped along and takes over if the texts die. Skipped text is an item
-whose stack says to which border it returns.
+**Longest match** (`Program.longest`; `tokdfa.backends.earley_trie.machine` says the rule and why). Then a row is either
+a *border*, at which lexemes may begin, or in the *middle* of a lexeme, for all its items alike. In the middle nothing
+is closed: texts go on while any can. If none can, the row that follows the texts that may end here takes the byte; it
+is the border ``row_ended``. Where texts that may end are left for some that may not yet, the row keeps what ending
+there would have led to as its *fallback*, which is stepped along and takes over if the texts die. Skipped text is an
+item whose stack says to which border it returns.
 
 Before a row is interned its items are moved on where there is no choice: past a text that cannot go on, out of a frame
 with one caller, into a tail call. So rows that mean the same are more often equal.
@@ -51,7 +51,7 @@ from tokdfa.backends.pushdown_trie.stacks import (
 from tokdfa.core.interning import first_of, intern, second_of
 from tokdfa.core.jit import kernel
 from tokdfa.core.sorting import sort_distinct
-from tokdfa.program.form import (
+from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
@@ -60,7 +60,7 @@ from tokdfa.program.form import (
     OPERATION,
     RETURN,
     SECOND,
-    TEXT,
+    TERMINAL,
 )
 
 #: Flags of a state of the pool: its text may end; it cannot go on; it reads many bytes; it ends where it first may; it
@@ -83,7 +83,7 @@ MAX_MOVES = 1_000
 def first_state(place, machine):  # type: ignore[no-untyped-def]
     """The state of an item of which nothing is read: 0 where the instruction reads no bytes."""
     operation = machine.code[place, OPERATION]
-    if operation == TEXT:
+    if operation == TERMINAL:
         return np.int64(machine.code[place, FIRST])
     return np.int64(1) if operation in (NAMES, COUNTED) else np.int64(0)
 

@@ -71,11 +71,8 @@ def _stamp() -> str:
 
 def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
     """Make what schemas spelled as `constraint` need in a pool, once. The pool's lock must be held."""
-    spelling = {
-        name: getattr(constraint, name)
-        for name in ("whitespace", "whitespace_pattern", "item_separator", "key_separator", "escapes")
-    }
-    key = (_stamp(), *spelling.values())
+    spelling = constraint.spelling
+    key = (_stamp(), *map(str, spelling.values()))
     if key not in pool.prepared:
         pool.prepared.add(key)
         _make_tables(pool, filler, spelling)
@@ -93,8 +90,8 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
     properties = {name: schema for name, (schema, _) in COMMON.items()}
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
-    form, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
-    machine = Machine(form, pool)
+    program, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
+    machine = Machine(program, pool)
     text = json.dumps(
         value, ensure_ascii=False, separators=(spelling["item_separator"], spelling["key_separator"])
     ).encode()

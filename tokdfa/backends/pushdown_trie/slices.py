@@ -13,8 +13,7 @@ A slice is an automaton of the vocabulary's table; its tokens and the trie of th
 automaton, made when a state first may read it.
 
 Source: 000, which takes slices into masks where a lexeme contains them (`tokdfa.backends.earley_trie.slices` does
-that). Here they serve partitions, which are exact, so a slice may be anything without being noticed but by the time it
-takes.
+that). Here they serve partitions, which are exact, so the choice of slices changes only the time.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tokdfa.backends.pushdown_trie.partition_key import EXITS, OWN, STATE_PART, 
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
 from tokdfa.constraint import Regex
 from tokdfa.mask import mask_to_ids
-from tokdfa.program.form import Text
+from tokdfa.program.program import Terminal
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
 
@@ -116,7 +115,9 @@ class Slices:
             self.made, self._found, self._drops = [], {}, parts.drops
         for pattern in reversed(PATTERNS):
             if pattern not in self._found:
-                start = self._automata.start_of(Text(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
+                start = self._automata.start_of(
+                    Terminal(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern))
+                )
                 if not self.reads(state, start, 1):
                     continue
                 self._found[pattern] = self._make(start)

@@ -11,7 +11,7 @@ wherever they occur. Stack 0 is that of the whole text, whose one entry returns 
 there only to return again. So right recursion does not grow the stack.
 
 *Left recursion.* With ``e: e "+" t | t`` the frame e calls itself before anything was read: its stack contains an
-entry whose rest is that same stack. Frames that call each other so form a *group*; the group is interned as a whole,
+entry whose rest is that same stack. Frames that call each other form a *group*; the group is interned as a whole,
 with the stacks inside it named by their places in it, members in order of their frames.
 
 During a closure (`tokdfa.backends.pushdown_trie.rows`) a frame that is called has no stack yet, since more callers may
@@ -30,7 +30,7 @@ from tokdfa.backends.pushdown_trie.arrays import NEEDS_SCRATCH, NEEDS_STACKS, OK
 from tokdfa.core.interning import COUNT, append, find, first_of, has_room, intern, pack_pair, second_of
 from tokdfa.core.jit import kernel
 from tokdfa.core.sorting import sort_distinct
-from tokdfa.program.form import OPERATION, RETURN
+from tokdfa.program.program import OPERATION, RETURN
 
 #: Columns of `frame_state`: the closure that called the frame last; its latest caller; whether it has returned without
 #: reading; its stack, -1 if not made; Tarjan's index and low link (index 0: not met); its place in its group, -1 if it

@@ -31,10 +31,10 @@ from tokdfa.backends.pushdown_trie.rows import (
     intern_row,
 )
 from tokdfa.core.jit import kernel
-from tokdfa.program.form import (
+from tokdfa.program.program import (
     OPERATION,
     SECOND,
-    TEXT,
+    TERMINAL,
 )
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -65,7 +65,7 @@ def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
         if before == 0:
             continue  # it takes special tokens
         place = item >> PLACE_SHIFT
-        if machine.code[place, OPERATION] != TEXT:
+        if machine.code[place, OPERATION] != TERMINAL:
             status, count = step_item(item, byte, count, machine, pool)
             if status != OK:
                 return status, target

@@ -25,8 +25,8 @@ Options:
 - ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
 
 Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
-alive read their tokens again (0.05 to 0.5 µs a byte) and go on; nobody notices but by the time it takes. One text that
-fills the tables alone is refused by LimitExceeded.
+alive read their tokens again (0.05 to 0.5 µs a byte) and go on: transparent, apart from latency. One text that fills
+the tables alone is refused by LimitExceeded.
 
 Dead ends: as in `tokdfa.backends.earley_trie.strategy`.
 
@@ -111,28 +111,28 @@ class PushdownTrie(WithProper):
                 with phases.measure("vocabulary"):
                     self._prepare(pool, constraint)
             with phases.measure("lower"):
-                form, dropped = lower_schema(constraint)
+                program, dropped = lower_schema(constraint)
         elif isinstance(constraint, Grammar):
             from tokdfa.grammar.lark_reader import read_lark
 
             with phases.measure("parse"):
                 cfg = read_lark(constraint.text, constraint.start)
             with phases.measure("lower"):
-                form = lower_grammar(cfg, longest=self.settings["lexer"] == "longest")
+                program = lower_grammar(cfg, longest=self.settings["lexer"] == "longest")
         else:
             with phases.measure("lower"):
-                form = lower_regular(constraint)
-        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases, pool)
+                program = lower_regular(constraint)
+        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool)
         compiled.dropped = dropped
         return compiled
 
     def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
-        from tokdfa.program.form_file import read_form
+        from tokdfa.program.program_file import read_program
 
         phases = Phases()
         with phases.measure("load"):
-            form, _, _ = read_form(io.BytesIO(tables[0]))
-        compiled = CompiledPushdown(constraint, self.vocab, form, self.settings, phases)
+            program, _, _ = read_program(io.BytesIO(tables[0]))
+        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases)
         compiled.dropped = tables[1]
         return compiled
 
@@ -145,19 +145,21 @@ class CompiledPushdown(PushdownTables):
         return PushdownMatcher(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the form and the constraint to a file. Raises UnsupportedConstraint for automata too large to save."""
-        from tokdfa.program.form_file import write_form
+        """Write the program and the constraint to a file. Raises UnsupportedConstraint for automata too large to
+        save.
+        """
+        from tokdfa.program.program_file import write_program
 
-        write_form(path, self.form, self.constraint, self.settings)
+        write_program(path, self.program, self.constraint, self.settings)
 
     def _save_tables(self) -> tuple[bytes, tuple[Dropped, ...]] | None:
-        from tokdfa.program.form_file import write_form
+        from tokdfa.program.program_file import write_program
 
-        if self.form.source is not None:
+        if self.program.source is not None:
             return None  # lowering it anew costs less than all that is written later
         written = io.BytesIO()
         try:
-            write_form(written, self.form, self.constraint, self.settings)
+            write_program(written, self.program, self.constraint, self.settings)
         except UnsupportedConstraint:  # too large to be saved
             return None
         return written.getvalue(), self.dropped
@@ -165,16 +167,16 @@ class CompiledPushdown(PushdownTables):
     @classmethod
     def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledPushdown:
         """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file."""
-        from tokdfa.program.form_file import read_form
+        from tokdfa.program.program_file import read_program
 
         phases, vocab = Phases(), as_vocabulary(vocab)
         with phases.measure("load"):
-            form, constraint, settings = read_form(path)
+            program, constraint, settings = read_program(path)
             try:
                 backend = PushdownTrie(vocab, **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
-        compiled = cls(constraint, backend.vocab, form, backend.settings, phases)
+        compiled = cls(constraint, backend.vocab, program, backend.settings, phases)
         backend.finish(compiled)
         return compiled
 
@@ -212,12 +214,12 @@ def _warm_up() -> None:
 def _warm_up_strings(vocab: Vocabulary) -> None:
     """Names, counted strings and code written later."""
     from tokdfa.constraint import Choice
-    from tokdfa.program.form import RETURN_PLACE
-    from tokdfa.program.form_builder import FormBuilder
+    from tokdfa.program.builder import ProgramBuilder
+    from tokdfa.program.program import RETURN_PLACE
 
-    builder = FormBuilder()
-    string = builder.read(builder.string_text, RETURN_PLACE)
-    counted = builder.later(lambda: builder.counted(1, 3, RETURN_PLACE))
+    builder = ProgramBuilder()
+    string = builder.read(builder.string_terminal, RETURN_PLACE)
+    counted = builder.lazy(lambda: builder.counted(1, 3, RETURN_PLACE))
     start = builder.names(builder.name_table(("a", "b")), 0, 0, [counted], string)
     settings, pool = dict(PushdownTrie(vocab).settings), Pool(vocab)
     for _ in range(2):  # the second has the tables of the first

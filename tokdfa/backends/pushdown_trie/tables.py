@@ -1,7 +1,7 @@
 """What `tokdfa.backends.pushdown_trie.strategy` keeps of a constraint: its program, machines, masks and steps.
 
-Matchers of one *epoch* share its tables; when they pass ``table_mb``, new ones are begun. Everything here is done under
-the lock of the vocabulary's pool, which all constraints of the vocabulary share.
+Matchers of one *generation* share its tables; when they pass ``table_mb``, new ones are begun. Everything here is done
+under the lock of the vocabulary's pool, which all constraints of the vocabulary share.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.live_search import LiveSearch
 from tokdfa.backends.matcher import StepMemo
 from tokdfa.backends.pushdown_trie.arrays import M_CLOSED, M_NODES
+from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
-from tokdfa.backends.pushdown_trie.program import Program
 from tokdfa.backends.pushdown_trie.shared_pools import pool_of
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Phases
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
-    from tokdfa.program.form import Form
+    from tokdfa.program.program import Program
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
@@ -34,7 +34,7 @@ def filler_of(settings: dict[str, Any]) -> Filler:
     return Filler(settings["partition"], settings["subtrees"], settings["exits"])
 
 
-class Epoch:
+class TableGeneration:
     """A machine, and what was found out about its rows."""
 
     def __init__(self, compiled: PushdownTables, machine: Machine) -> None:
@@ -48,13 +48,13 @@ class Epoch:
 
 
 class PushdownTables(CompiledConstraint):
-    """The form of a constraint, the machine that runs it, and the masks and steps made so far."""
+    """The program of a constraint, the machine that runs it, and the masks and steps made so far."""
 
     def __init__(
         self,
         constraint: Constraint,
         vocab: Vocabulary,
-        form: Form,
+        program: Program,
         settings: dict[str, Any],
         phases: Phases,
         pool: Pool | None = None,
@@ -69,14 +69,14 @@ class PushdownTables(CompiledConstraint):
         self.lock = self.pool.lock
         with phases.measure("tables"):
             with self.lock:
-                self.program = Program(form, pool.automata, anew=not settings["shared_automata"])
+                self.bound = BoundProgram(program, pool.automata, anew=not settings["shared_automata"])
             self.filler = filler_of(settings)
-            self.complete = self.program.is_spelled
-            self.epoch = self.begin_epoch()
+            self.complete = self.bound.is_spelled
+            self.generation = self.begin_generation()
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
         self._resolve_special()
         with self.lock:
-            is_live = self.complete or self.epoch.live.is_live(0)
+            is_live = self.complete or self.generation.live.is_live(0)
         if not is_live:
             raise VocabularyCannotSpell(
                 f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
@@ -85,39 +85,39 @@ class PushdownTables(CompiledConstraint):
     @property
     def is_direct(self) -> bool:
         """Whether masks are what one call of a kernel writes, but for counted strings, and are kept."""
-        form = self.program.form
-        sets_come = form.source is not None and self.constraint.kind == "grammar"
-        return self.keeps_masks and self.complete and not (form.longest or form.token_sets or sets_come)
+        program = self.bound.program
+        sets_come = program.source is not None and self.constraint.kind == "grammar"
+        return self.keeps_masks and self.complete and not (program.longest or program.token_sets or sets_come)
 
     @property
-    def form(self) -> Form:
+    def program(self) -> Program:
         """The program; where code is written when it is needed, as it stands now."""
-        return self.program.form
+        return self.bound.program
 
-    def begin_epoch(self) -> Epoch:
+    def begin_generation(self) -> TableGeneration:
         """New tables, which nobody has yet."""
         settings = self.settings
         machine = Machine(
-            self.program.form,
+            self.bound.program,
             self.pool,
             settings["max_row_items"],
             settings["table_mb"] << 20,
-            linked=self.program,
+            bound=self.bound,
             first_bytes=settings["first_bytes"],
             # a grammar's texts are few, and gain less than the slices of the vocabulary take
             slices=settings["slices"] and self.constraint.kind != "grammar",
         )
-        return Epoch(self, machine)
+        return TableGeneration(self, machine)
 
     @property
     def _token_sets(self) -> dict[int, set[int]]:
-        """Special token -> the token sets of the form that it is in; code that is written later may bring more."""
+        """Special token -> the token sets of the program that it is in; code that is written later may bring more."""
         return self._resolve_special()
 
     def _resolve_special(self) -> dict[int, set[int]]:
         """`_token_sets`. Raises VocabularyError for tokens that the vocabulary does not have."""
         count, found = self._resolved
-        token_sets = self.program.token_sets
+        token_sets = self.bound.token_sets
         if len(token_sets) != count:
             from tokdfa.grammar.special import resolve
 
@@ -131,10 +131,10 @@ class PushdownTables(CompiledConstraint):
     @property
     def sizes(self) -> dict[str, int]:
         """What was built so far; tables grow as texts are read."""
-        machine = self.epoch.machine
+        machine = self.generation.machine
         return {
-            "instructions": len(self.form.code),
-            "texts": len(self.form.texts),
+            "instructions": len(self.program.code),
+            "texts": len(self.program.terminals),
             "rows": machine.row_count,
             "stacks": machine.stack_count,
             "bytes": machine.nbytes,
@@ -144,26 +144,26 @@ class PushdownTables(CompiledConstraint):
     def sizes(self, sizes: dict[str, int]) -> None:
         """Nothing: they are measured when they are asked."""
 
-    def renew(self, full: Epoch) -> None:
+    def renew(self, full: TableGeneration) -> None:
         """Begin new tables in place of full ones; matchers that have those keep them until they move."""
         with self.lock:
-            if self.epoch is full:
-                self.epoch = self.begin_epoch()
+            if self.generation is full:
+                self.generation = self.begin_generation()
 
     def work(self) -> dict[str, int]:
         """Totals of the work done, by name, since the tables were begun."""
-        meta = self.epoch.machine.meta
+        meta = self.generation.machine.meta
         return {
             "nodes_visited": int(meta[M_NODES]),
             "rows_closed": int(meta[M_CLOSED]),
-            "rows": self.epoch.machine.row_count,
-            "stacks": self.epoch.machine.stack_count,
+            "rows": self.generation.machine.row_count,
+            "stacks": self.generation.machine.stack_count,
             "partitions": self.pool.partitions.made,
         }
 
-    def step(self, epoch: Epoch, row: int, token: int) -> int:
+    def step(self, generation: TableGeneration, row: int, token: int) -> int:
         """The row after a token that is no end token, -1 if it is not allowed. Raises MachineFull."""
-        machine, vocab = epoch.machine, self.vocab
+        machine, vocab = generation.machine, self.vocab
         begin, end = int(vocab.offsets[token]), int(vocab.offsets[token + 1])
         with self.lock:
             if end > begin:
@@ -171,11 +171,11 @@ class PushdownTables(CompiledConstraint):
             else:
                 machine.token_sets(row)  # code that is needed to know them is written
                 found = machine.take(row, self._token_sets.get(token, set()))
-            return found if found < 0 or self.complete or epoch.live.is_live(found) else -1
+            return found if found < 0 or self.complete or generation.live.is_live(found) else -1
 
-    def targets(self, epoch: Epoch, row: int) -> list[int]:
+    def targets(self, generation: TableGeneration, row: int) -> list[int]:
         """The rows that tokens lead to, dead ends among them."""
-        machine, vocab = epoch.machine, self.vocab
+        machine, vocab = generation.machine, self.vocab
         tokens = masks.mask_to_ids(self.filler.fill(machine, row)).tolist()
         found = [
             machine.run(row, vocab.byte_data, int(vocab.offsets[token]), int(vocab.offsets[token + 1]))
@@ -184,16 +184,16 @@ class PushdownTables(CompiledConstraint):
         found += [machine.take(row, sets) for sets in self._token_sets.values()]
         return [target for target in dict.fromkeys(found) if target >= 0]
 
-    def fill(self, epoch: Epoch, row: int, out: Mask) -> bool:
+    def fill(self, generation: TableGeneration, row: int, out: Mask) -> bool:
         """Write the mask of a row; whether it had to be made. Raises MachineFull.
 
         Rows that differ in what no token can tell share the mask of one of them.
         """
         with self.lock:
-            machine, kept, other = epoch.machine, epoch.masks, row
+            machine, kept, other = generation.machine, generation.masks, row
             if kept.fill(row, out):
                 return False
-            if self.complete and self.program.counts:
+            if self.complete and self.bound.counts:
                 # what lies beyond a token may matter to searches for a way to an end
                 other = machine.representative(row)
                 if other != row and kept.fill(other, out):
@@ -201,8 +201,8 @@ class PushdownTables(CompiledConstraint):
                     return False
             signature: int | None = self.filler.write(machine, row, out, not machine.longest)
             tokens = self.filler.listed(machine)
-            if machine.longest or not self.complete or self.program.token_sets:
-                self._complete_mask(epoch, row, out)
+            if machine.longest or not self.complete or self.bound.token_sets:
+                self._complete_mask(generation, row, out)
                 signature = tokens = None
             if self.keeps_masks:
                 kept.keep(other, out, signature, tokens)
@@ -210,17 +210,17 @@ class PushdownTables(CompiledConstraint):
                     kept.share(other, row)
             return True
 
-    def _complete_mask(self, epoch: Epoch, row: int, out: Mask) -> None:
+    def _complete_mask(self, generation: TableGeneration, row: int, out: Mask) -> None:
         """Take out dead ends, and put in special tokens and end tokens."""
-        machine = epoch.machine
+        machine = generation.machine
         if not self.complete:
             for token in masks.mask_to_ids(out).tolist():
-                if token not in self.vocab.end_token_set and self.step(epoch, row, token) < 0:
+                if token not in self.vocab.end_token_set and self.step(generation, row, token) < 0:
                     masks.clear_token(out, token)
-        allowed = machine.token_sets(row) if self.program.token_sets else None
+        allowed = machine.token_sets(row) if self.bound.token_sets else None
         if allowed:
             for token, sets in self._token_sets.items():
-                if not sets.isdisjoint(allowed) and self.step(epoch, row, token) >= 0:
+                if not sets.isdisjoint(allowed) and self.step(generation, row, token) >= 0:
                     masks.set_token(out, token)
         if machine.longest and machine.can_end(row):
             for token in self.vocab.end_tokens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,23 +28,13 @@ def read_beside(source: YamlSource, name: Any, where: Where) -> YamlSource:
     return read_yaml(path_beside(source, name, where))
 
 
-def path_beside(source: YamlSource, name: Any, where: Where) -> Path:
-    """The path of the file called `name`, relative to the folder of `source`; it exists."""
+def path_beside(source: YamlSource, name: Any, where: Where, what: Literal["file", "folder"] = "file") -> Path:
+    """The path of the file or folder called `name`, relative to the folder of `source`; it exists."""
     if not isinstance(name, str) or not name:
-        raise source.error(f"a file name is expected, not {name!r}", where)
+        raise source.error(f"the name of a {what} is expected, not {name!r}", where)
     path = source.path.parent / name
-    if not path.is_file():
-        raise source.error(f"there is no file {path}", where)
-    return path
-
-
-def folder_beside(source: YamlSource, name: Any, where: Where) -> Path:
-    """The path of the folder called `name`, relative to the folder of `source`; it exists."""
-    if not isinstance(name, str) or not name:
-        raise source.error(f"the name of a folder is expected, not {name!r}", where)
-    path = source.path.parent / name
-    if not path.is_dir():
-        raise source.error(f"there is no folder {path}", where)
+    if not (path.is_file() if what == "file" else path.is_dir()):
+        raise source.error(f"there is no {what} {path}", where)
     return path
 
 

@@ -66,7 +66,7 @@ def _entries_of_folder(source: YamlSource, entry: dict[str, Any], where: Where) 
     """The schemas of ``{schema_folder: inputs/schemas, only: [values---month]}``, all with the options beside these."""
     checks.refuse_unknown(source, entry, where, ("schema_folder", "only", *SCHEMA_OPTIONS))
     name = entry["schema_folder"]
-    folder = checks.folder_beside(source, name, (*where, "schema_folder"))
+    folder = checks.path_beside(source, name, (*where, "schema_folder"), "folder")
     known = sorted(path.stem for path in folder.glob("*.json"))
     if not known:
         raise source.error(f"there are no files *.json in {folder}", (*where, "schema_folder"))

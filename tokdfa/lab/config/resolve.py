@@ -7,9 +7,11 @@ that names file, line and key, such as ``e.yaml:12: backends[2].options.lazi: th
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import ConfigError, TokdfaError, pip_arguments
+from tokdfa.core.packages import install_commands
+from tokdfa.errors import ConfigError, TokdfaError
 from tokdfa.lab.config import checks
 from tokdfa.lab.config.constraints import read_constraints
 from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig, Part
@@ -61,7 +63,7 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
         fields |= _backend_fields(source, raw)
     config = checks.as_model(source, ExperimentConfig, fields, ())
     _check_texts(source, config)
-    config = config.model_copy(update={"settings": _checked_settings(source, config)})
+    config = config.model_copy(update={"settings": _by_section(kind, config.settings, partial(_checked, source))})
     config._source, config._given = path, settings
     return config
 
@@ -146,10 +148,8 @@ def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:
             if name not in known:  # a file, or a mistake: loading tells
                 load_tokenizer(name)
             elif known[name].missing:
-                missing = pip_arguments(known[name].missing)
-                raise source.error(
-                    f"tokenizer {name} needs packages that are not installed: pip install {missing}", where
-                )
+                commands = " && ".join(install_commands(known[name].missing))
+                raise source.error(f"tokenizer {name} needs packages that are not installed: {commands}", where)
         except ConfigError:
             raise
         except TokdfaError as error:
@@ -199,7 +199,7 @@ def _grid(source: YamlSource, entry: dict[str, Any], where: Where) -> list[Backe
     for key, value in options.items():
         place = (*where, "options", key)
         checks.require_known(source, place, f"option of backend {name}", key, known)
-        axes[key] = _checked(source, place, value if isinstance(value, list) else [value], known[key].check)
+        axes[key] = _values(source, place, value if isinstance(value, list) else [value], known[key].check)
     shown = [key for key in options if not label or isinstance(options[key], list)]
     combinations = list(itertools.islice(itertools.product(*axes.values()), MAX_GRID + 1))
     if len(combinations) > MAX_GRID:
@@ -213,7 +213,7 @@ def _grid(source: YamlSource, entry: dict[str, Any], where: Where) -> list[Backe
     return entries
 
 
-def _checked(source: YamlSource, where: Where, values: list[Any], check: Callable[[Any], Any]) -> list[Any]:
+def _values(source: YamlSource, where: Where, values: list[Any], check: Callable[[Any], Any]) -> list[Any]:
     if not values:
         raise source.error("an empty list gives no combination at all", where)
     try:
@@ -257,15 +257,19 @@ def _measures(source: YamlSource, raw: dict[str, Any]) -> list[str]:
 
 def _settings(source: YamlSource, raw: dict[str, Any], kind: str) -> dict[str, Any]:
     """The settings of a special kind; of an experiment on backends, those of the kinds that it measures beside them."""
+
+    def read(section: str, given: Any, where: Where) -> dict[str, Any]:
+        settings = checks.as_mapping(source, given, where)
+        return {key: _setting(source, value, (*where, key)) for key, value in settings.items()}
+
+    return _by_section(kind, raw, read)
+
+
+def _by_section(kind: str, settings: dict[str, Any], change: Callable[[str, Any, Where], Any]) -> dict[str, Any]:
+    """Settings changed section by section, given each kind with its settings and their place."""
     if kind != "backends":
-        return {key: _setting(source, value, ("settings", key)) for key, value in raw.items()}
-    return {
-        section: {
-            key: _setting(source, value, ("settings", section, key))
-            for key, value in checks.as_mapping(source, settings, ("settings", section)).items()
-        }
-        for section, settings in raw.items()
-    }
+        return dict(change(kind, settings, ("settings",)))
+    return {section: change(section, given, ("settings", section)) for section, given in settings.items()}
 
 
 def _setting(source: YamlSource, value: Any, where: Where) -> Any:
@@ -275,7 +279,7 @@ def _setting(source: YamlSource, value: Any, where: Where) -> Any:
     if isinstance(value, dict) and set(value) == {"file"}:
         return checks.read_beside(source, value["file"], (*where, "file")).data
     if isinstance(value, dict) and set(value) == {"folder"}:
-        return str(checks.folder_beside(source, value["folder"], (*where, "folder")).absolute())
+        return str(checks.path_beside(source, value["folder"], (*where, "folder"), "folder").absolute())
     return value
 
 
@@ -292,17 +296,8 @@ def _check_texts(source: YamlSource, config: ExperimentConfig) -> None:
                 raise source.error(f"constraint {entry.label!r} has no texts", ("workloads", index))
 
 
-def _checked_settings(source: YamlSource, config: ExperimentConfig) -> dict[str, Any]:
-    """The settings, after the special kinds have looked at them and completed them."""
-    if config.kind != "backends":
-        return _checked_section(source, config.kind, config.settings, ("settings",))
-    return {
-        section: _checked_section(source, section, settings, ("settings", section))
-        for section, settings in config.settings.items()
-    }
-
-
-def _checked_section(source: YamlSource, kind: str, settings: dict[str, Any], where: Where) -> dict[str, Any]:
+def _checked(source: YamlSource, kind: str, settings: dict[str, Any], where: Where) -> dict[str, Any]:
+    """The settings of a special kind, after it has looked at them and completed them."""
     try:
         chosen = find_kind(kind)
         if chosen.settings is not None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokdfa
-from tokdfa.errors import UnknownNameError, pip_arguments
+from tokdfa.core.packages import install_commands
+from tokdfa.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,9 +82,9 @@ def missing_packages(experiment: Any) -> list[Missing]:
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for what, name in dict.fromkeys(_named(experiment, "")):
         if what == "backend" and name in backend_names():
-            found[what, name] = _pip(backend_info(name).missing)
+            found[what, name] = install_commands(backend_info(name).missing)
         elif what == "tokenizer" and name in tokenizers:
-            found[what, name] = _pip(tokenizers[name].missing)
+            found[what, name] = install_commands(tokenizers[name].missing)
         elif what == "model":
             # the registry's names are patterns such as ngram?order=... and hf:NAME-or-path
             own = [one for one in models if one.name.partition("?")[0] == name.partition("?")[0]]
@@ -102,7 +103,3 @@ def _named(value: Any, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         for inner, entry in value.items():
             yield from _named(entry, key if inner == "name" else inner)
-
-
-def _pip(packages: tuple[str, ...]) -> tuple[str, ...]:
-    return (f"pip install {pip_arguments(packages)}",) if packages else ()

@@ -11,7 +11,8 @@ from tokdfa.lab.declare.kind import Kind
 from tokdfa.lab.declare.results import Results
 from tokdfa.lab.declare.sentences import Against, Computed, Ranking, Say, Tally
 from tokdfa.lab.declare.stats import Quotient, Stat, percentiles
-from tokdfa.lab.declare.tables import Custom, Growth, Listing, Options, Pairs, Pivot, Summary
+from tokdfa.lab.declare.tables import Custom, Listing, Pivot, Summary
+from tokdfa.lab.declare.variants import Growth, Options, Pairs
 
 __all__ = [
     "Against",

@@ -3,20 +3,17 @@
 One specification serves all: the page shows it with its tooltips and a legend that switches contenders on and off, and
 `Chart.to_png` draws the picture that Markdown shows. Axes are logarithmic where values span more than a factor of 30.
 A chart that would be empty says why.
-
-Source of the form: Vega-Lite (Satyanarayan et al. 2017), https://vega.github.io/vega-lite/docs/.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.lab.declare.cells import visible
-from tokdfa.lab.declare.look import INK, MUTED, PAPER, looks
 from tokdfa.lab.declare.stats import Value, is_known, key_parts, numbers_of, value_of
+from tokdfa.lab.declare.vega import CONFIG, SCHEMA, WIDTH, axis, decades, printable, specification
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,37 +23,10 @@ if TYPE_CHECKING:
     from tokdfa.lab.declare.columns import Column
     from tokdfa.lab.declare.results import Results
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-#: A logarithmic axis where the largest value is so many times the smallest one.
-LOG_FROM = 30
 #: At most so many rows of dots in a panel, and panels of a chart.
 MOST_ROWS, MOST_PANELS = 40, 8
 #: Contenders whose looks differ.
 MOST_CONTENDERS = 24
-#: Of a picture, in pixels before scaling.
-WIDTH, HEIGHT = 440, 220
-_TICKS = {
-    "s": "datum.value >= 1 ? format(datum.value, '~g') + ' s' : datum.value >= 1e-3 ? format(datum.value * 1e3, '~g')"
-    " + ' ms' : datum.value >= 1e-6 ? format(datum.value * 1e6, '~g')"
-    " + ' µs' : format(datum.value * 1e9, '~g') + ' ns'",
-    "B": "datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' GB' : datum.value >= 1e6 ? format(datum.value / 1e6,"
-    " '~g') + ' MB' : datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' kB' : format(datum.value, '~g') + ' B'",
-    "share": "format(datum.value * 100, '~g') + '%'",
-    "ratio": "format(datum.value, '~g') + 'x'",
-    "": "format(datum.value, ',~g')",
-}
-#: The style of all charts; on dark pages colours are exchanged one for one.
-CONFIG: dict[str, Any] = {
-    "background": PAPER,
-    "font": "system-ui, sans-serif",
-    "view": {"stroke": None},
-    "axis": {
-        **{"labelColor": INK, "titleColor": INK, "gridColor": "#d1d9e0", "domainColor": MUTED, "tickColor": MUTED},
-        **{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 150},
-    },
-    "legend": {"labelColor": INK, "titleColor": INK, "labelFontSize": 11, "labelLimit": 300, "symbolSize": 70},
-    "title": {"color": INK, "fontSize": 12, "anchor": "start"},
-}
 
 
 class Panel(NamedTuple):
@@ -126,7 +96,7 @@ class Declaration:
         for key, group in groups[:MOST_PANELS]:
             points = self.points(group, by, results)
             if points:
-                spec = _spec(self.layer(points, by, results), points, by, names)
+                spec = specification(self.layer(points, by, results), points, by, names)
                 built.append(Panel(visible(str(key)), printable(spec)))
         if not built:
             return Chart(self.name, self.title, reason="no value can be drawn")
@@ -138,9 +108,17 @@ class Declaration:
         """What is drawn: a dict each with ``x``, ``y``, the contender, and texts for the tooltip."""
         raise NotImplementedError
 
+    def mark(self) -> dict[str, Any]:
+        """What stands for a point."""
+        return {"type": "point", "filled": True, "size": 45}
+
     def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
         """Mark and encoding."""
-        raise NotImplementedError
+        x, y = self.axes(results)
+        return {
+            "mark": self.mark(),
+            "encoding": {"x": axis("x", x, points, self.log), "y": axis("y", y, points, self.log)},
+        }
 
     def axes(self, results: Results) -> tuple[Column, Column]:
         """The columns of both axes."""
@@ -164,12 +142,8 @@ class Curves(Declaration):
                 found.append(_point(group, self.hover, by, contender, (x, place), (y, value)))
         return found
 
-    def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
-        x, y = self.axes(results)
-        return {
-            "mark": {"type": "line", "point": {"size": 45}, "strokeWidth": 1.8},
-            "encoding": {"x": _axis("x", x, points, self.log), "y": _axis("y", y, points, self.log)},
-        }
+    def mark(self) -> dict[str, Any]:
+        return {"type": "line", "point": {"size": 45}, "strokeWidth": 1.8}
 
 
 @dataclass(frozen=True)
@@ -190,13 +164,6 @@ class Points(Declaration):
                 hover = (*self.each, *self.hover)
                 found.append(_point(group, hover, by, contender, (x, values[0]), (y, values[1])))
         return found
-
-    def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
-        x, y = self.axes(results)
-        return {
-            "mark": {"type": "point", "filled": True, "size": 45},
-            "encoding": {"x": _axis("x", x, points, self.log), "y": _axis("y", y, points, self.log)},
-        }
 
 
 @dataclass(frozen=True)
@@ -239,11 +206,11 @@ class Distribution(Declaration):
         share: dict[str, Any] = {"axis": {"title": "share", "format": "%"}, "scale": {"domain": [0, 1]}, "field": "y"}
         if self.tail:
             least = min(point["y"] for point in points)
-            axis = {"title": "share that is larger", "format": "~%", "values": _decades(least, 1)}
-            share |= {"axis": axis, "scale": {"type": "log", "nice": False, "domain": [least, 1]}}
+            labels = {"title": "share that is larger", "format": "~%", "values": decades(least, 1)}
+            share |= {"axis": labels, "scale": {"type": "log", "nice": False, "domain": [least, 1]}}
         return {
             "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
-            "encoding": {"x": _axis("x", x, points, self.log), "y": {**share, "type": "quantitative"}},
+            "encoding": {"x": axis("x", x, points, self.log), "y": {**share, "type": "quantitative"}},
         }
 
 
@@ -273,7 +240,7 @@ class Bars(Declaration):
         return {
             "height": {"step": 17},
             "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.9},
-            "encoding": {"x": _axis("x", column, points, self.log), "y": row},
+            "encoding": {"x": axis("x", column, points, self.log), "y": row},
         }
 
 
@@ -289,73 +256,3 @@ def _point(
     if y is not None:
         point |= {"y": y[1], y[0].head: y[0].format(y[1])}
     return point | {name: str(rows[name].iloc[0]) for name in hover if name in rows}
-
-
-def _axis(which: str, column: Column, points: list[dict[str, Any]], log: bool | None) -> dict[str, Any]:
-    values = [point[which] for point in points]
-    least, most = min(values), max(values)
-    logarithmic = least > 0 and (most > LOG_FROM * least if log is None else log)
-    axis = {"title": column.axis_label, "labelExpr": _TICKS.get(column.unit, _TICKS[""]), "tickCount": 5}
-    if logarithmic:
-        axis["values"] = _decades(least, most)
-        scale: dict[str, Any] = {"type": "log", "nice": False, "padding": 8}
-    else:
-        scale = {"zero": bool(least >= 0 and most > 3 * least)}
-    return {"field": which, "type": "quantitative", "scale": scale, "axis": axis}
-
-
-def _decades(least: float, most: float) -> list[float]:
-    """The labels of a logarithmic axis: powers of ten, and between few of them twice and five times as much."""
-    first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
-    steps = (1,) if last - first > 4 else (1, 3) if last - first > 2 else (1, 2, 5)
-    # float("2e-05") is exact where 2 * 10 ** -5 is not
-    labels = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
-    inside = [label for label in labels if least <= label <= most]
-    if len(inside) > 1:
-        return inside
-    low, high = max(label for label in labels if label <= least), min(label for label in labels if label >= most)
-    return [label for label in labels if low <= label <= high]
-
-
-def _spec(layer: dict[str, Any], points: list[dict[str, Any]], by: str, names: list[str]) -> dict[str, Any]:
-    """Mark and encoding with the contenders' looks, a legend that switches them, tooltips, and the data."""
-    look = looks(names)
-    title = {"title": None, "orient": "bottom", "columns": 2}
-    colour = {"field": by, "type": "nominal", "legend": title}
-    colour |= {"scale": {"domain": names, "range": [look[name].colour for name in names]}}
-    encoding = {**layer["encoding"], "color": colour}
-    if layer["mark"]["type"] == "line":
-        dashes = {"domain": names, "range": [look[name].dash for name in names]}
-        encoding["strokeDash"] = {"field": by, "type": "nominal", "scale": dashes, "legend": title}
-    else:
-        shapes = {"domain": names, "range": [look[name].shape for name in names]}
-        encoding["shape"] = {"field": by, "type": "nominal", "scale": shapes, "legend": title}
-    encoding["opacity"] = {"condition": {"param": "on", "value": 1}, "value": 0.08}
-    shown = dict.fromkeys(name for point in points for name in point if name not in ("x", "y"))
-    encoding["tooltip"] = [{"field": _escaped(name), "title": name, "type": "nominal"} for name in shown]
-    select = {"type": "point", "fields": [by], "toggle": "true"}
-    return {
-        "data": {"values": [{key: _plain(value) for key, value in point.items()} for point in points]},
-        "height": HEIGHT,
-        **layer,
-        "params": [{"name": "on", "select": select, "bind": "legend"}],
-        "encoding": encoding,
-    }
-
-
-def _escaped(name: str) -> str:
-    """A field's name, in which Vega-Lite reads dots and brackets as a path."""
-    return "".join(f"\\{char}" if char in ".[]'\\" else char for char in name)
-
-
-def printable(spec: Any) -> Any:
-    """A specification whose texts have no control characters: drawing one that has any would end the process."""
-    if isinstance(spec, dict):
-        return {printable(key): printable(value) for key, value in spec.items()}
-    if isinstance(spec, list):
-        return [printable(value) for value in spec]
-    return visible(spec) if isinstance(spec, str) else spec
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -34,7 +34,6 @@ from tokdfa.lab.declare import (
     Say,
     Stat,
     Summary,
-    percentiles,
 )
 from tokdfa.lab.declare.columns import seconds, text
 
@@ -269,25 +268,8 @@ KIND = Kind(
         _PARTS,
         _OPTIONS,
         _by_constraint("compile", "Compile time"),
-        _by_constraint("first_mask", "Time to first mask"),
         _by_constraint("mask_mean", "Mean mask time"),
         _by_constraint("mask_p99", "P99 mask time"),
-        Summary(
-            "mask_percentiles",
-            "Mask time: percentiles",
-            "All mask samples of the items that succeeded, pooled over constraints and workloads; each counts once.",
-            by=("tokenizer", "label"),
-            values=(Stat("mask_ns", "count", "masks"), *percentiles("mask_ns"), "share"),
-            frame="mask",
-        ),
-        Summary(
-            "seen_percentiles",
-            "A mask seen before: percentiles",
-            "Masks of states that have been seen before, filled again and again, each backend by itself.",
-            by=("tokenizer", "label"),
-            values=(Stat("seen_ns", "count", "masks"), *percentiles("seen_ns")),
-            frame="seen",
-        ),
         Pivot(
             "batches",
             "Time of a batch",

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from tokdfa.core.kernel_store import kernel_folder
 from tokdfa.errors import UnknownNameError
-from tokdfa.lab.declare import Against, Bars, Kind, Listing, Pairs, Quotient, Say, Stat, Summary, Tally
+from tokdfa.lab.declare import Against, Bars, Kind, Listing, Quotient, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cold_start_process import PHASES, Order
 from tokdfa.lab.measure.limits import OK, Failure
@@ -208,14 +208,6 @@ KIND = Kind(
             where="status == 'ok'",
             brief=("tokenizer", "constraint", "start", _BEFORE[3].head, _BEFORE[4].head, "all until the first mask"),
         ),
-        Pairs(
-            "disk",
-            "What tables on disk save",
-            "The time without them over the time with them, above 1 if they pay: median of the cases, and range.",
-            parts=[(f"{name}'s tables", f"{name} from disk", name) for name in ("pushdown_trie", "earley_trie")],
-            values=("ns_first", "ns_until_first"),
-            where="status == 'ok'",
-        ),
         Listing(
             "broken",
             "Failed starts",
@@ -242,13 +234,6 @@ KIND = Kind(
             blanks={"whole": "ns_until_first", "low": "ns_until_first:min", "high": "ns_until_first:max"},
             where="status == 'ok'",
             lead="A new process has its first mask after {low} to {high}, in the median of the cases:",
-        ),
-        Say(
-            "{start} {first} (its code {code}, the same constraint again {again})",
-            per=("start",),
-            blanks={"first": "ns_first", "code": "ns_code", "again": "ns_again"},
-            where="status == 'ok'",
-            lead="Of this, compiling, the vocabulary's tables and the first mask take:",
         ),
         Say(
             "{backend} {ratio} times as fast",

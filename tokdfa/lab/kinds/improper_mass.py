@@ -1,17 +1,12 @@
 """The experiment ``kind: improper_mass``: how likely a model is to write an improper token when nothing stops it.
 
-Theory (002, end): if a model hardly ever writes improper tokens by itself, then a constraint to proper sequences takes
-nothing from it. The texts are properly tokenized, and at every position the mass of all improper next tokens is added
-up; `tokdfa.skew.improper_mass` has the definition. There is one item; its rows have a ``part``:
+Theory (Tran-Thien 2024, end): if a model hardly ever writes improper tokens by itself, then a constraint to proper
+sequences takes nothing from it. The texts are properly tokenized, and at every position the mass of all improper next
+tokens is added up (`tokdfa.skew.improper_mass`).
 
-- ``model``: one for each model, see `tokdfa.lab.measure.model_entries`;
-- ``text``: one for each text, by ``label`` and ``kind``: ``positions`` (its tokens), ``mean`` (of the mass),
-  ``any_improper`` (the probability of at least one improper token if one is drawn at every position), ``perplexity``
-  (of the text, a sign of whether the model knows such texts);
-- ``position``: one for each token of a text: ``position``, ``before`` (the characters before it), ``token`` (its text),
-  ``log_mass`` (of the improper tokens) and ``log_chosen`` (of the token itself), natural, -inf for none. At the
-  `largest` positions of a text ``preferred`` is a JSON list of the `preferred` most probable improper tokens,
-  ``[text, probability]``; elsewhere it is empty.
+A row is a position of a text, by ``label`` and ``kind`` of the text: ``position``, ``before`` (the characters before
+it), ``token`` (its text), ``log_mass`` (of the improper tokens) and ``log_chosen`` (of the token itself), natural, -inf
+for none; ``preferred``: a JSON list of the most probable improper tokens, ``[text, probability]``.
 
 The mass spans many orders of magnitude, so it is told by quantiles; its mean is made by few positions. Intervals are
 bootstraps over texts, as positions of one text are not independent of each other.
@@ -24,162 +19,99 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Column, Distribution, Kind, Listing, Points, Say, Stat, Summary, percentiles
+from tokdfa.lab.declare import Column, Distribution, Listing, Points, Say, Stat, Summary, percentiles
 from tokdfa.lab.declare.columns import text
-from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
-from tokdfa.lab.measure.model_entries import Models, check_models, finish_row, guarded, load_models
-from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.mask import allocate_mask, mask_to_bool
-from tokdfa.skew.improper_mass import improper_mass, proper_texts
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, Strict, distinct_labels, model_kind
+from tokdfa.skew.improper_mass import improper_mass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pandas as pd
 
+    from tokdfa.lab.measure.model_bench import Turn
     from tokdfa.lab.measure.model_entries import Loaded
-    from tokdfa.skew.improper_mass import ImproperMass
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
-TEXT, POSITION = "text", "position"
-#: How many characters of a text are kept before a position.
-BEFORE = 40
+#: How many characters of a text are kept before a position, and shown.
+BEFORE, SHOWN = 40, 20
+#: How many improper tokens are named at a position, and how many positions of a text in the table of the largest.
+PREFERRED = LARGEST = 3
 #: A mass above this is called large.
 LARGE = 0.01
 
-Count = Annotated[int, Field(ge=1, le=1_000)]
 
-
-class TextEntry(BaseModel):
+class TextEntry(Strict):
     """A text by its name. `kind`: what sort of text it is."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     label: str
     kind: str
     text: Annotated[str, Field(min_length=1)]
 
 
-class Settings(BaseModel):
-    """The settings of the experiment.
+class Settings(ModelSettings):
+    """The settings of the experiment. `batch`: rows of one call."""
 
-    `models`: see `tokdfa.lab.measure.model_entries`; `texts`: distinct labels; `largest`: positions of each text at
-    which `preferred` improper tokens are named. `batch`: rows of one call; `threads`: of torch.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    models: Models
-    texts: list[TextEntry] = Field(min_length=1)
-    largest: Count = 3
-    preferred: Count = 3
+    texts: Annotated[list[TextEntry], Field(min_length=1), AfterValidator(distinct_labels)]
     batch: Count = 64
-    threads: Annotated[int, Field(ge=1, le=64)] = 2
 
 
-def complete(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings as they are. Raises OptionError or UnknownNameError, which name what is wrong."""
-    typed = typed_settings(Settings, settings)
-    labels = [text.label for text in typed.texts]
-    if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise OptionError(f"settings.texts: two texts have the label {twice!r}")
-    check_models(typed.models)
-    return settings
+def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
+    """One for each text."""
+    for entry in settings.texts:
+        yield {"label": entry.label, "kind": entry.kind}, _positions(loaded, entry.text, settings.batch)
 
 
-def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure all texts with all models. `settings`: those of `Settings`; `seed` is not used: nothing is random."""
-    typed = typed_settings(Settings, settings)
-    rows: list[dict[str, Any]] = []
-    for loaded in load_models(typed.models, typed.threads, rows):
-        for entry in typed.texts:
-            place = {**loaded.place, "part": TEXT, "label": entry.label, "kind": entry.kind}
-            rows += guarded(place, _text_rows(loaded, entry.text, typed))
-        finish_row(loaded)
-    return rows
-
-
-def _text_rows(loaded: Loaded, text: str, settings: Settings) -> Iterator[dict[str, Any]]:
-    """The row of a text, and those of its positions."""
-    found = improper_mass(loaded.model, loaded.tokenizer, text, before=loaded.begin, batch=settings.batch)
-    yield {
-        "positions": len(found.tokens),
-        "mean": found.mean,
-        "any_improper": found.any_improper,
-        "perplexity": math.exp(-float(found.log_chosen.mean())),
-    }
+def _positions(loaded: Loaded, text: str, batch: int) -> Iterator[dict[str, Any]]:
+    found = improper_mass(loaded.model, loaded.tokenizer, text, before=loaded.begin, batch=batch, preferred=PREFERRED)
     vocabulary = loaded.tokenizer.vocabulary
-    largest = np.argsort(-found.log_mass, kind="stable")[: settings.largest]
-    chosen = sorted(int(place) for place in largest if found.top_tokens[place] >= 0)
-    preferred = dict(zip(chosen, _preferred(loaded, found, chosen, settings.preferred), strict=True))
     data = b""
+
+    def spelled(token: int) -> str:
+        return vocabulary.token_bytes(token).decode(errors="backslashreplace")
+
     for place, token in enumerate(found.tokens.tolist()):
+        best = zip(found.top_tokens[place].tolist(), found.log_top[place].tolist(), strict=True)
         yield {
-            "part": POSITION,
             "position": place,
             "before": data.decode(errors="backslashreplace")[-BEFORE:],
-            "token": _spelled(vocabulary, token),
+            "token": spelled(token),
             "log_mass": float(found.log_mass[place]),
             "log_chosen": float(found.log_chosen[place]),
-            "preferred": json.dumps(preferred[place], ensure_ascii=False) if place in preferred else "",
+            "preferred": json.dumps([(spelled(one), math.exp(log)) for one, log in best if one >= 0]),
         }
         data += vocabulary.token_bytes(token)
 
 
-def _preferred(
-    loaded: Loaded, found: ImproperMass, places: Sequence[int], count: int
-) -> Iterator[list[tuple[str, float]]]:
-    """The `count` most probable improper tokens with their probabilities, at some ascending places. A row for each."""
-    vocabulary = loaded.tokenizer.vocabulary
-    tokens = found.tokens.tolist()
-    rows = loaded.model.log_probabilities([(*loaded.begin, *tokens[:place]) for place in places])
-    matcher, mask = proper_texts(loaded.tokenizer).start(), allocate_mask(vocabulary.size)
-    reached = 0
-    for place, row in zip(places, rows, strict=True):
-        for token in tokens[reached:place]:
-            matcher.advance(token)
-        reached = place
-        matcher.fill_mask(mask)
-        improper = np.flatnonzero((vocabulary.lengths > 0) & ~mask_to_bool(mask, vocabulary.size))
-        best = improper[np.argsort(-row[improper], kind="stable")[:count]].tolist()
-        yield [(_spelled(vocabulary, token), math.exp(row[token])) for token in best]
-
-
-def _spelled(vocabulary: Vocabulary, token: int) -> str:
-    return vocabulary.token_bytes(token).decode(errors="backslashreplace")
-
-
-def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The positions with their mass; those of each kind of text and of all; each model's text of the largest mean."""
+def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The positions with their mass; those of each kind of text and of all; the texts; the largest positions."""
     import pandas as pd
 
-    found = parts(rows, POSITION)
-    positions = found[""]
-    if positions.empty:
-        return found
-    mass = np.exp(positions["log_mass"].astype("float64"))
-    shown = {"before": positions["before"].str[-20:].map(_quoted), "token": positions["token"].map(_quoted)}
-    named = positions["preferred"].map(lambda value: json.loads(value) if isinstance(value, str) and value else [])
-    positions = positions.assign(
-        mass=mass,
-        large=mass > LARGE,
-        chosen=np.exp(positions["log_chosen"].astype("float64")),
+    rows = found[""]
+    named = rows["preferred"].map(json.loads)
+    rows = rows.assign(
+        mass=np.exp(rows["log_mass"].astype("float64")),
+        chosen=np.exp(rows["log_chosen"].astype("float64")),
         improper=named.map(lambda most: ", ".join(f"{_quoted(one)} {value:.3g}" for one, value in most)),
-        **shown,
+        before=rows["before"].str[-SHOWN:].map(_quoted),
+        token=rows["token"].map(_quoted),
     )
-    top = positions.sort_values("mass", ascending=False, kind="stable")
-    means = positions.groupby(["model", "label"], sort=False)["mass"].transform("mean")
+    rows["large"] = rows["mass"] > LARGE
+    texts = rows.groupby(["model", "label", "kind"], sort=False)
+    any_improper = texts["mass"].agg(lambda masses: -np.expm1(np.log1p(-masses.clip(upper=1 - 1e-16)).sum()))
+    perplexity = np.exp(-texts["log_chosen"].mean())
+    top = rows.sort_values("mass", ascending=False, kind="stable")
+    means = texts["mass"].transform("mean")
     return {
-        **found,
-        "": positions,
-        "kinds": pd.concat([positions.assign(kind="all"), positions]),
-        "named": top[top["improper"] != ""],
+        "": rows,
+        "kinds": pd.concat([rows.assign(kind="all"), rows]),
+        "texts": pd.DataFrame(
+            {"positions": texts.size(), "mean": texts["mass"].mean(), "any": any_improper, "perplexity": perplexity}
+        ).reset_index(),
+        "named": top[top["improper"] != ""].groupby(["model", "label"], sort=False).head(LARGEST),
         "top": top.groupby("model", sort=False).head(1).sort_index(),
-        "along": positions[means == means.groupby(positions["model"]).transform("max")],
+        "along": rows[means == means.groupby(rows["model"]).transform("max")],
     }
 
 
@@ -190,27 +122,23 @@ def _quoted(text: str) -> str:
 
 _MEAN = Stat("mass", "mean", "mean", resample=("label",))
 
-KIND = Kind(
-    measure=measure,
-    settings=Settings,
-    complete=complete,
-    threads=2,
+KIND = model_kind(
+    Settings,
+    turns,
+    "position",
     columns=(
-        *COLUMNS,
-        text("label", "text"),
-        text("kind"),
+        *(text("label", "text"), text("kind"), text("before"), text("token", "token of the text")),
+        text("improper", "improper tokens"),
         Column("positions", meaning="tokens of the text"),
         Column("position", "position in the text"),
         Column("mass", "improper mass", "", "lower", "probability of all improper next tokens"),
         Column("large", f"above {LARGE:g}", "share", "lower"),
         Column("mean", "mean mass", "", "lower"),
-        Column("any_improper", "at least one", "share", "lower", "if a token is drawn at each position of the text"),
+        Column("any", "at least one", "share", "lower", "if a token is drawn at each position of the text"),
         Column("perplexity", meaning="of the text itself: how well the model knows such texts"),
-        text("before"),
-        text("token", "token of the text"),
         Column("chosen", "its probability", "share"),
-        text("improper", "improper tokens"),
     ),
+    places=("label",),
     engine="model",
     case=("label",),
     place=("position",),
@@ -235,20 +163,18 @@ KIND = Kind(
             "Improper mass of each text",
             "At least one: the probability of an improper token somewhere if one is drawn at each position.",
             by=("model", "label", "kind"),
-            values=("positions", "mean", "any_improper", "perplexity"),
-            frame=TEXT,
+            values=("positions", "mean", "any", "perplexity"),
+            frame="texts",
         ),
         Listing(
             "improper_mass_largest",
             "Positions with the largest improper mass",
-            "What stands before the position, the token that follows in the text, and the improper tokens that the "
-            "model prefers, with their probabilities.",
+            f"At most {LARGEST} of a text: what stands before the position, the token that follows in the text, and "
+            "the improper tokens that the model prefers, with their probabilities.",
             shown=("model", "label", "mass", "before", "token", "chosen", "improper"),
             most=30,
             frame="named",
         ),
-        MODELS,
-        not_measured("label"),
     ),
     charts=(
         Distribution(
@@ -280,11 +206,8 @@ KIND = Kind(
             "{model}: drawn freely at every position of a text, at least one improper token comes with a probability "
             "of {middle} (median of {texts} texts, {low} to {high}).",
             per=("model",),
-            blanks={
-                **{"middle": "any_improper", "low": "any_improper:min", "high": "any_improper:max"},
-                "texts": "label:distinct",
-            },
-            frame=TEXT,
+            blanks={"middle": "any", "low": "any:min", "high": "any:max", "texts": "label:distinct"},
+            frame="texts",
         ),
         Say(
             "{model}: the largest mass, {mass}, is in {label} after {before}. The text goes on with {token}; the "
@@ -293,6 +216,5 @@ KIND = Kind(
             blanks={name: name for name in ("mass", "label", "before", "token", "improper")},
             frame="top",
         ),
-        *FAILURES,
     ),
 )

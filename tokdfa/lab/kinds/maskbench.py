@@ -20,7 +20,7 @@ The garbage collector is off while a case is measured and runs after it; one thr
 With the setting ``walks`` each case is also given so many random walks once it has been judged and timed
 (`tokdfa.lab.measure.maskbench_walks`): does the engine ever lead to a dead end, or to a text that is not valid?
 
-A row is an engine and a case; `tokdfa.lab.measure.maskbench_numbers` makes the benchmark's numbers of them. What
+A row is an engine and a case; `tokdfa.lab.measure.maskbench_numbers` has the words of its tables. What
 its process ran into, be it a limit or its death, costs that case only.
 """
 
@@ -35,16 +35,19 @@ from tokdfa.lab.declare import Column, Distribution, Kind, Listing, Pivot, Say, 
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import clock_overhead_ns
 from tokdfa.lab.measure.limits import Failure, Limits
-from tokdfa.lab.measure.maskbench_numbers import PERCENTILES, frames
+from tokdfa.lab.measure.maskbench_numbers import frames
 from tokdfa.lab.measure.maskbench_plan import BenchEngine, Settings, complete, read, split
-from tokdfa.lab.measure.maskbench_process import READY, Found, Unprepared, in_forks
+from tokdfa.lab.measure.maskbench_process import Unprepared, in_forks
 from tokdfa.lab.measure.maskbench_replay import (
     CRASH,
     MAX_MESSAGE,
     MEMORY,
+    OUTCOMES,
+    OVER,
     REFUSED,
     TIMEOUT,
     UNAVAILABLE,
+    UNDER,
     described,
     run_case,
 )
@@ -104,8 +107,9 @@ def _work(
     typed: Settings,
     seed: int,
     tasks: Sequence[int],
-    send: Callable[[Found | str], None],
     begin: Callable[[str], None],
+    ready: Callable[[], None],
+    send: Callable[[int, Any], None],
 ) -> None:
     """What a fork does: the engine, warm, then the cases. It ends itself after a crash that it has survived."""
     assert typed.tokenizer is not None
@@ -115,61 +119,64 @@ def _work(
     warm_up(backend, "json_schema")
     clock_ns = clock_overhead_ns()
     walker = Walker(tokenizer.vocabulary) if typed.walks else None
-    send(READY)
+    ready()
     for task in tasks:
         case = cases[task]
         constraint = engine.constraint(case.schema_text)
-        more = None if walker is None else partial(_walk, case, walker, typed.walks, seed)
-        for row, final in run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin, more):
-            send(Found(task, row | {"clock_ns": clock_ns}, final))
+        more = None if walker is None else partial(_walk, case, walker, typed.walks, seed, begin)
+        for row in run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin, more):
+            send(task, row | {"clock_ns": clock_ns})
             if row["outcome"] in (CRASH, MEMORY):
+                send(task, None)
                 return
+        begin("idle")
+        send(task, None)
 
 
 def _walk(
-    case: SchemaCase, walker: Walker, count: int, seed: int, compiled: CompiledConstraint
+    case: SchemaCase,
+    walker: Walker,
+    count: int,
+    seed: int,
+    begin: Callable[[str], None],
+    compiled: CompiledConstraint,
 ) -> Iterator[dict[str, Any]]:
     """The random walks of a case: columns of its row, after every ten and in the end."""
     hints = hints_of(test.text for test in case.tests if test.valid)
     judge = Judge(case.schema_text)
+    begin("mask")
     for found in walk_case(compiled, walker, judge, count, f"{seed} {case.name}", hints):
         if found.taken % 10 == 0 or found.taken == count:
             yield found.columns()
+            begin("mask")
 
 
-#: What is shown of a distribution.
-_SHOWN = ("mean", "p50", "p90", "p99", "p99.9", "p100")
 _TIMED = {
     "tbm_ns": ("TBM", "time between masks: mask + commit of a token"),
     "ttfm_ns": ("TTFM", "time to first mask: compile + first mask"),
     "case_ns": ("whole case", "compile, first mask, and masks and commits of all instances"),
-    "part_ns": ("", "one call"),
 }
 #: There are too few schemas for p99.9 of one.
-_TIMES = (
-    *(f"case_ns_{what}" for what in ("p50", "p90", "p99", "p100")),
-    *(f"tbm_ns_{what}" for what in _SHOWN),
-    *(f"ttfm_ns_{what}" for what in _SHOWN if what != "p99.9"),
+_TIMES = tuple(
+    Stat(name, how, f"{_TIMED[name][0]} {title}")
+    for name, rare in (("case_ns", ()), ("tbm_ns", (("p99.9", "p99.9"),)), ("ttfm_ns", ()))
+    for how, title in (("mean", "mean"), ("median", "p50"), ("p90", "p90"), ("p99", "p99"), *rare, ("max", "max"))
 )
-
-
-#: What is counted of an engine's cases -> of which.
-_VERDICTS = {
-    "cases": "",
-    "passes": "passed",
-    "passes without a test": "passed and tests == 0",
-    "passes with ends": "passed and unended_tests == 0",
-    "over": "outcome == 'over'",
-    "order only": "order_only",
-    "any valid rejected": "over_tests > 0",
-    "any invalid accepted": "under_tests > 0",
-    "under with end": "ended_under_tests > 0",
-}
 
 
 def _cases(title: str, where: str = "") -> Stat:
     return Stat("case", "count", title, where)
 
+
+#: What is counted of an engine's cases -> of which.
+_VERDICTS = {
+    "passes without a test": "passed and tests == 0",
+    "passes with ends": "passed and unended_tests == 0",
+    "order only": "order_only",
+    "any valid rejected": "over_tests > 0",
+    "any invalid accepted": "under_tests > 0",
+    "under with end": "ended_under_tests > 0",
+}
 
 KIND = Kind(
     measure=measure,
@@ -178,26 +185,19 @@ KIND = Kind(
     split=split,
     prepare=prepare,
     columns=(
-        *map(text, ("tokenizer", "engine", "case", "split", "outcome", "message", "keyword", "on", "others", "base")),
-        *map(text, ("metric", "part", "draft", "said", "text", "reason", "example")),
-        text("keyword_used", "keyword"),
+        *map(text, ("tokenizer", "engine", "case", "split", "outcome", "message", "keyword", "on", "base")),
+        *map(text, ("draft", "text", "reason", "example")),
         text("part_of_suite", "part"),
-        Column("share", "share that passes", "share", "higher"),
         Column("passed", "passes", "", "higher"),
         Column("over", "over", "", "lower", "valid instance rejected: the benchmark's validation error"),
         Column("under", "under", "", "lower", "invalid instance accepted: its invalidation error"),
         Column("refused", "refused", "", "lower", "its compile error"),
         Column("right_tests", "tests right", "", "higher"),
-        Column("agrees", "same outcome", "share"),
         Column("faster", "the first is faster", "share"),
         Column("case_ratio", "whole case, times as long", "ratio"),
-        Column("ttfm_ratio", "TTFM, times as long", "ratio"),
         *(seconds(name, *_TIMED[name]) for name in _TIMED),
-        *(
-            seconds(f"{name}_{what}", f"{title} {what.replace('p100', 'max')}".strip(), meaning)
-            for name, (title, meaning) in _TIMED.items()
-            for what in ("mean", *(f"p{percent:g}" for percent in PERCENTILES))
-        ),
+        seconds("compile_ns", "compile time", "from the schema to a compiled constraint"),
+        seconds("mask_ns", "mask time", "filling the mask once"),
         Column("clock_ns", "clock", "s", "neither", "a timed call that does nothing", 1e-9),
     ),
     case=("tokenizer", "case"),
@@ -214,10 +214,15 @@ KIND = Kind(
             "schemas; every schema is compiled anew, the garbage collector is off within a case, one thread.",
             by=("on", "engine"),
             values=(
-                *("cases", "passed", "share", "refused", "over", "under", "timeout", "crash", "memory", "unavailable"),
+                _cases("cases"),
+                Stat("passed", "sum", "passes"),
+                Stat("passed", "share", "share that passes"),
+                *(Stat(outcome, "sum", outcome) for outcome in OUTCOMES[1:]),
                 *_TIMES,
+                Stat("compile_ns", "median", "compile p50"),
+                Stat("mask_ns", "median", "mask p50"),
             ),
-            frame="engines",
+            frame="fields",
             brief=("on", "engine", "passes", "refused", "over", "under", "TBM p50", "TBM p99", "whole case p50"),
         ),
         Summary(
@@ -227,37 +232,6 @@ KIND = Kind(
             by=("on", "engine"),
             values=_TIMES,
             frame="common",
-        ),
-        Summary(
-            "against",
-            "The first engine beside the others, case by case",
-            "Same outcome: of the cases that both had. Times: of those that both pass, how many times as long the "
-            "other takes, and on how many the first one is faster.",
-            by=("base", "engine"),
-            values=(
-                *("agrees:share", Stat("case_ratio", "count", "both pass"), "case_ratio"),
-                *("case_ratio:p1", "case_ratio:p99", "faster:share", "ttfm_ratio", "ttfm_ratio:p1"),
-            ),
-            frame="against",
-        ),
-        Pivot(
-            "official",
-            "In the benchmark's own format",
-            "As the benchmark prints it; engines with a sample have fewer schemas. Its crashes count timeouts and "
-            "memory, too; here each counts once.",
-            rows=("metric",),
-            value="value",
-            ratio=False,
-            frame="official",
-        ),
-        Summary(
-            "parts",
-            "The parts of the times",
-            "What TTFM and TBM are made of. The first mask includes the start of its matcher. A token that is refused "
-            "has a mask, and a commit of 0. Nothing is subtracted for the clock.",
-            by=("engine", "part"),
-            values=("samples", *(f"part_ns_{what}" for what in _SHOWN)),
-            frame="parts",
         ),
         Summary(
             "verdicts",
@@ -280,16 +254,6 @@ KIND = Kind(
             value="passed:share",
             detail="passed:sum",
             frame="splits",
-        ),
-        Pivot(
-            "keywords",
-            "Passes by keyword",
-            "Of the cases whose schema uses the keyword anywhere, the most frequent first, whatever else they use.",
-            rows=("keyword_used",),
-            beside=(Stat("case", "distinct", "cases"),),
-            value="passed:share",
-            detail="passed:sum",
-            frame="keywords",
         ),
         Summary(
             "drafts",
@@ -322,15 +286,6 @@ KIND = Kind(
             frame="walks",
         ),
         Listing("walk_faults", "Walks that went wrong", frame="faults"),
-        Pivot(
-            "differences",
-            "Where engines differ",
-            "The first 200 cases, with the message of whoever does not pass; the store has all.",
-            rows=("case",),
-            value="said",
-            ratio=False,
-            frame="differ",
-        ),
         Listing(
             "refusals",
             "What is refused",
@@ -361,18 +316,20 @@ KIND = Kind(
     ),
     sentences=(
         Say(
-            "{engine} {passed}, {share} ({others})",
-            per=("engine",),
-            blanks={"passed": "passed", "share": "share", "others": "others", "cases": "cases:max"},
-            frame="engines",
-            where="on == 'all cases'",
-            lead="Of {cases} cases each engine passes:",
+            "Of {on} {engine} passes {passed}, {share} (refused {refused}, over-constrained {over}, under-constrained "
+            "{under}).",
+            per=("on", "engine"),
+            blanks={
+                **{"passed": "passed:sum", "share": "passed:share"},
+                **{outcome: Stat(outcome, "sum") for outcome in (REFUSED, OVER, UNDER)},
+            },
+            frame="fields",
         ),
         Say(
             "{engine} {case}, {token} and {tail}, {first}",
             per=("engine",),
             blanks={
-                **{"case": "case_ns_p50", "token": "tbm_ns_p50", "tail": "tbm_ns_p99", "first": "ttfm_ns_p50"},
+                **{"case": "case_ns", "token": "tbm_ns:median", "tail": "tbm_ns:p99", "first": "ttfm_ns"},
                 "on": "on",
             },
             frame="common",
@@ -388,19 +345,6 @@ KIND = Kind(
             },
             frame="against",
             lead="A whole case beside {base}'s, in the median of the cases that both pass:",
-        ),
-        Say(
-            "{engine} {under} ({ended} with their end)",
-            per=("engine",),
-            blanks={"under": "under_tests:sum", "ended": "ended_under_tests:sum"},
-            lead="Invalid instances accepted:",
-        ),
-        Say(
-            "Of {on} {engine} passes {passed}, {share} ({others}).",
-            per=("on", "engine"),
-            blanks={name: name for name in ("passed", "share", "others")},
-            frame="engines",
-            where="on != 'all cases'",
         ),
         Say(
             "All engines with all cases have the same outcome on {same} of {cases}.",

@@ -194,15 +194,6 @@ KIND = Kind(
             sort="over_all_laws",
             frame="laws",
         ),
-        Pivot(
-            "build_time",
-            "Build time by constraint",
-            "Time to build all states, kernels loaded.",
-            rows=("constraint",),
-            value=Stat("seconds", where="status == 'ok'"),
-            ratio=False,
-            frame="ways",
-        ),
     ),
     charts=(
         Bars(

@@ -1,122 +1,155 @@
-r"""The experiment ``kind: saved_calls``: at how many positions is there nothing to choose, so that no model is needed?
+"""The experiment ``kind: saved_calls``: at how many steps is there nothing to choose, so that no model is needed?
 
-Words. The *proper* sequence of a text is what the tokenizer makes of it. Before each of its tokens is a *position*; one
-more, the *end*, follows the last. A position is *forced* if one token only is allowed there, the end if only end tokens
-are. A model need not be called for what is forced, so the *calls* that are left are the positions, the end included,
-that are not. Forced positions side by side are a *run*: its tokens go into the model together, with the next call.
+Words (step, forced, call): `tokdfa.lab.measure.forced_steps`. The claims under test: proper tokenization makes forced
+steps frequent (Tran-Thien 2024, challenge 3, and the notebook to it); and masks cost little beside the model (the aim:
+below 2% of the model's time). Texts are of two kinds:
 
-The claim under test (002, challenge 3, and the notebook to it): along 1,000 JSON strings (arguments of function calls,
-as json.dumps writes them, in schemas turned into regexes) with 18,898 tokens of Mistral-7B's tokenizer, the plain token
-DFA leaves one allowed token at 750 positions, a constraint that allows proper sequences only at 3,853. That counts no
-end, neither as a position nor as an alternative, and the tokens of the byte fallback do not exist. So there are three
-counts for every text:
+- *given*, without `models`: an item is a tokenizer and a constraint with its `texts`, or a tokenizer and a folder of
+  JSON `schemas` with instances (`tokdfa.lab.measure.schema_instances`). Steps are along the tokenizer's own tokens. The
+  published figures (1,000 JSON strings with 18,898 tokens of Mistral-7B's tokenizer) count no end, neither as a step
+  nor as an alternative, and leave the tokens of the byte fallback out: that is ``forced_002``.
+- *written* by `models` after prompts, all in one item. Engines get the same seed for the same constraint and sample, so
+  those that allow the same sequences and have the same masks write the same text. They take turns, text by text.
+  ``language`` says which token sequences an engine allows: ``all``, ``proper``, or ``muted``.
 
-- ``forced``: the mask has one bit. What a decoding loop saves; the end tokens are alternatives like any others;
-- ``forced_text``: the same with the end tokens left out of the mask;
-- ``forced_002``: the same with the byte fallback's tokens left out too (unless it is the one of the sequence), as
-  published. Tokenizers without byte fallback have no such tokens, and it equals ``forced_text``.
-
-One item is a tokenizer and a constraint with its `texts`; or, in an experiment without constraints, a tokenizer and a
-folder of JSON `schemas` with instances (`tokdfa.lab.measure.schema_instances`). It has a row for each text and engine:
-the counts, ``runs`` and ``longest_run``, ``calls``, and in ``allowed`` the numbers of allowed tokens, end tokens
-included, at the positions but the end, as a JSON list. An engine that refuses a token of the sequence, or an end at its
-end, has a row ``wrong_refusal``; one that cannot compile has one row with the reason, without a text. What keeps a
-schema or an instance from being measured is a row without an engine.
-
-Only texts that all engines went through are counted. Shares are of positions, so long texts weigh more than short ones,
-as they do in a decoding loop.
+A row is a text with an engine: ``model`` ("given, TOKENIZER" for given texts), ``constraint``, ``sample``. Only texts
+that all engines went through are counted. Shares are of steps, so long texts weigh more than short ones, as they do in
+a decoding loop; differences between engines are paired, text by text. Intervals are bootstraps over constraints.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 
-from tokdfa import mask as masks
-from tokdfa.errors import OptionError, TokenizerError
-from tokdfa.lab.declare import Bars, Column, Kind, Listing, Pivot, Quotient, Say, Stat, Summary
-from tokdfa.lab.declare.cells import readable
-from tokdfa.lab.declare.columns import text
-from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, ConstraintEntry
-from tokdfa.lab.measure.engines import Engine, Workshop, check_engines
+from tokdfa.decoding.sampling import Sampler
+from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.lab.declare import Bars, Column, Pivot, Quotient, Say, Stat, Summary
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, ConstraintEntry, fault_of_keys
+from tokdfa.lab.measure.engines import Workshop
+from tokdfa.lab.measure.forced_steps import follow_text, write_text
 from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.model_bench import (
+    Count,
+    Engines,
+    ModelSettings,
+    distinct_labels,
+    failure_columns,
+    measure_models,
+    model_kind,
+)
+from tokdfa.lab.measure.model_entries import OptionalModels  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.schema_instances import Case, SchemaLimits, schema_cases
 from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.vocabulary.tokenizers import encode_exactly, load_tokenizer
+from tokdfa.lab.measure.skew_comparison import language_of
+from tokdfa.lab.measure.warm_up import warm_up
+from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pandas as pd
 
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.mask import Mask
-    from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.lab.measure.model_bench import Turn
+    from tokdfa.lab.measure.model_entries import Loaded
 
-#: The tokenizer's tokens spell another text.
-CHANGED = "changed"
-
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+TEXT = "text"
 
 
-class Settings(BaseModel):
-    """The settings of the experiment.
+class Prompted(ConstraintEntry):
+    """A constraint with the prompt that the model goes on from."""
 
-    `engines`: the first is what the others are compared with. `texts`: label of a constraint -> its texts. `schemas`: a
-    folder of JSON files; at most `max_schemas` of them and `max_instances` of each. A schema whose regex has more than
-    `max_pattern` characters or whose byte DFA has more than `max_states` states is not measured, nor are those whose
-    turn comes after `seconds`, which belong below the experiment's limit on an item.
+    label: str
+    prompt: Annotated[str, Field(min_length=1)]
+    max_tokens: Count | None = None
+
+
+class Settings(ModelSettings):
+    """The settings of the experiment. `engines`: the first is what the others are compared with.
+
+    Given texts: `texts`: label of a constraint -> its texts. `schemas`: a folder of JSON files; at most `max_schemas`
+    of them and `max_instances` of each. A schema whose regex has more than `max_pattern` characters or whose byte DFA
+    has more than `max_states` states is not measured, nor are those whose turn comes after `seconds`.
+
+    Written texts: `prompted` have prompts; of `constraints` those are taken that have one in `prompts` (label ->
+    prompt). Of all these in a row, every `every`-th is measured, with `samples` texts of at most `max_tokens` tokens
+    each (unless it says otherwise). `temperature` is the sampler's. The first texts of all constraints come first.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    engines: list[Engine] = Field(min_length=2)
+    models: OptionalModels = Field(default_factory=list)
+    engines: Engines
     texts: dict[str, list[str]] = Field(default_factory=dict)
     schemas: str | None = None
     max_schemas: Count = 100
     max_instances: Count = 5
     max_pattern: Count = 100_000
     max_states: Count = 5_000
-    seconds: Annotated[float, Field(gt=0)] = 120.0
+    prompted: list[Prompted] = Field(default_factory=list)
+    constraints: list[dict[str, Any]] = Field(default_factory=list)
+    prompts: dict[str, str] = Field(default_factory=dict)
+    every: Count = 1
+    samples: Count = 2
+    max_tokens: Count = 64
+    temperature: Annotated[float, Field(gt=0)] = 1.0
 
+    @model_validator(mode="after")
+    def _there_is_something_to_do(self) -> Settings:
+        if not self.models and not self.texts and self.schemas is None:
+            raise OptionError("saved_calls needs texts, with constraints, or schemas, or models that write")
+        if self.models and not self.entries():
+            raise OptionError("saved_calls needs prompted constraints, or constraints and prompts, for its models")
+        return self
 
-def complete(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings as they are. Raises OptionError or UnknownNameError, which name what is wrong."""
-    typed = typed_settings(Settings, settings)
-    check_engines(typed.engines)
-    if not typed.texts and typed.schemas is None:
-        raise OptionError("saved_calls needs texts, with constraints, or schemas, without")
-    return settings
+    def entries(self) -> list[Prompted]:
+        """All constraints that have a prompt. Raises OptionError or UnknownNameError."""
+        given = {str(entry.get("label")): entry for entry in self.constraints}
+        found = list(self.prompted)
+        for label, prompt in self.prompts.items():
+            if label not in given:
+                raise UnknownNameError("constraint in settings.constraints", label, given)
+            found.append(typed_settings(Prompted, {**given[label], "prompt": prompt}))
+        for entry in found:
+            if fault := fault_of_keys(entry.model_fields_set):
+                raise OptionError(f"settings: {entry.label}: {fault[0]}")
+            entry.build()
+        return distinct_labels(found)
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Follow the texts of one constraint, or the instances of a folder of schemas, with one tokenizer.
+    """Let the models write; or follow the texts of one constraint, or the instances of a folder of schemas.
 
-    `settings`: tokenizer (name); those of a constraint; and those of `Settings`. `seed` is not used: nothing is random.
-    Raises OptionError if the constraint has no texts, or neither constraint nor schemas are given.
+    `settings`: those of `Settings`; for given texts also ``tokenizer`` (name) and those of a constraint. Raises
+    OptionError if a constraint has no texts, or neither constraint nor schemas are given.
     """
-    typed = typed_settings(Settings, {key: value for key, value in settings.items() if key in Settings.model_fields})
+    own = {key: value for key, value in settings.items() if key in Settings.model_fields}
+    typed = typed_settings(Settings, own)
+    return measure_models(typed, turns, seed, TEXT) if typed.models else list(_given(settings, typed))
+
+
+def _given(settings: dict[str, Any], typed: Settings) -> Iterator[dict[str, Any]]:
     tokenizer = load_tokenizer(settings["tokenizer"])
-    vocab = tokenizer.vocabulary
-    workshop = Workshop(typed.engines, vocab)
-    ends, fallback = masks.mask_from_ids(vocab.end_tokens, vocab.size), _fallback_mask(tokenizer)
-    rows = []
+    workshop = Workshop(typed.engines, tokenizer.vocabulary)
     for case in _cases(settings, typed):
-        place = {"tokenizer": tokenizer.name, "constraint": case.name}
+        place = {"part": TEXT, "model": f"given, {tokenizer.name}", "tokenizer": tokenizer.name}
+        place |= {"constraint": case.name, "status": OK, "message": ""}
         for status, message, skipped in case.skipped:
-            rows.append({**place, "engine": "", "text": skipped, "status": status, "message": message})
+            yield place | {"engine": "", "text": skipped, "status": status, "message": message}
         if case.constraint is None:
             continue
         for engine in typed.engines:
             compiled = workshop.compile(engine.name, case.constraint)
-            found = follow_texts(compiled, case.texts, tokenizer, ends, fallback)
-            rows += [{**place, "engine": engine.name, "backend": engine.backend, **row} for row in found]
-    return rows
+            named = place | {"engine": engine.name, "backend": engine.backend}
+            if isinstance(compiled, Failure):
+                yield named | failure_columns(compiled)
+                continue
+            for sample, one in enumerate(case.texts):
+                yield named | {"sample": sample, "text": one} | follow_text(compiled, one, tokenizer)
 
 
 def _cases(settings: dict[str, Any], typed: Settings) -> Iterator[Case]:
@@ -136,185 +169,182 @@ def _cases(settings: dict[str, Any], typed: Settings) -> Iterator[Case]:
     yield Case(constraint.name, constraint, tuple(texts))
 
 
-def _fallback_mask(tokenizer: Tokenizer) -> Mask:
-    """The tokens of the byte fallback; none for a tokenizer that does not merge, of which nothing is known."""
-    try:
-        tokens = tokenizer.merges.byte_tokens
-    except TokenizerError:
-        tokens = None
-    ids = np.zeros(0, dtype=np.int32) if tokens is None else tokens[tokens >= 0]
-    return masks.mask_from_ids(ids, tokenizer.vocabulary.size)
+def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
+    """One text of each constraint with every engine, then the next."""
+    workshop = Workshop(settings.engines, loaded.model.vocabulary)
+    for engine in settings.engines:
+        if not isinstance(backend := workshop.backend(engine.name), Failure):
+            warm_up(backend)
+    compiled: dict[tuple[str, str], CompiledConstraint | Failure] = {}
+    entries = settings.entries()[:: settings.every]
+    for sample, entry, engine in itertools.product(range(settings.samples), entries, settings.engines):
+        key = (entry.label, engine.name)
+        if sample and isinstance(compiled.get(key), Failure):
+            continue
+        place = {"constraint": entry.label, "sample": sample, "engine": engine.name, "backend": engine.backend}
+
+        def written(entry: Prompted = entry, sample: int = sample, key: Any = key) -> Iterator[dict[str, Any]]:
+            one = compiled[key] if key in compiled else workshop.compile(key[1], entry.build())
+            compiled[key] = one
+            backend = workshop.backend(key[1])
+            if isinstance(one, Failure) or isinstance(backend, Failure):
+                yield failure_columns(one) if isinstance(one, Failure) else {}
+                return
+            sampler = Sampler(settings.temperature, seed=derive_seed(seed, entry.label, sample))
+            context = loaded.tokenizer.encode(entry.prompt)
+            limit = entry.max_tokens or settings.max_tokens
+            yield {"language": language_of(backend), **write_text(loaded.model, one, context, sampler, limit)}
+
+        yield place, written()
 
 
-def follow_texts(
-    compiled: CompiledConstraint | Failure, texts: Sequence[str], tokenizer: Tokenizer, ends: Mask, fallback: Mask
-) -> Iterator[dict[str, Any]]:
-    """A row for each text, or a single one if the constraint cannot be compiled."""
-    if isinstance(compiled, Failure):
-        yield {"text": "", "status": compiled.kind, "message": compiled.message}
-        return
-    for one in texts:
-        tokens = encode_exactly(tokenizer, tokenizer.vocabulary, one)
-        row: dict[str, Any] = {"text": one, "status": OK, "message": ""}
-        if tokens is None:
-            yield row | {"status": CHANGED, "message": "the tokenizer's tokens spell another text"}
-        else:
-            yield row | follow_tokens(compiled, tokens, ends, fallback)
-
-
-def follow_tokens(compiled: CompiledConstraint, tokens: Sequence[int], ends: Mask, fallback: Mask) -> dict[str, Any]:
-    """The counts of one proper sequence, see the module's page; or the status ``wrong_refusal`` with its place.
-
-    `ends`, `fallback`: masks of the end tokens and of the byte fallback's. One mask for each position and for the end.
-    """
-    vocab = compiled.vocab
-    matcher, mask = compiled.start(), masks.allocate_mask(vocab.size)
-    allowed: list[int] = []
-    allowed_text: list[int] = []
-    allowed_002: list[int] = []
-    for position, token in enumerate(tokens):
-        matcher.fill_mask(mask)
-        if not masks.contains(mask, token):
-            message = f"token {token} {vocab.token_bytes(token)!r} is refused at position {position} of {len(tokens)}"
-            return {"status": "wrong_refusal", "message": message}
-        without_ends = mask & ~ends
-        published = without_ends & ~fallback
-        masks.set_token(published, token)
-        for counts, one in ((allowed, mask), (allowed_text, without_ends), (allowed_002, published)):
-            counts.append(masks.count(one))
-        matcher.advance(token)
-    if not matcher.can_end():
-        return {"status": "wrong_refusal", "message": f"the end is refused after {len(tokens)} tokens"}
-    matcher.fill_mask(mask)
-    forced = [count == 1 for count in allowed]
-    end_forced = masks.count(mask & ~ends) == 0
-    runs = [len(list(group)) for is_forced, group in itertools.groupby([*forced, end_forced]) if is_forced]
-    return {
-        "positions": len(tokens),
-        "forced": sum(forced),
-        "forced_text": allowed_text.count(1),
-        "forced_002": allowed_002.count(1),
-        "end_forced": int(end_forced),
-        "calls": len(tokens) + 1 - sum(runs),
-        "runs": len(runs),
-        "longest_run": max(runs, default=0),
-        "allowed": json.dumps(allowed),
+def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The texts that all engines went through; each beside the first engine's; pairs of one language."""
+    texts, place = found[""], ["model", "constraint", "sample"]
+    wanted = texts.groupby("model")["engine"].transform("nunique")
+    texts = texts[texts.groupby(place)["engine"].transform("nunique") == wanted]
+    texts = texts.assign(saved=texts["steps"] - texts["calls"])
+    texts["share"] = texts["saved"] / texts["steps"]
+    first = texts.groupby(place, sort=False)[["engine", "share"]].first().add_suffix("_first").reset_index()
+    beside = texts.merge(first, on=place)
+    made = {
+        "": texts,
+        "gaps": beside[beside["engine"] != beside["engine_first"]].assign(
+            gap=lambda rows: rows["share"] - rows["share_first"]
+        ),
     }
+    if "sequence" in texts:
+        texts = texts.assign(turn=(texts["sample"] == 0).map({True: "first text", False: "later texts"}))
+        alike = texts.groupby([*place, "language"], sort=False)[["engine", "sequence"]].first().add_suffix("_first")
+        pairs = texts.merge(alike.reset_index(), on=[*place, "language"])
+        pairs = pairs[pairs["engine"] != pairs["engine_first"]]
+        made |= {"": texts, "pairs": pairs.assign(equal=pairs["sequence"] == pairs["sequence_first"])}
+    return made
 
 
-def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The texts that all engines went through; the walks that failed; what is not measured."""
-    walks = rows[rows["engine"] != ""]
-    done = walks[walks["status"] == OK]
-    place = ["tokenizer", "constraint", "text"]
-    done = done[done.groupby(place, sort=False)["engine"].transform("nunique") == walks["engine"].nunique()]
-    if len(done):
-        counts = done["allowed"].map(lambda listed: np.array(json.loads(listed), dtype="<f4").tobytes())
-        done = done.assign(counts=counts, places=done["positions"] + 1)
-    lost = rows[rows["status"] != OK]
-    lost = lost.assign(status=lost["status"].map(readable), instance=lost["text"].replace("", None))
-    return {"": done, "failed": lost[lost["engine"] != ""], "skipped": lost[lost["engine"] == ""]}
+_BY = ("model", "engine")
+_OVER = ("constraint",)
+_SAVED = Quotient("saved:sum", "steps:sum", "calls saved", "share", "higher", _OVER)
+_MASKS = Quotient("mask_seconds:sum", "model_seconds:sum", "mask share", "share", "lower", _OVER)
+_AS_002 = Quotient("forced_002:sum", "tokens:sum", "share as published", "share")
+_CALL = Quotient("model_seconds:sum", "calls:sum", "model, a call", "s")
 
-
-_PLACE = ("tokenizer", "engine")
-_FORCED = Quotient("forced:sum", "positions:sum", "share", unit="share")
-_AS_002 = Quotient("forced_002:sum", "positions:sum", "share as in 002", unit="share")
-
-KIND = Kind(
+KIND = model_kind(
+    Settings,
+    turns,
+    TEXT,
     measure=measure,
-    settings=Settings,
-    complete=complete,
+    threads=1,
     columns=(
-        *(text("tokenizer"), text("constraint"), text("engine"), text("text"), text("message", "reason")),
-        text("status", "kind"),
-        Column("positions", meaning="tokens that the tokenizer makes of the texts"),
-        Column("places", "positions and ends"),
-        Column("forced", "forced", "", "higher", "positions with one allowed token, end tokens counted like others"),
-        Column("forced_text", "no end tokens", "", "higher", "one allowed token beside end tokens"),
-        Column("forced_002", "as in 002", "", "higher", "the same without the tokens of the byte fallback"),
-        Column("calls", "calls left", "", "lower", "positions, the ends included, where there is a choice"),
-        Column("runs", meaning="forced positions side by side, which need no call of their own"),
-        Column("longest_run", "longest run"),
-        Column("counts", "allowed", meaning="tokens that a mask allows"),
+        *(text("engine"), text("constraint"), text("turn"), text("engine_first", "against"), text("text")),
+        text("language", "sequences", "which token sequences an engine allows"),
+        Column("steps", meaning="a step appends a token or ends the text"),
+        Column("calls", "calls left", "", "lower", "steps at which there is a choice"),
+        Column("saved", "forced", "", "higher", "steps with one allowed token, or only end tokens"),
+        Column("share", "calls saved", "share", "higher"),
+        Column("gap", "more calls saved", "share", "higher", "than by the first engine, of the same text"),
+        Column("forced_text", "forced but for the end", "", "higher", "one allowed token beside end tokens"),
+        Column("forced_002", "as published", "", "higher", "the same without the tokens of the byte fallback"),
+        Column("finished", "finished", "share", "higher", "not cut at the limit on tokens"),
+        seconds("model_seconds", "model, a text"),
+        seconds("mask_seconds", "masks, a text", "filling masks, advancing, and starting a matcher"),
+        seconds("sampling_seconds", "sampling, a text"),
     ),
-    case=("tokenizer", "constraint"),
-    place=("text",),
+    places=("constraint", "engine"),
+    case=("model", "constraint"),
+    place=("sample",),
     frames=frames,
     tables=(
         Summary(
             "saved_calls",
-            "Positions with one allowed token",
-            "Along the tokens that the tokenizer makes of each text that all engines went through. Forced: the mask "
-            "allows one token; no end tokens: one beside them; as in 002: without the byte fallback's tokens too.",
-            by=_PLACE,
+            "Steps that need no call",
+            "Over the texts that all engines went through; calls saved: forced steps over all steps, with the 95% "
+            "interval by bootstrap over constraints. As published: tokens that are forced if neither end tokens nor "
+            "those of the byte fallback count. Of written texts, engines that allow other sequences write others.",
+            by=_BY,
             values=(
-                *(Stat("text", "count", "texts"), Stat("positions", "sum", "positions")),
-                *(Stat("forced", "sum", "forced"), _FORCED, Stat("forced_text", "sum", "no end tokens")),
-                *(Stat("forced_002", "sum", "as in 002"), _AS_002, Stat("calls", "sum", "calls left")),
-                *(Stat("places", "sum", "of"), Stat("runs", "sum", "runs"), "longest_run:max"),
-                *(Stat("counts", "mean", "mean allowed"), Stat("counts", "median", "median allowed")),
+                *("language", Stat("text", "count", "texts"), "finished:share", Stat("bytes", "mean", "bytes a text")),
+                *(Stat("tokens", "sum", "tokens"), Stat("steps", "sum", "steps"), Stat("saved", "sum", "forced")),
+                *(_SAVED, Stat("calls", "sum", "calls left"), Stat("forced_text", "sum", "forced but for the end")),
+                *(Stat("forced_002", "sum", "as published"), _AS_002),
             ),
-            brief=(*_PLACE, "positions", "forced", "share", "as in 002", "calls left"),
+            brief=(*_BY, "steps", "calls left", "calls saved", "share as published"),
+        ),
+        Summary(
+            "saved_calls_costs",
+            "What a text costs",
+            "Means over texts; the prompt's run and compiling are not in them. The masks' share of the model's time "
+            "has its 95% interval by bootstrap over constraints.",
+            by=_BY,
+            values=(
+                *(Stat(f"{one}_seconds", "mean", f"{one}, a text") for one in ("model", "mask", "sampling")),
+                *(_CALL, Quotient("mask_seconds:sum", "steps:sum", "masks, a step", "s", "lower"), _MASKS),
+            ),
+            where="model_seconds >= 0",
+        ),
+        Pivot(
+            "saved_calls_first",
+            "Masks over the model's time, first texts and later ones",
+            "The first text of a constraint pays for masks that are made when they are asked for.",
+            rows=("model", "turn"),
+            value=_MASKS,
+            ratio=False,
+            where="model_seconds >= 0",
         ),
         Pivot(
             "saved_calls_constraints",
-            "Forced positions by constraint",
-            "Share of the positions at which the mask allows one token; then the calls left.",
-            rows=("tokenizer", "constraint"),
-            value=_FORCED,
+            "Calls saved by constraint",
+            "Share of steps that need no call, then the calls.",
+            rows=("model", "constraint"),
+            value=_SAVED,
             detail="calls:sum",
-            beside=(Stat("text", "distinct", "texts"),),
-        ),
-        Listing(
-            "saved_calls_refusals",
-            "Texts that an engine did not go through",
-            "They count for no engine. A refusal is a defect: the sequence is proper and its text in the language.",
-            shown=("engine", "constraint", "tokenizer", "status", "message", "text"),
-            frame="failed",
-        ),
-        Summary(
-            "saved_calls_skipped",
-            "Schemas and instances that are not measured",
-            "The first of each kind stands for the others.",
-            by=("tokenizer", "status"),
-            values=(
-                *(Stat("constraint", "distinct", "schemas"), Stat("instance", "count", "instances")),
-                *(Stat("constraint", "first", "first"), "message:first"),
-            ),
-            frame="skipped",
+            beside=(Stat("sample", "distinct", "texts"),),
         ),
     ),
     charts=(
         Bars(
             "saved_calls",
-            "Share of positions with one allowed token",
-            "Over all positions of the constraint's texts; end tokens count like any others.",
-            x=_FORCED,
+            "Share of steps that need no call",
+            "Forced steps over all steps of the constraint's texts, the end of a text being a step.",
+            x=_SAVED,
             rows="constraint",
-            panels="tokenizer",
+            panels="model",
             log=False,
         ),
     ),
     sentences=(
         Say(
-            "{tokenizer}, {engine}: one token is allowed at {forced} of {positions} positions ({share}) of {texts} "
-            "texts, counted as in 002 at {as_002} ({share_002}); {calls} of {places} calls are left.",
-            per=_PLACE,
-            blanks={
-                **{"forced": "forced:sum", "positions": "positions:sum", "share": _FORCED, "texts": "text:count"},
-                **{"as_002": "forced_002:sum", "share_002": _AS_002, "calls": "calls:sum", "places": "places:sum"},
-            },
+            "{model}, {engine}: {saved} of the calls are saved, {calls} of {steps} are left.",
+            per=_BY,
+            blanks={"saved": _SAVED, "calls": "calls:sum", "steps": "steps:sum"},
         ),
         Say(
-            "Published (002, other texts, Mistral-7B's tokenizer, counted as in 002): 750 with the plain token DFA and "
-            "3,853 with proper sequences only, of 18,898 positions (3.97% and 20.4%)."
+            "{model}: {engine} saves {gap} more of the calls than {first}, in the mean of the same texts.",
+            per=_BY,
+            blanks={"gap": Stat("gap", "mean", resample=_OVER), "first": "engine_first"},
+            frame="gaps",
         ),
         Say(
-            "{engine}: {count} walks did not go through ({status}); their texts count for no engine.",
-            per=("engine", "status"),
-            blanks={"count": "status:count"},
-            frame="failed",
+            "{model}, {engine}: counted as published, one token is allowed at {forced} of {tokens} places ({share}).",
+            per=_BY,
+            blanks={"forced": "forced_002:sum", "tokens": "tokens:sum", "share": _AS_002},
         ),
-        Say("{count} schemas and instances are not measured.", blanks={"count": "status:count"}, frame="skipped"),
+        Say(
+            "Published (Tran-Thien 2024, other texts, Mistral-7B's tokenizer): 750 with the plain token DFA and 3,853 "
+            "with proper sequences only, of 18,898 positions (3.97% and 20.4%).",
+            where="forced_002 >= 0",
+        ),
+        Say(
+            "{model}, {engine}: masks take {masks} of the model's time (the aim is below 2%), at {call} a call.",
+            per=_BY,
+            blanks={"masks": _MASKS, "call": _CALL},
+        ),
+        Say(
+            "{model}: {equal} of {texts} texts equal that of the first engine with the same token sequences and the "
+            "same seed.",
+            per=("model",),
+            blanks={"equal": "equal:sum", "texts": "equal:count"},
+            frame="pairs",
+        ),
     ),
 )

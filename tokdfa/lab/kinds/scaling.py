@@ -1,21 +1,15 @@
-"""The experiment ``kind: scaling``: how compile cost grows with DFA states, vocabulary size and token length.
+"""The experiment ``kind: scaling``: how compile time and memory grow with the constraint and the vocabulary.
 
-A strategy that runs every token from every state pays states x tokens x bytes of a token; one that shares prefixes, or
-puts tokens into classes first, should pay less and grow more slowly (001). One item is a tokenizer and a constraint. A
-*series* changes one thing, its *axis*, and keeps the rest; its rows say what each engine needed at each size:
+One item is a tokenizer and a constraint, and one series of sizes for each *axis*:
 
-- ``states``: the constraint is a template, called a *family*. A count such as ``{n}`` or ``{1,n}`` and the alternation
-  ``<words>`` (n random words) take the values that `settings.states` has for its label. The vocabulary is the whole
-  one. Cost is to be read against the states of the minimal byte DFA, which is the same for all engines.
-- ``vocabulary``: any other constraint, with vocabularies made of the first N tokens by id, all single bytes and an end
-  token. Early tokens of a byte-pair vocabulary are shorter, so the mean length grows along this axis too.
-- ``token_length``: with vocabularies of N tokens of at most L bytes: the single bytes and a seeded sample, the samples
-  of different L being as equal as they can be. Short tokens are few, so small L may have fewer than N tokens.
+- ``states``: a template (`tokdfa.lab.measure.growing`) with the values of n that `settings.states` gives for its label;
+- ``vocabulary``: a regex on the first tokens of the vocabulary, as many as `settings.vocabulary` says;
+- ``token_length``: a regex on samples with tokens of at most so many bytes.
 
-``compile_s`` is the whole compile. ``index_s`` is what depends on the strategy: the compile without the phases that all
-of our own backends share (`tokdfa.lab.measure.compile_race`). A peer does not tell its phases apart in this way, so its
-whole compile stands in both. Both are medians over the repeats, in which the engines take turns (A B C, B C A, ...);
-``fixed_*`` are the same for the regex ``a`` on the single bytes, so what a compile costs at the least.
+A row for each size and engine: ``compile_s``, all of a compile, and ``own_s``, without the `SHARED_PHASES` that are the
+same for all engines, medians over the repeats, in which engines take turns; what the engine says of its size;
+``fixed_own_s``, what a one-letter regex on the single bytes takes it, since a cost near that tells nothing of growth.
+``states`` are those of the minimal byte DFA, the same for all.
 
 An engine whose compile takes longer than `settings.seconds`, or breaks a limit, is not asked for the larger sizes of
 that series: those have the status ``not_asked``. It also takes no further repeats once it has used that time.
@@ -26,15 +20,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Column, Computed, Curves, Custom, Growth, Kind, Results, Tally
-from tokdfa.lab.declare.cells import Cell, text_cell
+from tokdfa.lab.declare import Column, Curves, Growth, Kind, Pivot, Say, Tally
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.compile_race import Entrant, compile_in_turns
-from tokdfa.lab.measure.engines import Engine, attempt, check_engines
+from tokdfa.lab.declare.variants import exponent
+from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.growing import (
     fill_template,
     first_tokens,
@@ -43,12 +36,13 @@ from tokdfa.lab.measure.growing import (
     state_count,
     sub_vocabulary,
 )
-from tokdfa.lab.measure.limits import OK, Failure
-from tokdfa.lab.measure.settings import item_settings
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
+from tokdfa.lab.measure.measure import Contender, Outcome, check_support, make_contenders, measure_compiles
+from tokdfa.lab.measure.settings import Rising, item_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pandas as pd
 
@@ -56,43 +50,21 @@ if TYPE_CHECKING:
 
 #: Compiles that the fixed cost is the median of, and how many times as much a cost must be to tell of growth.
 FIXED_REPEATS, ABOVE_FIXED = 25, 2
-#: Status of a size that an engine was not asked for.
-NOT_ASKED = "not_asked"
-
-
-def _rising(values: list[int]) -> list[int]:
-    if sorted(set(values)) != values:
-        raise ValueError(f"rising numbers are expected, not {values}")
-    return values
-
-
-def _known(engines: list[Engine]) -> list[Engine]:
-    check_engines(engines)
-    return engines
-
-
-Engines = Annotated[list[Engine], Field(min_length=1), AfterValidator(_known)]
-Rising = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(_rising)]
+#: Axis -> what it changes: its title, and its column.
+AXES = {
+    "states": ("DFA states", "states"),
+    "vocabulary": ("vocabulary size", "vocab_tokens"),
+    "token_length": ("mean token bytes", "mean_token_bytes"),
+}
 
 
 class TokenLength(BaseModel):
     """Vocabularies of `tokens` tokens of at most so many bytes each."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     tokens: Annotated[int, Field(ge=1)]
     lengths: Rising
-
-
-#: What is measured unless the experiment names its own engines.
-ENGINES = [
-    Engine(label="token_index", backend="token_index"),
-    Engine(label="token_index per_token", backend="token_index", options={"walk": "per_token"}),
-    Engine(label="tokens_dfa", backend="tokens_dfa"),
-    Engine(label="tokens_dfa strings", backend="tokens_dfa", options={"token_classes": "strings"}),
-    Engine(label="tokens_dfa none", backend="tokens_dfa", options={"token_classes": "none"}),
-    Engine(label="outlines_core", backend="outlines_core"),
-]
 
 
 class Settings(BaseModel):
@@ -102,12 +74,12 @@ class Settings(BaseModel):
     size. `seconds`: what one compile, and all repeats of a size, may take before the engine is left alone.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     states: dict[str, Rising] = Field(default_factory=dict)
     vocabulary: Rising | None = None
     token_length: TokenLength | None = None
-    engines: Engines = Field(default_factory=lambda: list(ENGINES))
+    engines: Engines
     repeats: Annotated[int, Field(ge=1)] = 5
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 2.0
 
@@ -137,22 +109,19 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise OptionError("scaling takes regexes and templates of regexes, no other constraints")
     typed = item_settings(Settings, settings)
     vocab = load_tokenizer(settings["tokenizer"]).vocabulary
-    fixed = {engine.name: Entrant.of(engine, sub_vocabulary(vocab, [])) for engine in typed.engines}
-    _compile(list(fixed.values()), Regex("a"), FIXED_REPEATS, typed.seconds)
+    fixed = _compiled(make_contenders(typed.engines, sub_vocabulary(vocab, [])), Regex("a"), FIXED_REPEATS, typed)
+    fixed_s = {name: float(np.median(one.own_seconds())) for name, one in fixed.items() if one.phases}
     rows = []
     for axis, cases in _series(settings, typed, vocab, seed):
         stopped: dict[str, str] = {}
-        made: dict[str, Entrant[Engine]] = {}
+        made: dict[str, Contender | Failure] = {}
         previous: Vocabulary | None = None
         for case in cases:
-            left = [engine for engine in typed.engines if engine.name not in stopped]
-            reused = made if case.vocab is previous else {}
-            made = {
-                one.name: reused[one.name].again() if one.name in reused else Entrant.of(one, case.vocab)
-                for one in left
-            }
+            if case.vocab is not previous:
+                made = make_contenders([one for one in typed.engines if one.name not in stopped], case.vocab)
             previous = case.vocab
-            _compile(list(made.values()), case.constraint, typed.repeats, typed.seconds)
+            asked = {name: one for name, one in made.items() if name not in stopped}
+            outcomes = _compiled(asked, case.constraint, typed.repeats, typed)
             place = {
                 "tokenizer": settings["tokenizer"],
                 "axis": axis,
@@ -162,54 +131,49 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 "vocab_tokens": int(np.count_nonzero(case.vocab.lengths)),
                 "mean_token_bytes": float(case.vocab.lengths[case.vocab.lengths > 0].mean()),
             }
-            for engine in typed.engines:
-                if engine.name in made:
-                    row = _costs(made[engine.name], fixed[engine.name])
-                else:
-                    row = {"status": NOT_ASKED, "message": stopped[engine.name]}
-                rows.append({**place, "engine": engine.name, **row})
-            for name, entrant in made.items():
-                if reason := _reason_to_stop(entrant, typed.seconds):
+            for name in (engine.name for engine in typed.engines):
+                known = name in outcomes
+                row = _costs(outcomes[name]) if known else {"status": NOT_ASKED, "message": stopped[name]}
+                rows.append({**place, "engine": name, "fixed_own_s": fixed_s.get(name), **row})
+                if known and (reason := _reason_to_stop(outcomes[name], typed.seconds)):
                     stopped[name] = f"{reason} at {case.parameter}"
     return rows
 
 
-def _compile(racing: Sequence[Entrant[Engine]], constraint: Regex, repeats: int, limit: float) -> None:
-    """Compile up to `repeats` times with each, taking turns, as long as its compiles take less than `limit` seconds.
+def _compiled(
+    made: dict[str, Contender | Failure], constraint: Regex, repeats: int, typed: Settings
+) -> dict[str, Outcome]:
+    """label -> how the engines compile the constraint, in turns; each begins anew."""
+    outcomes = {name: Outcome(name) for name in made}
+    racing = [Contender(0, one.backend, outcomes[name]) for name, one in made.items() if isinstance(one, Contender)]
+    for name, one in made.items():
+        if isinstance(one, Failure):
+            outcomes[name].fail(one)
+    check_support(racing, constraint)
+    measure_compiles(racing, constraint, repeats, first_mask=False, seconds=typed.seconds, keep=False)
+    return outcomes
 
-    Whether an engine takes the constraint is asked first, untimed: a peer translates the pattern then.
-    """
-    for one in racing:
-        answer = attempt(one.backend.supports, constraint) if one.backend is not None else one.failure
-        if isinstance(answer, Failure):
-            one.failure = answer
-        elif answer is not None and not answer:
-            one.failure = Failure("unsupported", answer.reason)
-    compile_in_turns(racing, constraint, repeats, limit)
 
-
-def _costs(one: Entrant[Engine], fixed: Entrant[Engine]) -> dict[str, Any]:
+def _costs(one: Outcome) -> dict[str, Any]:
     """The columns of one engine at one size."""
-    if one.failure is not None:
-        return {"status": one.failure.kind, "message": one.failure.message}
+    if one.status != OK:
+        return {"status": one.status, "message": one.message}
     return {
-        "compile_s": float(np.median(one.compile_s)),
-        "index_s": float(np.median(one.own_s)),
-        "fixed_compile_s": float(np.median(fixed.compile_s)) if fixed.compile_s else None,
-        "fixed_index_s": float(np.median(fixed.own_s)) if fixed.own_s else None,
-        "repeats": len(one.compile_s),
-        "bytes": one.sizes.get("bytes"),
-        "token_classes": one.sizes.get("token_classes"),
         "status": OK,
         "message": "",
+        "compile_s": float(np.median(one.compile_seconds())),
+        "own_s": float(np.median(one.own_seconds())),
+        "repeats": len(one.phases),
+        "index_states": one.sizes.get("states"),
+        **{name: one.sizes.get(name) for name in ("transitions", "bytes", "token_classes")},
     }
 
 
-def _reason_to_stop(one: Entrant[Engine], limit: float) -> str:
+def _reason_to_stop(one: Outcome, limit: float) -> str:
     """Why an engine is not asked for larger sizes; empty if it is."""
-    if one.failure is not None:
-        return f"failed ({one.failure.kind})" if one.failure.kind in ("memory", "timeout") else ""
-    slowest = max(one.compile_s)
+    if one.status != OK:
+        return f"failed ({one.status})" if one.status in ("memory", "timeout") else ""
+    slowest = max(one.compile_seconds())
     return f"a compile took {slowest:.3g} s, more than {limit:g} s," if slowest > limit else ""
 
 
@@ -217,12 +181,12 @@ def _series(
     settings: dict[str, Any], typed: Settings, vocab: Vocabulary, seed: int
 ) -> Iterator[tuple[str, Iterator[Case]]]:
     """The series of one item: an axis and its cases, made one by one."""
-    pattern, states = settings["regex"], typed.states
-    names = ("search", "ascii_classes", "flags")
+    pattern, names = settings["regex"], ("search", "ascii_classes", "flags")
     options = {name: settings[name] for name in names if name in settings}
     label = settings.get("label") or pattern
-    if label in states:
-        yield "states", _cases_by_states(pattern, options, states[label], vocab, seed)
+    if label in typed.states:
+        grown = ((n, Regex(fill_template(pattern, n, seed), **options)) for n in typed.states[label])
+        yield "states", (Case(n, one, state_count(one), vocab) for n, one in grown)
         return
     if is_template(pattern):
         raise OptionError(f"the template {pattern!r} needs values of n: give settings.states an entry {label!r}")
@@ -232,123 +196,137 @@ def _series(
         there = int(np.count_nonzero(vocab.lengths))
         sizes = sorted({min(size, there) for size in typed.vocabulary})
         yield "vocabulary", (Case(size, constraint, count, first_tokens(vocab, size)) for size in sizes)
-    if wanted := typed.token_length:
-        yield (
-            "token_length",
-            (
-                Case(length, constraint, count, sample_by_length(vocab, length, wanted.tokens, seed))
-                for length in wanted.lengths
-            ),
-        )
-
-
-def _cases_by_states(
-    template: str, options: dict[str, Any], values: Sequence[int], vocab: Vocabulary, seed: int
-) -> Iterator[Case]:
-    for value in values:
-        constraint = Regex(fill_template(template, value, seed), **options)
-        yield Case(value, constraint, state_count(constraint), vocab)
-
-
-_AGAINST = {"states": "DFA states", "vocabulary": "vocabulary size", "token_length": "mean token bytes"}
+    if (wanted := typed.token_length) is not None:
+        samples = ((most, sample_by_length(vocab, most, wanted.tokens, seed)) for most in wanted.lengths)
+        yield "token_length", (Case(most, constraint, count, sample) for most, sample in samples)
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows with the size that their axis changes, and as ``grown`` those whose cost is well above the fixed one."""
-    size = rows["vocab_tokens"].astype("float64")
-    size = size.where(rows["axis"] != "states", rows["states"])
-    size = size.where(rows["axis"] != "token_length", rows["mean_token_bytes"])
-    rows = rows.assign(size=size, against=rows["axis"].map(_AGAINST), series=rows["tokenizer"] + ", " + rows["family"])
-    costly = rows[rows["index_s"] > ABOVE_FIXED * rows["fixed_index_s"]] if "index_s" in rows else rows.iloc[:0]
-    return {"": rows, "grown": costly}
+    """The rows with the size that their axis changes; as ``grown`` those whose cost is well above the fixed one; and
+    for each series and engine where it ends, and its exponents.
+    """
+    import pandas as pd
 
-
-_GROWTH = Growth(
-    "growth",
-    "Growth by series: exponents",
-    "The exponent p of cost = c * size^p, cost being what depends on the strategy (of a peer the whole compile): median"
-    " slope of all pairs of points in logarithms, over the sizes that cost twice as much as the fixed cost or more.",
-    rows=("against", "tokenizer", "family"),
-    x="size",
-    value="index_s",
-    frame="grown",
-)
-
-
-def _exponents(results: Results) -> dict[str, pd.DataFrame]:
-    """What cost grows with -> the exponents, a row a series and a column an engine."""
-    frame = _GROWTH.build(results).frame
-    engines = [name for name in frame if name in results.engines(results.rows())]
-    return {str(name): group[engines] for name, group in frame.groupby("against", sort=False)} if len(frame) else {}
-
-
-def _by_axis(results: Results) -> tuple[Sequence[str], Sequence[Sequence[Cell]]]:
-    """The median exponent of the series of each axis, with their range."""
-    found = _exponents(results)
-    engines = results.engines(results.rows("grown"))
-    rows = []
-    for against, exponents in found.items():
-        cells = [text_cell(against)]
-        for engine in engines:
-            known = exponents[engine].dropna() if engine in exponents else exponents.iloc[:0, 0]
-            shown = f"{known.median():.2f}" if len(known) else ""
-            detail = f"{known.min():.2f} to {known.max():.2f}, {len(known)} series" if len(known) else ""
-            cells.append(Cell(shown or "too cheap", float(known.median()) if len(known) else np.nan, detail=detail))
-        rows.append(cells)
-    return ["against", *engines], rows
-
-
-def _told(results: Results) -> list[str]:
-    said = []
-    for against, exponents in _exponents(results).items():
-        parts = [f"{name} {column.median():.2f}" for name, column in exponents.items() if column.notna().any()]
-        said.append(
-            f"Compile cost against {against}, exponent (median of {len(exponents)} series): {', '.join(parts)}."
+    names = ("own_s", "fixed_own_s", "bytes", "transitions", "index_states")
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *names])])
+    size = sum(rows[column].astype("float64").where(rows["axis"] == axis, 0.0) for axis, (_, column) in AXES.items())
+    rows = rows.assign(size=size, against=rows["axis"].map({axis: title for axis, (title, _) in AXES.items()}))
+    rows["series"] = rows["tokenizer"] + ", " + rows["family"]
+    is_grown = rows["own_s"] > ABOVE_FIXED * rows["fixed_own_s"].astype("float64").fillna(0.0)
+    rows["grown_s"] = rows["own_s"].where(is_grown)
+    ends = []
+    for key, mine in rows.groupby([*SERIES, "engine"], sort=False):
+        done, lost = mine[mine["status"] == OK], mine[mine["status"] != OK]
+        known = [] if done["index_states"].isna().all() else [f"{done['index_states'].iloc[-1]:,.0f} states"]
+        why = [] if lost.empty else [lost["status"].iloc[0].replace(NOT_ASKED, "too slow")]
+        ends.append(
+            {
+                **dict(zip((*SERIES, "engine"), key, strict=True)),
+                "parameter": done["parameter"].max(),
+                "status": OK if len(done) else mine["status"].iloc[0],
+                "end": ", then ".join([*known, *why]),
+                "is_whole": lost.empty,
+                "transitions": done["transitions"].max(),
+                "time_exponent": exponent(done["size"].tolist(), done["grown_s"].tolist()),
+                "memory_exponent": exponent(done["size"].tolist(), done["bytes"].astype("float64").tolist()),
+            }
         )
-    return said
+    return {"": rows, "ends": pd.DataFrame(ends)}
 
 
+SERIES = ("against", "tokenizer", "family")
 KIND = Kind(
     measure=measure,
     settings=Settings,
     columns=(
-        text("engine"),
-        text("tokenizer"),
-        text("family"),
-        text("axis"),
-        text("against"),
+        *map(text, ("engine", "tokenizer", "family", "axis", "against", "end")),
+        text("status", "ended"),
         Column("size"),
-        Column("parameter"),
-        Column("states"),
+        Column("parameter", "n", meaning="the size that was asked for"),
+        Column("states", "states of the minimal byte DFA"),
         Column("vocab_tokens", "vocabulary size"),
         Column("mean_token_bytes", "mean token bytes"),
-        seconds("compile_s", "compile time"),
-        seconds("index_s", "compile time without parse, automaton, minimisation"),
-        Column("bytes", "memory of the index", "B", "lower"),
+        seconds("compile_s", "compile time", "all of a compile"),
+        seconds("own_s", "time", "compile time without byte DFA and tokenizer; of a peer the whole compile"),
+        Column("bytes", "memory", "B", "lower", "memory of the compiled constraint"),
+        Column("index_states", "states of the automaton", "", "lower"),
+        Column("transitions", "transitions", "", "lower", "transitions of the automaton"),
         Column("token_classes", "token classes"),
+        Column("time_exponent", "exponent of time", "", "lower"),
+        Column("memory_exponent", "exponent of memory", "", "lower"),
+        Column("is_whole", "finished the largest size", "", "higher"),
     ),
     case=("tokenizer", "axis", "family", "parameter"),
     frames=frames,
     tables=(
-        Custom(
-            "growth_by_axis",
-            "Growth: exponents by axis",
-            "Median over the series (a tokenizer and a family), their range, and how many could be fitted.",
-            _by_axis,
+        Pivot(
+            "ends",
+            "How far each engine gets",
+            "The largest n that the engine finished, with its states, and why it was asked for no larger one.",
+            rows=SERIES,
+            value="parameter:max",
+            detail="end",
+            ratio=False,
+            frame="ends",
         ),
-        _GROWTH,
+        *(
+            Growth(
+                f"growth_{name}",
+                f"Growth of {name}: exponents",
+                f"{note} The exponent p of cost = c * size^p: median slope of all pairs of points in logarithms; "
+                "missing where fewer than three sizes are known.",
+                rows=SERIES,
+                x="size",
+                value=value,
+            )
+            for name, value, note in (
+                (
+                    *("time", "grown_s"),
+                    "Compile time without byte DFA and tokenizer (of a peer all of it), where it is twice the engine's "
+                    "fixed cost or more.",
+                ),
+                ("memory", "bytes", "Memory of the compiled constraint."),
+                ("transitions", "transitions", "Transitions of the automaton."),
+            )
+        ),
     ),
     charts=tuple(
         Curves(
-            f"cost_{axis}",
-            f"Compile cost against {against}",
-            "What depends on the strategy; of a peer the whole compile.",
+            f"{name}_{axis}",
+            f"{name.capitalize()} against {title}",
+            "Curves that end early: the engine failed or was too slow for larger sizes.",
             x="size",
-            y="index_s",
+            y=value,
             panels="series",
+            hover=("parameter",),
+            log=True,
             where=f"axis == '{axis}'",
         )
-        for axis, against in _AGAINST.items()
+        for axis, (title, _) in AXES.items()
+        for name, value in (("time", "own_s"), ("memory", "bytes"))
     ),
-    sentences=(Computed(_told), Tally("measurements")),
+    sentences=(
+        Say(
+            "{engine}: {whole} of {series} series finished up to the largest size.",
+            per=("engine",),
+            blanks={"whole": "is_whole:sum", "series": "is_whole:count"},
+            frame="ends",
+        ),
+        Say(
+            "{engine}: time grows with {against} to the power of {time} (median of {series} series, {low} to {high}).",
+            per=("against", "engine"),
+            blanks={
+                **{"time": "time_exponent", "series": "time_exponent:count"},
+                **{"low": "time_exponent:min", "high": "time_exponent:max"},
+            },
+            frame="ends",
+        ),
+        Say(
+            "{engine}: memory grows with {against} to the power of {memory}.",
+            per=("against", "engine"),
+            blanks={"memory": "memory_exponent"},
+            frame="ends",
+        ),
+        Tally("measurements"),
+    ),
 )

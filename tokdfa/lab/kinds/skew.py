@@ -1,352 +1,209 @@
-"""The experiment ``kind: skew``: how far each engine bends a model's distribution over a prompt's choices, exactly.
+"""The experiment ``kind: skew``: how far each engine bends a model's distribution over the texts of a constraint.
 
-The claim under test (002, challenge 1): masks that admit every spelling of a choice give much of the probability to
-choices that begin with a common word; masks that admit the proper spelling only stay near the ideal, as models write
-properly by themselves. `tokdfa.lab.measure.skew_comparison` has the words and the walk. There is one item; its rows
-have a ``part``:
+The claim under test (Tran-Thien 2024, challenge 1): masks that admit every spelling of a text give much of the
+probability to texts that begin with a common word; masks that admit the proper spelling only stay near the ideal, as
+models write properly by themselves. `tokdfa.lab.measure.skew_rows` has the columns of the rows.
 
-- ``model``: one for each model, see `tokdfa.lab.measure.model_entries`;
-- ``strategy``: one for each model, prompt and engine, the first of each prompt being the ideal: ``prompt`` (label),
-  ``text`` (the prompt itself), ``topic``, ``choices`` (JSON list), ``count`` (how many), ``expected``; ``strategy``,
-  ``backend``, ``language``; ``probabilities`` (JSON list in the order of the choices, resolved mass) and
-  ``unresolved``; ``top``, ``top_certain`` (no other choice can have more, wherever the unresolved mass belongs),
-  ``expected_top`` (1 or 0, missing where it is not certain or nothing is expected); ``total_variation_low``,
-  ``..._high`` and so on for ``kl_forward`` (KL(ideal || engine)), ``kl_backward`` and ``jensen_shannon``, bounds in
-  nats, and ``top_differs`` (1 or 0, missing where one of the two is not certain); ``improper_mass``, ``mean_tokens``,
-  ``forced_share``; ``proper_shares`` (JSON list: the share of the proper spelling in each choice's mass); ``rows``
-  (model rows that it needs by itself), ``rows_computed`` (those that nobody before it had asked for), ``seconds``,
-  ``compile_seconds``;
-- ``agreement``: one for each engine but the first of its language: ``first``, ``other`` and their largest
-  ``difference`` in any choice's probability, with the status `MISMATCH` above 1e-9.
+- *Choices* (`prompts`): distributions and distances are exact, up to bounds; the *ideal* is the model's own
+  distribution over the choices. Only prompts with bounds at most `OPEN` apart are counted.
+- *Large languages* (`languages`): estimated from samples, with errors; see `tokdfa.skew.estimate`. Q is what sampling
+  through an engine's masks gives, its target P the model restricted to the sequences that the engine admits. P is the
+  engine's own target, which may itself be far from that of all spellings: of that one's mass it keeps the *kept share*
+  s, and is then 1 - s in total variation from it. Distances are over sequences; over texts they are at most as large.
+  An estimate with fewer than `FEW_EFFECTIVE` effective samples is *weak*: its interval says little about what was never
+  drawn.
 
-A prompt whose ideal fails has no other rows; one whose turn comes after `seconds` has one, with status ``not_asked``.
-
-A distance is told by the middle of its bounds. Only prompts that every engine went through, with bounds at most `OPEN`
-apart, are counted, so that nobody gains by having failed on a hard one. The first engine of a language stands for all
-that agree with it.
+Only prompts that every engine went through are counted, so that nobody gains by having failed on a hard one. The first
+engine of a token language stands for all that agree with it everywhere.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
-from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
-from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Bars, Column, Distribution, Kind, Listing, Pivot, Say, Stat, Summary
-from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
-from tokdfa.lab.measure.engines import Engine, Workshop, check_engines, spread
-from tokdfa.lab.measure.limits import NOT_ASKED, OK
-from tokdfa.lab.measure.model_entries import Models, check_models, finish_row, load_models
-from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.skew_comparison import AGREEMENT, IDEAL, Limits, agreements, compare_engines, strategy_row
+from tokdfa.lab.declare import Bars, Column, Distribution, Listing, Pivot, Say, Stat, Summary
+from tokdfa.lab.declare.columns import format_share, seconds, text
+from tokdfa.lab.measure.engines import Workshop
+from tokdfa.lab.measure.model_bench import Prompt, model_kind
+from tokdfa.lab.measure.skew_comparison import AGREEMENT, IDEAL, Limits
+from tokdfa.lab.measure.skew_rows import (
+    DISTANCES,
+    EXACT,
+    FARTHER,
+    NEARER,
+    SAME,
+    UNDECIDED,
+    estimated_rows,
+    exact_rows,
+)
+from tokdfa.lab.measure.skew_settings import Settings, complete
 from tokdfa.models.cache import CachedModel
-from tokdfa.skew.eos import check_texts
+from tokdfa.skew.measured import FEW_EFFECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pandas as pd
 
+    from tokdfa.lab.measure.model_bench import Turn
     from tokdfa.lab.measure.model_entries import Loaded
 
-#: The parts of the rows, besides that of the models.
-STRATEGY, AGREEING = "strategy", "agreement"
-#: Two engines of one language do not agree.
-MISMATCH = "mismatch"
 #: token language -> how people call it.
 LANGUAGES = {"all": "all spellings", "proper": "proper only", "muted": "muted literals"}
-DISTANCES = ("total_variation", "kl_forward", "kl_backward", "jensen_shannon")
-#: A total variation whose bounds are further apart says too little to be counted.
+#: A total variation whose exact bounds are further apart says too little to be counted.
 OPEN = 0.05
-#: At most so many prompts, and choices of each, are shown one by one.
-FEW = 8
-#: The prompt of 002 (challenge 1), which prints figures of another model than ours.
+#: At most so many prompts are shown choice by choice, and so many choices of each; so many prompts one by one.
+FEW, MOST_PROMPTS = 8, 40
+#: A text that is longer is cut in tables.
+MAX_TEXT = 60
+#: The prompt of challenge 1, of which the article prints figures of another model than ours.
 PUBLISHED_PROMPT = (
     "Question: What is the first name of the US president who was a member of the Sigma Alpha Epsilon fraternity?"
     "\nAnswer:"
 )
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
+    """One for each prompt or language; its rows of the model are kept between the engines."""
+    workshop = Workshop(settings.engines, loaded.model.vocabulary)
+    limits = Limits(settings.eos, settings.tolerance, settings.max_prefixes, settings.follow_spellings)
+    sampling = {"samples": settings.samples, "batch": settings.batch, "seed": seed}
+    for one in settings.chosen():
+        model = CachedModel(loaded.model, settings.cache_mb)
+        if isinstance(one, Prompt):
+            found = exact_rows(one, model, loaded.tokenizer, settings.engines, workshop, limits)
+        else:
+            found = estimated_rows(one, model, loaded.tokenizer, settings.engines, workshop, **sampling)
+        yield {"prompt": one.label}, found
 
 
-class Prompt(BaseModel):
-    """A prompt with the choices for what comes next. `expected`: the right choice, where there is one."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    label: str
-    prompt: str
-    choices: list[str] = Field(min_length=2)
-    topic: str = ""
-    expected: str | None = None
-
-
-class Settings(BaseModel):
-    """The settings of the experiment.
-
-    `only`: labels of prompts, all if empty; `min_choices`: prompts with fewer are left out; `limit`: at most so many of
-    these, evenly spread. `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`;
-    without the last an engine's row has no ``improper_mass``, ``mean_tokens``, ``forced_share``. `threads`: of torch.
-    `cache_mb`: for the rows of one prompt; it should hold them all (8 V bytes each), see `compare_engines`. `seconds`
-    belong below the experiment's limit on an item.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    models: Models
-    engines: list[Engine] = Field(min_length=1)
-    prompts: list[Prompt] = Field(min_length=1)
-    only: list[str] = Field(default_factory=list)
-    min_choices: Annotated[int, Field(ge=2)] = 2
-    limit: Count | None = None
-    eos: Eos = "ignored"
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-3
-    max_prefixes: Count = 4_000
-    follow_spellings: bool = True
-    threads: Annotated[int, Field(ge=1, le=256)] = 2
-    cache_mb: Annotated[float, Field(gt=0)] = 2000.0
-    seconds: Annotated[float, Field(gt=0)] = 600.0
-
-    def chosen(self) -> list[Prompt]:
-        """The prompts that are measured."""
-        asked = [one for one in self.prompts if not self.only or one.label in self.only]
-        return spread([one for one in asked if len(one.choices) >= self.min_choices], self.limit)
-
-
-def complete(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings as they are. Raises OptionError or UnknownNameError, which name what is wrong."""
-    typed = typed_settings(Settings, settings)
-    check_models(typed.models)
-    check_engines(typed.engines)
-    if IDEAL in {engine.name for engine in typed.engines}:
-        raise OptionError(f"settings.engines: the label {IDEAL!r} is that of the model's own distribution")
-    labels = [one.label for one in typed.prompts]
-    if len(set(labels)) < len(labels):
-        raise OptionError("settings.prompts: two prompts have the same label")
-    for label in typed.only:
-        if label not in labels:
-            raise OptionError(f"settings.only: there is no prompt {label!r}")
-    if not typed.chosen():
-        raise OptionError(f"settings.prompts: none of the prompts has {typed.min_choices} choices")
-    for one in typed.chosen():
-        try:
-            check_texts(one.choices, typed.eos)
-        except OptionError as error:
-            raise OptionError(f"settings.prompts: {one.label}: {error}") from None
-        if one.expected is not None and one.expected not in one.choices:
-            raise OptionError(f"settings.prompts: {one.label}: {one.expected!r} is expected, but none of its choices")
-    return settings
-
-
-def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure every model on every prompt; `settings`: those of `Settings`. `seed` is not used: nothing is random."""
-    typed = typed_settings(Settings, settings)
-    limits = Limits(typed.eos, typed.tolerance, typed.max_prefixes, typed.follow_spellings)
-    started = time.monotonic()
-    rows: list[dict[str, Any]] = []
-    for loaded in load_models(typed.models, typed.threads, rows):
-        workshop = Workshop(typed.engines, loaded.model.vocabulary)
-        for prompt in typed.chosen():
-            place = {**loaded.place, **_about(prompt)}
-            if time.monotonic() - started > typed.seconds:
-                failure = {"status": NOT_ASKED, "message": f"the {typed.seconds:g} s for all prompts are over"}
-                rows.append({"part": STRATEGY, **place, "strategy": IDEAL, **failure})
-                continue
-            rows += [{**place, **row} for row in _measure(prompt, loaded, typed, workshop, limits)]
-        finish_row(loaded)
-    return rows
-
-
-def _about(prompt: Prompt) -> dict[str, Any]:
-    return {
-        "prompt": prompt.label,
-        "text": prompt.prompt,
-        "topic": prompt.topic,
-        "choices": json.dumps(prompt.choices, ensure_ascii=False),
-        "count": len(set(prompt.choices)),
-        "expected": prompt.expected,
-    }
-
-
-def _measure(
-    prompt: Prompt, loaded: Loaded, settings: Settings, workshop: Workshop, limits: Limits
-) -> Iterator[dict[str, Any]]:
-    """The rows of one prompt."""
-    model = CachedModel(loaded.model, settings.cache_mb)
-    context = loaded.tokenizer.encode(prompt.prompt)
-    entrants = []
-    ideal_top: str | None = None
-    for entrant in compare_engines(model, context, prompt.choices, settings.engines, workshop, limits):
-        entrants.append(entrant)
-        row = {"part": STRATEGY, **strategy_row(entrant, prompt.expected)}
-        if entrant.name == IDEAL:
-            ideal_top = row["top"] if row.get("top_certain") else None
-        elif row.get("top_certain") and ideal_top is not None:
-            row["top_differs"] = float(row["top"] != ideal_top)
-        yield row
-    for one in agreements(entrants):
-        row = {"part": AGREEING, "language": one.language, "first": one.first, "other": one.other}
-        row |= {"status": OK, "message": "", "difference": one.difference}
-        if not one.holds:
-            said = f"{one.other} is {one.difference:.3g} from {one.first}, more than {AGREEMENT:g}"
-            row |= {"status": MISMATCH, "message": f"{said}, with the same token language"}
-        yield row
-
-
-def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """All strategies on the prompts that count; the leaders on one prompt, on several, by group, in pairs."""
+def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """All engines on the prompts that count; the leaders on several; those of choices; kept shares; drawn texts."""
     import pandas as pd
 
-    found = parts(rows, STRATEGY)
-    compared = rows[rows["part"] == AGREEING]
-    apart = compared["status"] != OK
-    language = compared["language"].map(LANGUAGES.get) if len(compared) else None
-    found["agreement"] = compared.assign(apart=apart, same=~apart, language=language)
-    if found[""].empty:
-        return found
-    measured = _counted(found[""])
-    tried = rows[rows["part"] == STRATEGY].groupby("model", sort=False)["prompt"].nunique()
-    lost = tried - measured.groupby("model")["prompt"].nunique().reindex(tried.index, fill_value=0)
-    found["lost"] = pd.DataFrame({"model": lost.index, "lost": lost.to_numpy()}).query("lost > 0")
-    labels = _leaders(measured, set(compared.loc[apart, "other"]) if len(compared) else set())
-    leading = measured[measured["strategy"].isin(labels)]
-    leading = leading.assign(strategy=leading["strategy"].map(labels))
-    engines = leading[leading["strategy"] != IDEAL]
-    several = leading["prompt"].nunique() > 1
-    listed = _listed(leading)
-    shown = listed[listed["followed"]]
-    certain = leading.dropna(subset=["expected_top"]) if "expected_top" in leading else leading.iloc[:0]
-    everyone = leading.groupby("model")["strategy"].nunique()
-    by_all = certain.groupby(["model", "prompt"])["strategy"].transform("nunique") == certain["model"].map(everyone)
-    sizes = pd.cut(engines["count"].astype(float), [0, 2, 3, 4, 5, 9, 19, 39, np.inf], labels=_SIZES).astype(str)
-    topics = engines["topic"].fillna("").replace("", "no topic")
-    groups = [engines.assign(split="choices", group=sizes).sort_values("count", kind="stable")]
-    groups.append(engines.assign(split="topic", group=topics).sort_values("group", kind="stable"))
-    worst = engines.sort_values("total_variation", ascending=False, kind="stable")
-    return {
-        **found,
-        "": measured.assign(language=measured["language"].map(LANGUAGES.get).where(measured["strategy"] != IDEAL, "")),
-        "listed": listed if leading["prompt"].nunique() <= FEW else listed.iloc[:0],
-        "published": leading[leading["text"] == PUBLISHED_PROMPT].assign(published="Mistral-7B"),
-        "one": shown.iloc[:0] if several else shown,
-        "several": engines if several else engines.iloc[:0],
-        "expected": certain[by_all] if several else certain.iloc[:0],
-        "groups": pd.concat(groups) if leading["prompt"].nunique() > FEW else engines.iloc[:0],
-        "worst": _with_tops(worst, leading) if several else worst.iloc[:0],
-        "pairs": _pairs(engines) if several else engines.iloc[:0],
+    tried = pd.concat([found[""], found["failed"]]).groupby("model", sort=False)["prompt"].nunique()
+    rows = _counted(found[""])
+    lost = tried - rows.groupby("model")["prompt"].nunique().reindex(tried.index, fill_value=0)
+    labels = _leaders(rows)
+    leading = rows[rows["engine"].isin(labels)].assign(engine=rows["engine"].map(labels))
+    engines, count = leading[leading["engine"] != IDEAL], leading["prompt"].nunique()
+    made = {
+        "": rows,
+        "lost": pd.DataFrame({"model": lost.index, "lost": lost.to_numpy()}).query("lost > 0"),
+        "several": engines if count > 1 else engines.iloc[:0],
+        "prompts": engines if 1 < count <= MOST_PROMPTS else engines.iloc[:0],
+        "beside": engines[engines["verdict"].notna()] if "verdict" in engines else engines.iloc[:0],
+        "agreement": rows[rows["first"].notna()] if "first" in rows else rows.iloc[:0],
     }
-
-
-_SIZES = ["2", "3", "4", "5", "6 to 9", "10 to 19", "20 to 39", "40 and more"]
+    if "drawn" in engines:
+        texts = engines[engines["drawn"].notna()]
+        made["texts"] = texts.assign(drawn=texts["drawn"].map(_shown), meant=texts["meant"].map(_shown))
+    if (rows["method"] == EXACT).any():
+        made |= _of_choices(leading[leading["method"] == EXACT])
+    return made
 
 
 def _counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of prompts that all engines of a model went through, with close bounds; each distance's middle."""
-    for name in DISTANCES:
-        low, high = rows[f"{name}_low"], rows[f"{name}_high"]
-        rows = rows.assign(**{name: ((low + high) / 2).where(np.isfinite(high), low)})
-    width = rows["total_variation_high"] - rows["total_variation_low"]
-    rows = rows.assign(width=width)
+    """The rows of prompts that all engines of a model went through, with close bounds where these are exact."""
+    exact = rows["method"] == EXACT
+    width = (rows["total_variation_high"] - rows["total_variation_low"]).where(exact)
+    rows = rows.assign(width=width, language=rows["language"].map(LANGUAGES.get).where(rows["engine"] != IDEAL, ""))
+    if "effective" in rows:
+        rows["weak"] = (rows["effective"] < FEW_EFFECTIVE).where(~exact)
     place = [rows["model"], rows["prompt"]]
-    complete = rows.groupby(place)["strategy"].transform("nunique")
-    wanted = rows["model"].map(rows.groupby("model")["strategy"].nunique())
-    return rows[(complete == wanted) & ~(width > OPEN).groupby(place).transform("any")].reset_index(drop=True)
+    wanted = rows.groupby(["model", "method"])["engine"].transform("nunique")
+    complete = rows.groupby(place)["engine"].transform("nunique") == wanted
+    return rows[complete & ~(width > OPEN).groupby(place).transform("any")].reset_index(drop=True)
 
 
-def _leaders(rows: pd.DataFrame, apart: set[str]) -> dict[str, str]:
+def _leaders(rows: pd.DataFrame) -> dict[str, str]:
     """The ideal and the first engine of each language, with labels: ``token_index (and 4 equal)``."""
+    apart = set(rows.loc[rows["same"] == False, "engine"]) if "same" in rows else set()  # noqa: E712 (or missing)
     first: dict[str, str] = {}
     equal: dict[str, int] = {}
-    for engine, language in dict(zip(rows["strategy"], rows["language"], strict=True)).items():
-        leader = engine if engine == IDEAL or engine in apart else first.setdefault(language, engine)
+    for engine, language in dict(zip(rows["engine"], rows["language"], strict=True)).items():
+        leader = engine if engine in apart else first.setdefault(language, engine)
         equal[leader] = equal.get(leader, -1) + 1
     return {leader: f"{leader} (and {count} equal)" if count else leader for leader, count in equal.items()}
+
+
+def _shown(written: str) -> str:
+    """Texts with their shares, one below the other."""
+    cut = [(one if len(one) <= MAX_TEXT else one[: MAX_TEXT - 1] + "…", share) for one, share in json.loads(written)]
+    return "\n".join(f"{one!r} {format_share(share)}" for one, share in cut)
+
+
+def _of_choices(leading: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Choices one by one where there are few prompts; groups of many; the worst; those with a right answer."""
+    import pandas as pd
+
+    engines, count = leading[leading["engine"] != IDEAL], leading["prompt"].nunique()
+    made = {"published": leading[leading["text"] == PUBLISHED_PROMPT].assign(published="Mistral-7B")}
+    if count <= FEW:
+        made["listed"] = pd.concat(_choices(row) for row in leading.to_dict("records"))
+    if count == 1:
+        made["one"] = made["listed"].query("followed")
+        return made
+    ideals = leading[leading["engine"] == IDEAL][["model", "prompt", "top"]].rename(columns={"top": "ideally"})
+    made["worst"] = engines.sort_values("total_variation", ascending=False, kind="stable").merge(ideals)
+    if count > FEW:
+        ends, names = [0, 2, 3, 4, 5, 9, 19, 39, np.inf], ["2", "3", "4", "5", "6–9", "10–19", "20–39", "40 and more"]
+        sizes = pd.cut(engines["count"].astype(float), ends, labels=names).astype(str)
+        topics = engines["topic"].fillna("").replace("", "no topic")
+        by_count = engines.assign(split="choices", group=sizes).sort_values("count", kind="stable")
+        by_topic = engines.assign(split="topic", group=topics).sort_values("group", kind="stable")
+        made["groups"] = pd.concat([by_count, by_topic])
+    return made
 
 
 def _probabilities(row: Mapping[Any, Any]) -> dict[str, float]:
     return dict(zip(dict.fromkeys(json.loads(row["choices"])), json.loads(row["probabilities"]), strict=True))
 
 
-def _listed(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each choice of a prompt, the most probable ones ideally first, and each strategy."""
+def _choices(row: Mapping[Any, Any]) -> pd.DataFrame:
+    """A row for each of the first choices of a prompt; the expected one, or the first, is followed."""
     import pandas as pd
 
-    order: dict[tuple[str, str], list[str]] = {}
-    found = []
-    for row in rows.to_dict("records"):
-        values = _probabilities(row)
-        choices = order.setdefault((row["model"], row["prompt"]), sorted(values, key=lambda one: -values[one])[:FEW])
-        followed = row["expected"] if isinstance(row["expected"], str) else next(iter(values))
-        shares = dict(zip(values, json.loads(row["proper_shares"]), strict=True)) if row["strategy"] == IDEAL else {}
-        about = {name: row[name] for name in ("model", "prompt", "strategy", "total_variation")}
-        found += [
-            {
-                **about,
-                **{"choice": repr(one), "followed": one == followed, "probability": values[one]},
-                "proper_share": shares.get(one),
-            }
-            for one in choices
-        ]
-    return pd.DataFrame(found)
+    values = _probabilities(row)
+    shares = json.loads(row["proper_shares"]) if row["engine"] == IDEAL else []
+    followed = row["expected"] if isinstance(row["expected"], str) else next(iter(values))
+    listed = pd.DataFrame({"choice": map(repr, values), "probability": values.values()})
+    listed["proper_share"] = pd.Series(shares, dtype="float64")
+    about = {name: row[name] for name in ("model", "prompt", "engine", "total_variation")}
+    return listed.assign(followed=[one == followed for one in values], **about).head(FEW)
 
 
-def _with_tops(rows: pd.DataFrame, leading: pd.DataFrame) -> pd.DataFrame:
-    """The most probable choices, ideally and here, each with its probability by the model alone and with the engine."""
-    ideals = {(row["model"], row["prompt"]): row for row in leading.to_dict("records") if row["strategy"] == IDEAL}
-    ideally: list[str] = []
-    here: list[str] = []
-    for row in rows.to_dict("records"):
-        ideal = ideals[row["model"], row["prompt"]]
-        before, after = _probabilities(ideal), _probabilities(row)
-        for cells, one in ((ideally, ideal["top"]), (here, row["top"])):
-            cells.append(f"{one!r} {before[one]:.3g} → {after[one]:.3g}")
-    return rows.assign(ideally=ideally, here=here)
+def _with_ends(name: str) -> Stat:
+    return Stat(name, ends=(f"{name}_low", f"{name}_high"))
 
 
-def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each prompt and engine but the first: which of the two is nearer, if their bounds are apart."""
-    first = rows["strategy"].iloc[0] if len(rows) else ""
-    base = rows[rows["strategy"] == first]
-    both = rows[rows["strategy"] != first].merge(base, on=["model", "prompt"], suffixes=("", "_first"))
-    nearer = both["total_variation_high"] < both["total_variation_low_first"]
-    farther = both["total_variation_low"] > both["total_variation_high_first"]
-    return both.assign(nearer=nearer, farther=farther, neither=~nearer & ~farther)
+def _verdicts(verdict: str) -> Stat:
+    return Stat("verdict", "count", verdict, f"verdict == '{verdict}'")
 
 
-_SKEW = ("model", "strategy")
+_BY = ("model", "engine")
 
-KIND = Kind(
-    measure=measure,
-    settings=Settings,
+KIND = model_kind(
+    Settings,
+    turns,
+    "engine",
     complete=complete,
-    threads=2,
     columns=(
-        *COLUMNS,
-        text("strategy"),
-        text("language", "spellings"),
-        text("prompt"),
-        text("choice"),
-        text("split", "by"),
-        text("group"),
-        text("first", "engine"),
-        text("strategy_first"),
-        text("published"),
-        text("other", "compared"),
-        text("ideally", "on top ideally"),
-        text("here", "on top here"),
+        *(text(name) for name in ("engine", "prompt", "choice", "group", "verdict", "against", "event", "published")),
+        *(text("method", "distances"), text("language", "spellings"), text("pattern", "as a regex")),
+        *(text("split", "by"), text("drawn", "drawn under Q"), text("meant", "meant by P")),
+        *(text("ideally", "on top ideally"), text("top", "on top here")),
         Column("count", "choices"),
-        Column("total_variation", "total variation", "", "lower", "from the model's own distribution"),
-        Column("kl_forward", "KL(ideal || it)", "", "lower", "nats"),
-        Column("kl_backward", "KL(it || ideal)", "", "lower", "nats"),
+        Column("total_variation", "total variation", "", "lower", "from the model's own distribution, or from P"),
+        Column("kl_forward", "KL(target || it)", "", "lower", "nats"),
+        Column("kl_backward", "KL(it || target)", "", "lower", "nats"),
         Column("jensen_shannon", "Jensen-Shannon", "", "lower", "nats"),
         Column("width", "open", "", "lower", "between the bounds of the total variation"),
-        Column("improper_mass", "improper mass", "share", "neither", "of sequences that the tokenizer would not make"),
+        Column("improper", "improper mass", "share", "neither", "of sequences that the tokenizer would not make"),
+        Column("improper_target", "improper mass of P", "share"),
         Column("mean_tokens", "tokens", meaning="of a text"),
         Column("forced_share", "forced", "share", "neither", "steps with one allowed token"),
         Column("top_differs", "other choice on top", "share", "lower"),
@@ -354,25 +211,52 @@ KIND = Kind(
         Column("probability"),
         Column("proper_share", "proper share", "share", "higher", "of the ideal's mass, what the proper spelling has"),
         Column("difference", "largest difference", "", "lower"),
+        Column("kept", "kept share", "", "higher", "the mass relative to that of the first engine"),
+        Column("effective", "effective samples", "", "higher"),
+        Column("cut_share", "cut", "share", "lower", "samples longer than the limit"),
+        *(Column("masked", "under Q", "share"), Column("target", "under P", "share")),
         seconds("compile_seconds", "compile"),
     ),
-    engine="strategy",
+    places=("prompt", "engine"),
     case=("model", "prompt"),
     frames=frames,
     tables=(
         Summary(
             "skew",
             "Distribution skew",
-            "Distances from the model's own distribution over the choices, in nats but for total variation: medians "
-            "over the prompts that every engine went through, middles of their bounds.",
-            by=_SKEW,
+            "Medians over the prompts that every engine went through. Exact: distances from the model's own "
+            "distribution over the choices, middles of their bounds. Estimated: of what sampling through the masks "
+            "gives (Q) from the model restricted to the engine's own sequences (P); weak: estimates with fewer than "
+            f"{FEW_EFFECTIVE} effective samples. The columns from nearer on count prompts by their total variation "
+            "beside the first engine's, beyond the bounds or by the test of paired samples at 95%.",
+            by=("model", "method", "engine"),
             values=(
-                *("language", Stat("prompt", "distinct", "prompts"), "total_variation"),
+                *("language", Stat("prompt", "distinct", "prompts"), Stat("weak", "sum", "weak"), "total_variation"),
                 *(Stat("total_variation", how, how) for how in ("p90", "max")),
-                *(*DISTANCES[1:], "improper_mass", "mean_tokens", "forced_share"),
-                *("top_differs:share", "expected_top:share", "rows", "compile_seconds", "seconds"),
+                *(*DISTANCES[1:], "improper", "improper_target", "mean_tokens", "forced_share"),
+                *(Stat("cut_share", "mean", "cut"), "top_differs:share", "expected_top:share"),
+                *map(_verdicts, (NEARER, FARTHER, SAME, UNDECIDED)),
+                *(Stat("rows", "sum", "model rows"), "compile_seconds", "seconds"),
             ),
-            brief=(*_SKEW, "total variation", "improper mass", "expected on top"),
+            brief=(*_BY, "total variation", "improper mass", "expected on top"),
+        ),
+        Pivot(
+            "skew_prompts",
+            "Total variation by prompt",
+            "With bounds, or with 95% intervals where it is estimated.",
+            rows=("model", "prompt"),
+            value=_with_ends("total_variation"),
+            beside=(Stat("effective", "min", "least effective samples"),),
+            ratio=False,
+            frame="prompts",
+        ),
+        Pivot(
+            "skew_kept",
+            "Share of the first engine's mass that is kept",
+            "With 95% intervals, where neither estimate is weak: an engine may be near to a target that is far away.",
+            rows=("model", "prompt"),
+            value=_with_ends("kept"),
+            ratio=False,
         ),
         Pivot(
             "skew_probabilities",
@@ -387,9 +271,8 @@ KIND = Kind(
         Listing(
             "skew_worst",
             "Where the skew is largest",
-            "Of each prompt the choice that is on top ideally, and with the engine: its probability by the model alone "
-            "and with the engine.",
-            shown=(*_SKEW, "prompt", "count", "total_variation", "ideally", "here"),
+            "The choice that is on top ideally, and the one with the engine.",
+            shown=(*_BY, "prompt", "count", "total_variation", "ideally", "top"),
             most=30,
             frame="worst",
         ),
@@ -404,51 +287,44 @@ KIND = Kind(
             frame="groups",
         ),
         Summary(
-            "skew_agreement",
-            "Engines of the same token language",
-            f"Compared with the first of it on every prompt: the largest difference in the probability of any choice, "
-            f"and on how many prompts it is above {AGREEMENT:g}.",
-            by=("model", "language", "first", "other"),
-            values=(
-                *(Stat("prompt", "distinct", "prompts"), Stat("difference", "max", "largest difference")),
-                Stat("apart", "sum", "above"),
-            ),
-            frame="agreement",
+            "skew_events",
+            "Named events",
+            "The probability that a text is in the named set: under the masked distribution Q, and under the target P "
+            "that the same samples, weighted, stand for.",
+            by=("model", "prompt", "event", "engine"),
+            values=(_with_ends("masked"), _with_ends("target"), "pattern"),
+            frame="event",
         ),
-        MODELS,
-        not_measured("prompt", "strategy"),
+        Listing(
+            "skew_texts",
+            "What is drawn and what is meant",
+            "The most frequent texts among the samples, and those with most of the weight: what the masks make of the "
+            "model, and what the model means as far as the samples tell.",
+            shown=("model", "prompt", "engine", "drawn", "meant"),
+            frame="texts",
+        ),
     ),
     charts=(
-        Bars(
-            "skew_choice",
-            "Probability of one choice",
-            "By the model itself and with each engine.",
-            x="probability",
-            rows="strategy",
-            panels="model",
-            hover=("choice",),
-            frame="one",
-            log=False,
-        ),
         Distribution(
             "skew_ecdf",
             "Skew: share of prompts with at most so much",
-            "Engines that agree on every prompt to 1e-9 share a curve.",
+            "Engines that agree on every prompt share a curve.",
             x="total_variation",
             panels="model",
             frame="several",
             log=False,
         ),
         Bars(
-            "skew_by_count",
-            "Skew by number of choices",
-            "Medians.",
+            "skew_prompts",
+            "Skew by prompt",
+            "Total variation.",
             x="total_variation",
-            rows="group",
+            rows="prompt",
             panels="model",
-            frame="groups",
-            where="split == 'choices'",
+            hover=("total_variation_low", "total_variation_high"),
+            frame="prompts",
             log=False,
+            optional=True,
         ),
     ),
     sentences=(
@@ -457,24 +333,24 @@ KIND = Kind(
             per=("model",),
             blanks={"choice": "choice", "probability": "probability"},
             frame="one",
-            where=f"strategy == '{IDEAL}'",
+            where=f"engine == '{IDEAL}'",
         ),
         Say(
-            "{model}, {strategy}: P({choice}) is {probability}, total variation from the ideal {skew}.",
-            per=_SKEW,
+            "{model}, {engine}: P({choice}) is {probability}, total variation from the ideal {skew}.",
+            per=_BY,
             blanks={"choice": "choice", "probability": "probability", "skew": "total_variation"},
             frame="one",
         ),
         Say(
-            "Published for {mistral} on this prompt (002): P(' William') is 0.859 ideally, 0.529 with all spellings, "
-            "0.859 with proper ones only.",
+            "Published for {mistral} on this prompt (Tran-Thien 2024): P(' William') is 0.859 ideally, 0.529 with all "
+            "spellings, 0.859 with proper ones only.",
             blanks={"mistral": Stat("published", "first")},
             frame="published",
         ),
         Say(
-            "{model}, {strategy}: total variation from the ideal {middle} in the median of {prompts} prompts (p90 "
+            "{model}, {engine}: total variation from its target {middle} in the median of {prompts} prompts (p90 "
             "{p90}, max {max}).",
-            per=_SKEW,
+            per=_BY,
             blanks={
                 **{"middle": "total_variation", "p90": "total_variation:p90", "max": "total_variation:max"},
                 "prompts": "prompt:distinct",
@@ -482,37 +358,46 @@ KIND = Kind(
             frame="several",
         ),
         Say(
-            "{model}, {strategy}: another choice is on top than ideally on {share} of {known} prompts where both are "
+            "{model}, {engine}: another choice is on top than ideally on {share} of {known} prompts where both are "
             "certain.",
-            per=_SKEW,
+            per=_BY,
             blanks={"share": "top_differs:share", "known": "top_differs:count"},
             frame="several",
         ),
         Say(
-            "{model}, {strategy}: the expected choice is on top on {share} of {prompts} prompts certain for all.",
-            per=_SKEW,
-            blanks={"share": "expected_top:share", "prompts": "expected_top:count"},
-            frame="expected",
-        ),
-        Say(
-            "{model}: {strategy} is nearer to the ideal than {first} on {nearer} prompts, farther on {farther}, and "
-            "neither for certain on {neither}.",
-            per=_SKEW,
+            "{model}: {engine} is nearer to its target than {against} on {nearer} of {prompts} prompts, farther on "
+            "{farther}; on the others they do not differ beyond bounds and errors.",
+            per=_BY,
             blanks={
-                **{"first": "strategy_first", "nearer": "nearer:sum", "farther": "farther:sum"},
-                "neither": "neither:sum",
+                **{"against": "against", "nearer": _verdicts(NEARER), "farther": _verdicts(FARTHER)},
+                "prompts": "verdict:count",
             },
-            frame="pairs",
+            frame="beside",
         ),
         Say(
-            "Engines of the same token language have the same distribution to 1e-9 in {same} of {count} comparisons; "
-            "the largest difference in any probability is {difference}.",
-            blanks={"same": "same:sum", "count": "same:count", "difference": "difference:max"},
+            "Engines of the same token language have the same distribution, or drew the same samples, in {same} of "
+            "{count} comparisons.",
+            blanks={"same": "same:sum", "count": "same:count"},
+            frame="agreement",
+        ),
+        Say(
+            f"The largest difference in any probability is {{difference}}; {AGREEMENT:g} is rounding.",
+            blanks={"difference": "difference:max"},
             frame="agreement",
         ),
         Say(
             "Exact up to what was left unresolved: no total variation is open by more than {width}.",
             blanks={"width": "width:max"},
+        ),
+        Say(
+            "{model}: {weak} of {count} estimates rest on fewer than "
+            f"{FEW_EFFECTIVE} effective samples, and {{cut}} on samples of which more than 5% were cut.",
+            per=("model",),
+            blanks={
+                **{"weak": "weak:sum", "count": "weak:count"},
+                "cut": Stat("weak", "count", where="cut_share > 0.05"),
+            },
+            where="effective > 0",
         ),
         Say(
             "{model}: {lost} prompts are left out of all numbers, as an engine failed there or its bounds are more "
@@ -521,6 +406,5 @@ KIND = Kind(
             blanks={"lost": "lost"},
             frame="lost",
         ),
-        *FAILURES,
     ),
 )

@@ -1,23 +1,19 @@
 """The experiment ``kind: vegas``: what it saves to merge the parts of a constraint once, and to have them in a library.
 
-The claim under test (002, end, and its Figure 6): parts that no token leaves can be computed once, and those of the
-usual types of JSON and YAML kept for all constraints. One item is a tokenizer. A *case* is a constraint: an object of
-one of the `FORMS` with so many members, whose types take turns, or one of the given regexes and JSON schemas. From its
-minimal DFA over bytes to the minimal automaton over tokens it is made in four ways (``variant``):
+The claim under test (Tran-Thien 2024, end, and its Figure 6): parts that no token leaves can be computed once, and
+those of the usual types of JSON and YAML kept for all constraints. One item is a tokenizer. A *case* is a constraint:
+an object of one of the `FORMS` with so many members, whose types take turns, or one of the given regexes and JSON
+schemas. From its minimal DFA over bytes to the minimal automaton over tokens it is made in four ways (``variant``):
 
 - ``whole``: DirectMerge as it is;
 - ``parts``: by parts, each distinct one once; nothing is known before;
 - ``library``: by parts, with a library of the usual types that has never seen this constraint;
 - ``seen``: by parts, with a library that has seen this constraint, so that nothing is merged.
 
-Rows: ``family`` (the form, ``regex`` or ``json_schema``), ``case``, ``members``, ``variant``, ``status`` and
-``message`` (of a variant that exceeds a limit), ``seconds`` (all of it) and ``merge_seconds`` (merging alone: finding
-and taking out parts, merging, splicing), medians of ``repeats``; ``find_seconds`` (finding and taking out parts alone);
-``parts``, ``distinct``, ``known`` (of the distinct ones, from the library); ``states`` and ``transitions``; ``equal``:
-whether the automaton is the one of ``whole``, None if there is none.
-
-Rows of the family ``library`` are about making it: the case is a type, or ``read`` for reading it all from the disk.
-What is fixed for a tokenizer (its rules, `MergeStages`, the trie of spellings) is made before and not counted.
+Rows have a ``family`` (the form, ``regex`` or ``json_schema``), a ``case``, a ``variant``; `tokdfa.lab.measure
+.part_merging` says what is measured. ``equal`` tells whether the automaton is the one of ``whole``, None if there is
+none. Rows of the family ``library`` are about making it: the case is a type, or ``read`` for reading it all from the
+disk. What is fixed for a tokenizer (its rules, `MergeStages`, the trie of spellings) is made before and not counted.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS
 from tokdfa.backends.proper_merge.vegas_library import PartLibrary
@@ -40,6 +36,7 @@ from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import OK
+from tokdfa.lab.measure.model_bench import Strict
 from tokdfa.lab.measure.part_merging import PartBench
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.lab.measure.settings import typed_settings
@@ -68,7 +65,7 @@ KEYS = (
 )
 
 
-class Settings(BaseModel):
+class Settings(Strict):
     """The settings of the experiment.
 
     `members`: how many members the objects have, one object for each number and each of `forms`; `kinds`: the types
@@ -77,8 +74,6 @@ class Settings(BaseModel):
     with the options `json_schema`; `only`: the labels that are measured of `regexes`, all if it is empty. `library`:
     the types of the library. A variant with more than `max_states` states or `max_transitions` transitions has failed.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     members: list[Annotated[int, Field(ge=1, le=len(KEYS))]] = Field(default_factory=list)
     kinds: list[str] = Field(default_factory=lambda: ["integer"], min_length=1)
@@ -178,11 +173,9 @@ def _make_library(tokenizer: Tokenizer, settings: Settings, folder: Path) -> tup
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of cases with how much faster they are than as a whole; the largest objects; the regexes and schemas
-    that some variant finished; the library.
-    """
-    columns = ("variant", "members", "seconds", "merge_seconds", "find_seconds", "known", "distinct", "equal")
-    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *columns, "states", "transitions", "bytes"])])
+    """The rows of cases with how much faster they are than as a whole; the largest of each family; the library."""
+    columns = ("variant", "members", "seconds", "merge_seconds", "equal")
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *columns])])
     library, rows = rows[rows["family"] == "library"], rows[rows["family"] != "library"]
     place = ["tokenizer", "family", "case"]
     whole = rows[rows["variant"] == "whole"].set_index(place)[["seconds", "merge_seconds"]]
@@ -193,48 +186,32 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     finished = rows.groupby(place)["seconds"].transform("count") > 0
     return {
         "": rows,
-        "largest": rows[rows["members"] == most],
-        "named": rows[rows["members"].isna() & finished],
+        "shown": rows[finished & (rows["members"].isna() | (rows["members"] == most))],
         "library": library,
     }
 
 
-_FASTER = tuple(
-    Stat(name, how, f"{title}, {how}")
-    for name, title in (("gain", "faster"), ("merge_gain", "merging faster"))
-    for how in ("median", "min", "max")
+_FASTER = (
+    *(Stat("gain", how, f"faster, {how}") for how in ("median", "min", "max")),
+    Stat("merge_gain", "median", "merging faster, median"),
 )
 _PARTS = (
-    Stat("parts", "max", "parts"),
-    Stat("distinct", "max", "distinct"),
+    *(Stat(name, "max", name) for name in ("parts", "distinct")),
     Stat("known", "max", "in library", "variant == 'library'"),
-)
-_SIZES = (
-    Stat("states", "max", "states"),
-    Stat("transitions", "max", "transitions"),
-    Stat("find_seconds", "max", "finding parts"),
 )
 KIND = Kind(
     measure=measure,
     settings=Settings,
     complete=complete,
     columns=(
-        text("tokenizer"),
-        text("family"),
-        text("case"),
-        text("way", "way of merging"),
+        *(text("tokenizer"), text("family"), text("case"), text("way", "way of merging")),
         text("message", "left out because"),
-        Column("members", "members", meaning="members of the object"),
+        Column("members", meaning="members of the object"),
         seconds("seconds", "preprocessing", "from the DFA over bytes to the minimal automaton over tokens, median"),
-        seconds("merge_seconds", "merging", "merging alone: finding and taking out parts, merging, splicing"),
-        seconds("find_seconds", "finding parts", "finding and taking out parts alone"),
         Column("gain", "faster than as a whole", "ratio", "higher"),
         Column("merge_gain", "merging faster than as a whole", "ratio", "higher"),
-        Column("parts", "parts", meaning="parts that no token leaves"),
-        Column("distinct", "distinct parts"),
-        Column("known", "parts from the library"),
-        Column("states", "states", meaning="of the minimal automaton over tokens"),
-        Column("transitions", "transitions", meaning="of the minimal automaton over tokens"),
+        seconds("find_seconds", "finding parts", "finding and taking out parts alone"),
+        *(Column(name, name, meaning="of the minimal automaton over tokens") for name in ("states", "transitions")),
         Column("equal", "equal", "", "higher", "automata that are those of merging the whole, numbers and all"),
         Column("bytes", "size", "B", "lower", "on the disk"),
     ),
@@ -264,23 +241,15 @@ KIND = Kind(
             where="variant != 'whole'",
         ),
         Pivot(
-            "vegas_objects",
-            "The largest objects",
-            "Parts that no token leaves, how many of them are distinct, and how many of these the library of usual "
-            "types had; the size of the automaton over tokens; preprocessing.",
+            "vegas_cases",
+            "The largest objects, regexes and schemas",
+            "Preprocessing, of those that some way finished; the store has the others, which exceed limits. Parts that "
+            "no token leaves, how many of them are distinct, and how many of these the library of usual types had; the "
+            "size of the automaton over tokens.",
             rows=("tokenizer", "case"),
             value="seconds",
-            beside=(*_PARTS, *_SIZES),
-            frame="largest",
-        ),
-        Pivot(
-            "vegas_regexes",
-            "Regexes and schemas",
-            "Those that some way finished; the store has the others, which exceed limits.",
-            rows=("tokenizer", "case"),
-            value="seconds",
-            beside=_PARTS,
-            frame="named",
+            beside=(*_PARTS, "states:max", "transitions:max", Stat("find_seconds", "max", "finding parts")),
+            frame="shown",
         ),
         Summary(
             "vegas_library",
@@ -312,21 +281,15 @@ KIND = Kind(
             blanks={"equal": "equal:sum", "compared": "equal:count"},
             where="variant != 'whole'",
         ),
-        *(
-            Say(
-                f"{{tokenizer}}: {name} {{gain}} as fast as merging the whole (median of {{cases}} cases, {{low}} to "
-                "{high}), merging alone {merging}.",
-                per=("tokenizer",),
-                blanks={
-                    "gain": "gain",
-                    "cases": "gain:count",
-                    "low": "gain:min",
-                    "high": "gain:max",
-                    "merging": "merge_gain",
-                },
-                where=f"variant == '{variant}'",
-            )
-            for variant, name in (("library", "with the library of usual types"), ("parts", "by parts alone"))
+        Say(
+            "{tokenizer}, {way}: {gain} as fast as merging the whole (median of {cases} cases, {low} to {high}), "
+            "merging alone {merging}.",
+            per=("tokenizer", "way"),
+            blanks={
+                **{"gain": "gain", "cases": "gain:count", "low": "gain:min", "high": "gain:max"},
+                "merging": "merge_gain",
+            },
+            where="variant in ('library', 'parts')",
         ),
         Tally("measurements"),
     ),

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from tokdfa.constraint import MAX_NESTING, Choice, Constraint, Grammar, JsonSchema, Regex
-from tokdfa.errors import ConfigError
+from tokdfa.constraint import MAX_NESTING, MAX_NUMBER_DIGITS, SPELLING, Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.errors import ConfigError, OptionError
+from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.lab.measure.workloads import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Options of JSON schemas, by the names that `JsonSchema` has for them.
-SCHEMA_OPTIONS = (
-    *("order", "duplicates", "whitespace", "whitespace_pattern", "item_separator", "key_separator"),
-    *("escapes", "max_nesting", "lenient"),
-)
+SCHEMA_OPTIONS = (*("profile", "order", "duplicates", *SPELLING, "max_nesting", "lenient"),)
 #: What says which kind of constraint an entry is -> the options that go with it.
 CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
     "regex": frozenset({"search", "ascii_classes", "flags"}),
@@ -46,13 +45,17 @@ class ConstraintEntry(BaseModel):
     grammar: str | None = None
     start: str = "start"
     json_schema: dict[str, Any] | bool | str | None = None
-    order: Literal["schema", "any"] = "schema"
-    duplicates: Literal["declared", "refused"] = "declared"
-    whitespace: Literal["flexible", "compact"] = "flexible"
-    whitespace_pattern: str = ""
-    item_separator: str = ","
-    key_separator: str = ":"
-    escapes: Literal["all", "needed"] = "all"
+    profile: Literal["all", "generation"] | None = None
+    order: Literal["schema", "any"] | None = None
+    duplicates: Literal["declared", "refused"] | None = None
+    whitespace: Literal["flexible", "compact"] | None = None
+    whitespace_pattern: str | None = None
+    item_separator: str | None = None
+    key_separator: str | None = None
+    escapes: Literal["all", "needed"] | None = None
+    blanks: Literal["all", "few"] | None = None
+    numbers: Literal["all", "natural"] | None = None
+    number_digits: Annotated[int, Field(ge=0, le=MAX_NUMBER_DIGITS)] | None = None
     max_nesting: Annotated[int, Field(ge=0, le=MAX_NESTING)] | None = None
     lenient: bool = False
     texts: list[str] = Field(default_factory=list)
@@ -75,7 +78,8 @@ class ConstraintEntry(BaseModel):
         if self.grammar is not None:
             return Grammar(self.grammar, self.start, label=self.label)
         if self.json_schema is not None:
-            options = {name: getattr(self, name) for name in SCHEMA_OPTIONS}
+            given = {name: getattr(self, name) for name in SCHEMA_OPTIONS}
+            options = {name: value for name, value in given.items() if value is not None}
             return JsonSchema(self.json_schema, label=self.label, **options)
         raise ConfigError(f"constraint {self.label!r} has none of {', '.join(CONSTRAINT_KEYS)}")
 
@@ -96,3 +100,22 @@ def fault_of_keys(given: Iterable[str]) -> tuple[str, str] | None:
         return f"a constraint is exactly one of {', '.join(CONSTRAINT_KEYS)}; this one {said}", ""
     options = frozenset().union(*CONSTRAINT_KEYS.values()) - CONSTRAINT_KEYS[kinds[0]]
     return next(((f"{key} does not go with {kinds[0]}", key) for key in given if key in options), None)
+
+
+def with_schema(entry: dict[str, Any], folder: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """An entry of raw settings as it is, or with the schema that its ``schema_name`` names among the cases of `folder`.
+
+    `options`: of all schemas that do not say otherwise. Raises OptionError for two schemas or no folder, and what
+    `read_cases` raises.
+    """
+    if not {"schema_name", "json_schema"} & entry.keys():
+        return entry
+    completed = {**options, **entry}
+    if (name := completed.pop("schema_name", None)) is None:
+        return completed
+    if "json_schema" in entry:
+        raise OptionError(f"settings: {entry['label']}: give either json_schema or the name of a case as schema_name")
+    if folder is None:
+        raise OptionError(f"settings: {entry['label']}: schema_name needs settings.schemas, a folder of schemas")
+    (case,) = read_cases(Path(folder), [name])
+    return {**completed, "json_schema": case.schema_text}

@@ -6,9 +6,9 @@ amounts to, a panic in compiled code included; `Workshop` keeps the backends of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tokdfa.backends.registry import backend_class, create_backend
 from tokdfa.errors import OptionError, UnknownNameError
@@ -51,6 +51,15 @@ def check_engines(engines: Sequence[Engine]) -> None:
     names = [engine.name for engine in engines]
     if len(set(names)) < len(names):
         raise OptionError(f"settings.engines: two engines have the same label: {', '.join(names)}")
+
+
+def _checked(engines: list[Engine]) -> list[Engine]:
+    check_engines(engines)
+    return engines
+
+
+#: The setting of kinds whose engines have no more to say.
+Engines = Annotated[list[Engine], Field(min_length=1), AfterValidator(_checked)]
 
 
 def attempt(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Failure:

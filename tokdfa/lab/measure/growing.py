@@ -1,9 +1,10 @@
-"""Constraints and vocabularies that grow: templates of regexes, and parts of a vocabulary."""
+"""Constraints and vocabularies that grow: templates of regexes and of grammars, and parts of a vocabulary."""
 
 from __future__ import annotations
 
 import random
 import re
+import string
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,33 +19,75 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Regex
 
 _COUNT = re.compile(r"\{(\d+,)?n\}")
-_WORDS = "<words>"
-_WORD_LETTERS = (4, 10)
+_WORDS, _LONGER, _MEMBERS = "<words>", "<16 words of n letters>", "<members>"
+#: What the members of an object may hold, in turn.
+_VALUES = ("(true|false)", '"(red|green|blue|yellow)"', "-?(0|[1-9][0-9]*)", r'"[^"\\\x00-\x1f]{1,20}"')
+ALTERNATIVES, SEQUENCE = "<alternatives>", "<sequence>"
+#: What the terminals of `ALTERNATIVES` begin with. A slash or a backslash would have to be written in other ways.
+_BEGINNINGS = string.ascii_uppercase + string.digits + re.sub(r"[/\\]", "", string.punctuation)
+#: The most terminals of a grammar.
+MOST = 64
 
 
 def fill_template(template: str, n: int, seed: int) -> str:
-    """`template` with n for each count written as ``n`` and n random words for ``<words>``; OptionError if it has none.
+    """`template` with n for each count written as ``n``, n random words for ``<words>``, words of n letters for
+    ``<16 words of n letters>``, and n members of a JSON object for ``<members>``; OptionError if it has none of these.
 
-    The words of a smaller n are among those of a larger one.
+    The words and members of a smaller n are among those of a larger one.
     """
     if not is_template(template):
-        raise OptionError(f"{template!r} is no template: it has neither a count such as {{1,n}} nor {_WORDS}")
+        raise OptionError(f"{template!r} is no template: it has no {{n}} or {{1,n}}, no {_WORDS}, no {_MEMBERS}")
+    words = random_words(n, seed) if _WORDS in template or _MEMBERS in template else []
+    members = [f'"{name}": {_VALUES[place % len(_VALUES)]}' for place, name in enumerate(words)]
     filled = _COUNT.sub(lambda match: f"{{{match[1] or ''}{n}}}", template)
-    return filled.replace(_WORDS, "|".join(random_words(n, seed)))
+    if _LONGER in filled:
+        filled = filled.replace(_LONGER, "|".join(random_words(16, seed, (n, n))))
+    return filled.replace(_WORDS, "|".join(words)).replace(_MEMBERS, ", ".join(members))
 
 
 def is_template(pattern: str) -> bool:
     """Whether a pattern has a place for n."""
-    return _WORDS in pattern or _COUNT.search(pattern) is not None
+    return any(place in pattern for place in (_WORDS, _LONGER, _MEMBERS)) or _COUNT.search(pattern) is not None
 
 
-def random_words(count: int, seed: int) -> list[str]:
-    """`count` distinct words of 4 to 10 letters a to z, the same for the same seed. Expected O(count)."""
+def random_words(count: int, seed: int, letters: tuple[int, int] = (4, 10)) -> list[str]:
+    """`count` distinct words of so many letters a to z, the same for the same seed; fewer are the first of more.
+
+    Raises OptionError if there are not twice as many words of the shortest length. Expected O(count).
+    """
+    if 2 * count > len(string.ascii_lowercase) ** letters[0]:
+        raise OptionError(f"there are hardly {count} distinct words of {letters[0]} letters: take longer or fewer")
     choose = random.Random(seed)
     words: dict[str, None] = {}
     while len(words) < count:
-        words["".join(choose.choices("abcdefghijklmnopqrstuvwxyz", k=choose.randint(*_WORD_LETTERS)))] = None
+        words["".join(choose.choices(string.ascii_lowercase, k=choose.randint(*letters)))] = None
     return list(words)
+
+
+def is_grammar_template(grammar: str) -> bool:
+    """Whether a grammar has a place for terminals."""
+    return ALTERNATIVES in grammar or SEQUENCE in grammar
+
+
+def fill_grammar(template: str, count: int) -> tuple[str, str]:
+    """The grammar with `count` terminals (2 to `MOST`), in Lark's notation, and a text of it with every terminal.
+
+    ``<alternatives>`` stands for terminals with bars between, one of 64 characters and lower-case letters each
+    (``/A[a-z]*/``, ``/B[a-z]*/``, ...): a token such as "StringBuilder" runs through two of them, and any may follow.
+    ``<sequence>`` stands for terminals in a row, a lower-case letter each: a token of k letters runs through k of them.
+    The text is that of the terminals in order, so the template should be a repetition of what it stands for at most.
+    """
+    names = [f"T{number}" for number in range(count)]
+    if ALTERNATIVES in template:
+        filled = template.replace(ALTERNATIVES, " | ".join(names))
+        patterns = [f"{re.escape(first)}[a-z]*" for first in _BEGINNINGS[:count]]
+        text = "".join(f"{first}ab" for first in _BEGINNINGS[:count])
+    else:
+        filled = template.replace(SEQUENCE, " ".join(names))
+        patterns = ["[a-z]"] * count
+        text = (string.ascii_lowercase * 3)[:count]
+    lines = [f"{name}: /{pattern}/" for name, pattern in zip(names, patterns, strict=True)]
+    return "\n".join([filled.rstrip("\n"), *lines, ""]), text
 
 
 def sub_vocabulary(vocab: Vocabulary, tokens: Sequence[int]) -> Vocabulary:

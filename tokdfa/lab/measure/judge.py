@@ -15,6 +15,7 @@ Cost: 0.3 us a pair, 3 us for a text of 12 tokens. `tokdfa.lab.measure.judge_dra
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -33,7 +34,7 @@ from tokdfa.proper.whole_pieces import PLAIN, WHOLE
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -165,15 +166,7 @@ def reference_on_pieces(canonicity: Canonicity, sequences: TokenSequences) -> np
 
     2 to 10 us each. Bytes that are no text are never proper where letters are characters.
     """
-    encode = canonicity.source.encode_piece
-    found = np.zeros(len(sequences), dtype=np.bool_)
-    spelled = sequences.spell(canonicity.vocabulary)
-    for k, (piece, tokens) in enumerate(zip(spelled, sequences.lists(), strict=True)):
-        try:
-            found[k] = encode(piece) == tokens
-        except UnicodeDecodeError:
-            found[k] = False
-    return found
+    return _reproduced(canonicity.source.encode_piece, sequences, canonicity.vocabulary)
 
 
 def reference_on_texts(tokenizer: Tokenizer, sequences: TokenSequences) -> npt.NDArray[np.bool_]:
@@ -181,14 +174,16 @@ def reference_on_texts(tokenizer: Tokenizer, sequences: TokenSequences) -> npt.N
 
     What is not UTF-8 is no text, so never proper.
     """
+    return _reproduced(lambda data: tokenizer.encode(data.decode()), sequences, tokenizer.vocabulary)
+
+
+def _reproduced(
+    encode: Callable[[bytes], Sequence[int]], sequences: TokenSequences, vocabulary: Vocabulary
+) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(sequences), dtype=np.bool_)
-    spelled = sequences.spell(tokenizer.vocabulary)
-    for k, (data, tokens) in enumerate(zip(spelled, sequences.lists(), strict=True)):
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            continue
-        found[k] = tokenizer.encode(text) == tokens
+    for k, (data, tokens) in enumerate(zip(sequences.spell(vocabulary), sequences.lists(), strict=True)):
+        with contextlib.suppress(UnicodeDecodeError):
+            found[k] = encode(data) == tokens
     return found
 
 

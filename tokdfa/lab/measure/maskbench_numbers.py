@@ -1,22 +1,20 @@
-"""The rows of ``kind: maskbench`` as its tables read them: the benchmark's numbers by its own definitions, and others.
+"""The rows of ``kind: maskbench`` as its tables read them.
 
 ``TBM`` and ``TTFM`` are the benchmark's: mask + commit of every token of the cases that were judged, and compile +
 first mask of their schemas. A *whole case* is all that somebody waits for: compile, first mask, and the masks and
 commits of all its instances. Cases that were refused have no times, and neither have those that broke a limit or died,
-as in the benchmark; how many there are must be read beside the times. Percentiles are the benchmark's, too: of n values
-in order, number n * p // 100, counted from 0.
+as in the benchmark; how many there are must be read beside the times.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.lab.measure.maskbench_replay import CRASH, MEMORY, OUTCOMES, OVER, PASSED, REFUSED, TIMEOUT, UNDER
+from tokdfa.lab.measure.maskbench_replay import OUTCOMES, OVER, PASSED, REFUSED, UNDER
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,114 +22,45 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
-#: What is timed -> its title.
-TIMED = {"tbm_ns": "TBM", "ttfm_ns": "TTFM", "case_ns": "whole case"}
-#: Parts of the work -> their titles.
-PARTS = {"compile_ns": "compile", "first_ns": "first mask", "mask_ns": "mask", "advance_ns": "commit"}
-#: Outcomes as the benchmark's own table calls them.
-OFFICIAL = {
-    **{PASSED: "passing", CRASH: "crashes", MEMORY: "oom", TIMEOUT: "timeouts", REFUSED: "compile errors"},
-    **{OVER: "validation errors", UNDER: "invalidation errors"},
-}
-MAX_ROWS, MAX_TEXT = 200, 120
-
-
-def percentile(values: Floats, percent: float) -> float:
-    """The benchmark's percentile; NaN of nothing. O(n)."""
-    if not len(values):
-        return math.nan
-    place = min(int(len(values) * percent / 100), len(values) - 1)
-    return float(np.partition(values, place)[place])
-
-
-def _values(column: pd.Series[Any]) -> Floats:
-    """All numbers of a column, whose cells may hold float32 numbers each."""
-    known = column.dropna()
-    if len(known) and isinstance(known.iloc[0], bytes):
-        return np.frombuffer(b"".join(known), dtype="<f4").astype(np.float64)
-    return known.to_numpy(dtype=np.float64)
-
-
-def _statistics(column: pd.Series[Any], name: str) -> dict[str, float]:
-    """``NAME_mean`` and ``NAME_p50`` and the like."""
-    values = _values(column)
-    mean = float(values.mean()) if len(values) else math.nan
-    return {f"{name}_mean": mean, **{f"{name}_p{percent:g}": percentile(values, percent) for percent in PERCENTILES}}
-
-
-def _engines(rows: pd.DataFrame, on: str) -> pd.DataFrame:
-    """A row for each engine: how its cases ended, and what is timed."""
-    import pandas as pd
-
-    found = []
-    for engine, mine in rows.groupby("engine", sort=False):
-        counts = mine["outcome"].value_counts()
-        others = [f"{_words(one)} {counts[one]:,}" for one in OUTCOMES[1:] if counts.get(one)]
-        found.append(
-            {
-                **{"on": on, "engine": engine, "cases": len(mine), "tokens": int(mine["tokens"].sum())},
-                **{outcome: int(counts.get(outcome, 0)) for outcome in OUTCOMES},
-                **{"share": counts.get(PASSED, 0) / len(mine), "others": ", ".join(others) or "no failure"},
-                **{key: value for name in TIMED for key, value in _statistics(mine[name], name).items()},
-            }
-        )
-    return pd.DataFrame(found)
-
-
-def _words(outcome: str) -> str:
-    return f"{outcome}-constrained" if outcome in (OVER, UNDER) else outcome
+MAX_TEXT = 120
+_WALKS = (
+    *("walks_asked", "walks", "walk_tokens", "walks_finished", "walks_unfinished", "dead_ends", "invalid_texts"),
+    *("unjudged_texts", "walk_faults"),
+)
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows with their times, and what tables and sentences are made of, by name."""
+    """The rows with their times, and what tables and sentences are made of, by name.
+
+    ``fields``: all cases with the engines that had all of them, then each sample with all who had it; ``same``: the
+    cases that all engines with all cases pass; ``against``: the first engine beside each other one, case by case.
+    """
     import pandas as pd
 
     rows = _timed(rows)
     had = {engine: frozenset(mine["case"]) for engine, mine in rows.groupby("engine", sort=False)}
-    fields = []
-    for given in sorted(set(had.values()), key=len, reverse=True):  # all cases, then each sample with all who had it
+    fields: list[pd.DataFrame] = []
+    for given in sorted(set(had.values()), key=len, reverse=True):
         members = [engine for engine, mine in had.items() if given <= mine]
-        fields.append(rows[rows["case"].isin(given) & rows["engine"].isin(members)])
-    titles = ["all cases", *(f"a sample of {field['case'].nunique():,} cases" for field in fields[1:])]
-    engines = pd.concat([_engines(field, title) for field, title in zip(fields, titles, strict=True)])
-    rare = [outcome for outcome in OUTCOMES[4:] if not engines[outcome].any()]
-    passed = fields[0][fields[0]["outcome"] == PASSED]
-    several = fields[0]["engine"].nunique() > 1
-    shared = passed.groupby("case")["engine"].nunique() == fields[0]["engine"].nunique()
-    common = passed[passed["case"].isin(shared.index[shared])] if several else passed.iloc[:0]
-    parts = [
-        {"engine": engine, "part": title, "samples": len(_values(mine[name])), **_statistics(mine[name], "part_ns")}
-        for engine, mine in rows[rows["ttfm_ns"].notna()].groupby("engine", sort=False)
-        for name, title in PARTS.items()
-    ]
-    by_case = fields[0].groupby("case", sort=False)
-    cases = by_case.agg(tests=("tests", "first"), outcomes=("outcome", "nunique")).reset_index()
-    outcomes = rows.groupby("case", sort=False)["outcome"].nunique()
-    used = (
-        rows.assign(keyword_used=rows["keywords"].map(json.loads)).explode("keyword_used").dropna(subset="keyword_used")
-    )
-    often = used.groupby("keyword_used")["case"].transform("nunique")
+        field = rows[rows["case"].isin(given) & rows["engine"].isin(members)]
+        fields.append(field.assign(on=f"a sample of {len(given):,} cases" if fields else "all cases"))
+    every = fields[0]
+    passed = every[every["outcome"] == PASSED]
+    by_all = passed.groupby("case")["engine"].nunique() == every["engine"].nunique()
+    same = passed[passed["case"].isin(by_all.index[by_all])] if every["engine"].nunique() > 1 else passed.iloc[:0]
+    cases = every.groupby("case", sort=False).agg(tests=("tests", "first"), outcomes=("outcome", "nunique"))
     is_suite = bool(rows["suite"].astype(bool).all())
-    differ = rows[rows["case"].isin(outcomes.index[outcomes > 1][:MAX_ROWS])]
-    told = differ["message"].map(lambda text: f": {_short(str(text))}" if text else "")
     return {
         "": rows,
-        "engines": engines.drop(columns=rare),
-        "official": _official(_engines(rows, "")),
-        "common": _engines(common, f"{common['case'].nunique():,} cases") if len(common) else common,
-        "same": common if len(common) else rows,
-        "parts": pd.DataFrame(parts),
+        "fields": pd.concat(fields),
+        "same": same if len(same) else rows,
+        "common": same.assign(on=f"{same['case'].nunique():,} cases"),
         "against": _against(rows),
-        "cases": cases.assign(same=cases["outcomes"] == 1) if several else cases,
+        "cases": cases.assign(same=cases["outcomes"] == 1).reset_index(),
         "splits": rows.iloc[:0] if is_suite else rows.sort_values("split", kind="stable"),
-        "keywords": used.iloc[:0]
-        if is_suite
-        else used.assign(often=-often).sort_values(["often", "keyword_used"], kind="stable"),
         "suite": _suite(rows) if is_suite else rows.iloc[:0],
         "walks": rows[rows["walks_asked"] > 0],
         "faults": _faults(rows),
-        "differ": differ.assign(said=differ["outcome"] + told),
         "refusals": _refusals(rows),
     }
 
@@ -140,10 +69,7 @@ def _timed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with TBM, TTFM and the time of the whole case, of those that were judged."""
     import pandas as pd
 
-    names = ("walks_asked", "walks", "walk_tokens", "walks_finished", "walks_unfinished", "dead_ends", "invalid_texts")
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *names, "unjudged_texts", "walk_faults"]))).reset_index(
-        drop=True
-    )
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *_WALKS]))).reset_index(drop=True)
     judged = rows["outcome"].isin([PASSED, OVER, UNDER])
     for name in ("compile_ns", "first_ns"):
         rows[name] = pd.to_numeric(rows[name]).astype("float64").where(judged)
@@ -156,9 +82,9 @@ def _timed(rows: pd.DataFrame) -> pd.DataFrame:
     rows["tbm_ns"] = [one.astype("<f4").tobytes() if known else None for known, one in zip(judged, both, strict=True)]
     rows["ttfm_ns"] = rows["compile_ns"] + rows["first_ns"]
     rows["case_ns"] = rows["ttfm_ns"] + [float(one.sum()) for one in both]
-    rows["passed"] = rows["outcome"] == PASSED
-    rows["order_only"] = (rows["outcome"] == OVER) & (rows["order_artefacts"] == rows["over_tests"])
-    rows["order_only"] &= rows["under_tests"] == 0
+    for outcome in OUTCOMES:
+        rows[outcome] = rows["outcome"] == outcome
+    rows["order_only"] = rows[OVER] & (rows["order_artefacts"] == rows["over_tests"]) & (rows["under_tests"] == 0)
     return rows
 
 
@@ -166,37 +92,13 @@ def _floats(cell: bytes) -> Floats:
     return np.frombuffer(cell, dtype="<f4").astype(np.float64)
 
 
-def _official(engines: pd.DataFrame) -> pd.DataFrame:
-    """The benchmark's own numbers, a row for each and each engine; times in whole microseconds."""
-    import pandas as pd
-
-    found = []
-    for row in engines.to_dict("records"):
-        for name, title in list(TIMED.items())[:2]:
-            values = {f"{title} avg (us)": row[f"{name}_mean"]}
-            values |= {f"{title} p{percent:g}": row[f"{name}_p{percent:g}"] for percent in PERCENTILES}
-            found += [
-                (row["engine"], metric, math.trunc(ns * 1e-3) if math.isfinite(ns) else ns)
-                for metric, ns in values.items()
-            ]
-        found += [(row["engine"], metric, row[name]) for metric, name in (("tokens", "tokens"), ("schemas", "cases"))]
-        found += [(row["engine"], metric, row[outcome]) for outcome, metric in OFFICIAL.items()]
-    return pd.DataFrame(found, columns=["engine", "metric", "value"])
-
-
 def _against(rows: pd.DataFrame) -> pd.DataFrame:
-    """The first engine beside each other one, case by case: how often their outcomes are the same, and how many times
-    as long the other takes where both pass.
-    """
+    """How many times as long as the first engine another takes for a case that both pass."""
     base = rows["engine"].iloc[0]
-    ours = rows[rows["engine"] == base].set_index("case")[["outcome", "case_ns", "ttfm_ns"]]
-    both = rows[rows["engine"] != base].join(ours.add_suffix("_base"), on="case", how="inner")
-    pass_both = both["passed"] & (both["outcome_base"] == PASSED)
-    ratios = {
-        f"{name}_ratio": (both[f"{name}_ns"] / both[f"{name}_ns_base"]).where(pass_both) for name in ("case", "ttfm")
-    }
-    faster = (ratios["case_ratio"] > 1).astype("float64").where(pass_both)
-    return both.assign(base=base, agrees=both["outcome"] == both["outcome_base"], faster=faster, **ratios)
+    ours = rows[(rows["engine"] == base) & rows[PASSED]].set_index("case")["case_ns"].rename("base_ns")
+    both = rows[(rows["engine"] != base) & rows[PASSED]].join(ours, on="case", how="inner")
+    ratio = both["case_ns"] / both["base_ns"]
+    return both.assign(base=base, case_ratio=ratio, faster=(ratio > 1).astype("float64"))
 
 
 def _suite(rows: pd.DataFrame) -> pd.DataFrame:
@@ -248,6 +150,6 @@ def _reason(message: str) -> str:
     return _short(re.sub(r"#/\S*|'[^']*'|\"[^\"]*\"|`[^`]*`|\d+", "…", message))
 
 
-def _short(message: str) -> str:
-    line = " ".join(message.split())
+def _short(message: Any) -> str:
+    line = " ".join(str(message).split())
     return line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 1]}…"

@@ -4,12 +4,9 @@ As MaskBench defines it (JSONSchemaBench, arXiv 2501.10868; its runner and its t
 an instance the mask is computed, the token's bit is looked at, then the token is committed. A case passes if every
 valid instance is taken to its last token and every invalid one is stopped somewhere; that the text may end is not
 asked. ``TTFM`` is compile + first mask; ``TBM`` is mask + commit of a token, over the tokens of all instances, the one
-that is refused (mask only) included.
-
-What is timed is each call as a decoding loop in Python makes it: `compile`; `start` and the first `fill_mask` of a
-matcher; then `fill_mask` into the caller's array and `advance`, apart. So every sample has the price of a Python call
-and of reading the clock in it; looking at the bit, encoding and bookkeeping are not in it. The instances come after
-the first mask, each with a matcher of its own, so the masks of the first token are asked for again.
+that is refused (mask only) included. Each call is timed as a decoding loop in Python makes it; looking at the bit,
+encoding and bookkeeping are not in it. The instances come after the first mask, each with a matcher of its own, so the
+masks of the first token are asked for again.
 
 *Outcomes* are those of the benchmark. Of several tests that fail it keeps the last, and so does `outcome`:
 
@@ -28,11 +25,10 @@ refuses a schema since no value is valid (EmptyLanguageError) has judged its tes
 
 from __future__ import annotations
 
-import json
 import time
 from array import array
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +36,7 @@ from tokdfa import mask as masks
 from tokdfa.errors import EmptyLanguageError, TokenRefused
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.limits import failure_of
-from tokdfa.lab.measure.maskbench_schema import keyword_in, reordered, used_keywords
+from tokdfa.lab.measure.maskbench_schema import keyword_in, reordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,15 +47,12 @@ if TYPE_CHECKING:
     from tokdfa.lab.measure.workloads import Encoder
 
 PASSED, REFUSED, OVER, UNDER = "passed", "refused", "over", "under"
-TIMEOUT, CRASH, MEMORY = "timeout", "crash", "memory"
-UNAVAILABLE = "unavailable"
+TIMEOUT, CRASH, MEMORY, UNAVAILABLE = "timeout", "crash", "memory", "unavailable"
 OUTCOMES = (PASSED, REFUSED, OVER, UNDER, TIMEOUT, CRASH, MEMORY, UNAVAILABLE)
 #: What became of one test.
 RIGHT, BROKEN_OFF = "right", "error"
 #: What is kept of a message; some repeat a whole schema.
 MAX_MESSAGE = 400
-
-_clock = time.perf_counter_ns
 
 
 class TooSlow(Exception):
@@ -68,19 +61,13 @@ class TooSlow(Exception):
 
 @dataclass
 class Times:
-    """Nanoseconds of a case: of single calls, and of the masks and commits of all tokens in order.
+    """Nanoseconds of the masks and commits of all tokens in order. `advance` has a 0 where the token was refused."""
 
-    `advance` has a 0 where the token was refused.
-    """
-
-    compile: int | None = None
-    first: int | None = None
     mask: array[int] = field(default_factory=lambda: array("q"))
     advance: array[int] = field(default_factory=lambda: array("q"))
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One test: what became of it, whether the text went through, and whether it may end there."""
 
     valid: bool
@@ -99,10 +86,9 @@ def run_case(
     to_end: bool,
     begin: Callable[[str], None],
     more: Callable[[CompiledConstraint], Iterator[dict[str, Any]]] | None = None,
-) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Judge and time a case: yields its row, and whether it is final. A row in which valid instances were rejected is
-    not: it comes once more, with order artefacts, and is there even if an engine does not survive those. Nor is any
-    before `more` has been asked of the compiled case: what it yields, again and again, is columns for the row.
+) -> Iterator[dict[str, Any]]:
+    """Judge and time a case: yields its row, again whenever more is known, so that what is known survives the engine:
+    with order artefacts if valid instances were rejected, and with the columns that `more` yields of what was compiled.
 
     `constraint` is the case's schema. `seconds`: for compiling and all tests together, looked at between calls.
     `to_end`: tests are judged as in a suite, by the end of the text too. `begin` is told the phase that starts. The row
@@ -111,90 +97,66 @@ def run_case(
     """
     row = described(case)
     texts = [encoder.encode(test.text) for test in case.tests]
-    times, deadline = Times(), _clock() + int(seconds * 1e9)
+    deadline = time.perf_counter_ns() + int(seconds * 1e9)
     begin("compile")
     try:
-        compiled, times.compile = time_call(lambda: backend.compile(constraint))
+        compiled, compile_ns = time_call(lambda: backend.compile(constraint))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        row |= _refusal(error)
-        if to_end and isinstance(error, EmptyLanguageError):  # every instance is judged, then: it is invalid
-            valid = sum(test.valid for test in case.tests)
-            row |= {"right_tests": len(case.tests) - valid, "over_tests": valid}
-        yield row, True
+        yield row | _refusal(error, case, to_end)
         return
-    mask = masks.allocate_mask(backend.vocab.size)
+    mask, times = masks.allocate_mask(backend.vocab.size), Times()
     verdicts: list[Verdict] = []
     try:
         begin("first mask")
-        _, times.first = time_call(lambda: compiled.start().fill_mask(mask))
+        _, first_ns = time_call(lambda: compiled.start().fill_mask(mask))
         begin("mask")
         for test, tokens in zip(case.tests, texts, strict=True):
             verdicts.append(_judge(compiled, test.valid, tokens, mask, times, deadline, to_end))
     except TooSlow:
         message = f"compiling and {len(times.mask)} tokens took longer than {seconds:g} s"
-        yield row | {"outcome": TIMEOUT, "message": message}, True
+        yield row | {"outcome": TIMEOUT, "message": message}
         return
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the first mask, or a panic
         failure = failure_of(error)
         outcome = {"crash": CRASH, "memory": MEMORY}.get(failure.kind, OVER)
-        yield row | {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}, True
+        yield row | {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
         return
-    row |= _judged(verdicts, times)
+    row |= {"compile_ns": compile_ns, "first_ns": first_ns, **_judged(verdicts, times)}
+    yield row
     rejected = [place for place, verdict in enumerate(verdicts) if verdict.valid and verdict.outcome == OVER]
-    yield row, not rejected and more is None
-    if rejected:
-        solved = 0
-        for place in rejected:
-            spellings = reordered(constraint.schema, case.tests[place].text)
-            solved += any(_accepts(compiled, encoder.encode(text), mask, to_end) for text in spellings)
-        row["order_artefacts"] = solved
-        yield row, more is None
-    if more is not None:
-        begin("mask")
-        for columns in more(compiled):
-            row |= columns
-            yield row, False
-        yield row, True
+    for place in rejected:
+        spellings = reordered(constraint.schema, case.tests[place].text)
+        row["order_artefacts"] += any(_accepts(compiled, encoder.encode(text), mask, to_end) for text in spellings)
+    yield from [row] if rejected else []
+    for columns in () if more is None else more(compiled):
+        row |= columns
+        yield row
 
 
 def described(case: SchemaCase) -> dict[str, Any]:
     """What is known of a case before an engine sees it."""
-    try:
-        schema = json.loads(case.schema_text)
-    except (ValueError, RecursionError):  # Python reads no ints of more than 4,300 digits
-        schema = True
+    counts = ("right_tests", "over_tests", "under_tests", "order_artefacts", "unended_tests", "ended_under_tests")
     return {
-        "case": case.name,
-        "split": case.split,
-        "keywords": json.dumps(used_keywords(schema)),
-        "tests": len(case.tests),
-        "outcome": "",
-        "message": "",
-        "keyword": "",
-        "right_tests": 0,
-        "over_tests": 0,
-        "under_tests": 0,
-        "order_artefacts": 0,
-        "unended_tests": 0,
-        "ended_under_tests": 0,
-        "tokens": 0,
-        "compile_ns": None,
-        "first_ns": None,
-        "mask_ns": b"",
-        "advance_ns": b"",
+        **{"case": case.name, "split": case.split, "tests": len(case.tests)},
+        **{"outcome": "", "message": "", "keyword": "", **dict.fromkeys(counts, 0), "tokens": 0},
+        **{"compile_ns": None, "first_ns": None, "mask_ns": b"", "advance_ns": b""},
     }
 
 
-def _refusal(error: BaseException) -> dict[str, Any]:
+def _refusal(error: BaseException, case: SchemaCase, to_end: bool) -> dict[str, Any]:
     """The outcome of an error while compiling, with the keyword that it names."""
     failure = failure_of(error)
     outcome = CRASH if failure.kind == "crash" else MEMORY if isinstance(error, MemoryError) else REFUSED
     keyword = str(getattr(error, "keyword", "")) or keyword_in(failure.message)
-    return {"outcome": outcome, "message": failure.message[:MAX_MESSAGE], "keyword": keyword}
+    found: dict[str, Any] = {"outcome": outcome, "message": failure.message[:MAX_MESSAGE], "keyword": keyword}
+    if to_end and isinstance(error, EmptyLanguageError):  # every instance is judged, then: it is invalid
+        valid = sum(test.valid for test in case.tests)
+        found |= {"right_tests": len(case.tests) - valid, "over_tests": valid}
+    return found
 
 
 def _judge(
@@ -213,11 +175,9 @@ def _judge(
     except (TooSlow, MemoryError):
         raise
     except Exception as error:
-        message = failure_of(error).message[:MAX_MESSAGE]
-        return Verdict(valid, BROKEN_OFF, False, False, message)
+        return Verdict(valid, BROKEN_OFF, False, False, failure_of(error).message[:MAX_MESSAGE])
     taken = len(times.mask) - done - (ends is None)
-    accepted = ends is not None and (ends or not to_end)
-    right = accepted == valid
+    right = (ends is not None and (ends or not to_end)) == valid
     message = ""
     if not right:
         spelled = compiled.vocab.token_bytes(tokens[taken])[:40] if ends is None else b""
@@ -231,28 +191,22 @@ def _follow(
 ) -> bool | None:
     """Mask and commit of each token, timed. Whether the text may end after the last; None if a token is refused."""
     matcher = compiled.start()
-    fill, advance, clock = matcher.fill_mask, matcher.advance, _clock
-    mask_ns, advance_ns = times.mask.append, times.advance.append
+    fill, advance, clock = matcher.fill_mask, matcher.advance, time.perf_counter_ns
     words = mask.data  # its items are Python's own ints, ten times as fast as numpy's
     for token in tokens:
         began = clock()
         fill(mask)
-        filled = clock()
-        mask_ns(filled - began)
+        times.mask.append(clock() - began)
+        times.advance.append(0)
         if not words[token >> 5] >> (token & 31) & 1:
-            advance_ns(0)
             return None
         try:
             began = clock()
             advance(token)
             advanced = clock()
         except TokenRefused:  # against its own mask, but a refusal it is
-            advance_ns(0)
             return None
-        except BaseException:
-            advance_ns(0)
-            raise
-        advance_ns(advanced - began)
+        times.advance[-1] = advanced - began
         if advanced > deadline:
             raise TooSlow
     return matcher.can_end()
@@ -281,8 +235,6 @@ def _judged(verdicts: Sequence[Verdict], times: Times) -> dict[str, Any]:
         "unended_tests": sum(one.valid and one.through and not one.ends for one in verdicts),
         "ended_under_tests": sum(not one.valid and one.ends for one in verdicts),
         "tokens": len(times.mask),
-        "compile_ns": times.compile,
-        "first_ns": times.first,
         "mask_ns": mask,
         "advance_ns": advance,
     }

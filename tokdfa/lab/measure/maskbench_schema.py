@@ -1,10 +1,9 @@
-r"""What the benchmark reads of a schema without compiling it: which keywords it uses, and how it orders properties.
+r"""What the benchmark reads of a schema without compiling it: the keyword that a refusal names, and orders of members.
 
 Engines fix the order of an object's members: that of ``properties``. JSON does not, so a valid instance whose members
 come in another order is rejected by them, which says nothing about the rest of the schema. `reordered` writes the same
 JSON value with its members in other orders. An engine that rejects an instance and accepts a spelling of the same value
-has met an *order artefact*; the spelling that it accepts is the proof, so the orders may be guessed: they are read off
-all ``properties`` of the document, whichever fit the members best, and all orders of few members are tried, too.
+has met an *order artefact*; the spelling that it accepts is the proof, so the orders may be guessed.
 
 An instance is written again only if ``json.dumps(json.loads(text), ensure_ascii=False)`` gives `text` back, so that
 nothing but the order can change (equal keys and floats of many digits would be lost).
@@ -19,29 +18,21 @@ from itertools import permutations, product
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-#: Keywords whose value is a schema, a list of schemas, and names with schemas.
-_ONE = ("not", "if", "then", "else", "items", "additionalItems", "unevaluatedItems", "contains", "propertyNames",
-        "additionalProperties", "unevaluatedProperties", "contentSchema")  # fmt: skip
-_LIST = ("allOf", "anyOf", "oneOf", "items", "prefixItems")
-_NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
 #: What is asserted or applied; annotations such as `title` decide no mask.
 KEYWORDS = frozenset({
-    *_ONE, *_LIST, "properties", "patternProperties", "dependentSchemas", "dependencies", "dependentRequired",
-    "type", "enum", "const", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "required",
-    "minProperties", "maxProperties", "$ref", "$dynamicRef", "$recursiveRef",
+    "not", "if", "then", "else", "items", "additionalItems", "unevaluatedItems", "contains", "propertyNames",
+    "additionalProperties", "unevaluatedProperties", "contentSchema", "allOf", "anyOf", "oneOf", "prefixItems",
+    "properties", "patternProperties", "dependentSchemas", "dependencies", "dependentRequired", "type", "enum", "const",
+    "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf", "minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "required", "minProperties",
+    "maxProperties", "$ref", "$dynamicRef", "$recursiveRef",
 })  # fmt: skip
 #: Keywords in small letters that stand for nothing else in a message, as `not`, `if` or `items` would.
 _TECHNICAL = frozenset({"const", "enum", "format", "pattern"})
 #: Orders of the members of a value, all of which are tried.
 MAX_ORDERS = 120
-
-
-def used_keywords(schema: Any) -> list[str]:
-    """The assertions and applicators that a schema uses anywhere, unused definitions included; sorted. O(size)."""
-    return sorted({keyword for node in _nodes(schema) for keyword in KEYWORDS & set(node)})
 
 
 def keyword_in(message: str) -> str:
@@ -55,20 +46,15 @@ def keyword_in(message: str) -> str:
 
 
 def reordered(schema: Any, text: str) -> list[str]:
-    """Other spellings of the JSON value in `text`, the likeliest first: with its members in an order of the schema's,
-    and in every order if these are few (`MAX_ORDERS`). Empty if `text` cannot be written again with certainty.
-
-    Which ``properties`` an object follows is guessed: those that list most of its members, or of which most are there,
-    or those that come first. Required members that they do not list come last, or before other such.
+    """Other spellings of the JSON value in `text`: with the members of each object in the order of those
+    ``properties`` anywhere in the schema that list most of them, and in every order if these are few (`MAX_ORDERS`).
+    Empty if `text` cannot be written again with certainty.
     """
     try:
         value = json.loads(text)
         if json.dumps(value, ensure_ascii=False) != text:
             return []
-        found = []
-        for required in (False, True):
-            listed = [names for node in _nodes(schema) if (names := _names(node, required))]
-            found += [_in_order(value, listed, fit) for fit in range(3)]
+        found = [_in_order(value, list(_listed(schema)))]
         if 1 < _count_orders(value) <= MAX_ORDERS:
             found += _orders(value)
     except (ValueError, RecursionError):
@@ -77,46 +63,25 @@ def reordered(schema: Any, text: str) -> list[str]:
     return [spelling for spelling in spellings if spelling != text]
 
 
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """The objects at places of schemas, in the order of the document."""
-    left = [schema]
-    while left:
-        node = left.pop()
-        if not isinstance(node, dict):
-            continue
-        yield node
-        below: list[Any] = []
-        for keyword in (*_ONE, *_LIST, *_NAMED):
-            value = node.get(keyword)
-            if isinstance(value, dict) and keyword in _NAMED:
-                below += value.values()
-            elif isinstance(value, list) and keyword in _LIST:
-                below += value
-            elif isinstance(value, dict) and keyword in _ONE:
-                below.append(value)
-        left += reversed(below)
+def _listed(node: Any) -> Iterator[list[str]]:
+    """The names of every ``properties``, in the order of the document."""
+    if isinstance(node, dict):
+        names = node.get("properties")
+        if isinstance(names, dict) and names:
+            yield list(names)
+    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _listed(part)
 
 
-def _names(node: dict[str, Any], required: bool) -> list[str]:
-    """The properties that a schema lists, and those that it requires."""
-    listed, demanded = node.get("properties"), node.get("required")
-    names = list(listed) if isinstance(listed, dict) else []
-    if required and isinstance(demanded, list):
-        names += [name for name in demanded if isinstance(name, str)]
-    return list(dict.fromkeys(names))
-
-
-def _in_order(value: Any, listed: Sequence[list[str]], fit: int) -> Any:
-    """`value` with the members of all objects in the order of the best lists; `fit`: which are these."""
+def _in_order(value: Any, listed: list[list[str]]) -> Any:
+    """`value` with the members of all objects in the order of the lists that have most of them, the best first."""
     if isinstance(value, list):
-        return [_in_order(item, listed, fit) for item in value]
+        return [_in_order(item, listed) for item in value]
     if not isinstance(value, dict):
         return value
-    shared = [len(value.keys() & set(names)) for names in listed]
-    ranks = (shared, [count / len(names) for count, names in zip(shared, listed, strict=True)], [0] * len(listed))[fit]
-    best = sorted(range(len(listed)), key=lambda place: -ranks[place])
-    order = dict.fromkeys(name for place in best for name in listed[place] if name in value)
-    return {name: _in_order(value[name], listed, fit) for name in [*order, *(n for n in value if n not in order)]}
+    best = sorted(listed, key=lambda names: -len(value.keys() & set(names)))
+    order = dict.fromkeys(name for names in (*best, list(value)) for name in names if name in value)
+    return {name: _in_order(value[name], listed) for name in order}
 
 
 def _count_orders(value: Any) -> int:

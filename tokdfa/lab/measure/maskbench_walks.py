@@ -36,7 +36,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.errors import MissingDependency, TokenRefused
+from tokdfa.core.packages import missing_dependency
+from tokdfa.errors import TokenRefused
 from tokdfa.lab.measure.limits import failure_of
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Judge:
         try:
             import jsonschema  # type: ignore[import-untyped]
         except ImportError:
-            raise MissingDependency("jsonschema", "", "judging random walks") from None
+            raise missing_dependency("jsonschema", "judging random walks") from None
         default = jsonschema.Draft202012Validator
         plain = json.loads(schema_text)
         kind = jsonschema.validators.validator_for(plain, default=default)

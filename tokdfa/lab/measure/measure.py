@@ -12,21 +12,27 @@ outside the language, raises, or uses up its seconds is marked as failed; the ot
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokdfa import mask as masks
+from tokdfa.backends.registry import create_backend
 from tokdfa.errors import TokdfaError, TokenRefused
 from tokdfa.lab.measure.clock import collector_off
+from tokdfa.lab.measure.engines import attempt
 from tokdfa.lab.measure.limits import OK, Failure, failure_of
+from tokdfa.lab.measure.warm_up import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
     from tokdfa.constraint import Constraint
+    from tokdfa.lab.measure.engines import Engine
     from tokdfa.lab.measure.workloads import Walk
+    from tokdfa.vocabulary.vocabulary import Vocabulary
 
     #: Told before each call of a contender: (its index, the phase).
     Begin = Callable[[int, str], None]
@@ -36,6 +42,8 @@ T = TypeVar("T")
 MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "batch", "memory")
 #: What is measured unless an experiment says so itself.
 DEFAULT_MEASURES = ("compile", "first_mask", "mask", "advance", "memory")
+#: Phases of a compile that are the same for all engines: making the byte DFA, and the tokenizer's own table.
+SHARED_PHASES = frozenset({"parse", "automaton", "minimize", "tokenizer"})
 
 
 class Sample(NamedTuple):
@@ -76,6 +84,15 @@ class Outcome:
         """The samples of one measure, in the order they were taken."""
         return [sample.ns for sample in self.samples if sample.measure == measure]
 
+    def compile_seconds(self) -> list[float]:
+        """What each compile took."""
+        return [ns * 1e-9 for ns in self.ns("compile")]
+
+    def own_seconds(self) -> list[float]:
+        """The same without what is the same for all engines."""
+        shared = (sum(spent for phase, spent in one.items() if phase in SHARED_PHASES) for one in self.phases)
+        return [taken - other for taken, other in zip(self.compile_seconds(), shared, strict=True)]
+
 
 @dataclass
 class Contender:
@@ -96,6 +113,21 @@ class Contender:
         self.dropped, self.compiled = True, None
 
 
+def make_contenders(
+    engines: Sequence[Engine], vocabulary: Vocabulary, kind: str = ""
+) -> dict[str, Contender | Failure]:
+    """label -> the engine, made and warm for constraints of a kind; or why it cannot be made."""
+    found: dict[str, Contender | Failure] = {}
+    for index, engine in enumerate(engines):
+        backend = attempt(create_backend, engine.backend, vocabulary, **engine.options)
+        if isinstance(backend, Failure):
+            found[engine.name] = backend
+            continue
+        warm_up(backend, kind)
+        found[engine.name] = Contender(index, backend, Outcome(engine.name))
+    return found
+
+
 def rotated(order: Sequence[T], turn: int) -> list[T]:
     """`order`, beginning with another one at each turn."""
     first = turn % len(order) if order else 0
@@ -103,10 +135,12 @@ def rotated(order: Sequence[T], turn: int) -> list[T]:
 
 
 def check_support(contenders: Iterable[Contender], constraint: Constraint) -> None:
-    """Drop those that say they do not take the constraint."""
+    """Drop those that say they do not take the constraint. A peer translates the pattern then, untimed."""
     for contender in contenders:
-        answer = contender.backend.supports(constraint)
-        if not answer:
+        answer = attempt(contender.backend.supports, constraint)
+        if isinstance(answer, Failure):
+            contender.drop(answer)
+        elif not answer:
             contender.drop(Failure("unsupported", answer.reason))
 
 
@@ -114,19 +148,26 @@ def measure_compiles(
     contenders: Sequence[Contender],
     constraint: Constraint,
     repeats: int,
-    begin: Begin,
+    begin: Begin = lambda index, phase: None,
     first_mask: bool = True,
+    seconds: float = math.inf,
+    keep: bool = True,
 ) -> None:
-    """Compile `repeats` times, taking turns. With `first_mask`, also start a matcher and fill a mask each time.
+    """Compile `repeats` times, taking turns. With `first_mask`, also start a matcher and fill a mask each time. Who has
+    used its `seconds` takes no further turn.
 
-    The compiled constraint of the last round stays with its contender, whose start state has then been visited.
+    With `keep` the compiled constraint of the last round stays with its contender, whose start state has then been
+    visited.
     """
     for repeat in range(repeats):
         for contender in rotated([contender for contender in contenders if not contender.dropped], repeat):
+            if sum(contender.outcome.ns("compile")) > seconds * 1e9:
+                continue
             contender.compiled = None
             try:
                 with collector_off():
                     _measure_compile(contender, constraint, repeat, begin, first_mask)
+                    contender.compiled = contender.compiled if keep else None
             except BaseException as error:
                 _drop_or_raise(contender, error)
 

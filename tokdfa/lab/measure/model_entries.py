@@ -16,15 +16,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from tokdfa.errors import ModelError, OptionError, TokdfaError, UnknownNameError
+from tokdfa.errors import ModelError, OptionError, UnknownNameError
 from tokdfa.lab.measure.limits import OK, failure_of
 from tokdfa.models.registry import load_model, model_names
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tokdfa.models.base import LanguageModel
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -44,10 +44,6 @@ class ModelEntry(BaseModel):
     name: str
     tokenizer: str | None = None
     label: str = ""
-
-
-#: The type of the setting: names and entries, at least one.
-Models = Annotated[list[str | ModelEntry], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -102,6 +98,16 @@ def check_models(models: Sequence[str | ModelEntry]) -> None:
         raise OptionError(f"settings.models: two models have the same label: {', '.join(labels)}")
 
 
+def _checked(models: list[str | ModelEntry]) -> list[str | ModelEntry]:
+    check_models(models)
+    return models
+
+
+#: The type of the setting: names and entries, checked by `check_models`; at least one but for kinds that need none.
+OptionalModels = Annotated[list[str | ModelEntry], AfterValidator(_checked)]
+Models = Annotated[OptionalModels, Field(min_length=1)]
+
+
 def load_models(models: Sequence[str | ModelEntry], threads: int, rows: list[dict[str, Any]]) -> Iterator[Loaded]:
     """Each model, loaded when its turn comes; its row is appended to `rows`, also where it cannot be loaded.
 
@@ -149,15 +155,3 @@ def finish_row(loaded: Loaded) -> None:
     """Write into the model's row what the run has asked of it: batches, rows, tokens and seconds of the model."""
     counts = loaded.model.counts
     loaded.row.update(batches=counts.batches, rows=counts.rows, tokens=counts.tokens, seconds=counts.seconds)
-
-
-def guarded(place: Mapping[str, object], found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows `found`, each with `place`, `status` and `message`; a TokdfaError on the way ends them with its row."""
-    rows: list[dict[str, Any]] = []
-    try:
-        for row in found:
-            rows.append({**place, "status": OK, "message": "", **row})
-    except TokdfaError as error:
-        failure = failure_of(error)
-        rows.append({**place, "status": failure.kind, "message": failure.message[:MAX_MESSAGE]})
-    return rows

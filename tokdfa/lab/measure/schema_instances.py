@@ -13,7 +13,8 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.constraint import Regex
-from tokdfa.errors import MissingDependency, OptionError, TokdfaError
+from tokdfa.core.packages import missing_dependency
+from tokdfa.errors import OptionError, TokdfaError
 from tokdfa.lab.measure.engines import attempt
 from tokdfa.lab.measure.limits import NOT_ASKED, Failure, failure_of
 from tokdfa.regex.compile import compile_dfa
@@ -61,7 +62,7 @@ def schema_cases(folder: Path, limits: SchemaLimits) -> Iterator[Case]:
     try:
         from outlines_core.json_schema import build_regex_from_schema
     except ImportError:
-        raise MissingDependency("outlines-core", "peers", "the setting schemas of saved_calls") from None
+        raise missing_dependency("outlines-core", "the setting schemas of saved_calls") from None
     files = sorted(folder.glob("*.json"))
     if not files:
         raise OptionError(f"settings.schemas: there are no files *.json in {folder}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry
@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Typed = TypeVar("Typed", bound=BaseModel)
+
+
+def _rising(values: list[int]) -> list[int]:
+    if sorted(set(values)) != values:
+        raise ValueError(f"rising numbers are expected, not {values}")
+    return values
+
+
+#: Sizes of something that grows.
+Rising = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(_rising)]
 
 
 def typed_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:

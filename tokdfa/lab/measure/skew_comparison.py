@@ -9,17 +9,15 @@ engines of one language have equal masks, so with equal rows of the model they h
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.constraint import Choice
 from tokdfa.lab.measure.engines import attempt
-from tokdfa.lab.measure.limits import OK, Failure
-from tokdfa.lab.measure.model_entries import MAX_MESSAGE
+from tokdfa.lab.measure.limits import Failure
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from tokdfa.lab.measure.engines import Engine, Workshop
     from tokdfa.models.cache import CachedModel
     from tokdfa.skew.distances import Distances
-    from tokdfa.skew.distribution import Distribution
     from tokdfa.skew.exact import ExactResult
 
 #: The name of the ideal distribution among the engines.
@@ -40,8 +37,6 @@ IDEAL = "ideal"
 MUTED = "muted"
 #: How far the probabilities of two engines of one language may be apart: rounding, and no more.
 AGREEMENT = 1e-9
-#: Probabilities that are nearer to each other are a tie: rounding may have decided it.
-TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -157,46 +152,3 @@ def agreements(entrants: Sequence[Entrant]) -> list[Agreement]:
             apart = np.abs(result.distribution.probabilities - entrant.result.distribution.probabilities).max()
             found.append(Agreement(entrant.language, name, entrant.name, float(apart)))
     return found
-
-
-def strategy_row(entrant: Entrant, expected: str | None = None) -> dict[str, Any]:
-    """The columns of one entrant (`tokdfa.lab.kinds.skew` has their meanings). `expected`: the right choice."""
-    row: dict[str, Any] = {
-        "strategy": entrant.name,
-        "backend": entrant.backend,
-        "language": entrant.language,
-        "compile_seconds": entrant.compile_seconds,
-        "seconds": entrant.seconds,
-        "rows_computed": entrant.rows_computed,
-        "status": OK,
-        "message": "",
-    }
-    if isinstance(entrant.result, Failure):
-        return row | {"status": entrant.result.kind, "message": entrant.result.message[:MAX_MESSAGE]}
-    row |= _figures(entrant.result) | _top(entrant.result.distribution, expected)
-    if entrant.distances is not None:
-        for name, bounds in entrant.distances._asdict().items():
-            row |= {f"{name}_low": bounds.lower, f"{name}_high": bounds.upper}
-    return row
-
-
-def _figures(result: ExactResult) -> dict[str, Any]:
-    return {
-        "probabilities": json.dumps(result.distribution.probabilities.tolist()),
-        "unresolved": result.distribution.unresolved,
-        "improper_mass": result.improper_mass,
-        "mean_tokens": result.mean_tokens,
-        "forced_share": result.forced_share,
-        "proper_shares": json.dumps([spelling.proper_share for spelling in result.spellings]),
-        "rows": result.prefixes,
-    }
-
-
-def _top(distribution: Distribution, expected: str | None) -> dict[str, Any]:
-    """The most probable choice, and whether it is certain that it is that."""
-    probabilities = distribution.probabilities
-    second, first = np.sort(probabilities)[-2:]
-    certain = bool(first - second > distribution.unresolved + TIE)
-    top = distribution.texts[int(probabilities.argmax())].decode()
-    row: dict[str, Any] = {"top": top, "top_certain": certain}
-    return row | ({"expected_top": float(top == expected)} if certain and expected is not None else {})

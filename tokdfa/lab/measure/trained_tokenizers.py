@@ -11,8 +11,8 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.packages import import_library
 from tokdfa.lab.measure.text_mixture import draw_texts
-from tokdfa.vocabulary.loading import import_library
 
 if TYPE_CHECKING:
     from pathlib import Path

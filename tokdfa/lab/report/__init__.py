@@ -6,7 +6,7 @@
 A report reads the run's store and nothing else, so it can be written again at any time, on any machine, from a run that
 is still unfinished. The way of the data: `data` reads a run; its kind has declared tables, charts and sentences
 (`tokdfa.lab.declare`), which `kinds` builds; `page` gathers them and writes Markdown, `html` fills the template
-``page.html.j2``; `write` makes the files, `together` one page of several runs. `compare` says what has changed from one
+``page.html.j2``; `write` makes the files, of several runs one page. `compare` says what has changed from one
 run to another, by the columns that the kind has declared.
 
 How numbers are compared. A *case* is a tokenizer, a constraint, a workload and a seed. Ratios are taken within a case,
@@ -15,6 +15,10 @@ mask times pool all samples. Nothing is averaged over backends, and an item that
 dropped in silence. A plot that would be empty is left out, and the report says why.
 """
 
-from tokdfa.lab.report.write import ReportFiles, print_summary, write_report
+from tokdfa.core.packages import require_extra
+
+require_extra("lab", "a report")
+
+from tokdfa.lab.report.write import ReportFiles, print_summary, write_report  # noqa: E402
 
 __all__ = ["ReportFiles", "print_summary", "write_report"]

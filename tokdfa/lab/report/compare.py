@@ -32,18 +32,16 @@ import numpy as np
 
 from tokdfa.errors import ConfigError, StoreError, UnknownNameError
 from tokdfa.lab.declare.look import backend_of
-from tokdfa.lab.report import compare_outcomes
-from tokdfa.lab.report.compare_series import parts, read_series, sources
+from tokdfa.lab.report.compare_series import differences, one_sided, parts, read_series, sources
 from tokdfa.lab.report.compare_statistics import LEVEL, NORMAL_QUANTILE, discoveries, median_ratio, ratio_of_medians
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.environments import compare_environments
+from tokdfa.lab.report.tables import compare_environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tokdfa.lab.declare.columns import Column
-    from tokdfa.lab.report.compare_outcomes import Difference, OneSided
-    from tokdfa.lab.report.compare_series import Key, Series
+    from tokdfa.lab.report.compare_series import Difference, Key, OneSided, Series
     from tokdfa.lab.report.compare_statistics import Estimate
     from tokdfa.lab.report.data import StoredRun
 
@@ -147,8 +145,8 @@ def compare_runs(before: StoredRun, after: StoredRun, controls: Iterable[str] | 
         _told(_of_engines(common, chosen)),
         _told(_of_cases(common, chosen)),
         chosen,
-        tuple(compare_outcomes.differences(old, new)),
-        tuple(compare_outcomes.one_sided(mine, other)),
+        tuple(differences(old, new)),
+        tuple(one_sided(mine, other)),
     )
 
 

@@ -1,37 +1,83 @@
-"""A comparison of two runs as a page (HTML, Markdown), on a terminal, and as JSON."""
+"""A comparison of two runs as a page (HTML, Markdown), on a terminal, and as JSON.
+
+Changes become the rows of two frames, ``engines`` and ``cases``; their tables are declared like those of any kind.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import shlex
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.declare.cells import Cell, Table, count_cell, number_cell, text_cell
-from tokdfa.lab.declare.charts import MOST_ROWS, Chart, Panel, printable
-from tokdfa.lab.declare.columns import Ratio, short_factor
+from tokdfa.lab.declare import Listing, Results, Stat, Summary
+from tokdfa.lab.declare.charts import MOST_ROWS, Chart, Panel
+from tokdfa.lab.declare.columns import Column, Ratio, short_factor, text
 from tokdfa.lab.declare.look import MUTED, PALETTE
+from tokdfa.lab.declare.vega import printable
 from tokdfa.lab.report.compare_statistics import FALSE_SHARE
-from tokdfa.lab.report.environments import environment_table
 from tokdfa.lab.report.page import Page, readable_time
+from tokdfa.lab.report.tables import environment_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pandas as pd
+
+    from tokdfa.lab.declare.cells import Table
     from tokdfa.lab.report.compare import Change, Comparison
 
 #: At most so many rows of single cases, examples of cases in a cell, and panels of the chart; JSON has them all.
 MAX_ROWS, EXAMPLES, MAX_PANELS = 200, 3, 5
 
-_ENGINES_NOTE = (
-    "Medians over the cases that both runs have. The ratio is the median over the cases of after over before, with its "
-    "95% bootstrap interval over the cases; above 1 is slower or more. Beyond noise is what is discovered among all "
-    "comparisons of the table, with 1 outside its interval, and beyond the floor, which the controls set."
+_COLUMNS = (
+    *(text("engine"), text("case"), text("head", "measure"), Column("count", "cases or samples"), text("what")),
+    *(text("shown_before", "before"), text("shown_after", "after"), text("verdict", "beyond noise")),
+    *(Column("raw", "ratio", "ratio"), Column("ratio", "against controls", "ratio"), Column("floor", unit="ratio")),
+    *(Column("places", "cases"), text("where"), Column("before", "only before"), Column("after", "only after")),
 )
-_CASES_NOTE = (
-    "Medians of the samples of one case, and their ratio, after over before, with its 95% bootstrap interval over the "
-    "samples; against the controls it is wider by their own spread. Those that are beyond noise, the greatest first."
+_NUMBERS = (
+    *("shown_before", "shown_after", "count"),
+    *(Stat("raw", ends=("raw_low", "raw_high")), Stat("ratio", ends=("low", "high"))),
+)
+TABLES = (
+    Summary(
+        "engines",
+        "Engines, over all cases",
+        "Medians over the cases that both runs have. The ratio is the median over the cases of after over before, with "
+        "its 95% bootstrap interval over the cases; above 1 is slower or more. Beyond noise: discovered among all "
+        "comparisons of the table, with 1 outside its interval, and beyond the floor, which the controls set.",
+        by=("engine", "head"),
+        values=(*_NUMBERS, "floor", "verdict"),
+        frame="engines",
+        brief=("engine", "measure", "before", "after", "against controls", "beyond noise"),
+    ),
+    Summary(
+        "cases",
+        "Cases that are beyond noise",
+        "Medians of the samples of one case, and their ratio, after over before, with its 95% bootstrap interval over "
+        "the samples; against the controls it is wider by their own spread. The greatest first; JSON has them all.",
+        by=("engine", "case", "head"),
+        values=(*_NUMBERS, "verdict"),
+        frame="cases",
+        brief=("engine", "case", "measure", "before", "after", "against controls", "beyond noise"),
+    ),
+    Listing(
+        "outcomes",
+        "Outcomes that have changed",
+        "What is stored of how something ended, where both runs have it; equal changes of an engine share a row.",
+        shown=("engine", "what", "shown_before", "shown_after", "places", "where"),
+        frame="outcomes",
+    ),
+    Listing(
+        "one_sided",
+        "What only one of the runs has",
+        "Series of an engine, a case and a measure; what only one run has takes part in no ratio.",
+        shown=("engine", "before", "after", "where"),
+        frame="one_sided",
+    ),
 )
 
 
@@ -152,84 +198,47 @@ def describe(change: Change) -> str:
     return Ratio(*ends, change.estimate.size).describe(change.column)
 
 
-def build_tables(comparison: Comparison) -> list[Table]:
-    """The tables that have a row, engines first."""
-    engines = sorted(comparison.engines, key=lambda change: -_size(change) if change.told else 0.0)
-    cases = sorted((change for change in comparison.cases if change.told), key=lambda change: -_size(change))
-    hidden = len(cases) - MAX_ROWS
-    note = _CASES_NOTE + (f" {hidden:,} more are not shown; the JSON form has them." if hidden > 0 else "")
+def frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
+    """All comparisons as rows, one a change, an outcome, an engine with rows of one run alone."""
+    import pandas as pd
+
     outcomes = [
-        {
-            **{"engine": text_cell(one.engine), "what": text_cell(one.what.replace("_", " "))},
-            **{"before": text_cell(one.before), "after": text_cell(one.after)},
-            **{"cases": count_cell(float(len(one.places))), "where": text_cell(_examples(one.places))},
-        }
+        {"shown_before": one.before, "shown_after": one.after, "places": len(one.places)}
+        | {"engine": one.engine, "what": one.what.replace("_", " "), "where": _examples(one.places)}
         for one in comparison.outcomes
     ]
-    one_sided = [
-        {
-            **{"engine": text_cell(one.engine), "only before": count_cell(float(one.before))},
-            **{"only after": count_cell(float(one.after)), "where": text_cell(_examples(one.cases))},
-        }
-        for one in comparison.one_sided
-    ]
-    built = [
-        _table("engines", "Engines, over all cases", _ENGINES_NOTE, [_row(change, "cases") for change in engines]),
-        _table("cases", "Cases that are beyond noise", note, [_row(change, "samples") for change in cases[:MAX_ROWS]]),
-        _table(
-            "outcomes",
-            "Outcomes that have changed",
-            "What is stored of how something ended, where both runs have it; equal changes of an engine share a row.",
-            outcomes,
-        ),
-        _table(
-            "one_sided",
-            "What only one of the runs has",
-            "Series of an engine, a case and a measure; what only one run has takes part in no ratio.",
-            one_sided,
-        ),
-        environment_table([comparison.before, comparison.after], ("before", "after")),
-    ]
-    return [table for table in built if table.rows]
+    one_sided = [{**asdict(one), "where": _examples(one.cases)} for one in comparison.one_sided]
+    rows = {"engines": map(_row, comparison.engines), "cases": map(_row, comparison.cases)}
+    return {name: pd.DataFrame(found) for name, found in {**rows, "outcomes": outcomes, "one_sided": one_sided}.items()}
 
 
-def _size(change: Change) -> float:
-    """How far a ratio is from 1, whatever its direction."""
-    return abs(math.log(change.ratio))
-
-
-def _table(name: str, title: str, note: str, rows: Sequence[dict[str, Cell]]) -> Table:
-    """A table of rows that have the same heads."""
-    heads = tuple(rows[0]) if rows else ()
-    brief = tuple(head for head in heads if head not in ("samples", "ratio", "floor", "where"))
-    return Table(name, title, note, heads, tuple(tuple(row.values()) for row in rows), brief)
-
-
-def _row(change: Change, counted: str) -> dict[str, Cell]:
-    row = {"engine": text_cell(change.engine)._replace(detail="control" * change.control)}
-    if change.case:
-        row["case"] = text_cell(" · ".join(change.case))
-    row |= {
-        "measure": text_cell(change.column.head),
-        "before": number_cell(change.column, change.before),
-        "after": number_cell(change.column, change.after),
-        counted: count_cell(float(change.estimate.size)),
-        "ratio": _ratio_cell(change.raw.interval),
-        "against controls": _ratio_cell(change.estimate.interval),
+def _row(change: Change) -> dict[str, Any]:
+    """A change: numbers in base units, NaN for what is not known."""
+    column, (raw, estimate) = change.column, (change.raw.interval, change.estimate.interval)
+    return {
+        **{"engine": change.engine, "case": " · ".join(change.case), "measure": column.name, "head": column.head},
+        **{"unit": column.unit, "before": change.before, "after": change.after, "count": change.estimate.size},
+        **{"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high},
+        **{"ratio": estimate.value, "low": estimate.low, "high": estimate.high, "chance": change.estimate.chance},
+        **{"floor": change.floor, "verdict": change.verdict, "told": change.told},
+        **{"shown_before": column.format(change.before), "shown_after": column.format(change.after)},
     }
-    if not change.case:
-        row["floor"] = Cell(_factor(change.floor), change.floor)
-    return row | {"beyond noise": text_cell(change.verdict)._replace(best=change.told)}
 
 
-def _ratio_cell(interval: tuple[float, float, float]) -> Cell:
-    value, low, high = interval
-    return Cell(_factor(value), value, detail="" if math.isnan(low) else f"{_factor(low)}–{_factor(high)}")
-
-
-def _factor(value: float) -> str:
-    """A ratio with two decimals, which matter near 1."""
-    return f"{value:.2f}" if value < 10 else short_factor(value)
+def build_tables(comparison: Comparison) -> list[Table]:
+    """The tables that have a row, engines first; of the cases only those that are beyond noise."""
+    found = frames(comparison)
+    for name in ("engines", "cases"):
+        rows = found[name]
+        if len(rows):
+            ranked = rows.assign(size=rows["ratio"].map(lambda ratio: abs(math.log(ratio))).where(rows["told"], 0))
+            found[name] = ranked.sort_values("size", ascending=False, kind="stable")
+    if len(found["cases"]):
+        found["cases"] = found["cases"][found["cases"]["told"]].head(MAX_ROWS)
+    results = Results(found, {column.name: column for column in _COLUMNS})
+    built = [table.build(results) for table in TABLES]
+    built.append(environment_table([comparison.before, comparison.after], ("before", "after")))
+    return [table for table in built if table.rows]
 
 
 def ratios_chart(comparison: Comparison) -> Chart:
@@ -291,33 +300,9 @@ def to_json(comparison: Comparison, folders: tuple[Path, Path]) -> str:
         {"folder": str(folder), **{key: provenance.get(key) for key in ("started", "tokdfa", "git")}}
         for provenance, folder in runs
     )
+    found = {name: json.loads(rows.to_json(orient="records")) for name, rows in frames(comparison).items()}
     content = {
-        "before": before,
-        "after": after,
-        "controls": list(comparison.controls),
-        "findings": headlines(comparison),
-        "engines": [_change(change) for change in comparison.engines],
-        "cases": [_change(change) for change in comparison.cases],
-        "outcomes": [vars(one) for one in comparison.outcomes],
-        "one_sided": [vars(one) for one in comparison.one_sided],
-        "environment": comparison.environment,
+        **{"before": before, "after": after, "controls": list(comparison.controls)},
+        **{"findings": headlines(comparison), **found, "environment": comparison.environment},
     }
-    return json.dumps(content, indent=1, ensure_ascii=False, default=list, allow_nan=False) + "\n"
-
-
-def _change(change: Change) -> dict[str, Any]:
-    ratios = {
-        name: {key: _known(end) for key, end in zip(("ratio", "low", "high"), estimate.interval, strict=True)}
-        for name, estimate in (("raw", change.raw), ("against_controls", change.estimate))
-    }
-    return {
-        **{"engine": change.engine, "case": list(change.case), "measure": change.column.name},
-        **{"unit": change.column.unit, "before": change.before, "after": change.after, "count": change.estimate.size},
-        **ratios,
-        **{"chance": _known(change.estimate.chance), "floor": change.floor},
-        **{"verdict": change.verdict, "told": change.told},
-    }
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

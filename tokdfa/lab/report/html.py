@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import visible
-from tokdfa.lab.declare.charts import CONFIG, Chart
+from tokdfa.lab.declare.charts import Chart
 from tokdfa.lab.declare.look import DARK, PALETTE
+from tokdfa.lab.declare.vega import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""The tables that every report may end with: what failed, rows of a kind without declarations, the environment."""
+"""The tables that every report may end with: what failed, rows of a kind without declarations, the environment, and
+what differs between the environments of several runs.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, readable, text_cell
+from tokdfa.lab.declare.columns import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Lists and mappings of the provenance that are longer are shown by their length.
 MAX_LISTED = 40
+#: What differs between any two runs and says nothing: times, process, load, seeds by group, the experiment itself.
+_OWN = ("experiment", "fingerprint", "process", "started", "ended", "interrupted", "seeds", "earlier", "tokenizers")
+_MOMENTARY = ("machine · load_average", "machine · memory_available_bytes")
 
 
 def failure_counts(items: pd.DataFrame) -> str:
@@ -72,3 +78,28 @@ def _flatten(entries: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 
 def _has_records(value: Mapping[str, Any] | list[Any]) -> bool:
     return isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
+
+
+def compare_environments(runs: Sequence[RunData]) -> dict[str, list[str]]:
+    """key of the provenance -> what each run has there, for those in which two runs differ.
+
+    What a run does not know (a package it has no use for) is a dash, and no difference by itself.
+    """
+    known = [{row[0].text: row[1].text for row in environment(run).rows} for run in runs]
+    found = {}
+    for key in dict.fromkeys(key for entries in known for key in entries):
+        if key.split(" · ")[0] in _OWN or key in _MOMENTARY:
+            continue
+        values = [entries.get(key, MISSING) for entries in known]
+        if len(set(values) - {MISSING}) > 1:
+            found[key] = values
+    return found
+
+
+def environment_table(runs: Sequence[RunData], names: Sequence[str]) -> Table:
+    """The differences as a table, one column a run; a single row says so if there are none."""
+    rows = [(text_cell(key), *map(text_cell, values)) for key, values in compare_environments(runs).items()]
+    if not rows:
+        rows = [(text_cell("all that is recorded"), *(text_cell("the same") for _ in runs))]
+    note = "What was recorded with the runs and is not the same; times, load and seeds are left out."
+    return Table("environments", "Differences between the environments", note, ("what", *names), tuple(rows))

@@ -11,8 +11,12 @@ resumed by starting it again, and a backend that joins the experiment is measure
     summary = run(config)
     items = open_run(summary.folder).items()
 
-The path of one group: the watching process (`station`, `watch`) hands it to a worker process, which loads the tokenizer
-and the backends once and forks a process for each job (`worker`). The fork measures (`jobs`, with the parts of
-`tokdfa.lab.measure`) and answers with outcomes. If it hangs, swallows the memory or dies, the watcher knows from the
-board which contender was at work, writes that failure down, and starts the group again without it.
+The path of one group: a thread, of this process or of a cluster's worker, takes a slot (`slots`). The slot's worker
+process loads the tokenizer and the backends once and forks a process for each job (`worker`). The fork measures
+(`jobs`, with the parts of `tokdfa.lab.measure`) and answers with outcomes. If it hangs, swallows the memory or dies,
+the supervisor knows from the board which contender was at work, and the group begins again without it (`tasks`).
 """
+
+from tokdfa.core.packages import require_extra
+
+require_extra("lab", "an experiment")

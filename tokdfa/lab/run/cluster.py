@@ -25,17 +25,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokdfa
-from tokdfa.errors import ClusterError, MissingDependency
+from tokdfa.core.packages import missing_dependency
+from tokdfa.errors import ClusterError
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.run import cluster_worker, provenance
 from tokdfa.lab.run.cores import usable_processors
+from tokdfa.lab.run.executor import Executor
 from tokdfa.lab.run.jobs import needs_kernels
+from tokdfa.lab.run.supervisor import POLL_SECONDS, Answer
 from tokdfa.lab.run.tasks import GroupTask
-from tokdfa.lab.run.watch import POLL_SECONDS, Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
@@ -58,19 +60,18 @@ PATIENT = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
 _HOW_TO_START = "dask worker {} --nworkers N --nthreads 1 --resources core=1"
 
 
-class DaskCluster:
-    """An `Executor` on the cluster at `address`, or on one of `workers` processes that it starts on this machine.
+class DaskCluster(Executor):
+    """On the cluster at `address`, or on one of `workers` processes that it starts on this machine.
 
     Of a cluster that is there, it waits until `workers` have joined (default 1), and uses all.
     """
 
     def __init__(self, config: ExperimentConfig, address: str, workers: int | None, say: Callable[[str], None]) -> None:
+        super().__init__()
         distributed = _import_distributed()
         self._address, self._say, self._config = address, say, config
-        self._futures: dict[Any, Group] = {}
-        self._doing: dict[int, str] = {}
         self._known: set[str] = set()
-        self._room, self._looked = 0, 0.0
+        self._looked = 0.0
         self._closing = contextlib.ExitStack()
         with contextlib.ExitStack() as undone:
             self._closing = undone
@@ -120,7 +121,7 @@ class DaskCluster:
                 )
             time.sleep(POLL_SECONDS)
             self._look_at_workers()
-        if not self._room:
+        if not self.room:
             raise ClusterError(
                 f"no worker at {self._address} announces the resource {CORE}, which says how many groups it may "
                 f"measure at a time; start workers with: {_HOW_TO_START.format(self._address)}"
@@ -132,7 +133,7 @@ class DaskCluster:
             return
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         self._looked = time.monotonic()
-        self._room = sum(min(one["nthreads"], int(one["resources"].get(CORE, 0))) for one in workers.values())
+        self.room = sum(min(one["nthreads"], int(one["resources"].get(CORE, 0))) for one in workers.values())
         for gone in sorted(self._known - set(workers)):
             self._say(f"worker {gone} is gone; what it was measuring is measured again by another")
         if self._known and not workers:
@@ -181,12 +182,9 @@ class DaskCluster:
             "workers": {worker: described["machine"] for worker, described in self._described.items()},
         }
 
-    def begin(self, left: Sequence[Group]) -> Group | None:
-        """The next one in order: Dask decides where."""
-        if len(self._futures) >= self._room:
-            return None
-        group = left[0]
-        future = self._client.submit(
+    def _submit(self, group: Group) -> Any:
+        """Dask decides where."""
+        return self._client.submit(
             cluster_worker.measure_group,
             self._order,
             group,
@@ -194,28 +192,18 @@ class DaskCluster:
             resources={CORE: 1},
             pure=False,
         )
-        self._futures[future] = group
-        return group
 
-    def poll(self) -> list[tuple[Group, Measured]]:
-        if not any(future.done() for future in self._futures):
+    def _wait(self) -> None:
+        if not any(future.done() for future in self._groups):
             time.sleep(POLL_SECONDS)
         if self._client.status != "running":
             raise ClusterError(
                 f"the scheduler at {self._address} is gone; what is finished is kept, start the run again to go on"
             )
         self._look_at_workers()
-        finished = []
-        for future in [future for future in self._futures if future.done()]:
-            measured = self._fetch(future)
-            if measured is not None:
-                group = self._futures.pop(future)
-                self._doing.pop(group.position, None)
-                finished.append((group, measured))
-        return finished
 
     def _fetch(self, future: Any) -> Measured | None:
-        """What a group has come to; None if its rows were lost with a worker, so that it is measured again."""
+        """None if a group's rows were lost with a worker."""
         from distributed import KilledWorker
 
         try:
@@ -223,7 +211,7 @@ class DaskCluster:
         except TimeoutError:
             return None
         except KilledWorker:
-            return self._of_killed(self._futures[future])
+            return self._of_killed(self._groups[future])
         except CancelledError:
             raise ClusterError(
                 f"the scheduler at {self._address} has dropped this run; "
@@ -232,7 +220,7 @@ class DaskCluster:
         except ClusterError:
             raise
         except Exception as error:
-            raise ClusterError(f"a worker failed at {self._futures[future].title}: {error!r}") from error
+            raise ClusterError(f"a worker failed at {self._groups[future].title}: {error!r}") from error
         if measured is None:
             raise ClusterError(
                 f"the scheduler at {self._address} has not heard of this run for too long; "
@@ -242,26 +230,20 @@ class DaskCluster:
 
     def _of_killed(self, group: Group) -> Measured:
         """The rows of a group whose workers have died again and again."""
-        task = GroupTask(self._config, group)
-        task.next_job()
-        task.take(Answer(failure=Failure("crash", "the workers that measured this group died, one after the other")))
-        return task.measured()
+        failure = Failure("crash", "the workers that measured this group died, one after the other")
+        return GroupTask(self._config, group, lambda job, look: Answer(failure=failure), self._say).measure()
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
         _, told = event
         if told["run"] == self._order.run:
             self._doing[told["group"]] = told["doing"]
 
-    def activities(self) -> list[tuple[Group, str]]:
-        at_work = [(group, self._doing.get(group.position)) for group in self._futures.values()]
-        return [(group, doing) for group, doing in at_work if doing]
-
     def close(self) -> None:
         with contextlib.suppress(Exception):  # the scheduler is gone, and with it all that there was to end
             self._token.release()
             self._token.close()
-            self._client.cancel(list(self._futures))
-        self._futures.clear()
+            self._client.cancel(list(self._groups))
+        self._groups.clear()
         self._closing.close()
 
 
@@ -304,4 +286,4 @@ def _import_distributed() -> Any:
     try:
         return importlib.import_module("distributed")
     except ImportError:
-        raise MissingDependency("dask", "scale", "a run on a cluster") from None
+        raise missing_dependency("dask", "a run on a cluster") from None

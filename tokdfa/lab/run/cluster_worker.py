@@ -1,4 +1,4 @@
-"""What a worker of a Dask cluster does for a run: it checks that it fits, then measures groups at its own stations.
+"""What a worker of a Dask cluster does for a run: it checks that it fits, then measures groups in slots of its own.
 
 Nothing is measured in the Dask worker itself. It watches a process that measures, as a run without a cluster does, so
 an item that hangs, swallows the memory or dies costs that item only, and the worker goes on.
@@ -16,9 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,23 +27,22 @@ from tokdfa.errors import ClusterError, TokdfaError
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.machine import machine_facts
 from tokdfa.lab.run import provenance
-from tokdfa.lab.run.cores import alone_on_this_machine, take_cores, threads_of
-from tokdfa.lab.run.station import Station
-from tokdfa.lab.run.watch import POLL_SECONDS
+from tokdfa.lab.run.cores import alone_on_this_machine
+from tokdfa.lab.run.slots import Slots
+from tokdfa.lab.run.supervisor import POLL_SECONDS
 from tokdfa.lab.run.worker import adopt_backends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
-    from tokdfa.lab.run.cores import Lease
     from tokdfa.lab.run.tasks import Measured
 
 #: Events of this topic say what is being measured: {"run": ..., "group": its position, "doing": ...}.
 TOPIC = "tokdfa"
-#: How often a worker says what it measures, and looks whether the run is still on.
-TELL_SECONDS, LOOK_SECONDS = 0.5, 1.0
+#: How often a worker looks whether the run is still on.
+LOOK_SECONDS = 1.0
 
 _COMPILE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tokdfa.core import jit; list(jit.warm_up())"
 
@@ -127,97 +125,41 @@ def measure_group(order: Order, group: Group) -> Measured | None:
     from distributed import get_worker
 
     worker = get_worker()
-    run = _take_part(order, worker)
+    slots = _take_part(order, worker)
 
     def tell(doing: str) -> None:
         worker.log_event(TOPIC, {"run": order.run, "group": group.position, "doing": doing})
 
     if order.kernels and not jit.is_warm():
         tell(f"{group.title}: compiling kernels, once a machine")
-        run.compile_kernels()
-    told = 0.0
-    with run.cores(threads_of(group)) as lease, run.station(group.items[0].tokenizer) as station:
-        if lease is None:
-            return None
-        station.begin(order.config, group, lease.processors)
-        while not run.ended.is_set():
-            wait([station.pipe] if station.pipe else [], timeout=POLL_SECONDS)
-            measured = station.step()
-            if measured is not None:
-                return measured
-            if time.monotonic() - told > TELL_SECONDS:
-                told = time.monotonic()
-                tell(station.doing())
-    return None
+        _compile_kernels(slots.ended)
+    return slots.measure(order.config, group, tell, own_cores=True)
 
 
-@dataclass
-class _Run:
-    """A run that this worker takes part in. `idle`: stations that are kept for its next groups."""
-
-    ended: threading.Event = field(default_factory=threading.Event)
-    idle: list[Station] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextlib.contextmanager
-    def station(self, tokenizer: str | None) -> Iterator[Station]:
-        """A station, one that has loaded this tokenizer if there is one; kept for the next group if all goes well."""
-        with self.lock:
-            self.idle.sort(key=lambda station: station.tokenizer == tokenizer)
-            station = self.idle.pop() if self.idle else Station()
-        try:
-            yield station
-        except BaseException:
-            station.close()
-            raise
-        with self.lock:
-            if not self.ended.is_set():
-                self.idle.append(station)
-                return
-        station.close()
-
-    @contextlib.contextmanager
-    def cores(self, count: int) -> Iterator[Lease | None]:
-        """So many cores, as soon as they are free; None if the run ends before."""
-        lease = take_cores(count)
-        while lease is None and not self.ended.wait(POLL_SECONDS):
-            lease = take_cores(count)
-        try:
-            yield lease
-        finally:
-            if lease is not None:
-                lease.release()
-
-    def compile_kernels(self) -> None:
-        """See to it that tokdfa's kernels are compiled, by one worker of a machine, unless the run ends before."""
-        while not jit.is_warm() and not self.ended.is_set():
-            with alone_on_this_machine("kernels") as we:
-                if we and not jit.is_warm():
-                    self._compile()
-            self.ended.wait(POLL_SECONDS)
-
-    def _compile(self) -> None:
-        process = subprocess.Popen([sys.executable, "-c", _COMPILE, json.dumps(sys.path)], stdin=subprocess.DEVNULL)
-        while process.poll() is None:
-            if self.ended.wait(POLL_SECONDS):
-                process.kill()
-        if process.returncode and not self.ended.is_set():
-            raise ClusterError("this worker cannot compile tokdfa's kernels; see what `tokdfa warmup` says there")
-
-    def end(self) -> None:
-        """Stop what is measured, and end the stations that are not at work."""
-        with self.lock:
-            self.ended.set()
-            idle, self.idle = self.idle, []
-        for station in idle:
-            station.close()
+def _compile_kernels(ended: threading.Event) -> None:
+    """See to it that tokdfa's kernels are compiled, by one worker of a machine, unless the run ends before."""
+    while not jit.is_warm() and not ended.is_set():
+        with alone_on_this_machine("kernels") as we:
+            if we and not jit.is_warm():
+                _compile(ended)
+        ended.wait(POLL_SECONDS)
 
 
-_runs: dict[str, _Run] = {}
+def _compile(ended: threading.Event) -> None:
+    process = subprocess.Popen([sys.executable, "-c", _COMPILE, json.dumps(sys.path)], stdin=subprocess.DEVNULL)
+    while process.poll() is None:
+        if ended.wait(POLL_SECONDS):
+            process.kill()
+    if process.returncode and not ended.is_set():
+        raise ClusterError("this worker cannot compile tokdfa's kernels; see what `tokdfa warmup` says there")
+
+
+#: The runs that this worker takes part in.
+_runs: dict[str, Slots] = {}
 _runs_lock = threading.Lock()
 
 
-def _take_part(order: Order, worker: Any) -> _Run:
+def _take_part(order: Order, worker: Any) -> Slots:
     """This worker's part in a run. The first time, checks that it fits, and begins to look after the run's token."""
     from distributed import Semaphore
 
@@ -228,7 +170,7 @@ def _take_part(order: Order, worker: Any) -> _Run:
                 raise ClusterError(f"worker {worker.address} does not fit this run: {'; '.join(found)}")
             adopt_backends(order.backends)
             token: Any = Semaphore(name=order.run, scheduler_rpc=worker.scheduler, loop=worker.loop)
-            _runs[order.run] = _Run()
+            _runs[order.run] = Slots()
             threading.Thread(target=_look_after, args=(order.run, token.get_value), daemon=True).start()
         return _runs[order.run]
 
@@ -239,5 +181,5 @@ def _look_after(name: str, holders: Callable[[], int]) -> None:
         while holders():
             time.sleep(LOOK_SECONDS)
     with _runs_lock:
-        run = _runs.pop(name)
-    run.end()
+        slots = _runs.pop(name)
+    slots.end()

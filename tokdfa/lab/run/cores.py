@@ -15,13 +15,16 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from tokdfa.core.folders import open_private, private_folder
+from tokdfa.core.folders import private_folder
+from tokdfa.errors import StoreError
 from tokdfa.lab.kinds import find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from filelock import FileLock
 
     from tokdfa.lab.config.expand import Group, Item
 
@@ -33,12 +36,12 @@ class Lease:
     """Cores that are ours until `release`. `processors`: the numbers to pin a process to, one a core."""
 
     processors: tuple[int, ...]
-    _locks: tuple[IO[str], ...]
+    _locks: tuple[FileLock, ...]
 
     def release(self) -> None:
         """Let others have them."""
         for lock in self._locks:
-            lock.close()
+            lock.release()
 
 
 def take_cores(count: int) -> Lease | None:
@@ -48,7 +51,7 @@ def take_cores(count: int) -> Lease | None:
     """
     cores = usable_processors()
     wanted = min(count, len(cores))
-    taken: dict[int, IO[str]] = {}
+    taken: dict[int, FileLock] = {}
     for core in cores:
         lock = _try_lock(f"core-{core}")
         if lock is not None:
@@ -56,7 +59,7 @@ def take_cores(count: int) -> Lease | None:
         if len(taken) == wanted:
             return Lease(tuple(taken), tuple(taken.values()))
     for lock in taken.values():
-        lock.close()
+        lock.release()
     return None
 
 
@@ -91,7 +94,7 @@ def alone_on_this_machine(purpose: str) -> Iterator[bool]:
         yield lock is not None
     finally:
         if lock is not None:
-            lock.close()
+            lock.release()
 
 
 def threads_of(group: Group) -> int:
@@ -107,18 +110,19 @@ def _threads(item: Item) -> int:
     return max(given) if isinstance(given, list | tuple) else int(given)
 
 
-def _try_lock(name: str) -> IO[str] | None:
-    """An open file that is locked until it is closed; None if another process or thread has it.
+def _try_lock(name: str) -> FileLock | None:
+    """A lock that is held until it is released; None if another process or thread has it.
 
-    Raises StoreError for a folder or file that is not this user's alone: whoever else could lock it, or have us write
+    Raises StoreError for a folder or file that others could reach: whoever else could lock it, or have us write
     elsewhere through a link.
     """
-    import fcntl
+    from filelock import FileLock, Timeout
 
-    handle = os.fdopen(open_private(private_folder() / f"{name}.lock"), "r+")
+    lock = FileLock(private_folder() / f"{name}.lock", blocking=False, thread_local=False)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        handle.close()
+        lock.acquire()
+    except Timeout:
         return None
-    return handle
+    except OSError as error:
+        raise StoreError(f"{lock.lock_file} cannot be locked ({error.strerror}); delete it") from None
+    return lock

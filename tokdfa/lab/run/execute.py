@@ -23,7 +23,8 @@ from tokdfa.lab.config.expand import expand_groups
 from tokdfa.lab.config.plan import format_duration
 from tokdfa.lab.measure.limits import OK
 from tokdfa.lab.run import provenance
-from tokdfa.lab.run.executor import measures_here, open_executor
+from tokdfa.lab.run.cluster import LOCAL, DaskCluster
+from tokdfa.lab.run.executor import Processes
 from tokdfa.lab.run.jobs import needs_kernels
 from tokdfa.lab.run.store import RunStore
 
@@ -119,14 +120,26 @@ def run(
     """
     if workers is not None and workers < 1:
         raise OptionError(f"a run needs at least one worker, not {workers}")
-    here = measures_here(scheduler)
+    if scheduler is not None and scheduler != LOCAL and "://" not in scheduler:
+        raise OptionError(f"a scheduler is {LOCAL}, or an address such as tcp://HOST:8786, not {scheduler!r}")
     groups = expand_groups(config)
     store = RunStore.locate(config, folder)
     with store.lock():
         if not fresh:
             store.create(config)
         execution = _Execution(config, groups, store, progress or (lambda event: None), fresh)
-        return execution.run(lambda: open_executor(config, scheduler, workers, execution.say), here)
+        return execution.run(
+            lambda: open_executor(config, scheduler, workers, execution.say), scheduler in (None, LOCAL)
+        )
+
+
+def open_executor(
+    config: ExperimentConfig, scheduler: str | None, workers: int | None, say: Callable[[str], None]
+) -> Executor:
+    """The executor for a run, ready to begin; `say` takes messages. Raises as `run` does."""
+    if scheduler is None:
+        return Processes(config, workers or 1)
+    return DaskCluster(config, scheduler, workers, say)
 
 
 class _Execution:
@@ -214,11 +227,8 @@ class _Execution:
     def _work(self, executor: Executor, record: dict[str, object]) -> None:
         last_told = 0.0
         while (self.left or self.begun) and not self.stop:
-            while self.left:
-                group = executor.begin(self.left)
-                if group is None:
-                    break
-                self.left.remove(group)
+            while self.left and executor.begin(self.left[0]):
+                group = self.left.pop(0)
                 self.begun[group.position] = len(group.items)
                 self._tell("group_started", group.title, group)
             for group, measured in executor.poll():

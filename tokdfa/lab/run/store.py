@@ -109,16 +109,15 @@ class RunStore:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other runs out of the folder; StoreError if one is at work. The system frees it if we are killed."""
-        import fcntl
+        from filelock import FileLock, Timeout
 
-        with _writing(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = (self.folder / LOCK).open("a")
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StoreError(f"another run is writing to {self.folder}; wait for it or stop it") from None
+        with contextlib.ExitStack() as held:
+            with _writing(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                try:
+                    held.enter_context(FileLock(self.folder / LOCK, blocking=False))
+                except Timeout:
+                    raise StoreError(f"another run is writing to {self.folder}; wait for it or stop it") from None
             yield
 
     def write_group(self, group: Group, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

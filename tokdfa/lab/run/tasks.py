@@ -1,7 +1,7 @@
 """The way of one group through its jobs: measure side by side, leave out who broke a limit, then memory one by one.
 
-A task knows which job comes next and what its end means. It does no work itself: a `Station` carries jobs to a worker
-and answers back. When the group's job dies, the contender that was at work gets its failure, and the job starts again
+A task knows which job comes next and what its end means. It does no work itself: a `Supervisor` has each job done by a
+worker. When the group's job dies, the contender that was at work gets its failure, and the job starts again
 without it; what the others had measured by then is dropped, so that all their numbers come from one undisturbed pass.
 A SIGKILL from outside is forgiven once for each contender: it may have been meant for anything.
 """
@@ -21,14 +21,18 @@ from tokdfa.lab.measure.measure import Outcome
 from tokdfa.lab.run.jobs import GroupJob, GroupResult, MemoryJob, MemoryResult, SpecialJob, SpecialResult, failed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.constraint import Constraint
     from tokdfa.lab.config.expand import Group, Item
     from tokdfa.lab.config.experiment import ExperimentConfig
+    from tokdfa.lab.measure.limits import Activity
     from tokdfa.lab.measure.workloads import Walk
     from tokdfa.lab.run.jobs import Job
-    from tokdfa.lab.run.watch import Answer
+    from tokdfa.lab.run.supervisor import Answer
 
     Rows = list[dict[str, Any]]
+    Carry = Callable[[Job, Callable[[Activity], None]], Answer]
 
 
 @dataclass(frozen=True)
@@ -45,34 +49,67 @@ class Measured:
 
 
 class GroupTask:
-    """One group on its way. Call `next_job`, then `take` with the answer, until none is left; then `measured`."""
+    """One group on its way through its jobs. `carry(job, look)` has a job measured, as `Supervisor.run` does; `tell` is
+    given what is being done, some twenty times a second.
+    """
 
-    def __init__(self, config: ExperimentConfig, group: Group) -> None:
-        self.config, self.group = config, group
+    def __init__(self, config: ExperimentConfig, group: Group, carry: Carry, tell: Callable[[str], None]) -> None:
+        self.config, self.group, self._carry, self._tell = config, group, carry, tell
         first = group.items[0]
         self.constraint: Constraint | None = first.constraint.build() if first.constraint else None
         self.outcomes: dict[str, Outcome] = {}
         self.results: Rows = []
         self.vocab_size: int | None = None
         self.tokenizer_fingerprint: str | None = None
-        self._walks: tuple[Walk, ...] = ()
-        self._measured = False
-        self._memory_left: list[Item] = []
         self._forgiven: set[str] = set()
-        self._asked: list[Item] = []
         self._started = time.monotonic()
 
-    def next_job(self) -> Job | None:
-        """What to do next; None if the group is finished."""
-        left = [item for item in self.group.items if item.label not in self.outcomes]
-        if not self._measured and left:
-            self._asked = [item for item in self.group.beside if item.label not in self.outcomes] + left
-            return self._special_job(left[0]) if left[0].backend is None else self._group_job(self._asked)
-        self._measured = True
-        if self._memory_left:
-            self._asked = self._memory_left[:1]
-            return self._memory_job(self._asked[0])
-        return None
+    def measure(self) -> Measured:
+        """Measure the group, whatever happens to its jobs."""
+        while left := [item for item in self.group.items if item.label not in self.outcomes]:
+            if left[0].backend is None:
+                self._measure_special(left[0])
+            else:
+                self._measure_together([item for item in self.group.beside if item.label not in self.outcomes] + left)
+        return Measured(self.tables(), self.statuses(), self.failures(), self.vocab_size, self.tokenizer_fingerprint)
+
+    def _measure_together(self, items: list[Item]) -> None:
+        """Measure backends side by side, then the memory of each; or leave out who has broken a limit."""
+        answer = self._answer(self._group_job(items), items)
+        result = answer.result
+        if not isinstance(result, GroupResult):
+            self._blame(answer, items)
+            return
+        self.outcomes |= {outcome.label: outcome for outcome in result.outcomes}
+        self.vocab_size, self.tokenizer_fingerprint = result.vocab_size, result.tokenizer_fingerprint
+        for item in items if "memory" in self.config.measures else ():
+            if item not in self.group.beside and not failed(self.outcomes[item.label]):
+                self._measure_memory(item, result.walks)
+
+    def _measure_memory(self, item: Item, walks: tuple[Walk, ...]) -> None:
+        assert item.tokenizer is not None
+        assert item.backend is not None
+        assert self.constraint is not None
+        job = MemoryJob(item.tokenizer, self.constraint, (item.backend,), walks, self.config.limits)
+        answer, outcome = self._answer(job, [item]), self.outcomes[item.label]
+        result = answer.result
+        if isinstance(result, MemoryResult):
+            outcome.memory_peak_bytes, outcome.memory_retained_bytes = result.peak, result.retained
+        failure = result.failure if isinstance(result, MemoryResult) else answer.failure
+        if failure is not None:
+            outcome.fail(Failure(failure.kind, f"while measuring memory: {failure.message}"))
+
+    def _measure_special(self, item: Item) -> None:
+        job = SpecialJob(targets()[item.kind], item.settings, item.seed, self.config.limits, item.tokenizer)
+        answer = self._answer(job, [item])
+        result = answer.result
+        if not isinstance(result, SpecialResult):
+            self._blame(answer, [item])
+            return
+        outcome = self.outcomes[item.label] = Outcome(item.label)
+        if result.failure is not None:
+            outcome.fail(result.failure)
+        self.results += [{"item_id": item.item_id, **row} for row in result.rows]
 
     def _group_job(self, items: list[Item]) -> GroupJob:
         first, config = items[0], self.config
@@ -92,70 +129,27 @@ class GroupTask:
             batch=config.batch,
         )
 
-    def _memory_job(self, item: Item) -> MemoryJob:
-        assert item.tokenizer is not None
-        assert item.backend is not None
-        assert self.constraint is not None
-        return MemoryJob(item.tokenizer, self.constraint, (item.backend,), self._walks, self.config.limits)
+    def _answer(self, job: Job, items: list[Item]) -> Answer:
+        """How a job ended, whose contenders are `items`; begun again if it was killed from outside."""
 
-    def _special_job(self, item: Item) -> SpecialJob:
-        target = targets()[item.kind]
-        return SpecialJob(target, item.settings, item.seed, self.config.limits, item.tokenizer)
+        def look(activity: Activity) -> None:
+            self._tell(" ".join(filter(None, (f"{self.group.title}:", named(activity.contender), activity.phase))))
 
-    def contender(self, index: int) -> str:
-        """The label of a contender of the job at work; "" for none of them."""
-        return self._asked[index].label if 0 <= index < len(self._asked) else ""
+        def named(index: int) -> str:
+            return items[index].label if 0 <= index < len(items) else ""
 
-    def take(self, answer: Answer) -> None:
-        """The job that `next_job` has given has ended."""
-        if answer.result is None:
-            self._blame(answer)
-        elif isinstance(answer.result, GroupResult):
-            self._take_group(answer.result)
-        elif isinstance(answer.result, MemoryResult):
-            self._take_memory(answer.result)
-        else:
-            self._take_special(answer.result)
+        while True:
+            answer = self._carry(job, look)
+            if not answer.from_outside or named(answer.contender) in self._forgiven:
+                return answer
+            self._forgiven.add(named(answer.contender))
 
-    def _take_group(self, result: GroupResult) -> None:
-        self._measured = True
-        self.outcomes |= {outcome.label: outcome for outcome in result.outcomes}
-        self._walks, self.vocab_size = result.walks, result.vocab_size
-        self.tokenizer_fingerprint = result.tokenizer_fingerprint
-        if "memory" in self.config.measures:
-            measured = [item for item in self._asked if item not in self.group.beside]
-            self._memory_left = [item for item in measured if not failed(self.outcomes[item.label])]
-
-    def _take_memory(self, result: MemoryResult) -> None:
-        outcome = self.outcomes[self._memory_left.pop(0).label]
-        outcome.memory_peak_bytes, outcome.memory_retained_bytes = result.peak, result.retained
-        if result.failure is not None:
-            outcome.fail(_while_measuring_memory(result.failure))
-
-    def _take_special(self, result: SpecialResult) -> None:
-        item = self._asked[0]
-        outcome = self.outcomes[item.label] = Outcome(item.label)
-        if result.failure is not None:
-            outcome.fail(result.failure)
-        self.results += [{"item_id": item.item_id, **row} for row in result.rows]
-
-    def _blame(self, answer: Answer) -> None:
+    def _blame(self, answer: Answer, items: list[Item]) -> None:
+        """The failure is that of the contender at work; if there was none, nobody can be measured here."""
         assert answer.failure is not None
-        label = self.contender(answer.contender)
-        if answer.from_outside and label not in self._forgiven:
-            self._forgiven.add(label)
-            return
-        if self._memory_left:
-            self.outcomes[self._memory_left.pop(0).label].fail(_while_measuring_memory(answer.failure))
-            return
-        for item in self._asked:
-            if label in ("", item.label):  # nobody in particular: nobody can be measured here
-                outcome = self.outcomes[item.label] = Outcome(item.label)
-                outcome.fail(answer.failure)
-
-    def measured(self) -> Measured:
-        """All that the finished group has come to."""
-        return Measured(self.tables(), self.statuses(), self.failures(), self.vocab_size, self.tokenizer_fingerprint)
+        for item in items if answer.contender < 0 else (items[answer.contender],):
+            outcome = self.outcomes[item.label] = Outcome(item.label)
+            outcome.fail(answer.failure)
 
     def tables(self) -> dict[str, Rows]:
         """The rows of the finished group, by table."""
@@ -204,10 +198,6 @@ class GroupTask:
         """label -> "status: message" of those that failed."""
         found = {item.label: self.outcomes[item.label] for item in self.group.items}
         return {label: f"{one.status}: {one.message}" for label, one in found.items() if one.status != OK}
-
-
-def _while_measuring_memory(failure: Failure) -> Failure:
-    return Failure(failure.kind, f"while measuring memory: {failure.message}")
 
 
 def _median_seconds(ns: list[int]) -> float | None:

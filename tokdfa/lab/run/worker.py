@@ -4,9 +4,9 @@ A fork starts from the prepared state and ends with its job. So no job finds wha
 caches or heaps, the memory of a contender is the growth of its own process, and a contender that dies takes nothing
 with it. The worker itself only loads, builds and waits.
 
-It talks to its watcher (`tokdfa.lab.run.watch`) through a pipe: jobs come in; (DONE, pickled result), (DIED, (exit
+It talks to its supervisor through a pipe: jobs come in; (DONE, pickled result), (DIED, (exit
 code, last activity)) or (UNPREPARED, failure) goes out; KILL ends the job at work. What is going on at any moment
-stands on the board. If the watcher goes away, the worker kills its fork and ends.
+stands on the board. If the supervisor goes away, the worker kills its fork and ends.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from tokdfa.lab.run.jobs import Workbench, run_job
 if TYPE_CHECKING:
     from tokdfa.lab.run.jobs import Job
 
-#: What the watcher says, and what the worker answers.
+#: What the supervisor says, and what the worker answers.
 KILL, DONE, DIED, UNPREPARED = "kill", "done", "died", "unprepared"
 
 
 def main(pipe: int, board_descriptor: int) -> None:
-    """Serve jobs until the watcher closes the pipe. The first message is the watcher's table of backends."""
-    watcher = Connection(pipe)
+    """Serve jobs until the supervisor closes the pipe. The first message is the supervisor's table of backends."""
+    supervisor = Connection(pipe)
     board = Board(board_descriptor)
     board.open_job()
     bench = Workbench()
     try:
-        adopt_backends(watcher.recv())
+        adopt_backends(supervisor.recv())
         while True:
-            message = watcher.recv()
+            message = supervisor.recv()
             if message == KILL:  # for a job that had ended by itself
                 continue
-            watcher.send(_serve(message, bench, board, watcher))
+            supervisor.send(_serve(message, bench, board, supervisor))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
@@ -55,8 +55,8 @@ def adopt_backends(targets: dict[str, str]) -> None:
     registry._targets.cache_clear()
 
 
-def _serve(job: Job, bench: Workbench, board: Board, watcher: Connection) -> tuple[str, Any]:
-    """Prepare for a job, run it in a fork, and say how it ended. EOFError if the watcher goes away."""
+def _serve(job: Job, bench: Workbench, board: Board, supervisor: Connection) -> tuple[str, Any]:
+    """Prepare for a job, run it in a fork, and say how it ended. EOFError if the supervisor goes away."""
     board.open_job()
     try:
         bench.prepare(job, board)
@@ -65,11 +65,11 @@ def _serve(job: Job, bench: Workbench, board: Board, watcher: Connection) -> tup
     reader, writer = Pipe(duplex=False)
     fork = os.fork()
     if fork == 0:
-        watcher.close()  # else the watcher would not see the worker's death while this fork lives
+        supervisor.close()  # else the supervisor would not see the worker's death while this fork lives
         _run_in_fork(job, bench, board, writer)
     writer.close()
     try:
-        result = _await_result(fork, reader, watcher)
+        result = _await_result(fork, reader, supervisor)
     except BaseException:
         os.kill(fork, signal.SIGKILL)
         raise
@@ -81,16 +81,16 @@ def _serve(job: Job, bench: Workbench, board: Board, watcher: Connection) -> tup
     return (DIED, (os.waitstatus_to_exitcode(status), last)) if result is None else (DONE, result)
 
 
-def _await_result(fork: int, reader: Connection, watcher: Connection) -> bytes | None:
-    """The pickled result of the fork, None if it died without one. EOFError if the watcher goes away."""
+def _await_result(fork: int, reader: Connection, supervisor: Connection) -> bytes | None:
+    """The pickled result of the fork, None if it died without one. EOFError if the supervisor goes away."""
     while True:
-        ready = wait([watcher, reader])
+        ready = wait([supervisor, reader])
         if reader in ready:
             try:
                 return reader.recv_bytes()
             except EOFError:
                 return None
-        if watcher.recv() == KILL:
+        if supervisor.recv() == KILL:
             os.kill(fork, signal.SIGKILL)
 
 

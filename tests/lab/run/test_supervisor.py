@@ -1,0 +1,110 @@
+"""One worker and its supervisor, without a run around them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from tests.lab.run.experiments import children, gone
+from tests.lab.run.test_interruption import wait_until_gone
+from tokdfa.constraint import Choice
+from tokdfa.lab.config.experiment import BackendEntry
+from tokdfa.lab.measure import limits
+from tokdfa.lab.measure.limits import Limits
+from tokdfa.lab.run.jobs import MemoryJob, MemoryResult
+from tokdfa.lab.run.supervisor import Supervisor
+
+
+@pytest.fixture
+def supervisor():
+    supervisor = Supervisor()
+    yield supervisor
+    supervisor.close()
+    assert not children(recursive=True)
+
+
+def job(how="honest", where="compile", seconds=20.0, memory_mb=500.0, tokenizer="bytes"):
+    entry = BackendEntry(name="fake", label=f"{how} {where}", options={"how": how, "where": where})
+    return MemoryJob(tokenizer, Choice(["ab"]), (entry,), (), Limits(seconds=seconds, memory_mb=memory_mb))
+
+
+def is_fine(answer):
+    return isinstance(answer.result, MemoryResult) and answer.result.failure is None
+
+
+def test_one_worker_serves_one_job_after_the_other(supervisor):
+    assert supervisor.pid is None
+    assert is_fine(supervisor.run(job()))
+    pid = supervisor.pid
+    died = supervisor.run(job("exit"))
+    assert (died.failure.kind, died.contender, died.from_outside) == ("crash", 0, False)
+    assert "its last words: so long" in died.failure.message
+    assert "last words" not in supervisor.run(job("segfault")).failure.message  # those were of another job
+    assert supervisor.run(job("raise")).result.failure.message == "RuntimeError: on purpose"
+    assert is_fine(supervisor.run(job()))
+    assert supervisor.pid == pid  # only forks have died
+
+
+def test_another_tokenizer_gets_another_worker(supervisor):
+    supervisor.run(job())
+    pid = supervisor.pid
+    assert supervisor.run(job(tokenizer="nothing")).failure.message.startswith("UnknownNameError: there is no tok")
+    assert supervisor.pid != pid
+    assert gone(pid)
+    assert is_fine(supervisor.run(job()))
+
+
+@pytest.mark.parametrize(("where", "phase"), [("init", "prepare"), ("warm", "warm up")])
+def test_preparing_has_limits_too(supervisor, monkeypatch, where, phase):
+    supervisor.run(job())  # the tokenizer is loaded
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "PREPARE_SECONDS", 0.6)
+        late = supervisor.run(job("sleep", where, seconds=0.1))
+    assert (late.failure.kind, late.contender) == ("timeout", 0)
+    assert late.failure.message == f"{phase!r} took longer than 0.6 s"
+    large = supervisor.run(job("hog", where, memory_mb=100))
+    assert (large.failure.kind, large.contender) == ("memory", 0)
+    assert is_fine(supervisor.run(job()))
+
+
+@pytest.mark.parametrize("victim", ["fork", "worker"])
+def test_a_kill_from_outside_is_told_from_our_own(supervisor, victim):
+    def kill(activity):
+        if activity.phase == "memory":
+            os.kill(activity.pid if victim == "fork" else supervisor.pid, signal.SIGKILL)
+
+    answer = supervisor.run(job("sleep"), kill)
+    assert (answer.failure.kind, answer.from_outside) == ("crash", True)
+    own = supervisor.run(job("sleep", seconds=0.1))
+    assert (own.failure.kind, own.from_outside) == ("timeout", False)
+    assert is_fine(supervisor.run(job()))
+
+
+class Stop(Exception):
+    """Raised by who looks on."""
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_who_looks_on_sees_what_is_going_on_and_may_end_it(supervisor, closed):
+    seen = []
+
+    def look(activity):
+        if activity.phase == "memory":
+            seen.append(activity)
+            raise Stop
+
+    with pytest.raises(Stop):
+        supervisor.run(job("sleep"), look)
+    (activity,) = seen
+    assert activity.contender == 0
+    assert activity.pid in {child.pid for child in psutil.Process(supervisor.pid).children()}
+    if closed:
+        supervisor.close()
+        wait_until_gone([activity.pid])
+        assert is_fine(supervisor.run(job()))
+    else:  # as when this process is killed
+        supervisor._worker.pipe.close()
+        wait_until_gone([activity.pid])

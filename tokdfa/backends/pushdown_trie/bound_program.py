@@ -1,0 +1,229 @@
+"""A program bound to a vocabulary's automata: the arrays of the program that machines run.
+
+In the program a TERMINAL names an automaton; here it has the state in which that begins in the table. The names of
+NAMES are tries (`tokdfa.backends.pushdown_trie.name_trie`), with the other states of their nodes.
+
+*Growth.* Code that is written later (`ProgramBuilder.lazy`) is appended here, with its texts and names, and only that
+is bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
+machines run one program, and each holds the arrays that it has seen. A machine with old code meets the LAZY there that
+its old arrays know nothing beyond, asks for it, and gets the new arrays (`Machine.supply`). A machine with the present
+code sees what is appended in place; all that it may lead to is in arrays that it has, too.
+
+Threads: `write` is called under the lock of the pool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
+from tokdfa.backends.pushdown_trie.name_others import find_other_states_kernel
+from tokdfa.backends.pushdown_trie.name_trie import NAME_COLUMNS, T_NODES, T_ORDER, T_PAST, TABLE_COLUMNS, build_tries
+from tokdfa.core.jit import kernel
+from tokdfa.errors import LimitExceeded
+from tokdfa.program.program import COUNTED, FIRST, OPERATION, TERMINAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
+    from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.program.program import NameTable, Program, Terminal
+
+Int32 = npt.NDArray[np.int32]
+
+#: Items have 20 bits for a place.
+MAX_PLACES = (1 << PLACE_BITS) - 1
+#: Arrays of a program that kernels read.
+FIELDS = ("code", "alternatives", "entries", "arguments", "tables", "names", "order", "other_begin", "other_states")
+#: Room for code written later: so many times what there is, and so many more.
+SPARE_TIMES, SPARE = 2, 64
+#: Nothing to append.
+NO_NUMBERS: Int32 = np.zeros(0, dtype=np.int32)
+NO_TABLES: Int32 = np.zeros((0, TABLE_COLUMNS), dtype=np.int32)
+NO_NAMES: Int32 = np.zeros((0, NAME_COLUMNS), dtype=np.int32)
+
+
+class BoundProgram:
+    """See the module's docstring. `anew`: build all automata, as if no constraint had had them before; that is to
+    measure what it takes.
+
+    Raises what making an automaton raises, and LimitExceeded.
+    """
+
+    def __init__(self, program: Program, automata: AutomatonTable, anew: bool = False) -> None:
+        self._automata, self._anew = automata, anew
+        self._program = program = program.newest()
+        self._starts: list[int] = []  # by text
+        self._followed = program.written
+        #: Whether it has counted strings.
+        self.counts = False
+        #: Whether every state of all texts and names can reach an end by bytes that are tokens by themselves.
+        self.is_spelled = automata.has_all_bytes or (
+            program.source is None and _spells_strings(program, automata.available)
+        )
+        _check_size(len(program.code), len(program.entries))
+        starts = self._new_starts(program.terminals)
+        tables, names, order = self._new_names(program.name_tables, 0, 0)
+        self._starts = starts
+        self.tables, self.names, self.order = tables, names, order
+        self.other_begin, self.other_states = self._new_other_states(program.pairs, 0, starts, tables, names)
+        self.alternatives, self.arguments = program.alternatives, program.arguments
+        # the program's own stay as they are
+        self.code, self.entries = (
+            program.code.copy(),
+            program.entries if program.source is None else program.entries.copy(),
+        )
+        self._used = {name: len(getattr(self, name)) for name in FIELDS}
+        self.counts = bool(_bind_kernel(self.code, 0, len(self.code), np.array(starts, dtype=np.int32)))
+
+    @property
+    def program(self) -> Program:
+        """The program as it stands now."""
+        self._program = self._program.newest()
+        return self._program
+
+    @property
+    def token_sets(self) -> Sequence[SpecialTokens]:
+        """The token sets of the program as it stands now."""
+        return self._program.token_sets if self._program.source is None else self._program.source.token_sets
+
+    def write(self, place: int, more: int = 0) -> None:
+        """Write the code of the LAZY at a place, and bind it. Raises what making it raises, and LimitExceeded.
+
+        If it raises, the program is as it was. `more`: write so many others that come after it, too.
+        """
+        source = self._program.source
+        assert source is not None
+        with source.lock:
+            source.write(place)
+            source.write_next(place, more)
+            used = self._used
+            code = np.array(source.code[3 * used["code"] :], dtype=np.int32).reshape(-1, 3)
+            _check_size(used["code"] + len(code), len(source.entries))
+            # all that may raise comes first
+            starts = self._starts + self._new_starts(source.terminals[len(self._starts) :])
+            tables, names, order = self._new_names(source.name_tables[used["tables"] :], used["names"], used["order"])
+            all_tables, all_names = self.tables, self.names
+            if len(tables):
+                all_tables, all_names = (
+                    np.concatenate([self._part("tables"), tables]), np.concatenate([self._part("names"), names])
+                )  # fmt: skip
+            pairs = source.pairs[used["other_begin"] :]
+            other_begin, other_states = self._new_other_states(
+                pairs, used["other_states"], starts, all_tables, all_names
+            )
+            self._starts = starts
+            added = {
+                "alternatives": np.array(source.alternatives[used["alternatives"] :], dtype=np.int32),
+                "entries": np.array(source.entries[used["entries"] :], dtype=np.int32),
+                "arguments": np.array(source.arguments[used["arguments"] :], dtype=np.int32),
+                "tables": tables, "names": names, "order": order,
+                "other_begin": other_begin, "other_states": other_states,
+            }  # fmt: skip
+            replaced = [self._append(name, part, False) for name, part in added.items()]
+            self.entries[: used["entries"]] = source.entries
+            begin = used["code"]
+            self._append("code", code, any(replaced))
+            self.counts |= bool(_bind_kernel(self.code, begin, used["code"], np.array(starts, dtype=np.int32)))
+            for written in source.written[self._followed :]:
+                if written < begin:
+                    self.code[written] = source.code[3 * written : 3 * written + 3]
+            self._followed = len(source.written)
+
+    def _part(self, name: str) -> Int32:
+        """The part of an array that is used."""
+        array: Int32 = getattr(self, name)
+        return array[: self._used[name]]
+
+    def _append(self, name: str, part: Int32, replace: bool) -> bool:
+        """Append to an array; whether it was replaced by a larger one, as it is if `replace`."""
+        if not len(part) and not replace:
+            return False
+        array, used = getattr(self, name), self._used[name]
+        past = self._used[name] = used + len(part)
+        replace = replace or past > len(array)
+        if replace:
+            array = longer(array[:used], SPARE_TIMES * past + SPARE)
+            setattr(self, name, array)
+        array[used:past] = part
+        return replace
+
+    def _new_starts(self, texts: Sequence[Terminal]) -> list[int]:
+        """The states in which texts begin."""
+        automata, anew = self._automata, self._anew
+        known = {} if anew else automata.starts  # as most are, which spares the call
+        starts = [known.get((text.key, text.shortest)) or automata.start_of(text, anew) for text in texts]
+        if not automata.has_all_bytes:
+            self.is_spelled = self.is_spelled and all(automata.spelled[start] for start in starts)
+        return starts
+
+    def _new_names(self, tables: Sequence[NameTable], names_used: int, order_used: int) -> tuple[Int32, Int32, Int32]:
+        """(tables, names, order) of name tables that come after others."""
+        if not tables:
+            return NO_TABLES, NO_NAMES, NO_NUMBERS
+        names, order, found = build_tries(tables)
+        if names_used:
+            found[:, T_NODES : T_PAST + 1] += names_used
+            found[:, T_ORDER] += order_used
+        return found, names, order
+
+    def _new_other_states(
+        self, pairs: Sequence[tuple[int, int]], used: int, starts: list[int], tables: Int32, names: Int32
+    ) -> tuple[Int32, Int32]:
+        """(where the other states of each pair of a name table and a text begin, these), after `used` others."""
+        if not pairs:
+            return NO_NUMBERS, NO_NUMBERS
+        begins, found = [], []
+        for table, text in pairs:
+            base, past = tables[table, : T_PAST + 1].tolist()
+            other_states = np.empty(past - base + 1, dtype=np.int32)
+            while (
+                missing := find_other_states_kernel(
+                    starts[text], base, past, names, other_states, self._automata.transitions
+                )
+            ) >= 0:
+                self._automata.fill_rows([missing])
+            begins.append(used)
+            found.append(other_states)
+            used += len(other_states)
+        return np.array(begins, dtype=np.int32), np.concatenate(found)
+
+
+def _check_size(instructions: int, frames: int) -> None:
+    if instructions > MAX_PLACES or frames > MAX_PLACES:
+        raise LimitExceeded(
+            f"the constraint needs {instructions} instructions; at most {MAX_PLACES} fit. Split it, or write long lists"
+            " of alternatives as one terminal",
+            limit="instructions",
+            value=MAX_PLACES,
+        )
+
+
+def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
+    """Whether every name and every counted string can be ended, wherever one has come to, by `available` bytes.
+
+    It can with printable ASCII, which escapes and counted characters go on with, the tails of UTF-8, and the bytes of
+    names. O(characters of the names).
+    """
+    needed = np.zeros(256, dtype=np.bool_)
+    if len(program.arguments):
+        needed[0x20:0x7F] = needed[0x80:0xC0] = True
+    for table in program.name_tables:
+        needed[list("".join(table.names).encode())] = True
+    needed[:0x20] = False  # escaped
+    return not (needed & ~available).any()
+
+
+@kernel
+def _bind_kernel(code, begin, end, starts):  # type: ignore[no-untyped-def]
+    """Put states in place of the numbers of texts in code[begin:end]; whether it has a COUNTED."""
+    counts = False
+    for place in range(begin, end):
+        if code[place, OPERATION] == TERMINAL:
+            code[place, FIRST] = starts[code[place, FIRST]]
+        counts = counts or code[place, OPERATION] == COUNTED
+    return counts

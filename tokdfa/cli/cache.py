@@ -1,0 +1,76 @@
+"""``tokdfa cache``: what tokdfa keeps on disk for the user, by kind, and clearing it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from tokdfa.cli.text import plain
+from tokdfa.core import folders
+from tokdfa.errors import StoreError, UnknownNameError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Kind, which is the folder's name -> what it holds.
+KINDS = {
+    "kernels": "compiled kernels",
+    "dequantized": "unpacked models",
+    "merge-rules": "merge rules of tokenizers",
+    "pretokenizers": "pre-tokenizers as automata",
+    "partitions": "token classes",
+    "pools": "automata of pushdown_trie",
+    "vegas": "automata of cartesian_merge",
+}
+
+
+def cache(
+    clear: Annotated[
+        list[str] | None, typer.Option(help="Delete what is kept of this kind, or of all; may be repeated.")
+    ] = None,
+) -> None:
+    """List what tokdfa keeps on disk, or delete it. All of it is made again when it is needed."""
+    from rich.table import Table
+
+    kept = kept_folders()
+    for kind in clear or ():
+        if kind not in {*kept, "all"}:
+            raise UnknownNameError("kind of kept files", kind, {*kept, "all"})
+    table = Table("kind", box=None, pad_edge=False)
+    table.add_column("MB", justify="right")
+    table.add_column("what it is")
+    table.add_column("where", no_wrap=True)
+    for kind, folder in kept.items():
+        size = f"{_bytes_in(folder) / 1e6:,.1f}"
+        cleared = bool({kind, "all"}.intersection(clear or ()))
+        if cleared:
+            _clear(kind, folder)
+        what = "deleted" if cleared else KINDS.get(kind, "of another version of tokdfa")
+        table.add_row(plain(kind), size, what, plain(str(folder)))
+    Console().print(table if kept else f"nothing is kept in {plain(str(folders.cache_folder()))}", soft_wrap=True)
+
+
+def kept_folders() -> dict[str, Path]:
+    """Kind -> its folder, of all that are there, wherever NUMBA_CACHE_DIR puts kernels."""
+    from tokdfa.core.kernel_store import kernel_folder
+
+    root = folders.cache_folder()
+    found = {path.name: path for path in root.iterdir() if path.is_dir()} if root.is_dir() else {}
+    kernels = kernel_folder()
+    return dict(sorted((found | ({"kernels": kernels} if kernels.is_dir() else {})).items()))
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _clear(kind: str, folder: Path) -> None:
+    if folder.parent != folders.cache_folder():
+        raise StoreError(f"{folder} may hold files of others ({kind}: set by NUMBA_CACHE_DIR); delete it by hand")
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be deleted: {error.strerror}") from None

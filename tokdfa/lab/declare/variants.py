@@ -1,0 +1,185 @@
+"""Declared tables of variants: parts of an ablation (`Pairs`), values of options (`Options`), growth with a size
+(`Growth`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.lab.declare.cells import NOTHING, Cell, text_cell
+from tokdfa.lab.declare.columns import short_factor
+from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, per_case, value_of
+from tokdfa.lab.declare.tables import Declared
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from tokdfa.lab.declare.cells import Table
+    from tokdfa.lab.declare.columns import Column, Ratio
+    from tokdfa.lab.declare.results import Results
+
+
+@dataclass(frozen=True)
+class Pairs(Declared):
+    """What each part of an ablation buys: for each part the variant without it over the variant with it, per case.
+
+    `parts`: (the part's title, the variant with it, the variant without it); if there are none, the experiment's
+    file gives them as ``parts``. Cells: the median over the cases and their range, above 1 if the part pays.
+    """
+
+    parts: Sequence[tuple[str, str, str]] = ()
+    values: Sequence[Value] = ()
+    over: Sequence[str] = ()
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        if results.engine not in rows:
+            return self.table((), ())
+        variants = dict(iter(rows.groupby(results.engine, sort=False)))
+        over = list(self.over or results.case)
+        stats = [value_of(value) for value in self.values]
+        columns = [stat.described(results.columns) for stat in stats]
+        built = []
+        for title, having, lacking in self.parts or _parts_of(results):
+            if having not in variants or lacking not in variants:
+                continue
+            cells = [text_cell(title)]
+            for stat, column in zip(stats, columns, strict=True):
+                mine, theirs = (per_case(stat, variants[one], over, results.columns) for one in (having, lacking))
+                cells.append(_factor_cell(paired(mine, theirs, column)))
+            first = [per_case(stats[0], variants[one], over, results.columns) for one in (having, lacking)]
+            built.append([*cells, *_extremes(first[0], first[1], columns[0])])
+        return self.known(["part", *(column.head for column in columns), "most for", "least for"], built)
+
+
+@dataclass(frozen=True)
+class Options(Declared):
+    """What each value of an option changes against its first value, over all contenders of one backend that differ in
+    this option alone. The rows have the columns ``backend`` and ``options``, JSON.
+    """
+
+    values: Sequence[Value] = ()
+    over: Sequence[str] = ()
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        if results.engine not in rows or "options" not in rows:
+            return self.table((), ())
+        stats = [value_of(value) for value in self.values]
+        columns = [stat.described(results.columns) for stat in stats]
+        numbers = {
+            str(name): [per_case(stat, group, self.over or results.case, results.columns) for stat in stats]
+            for name, group in rows.groupby(results.engine, sort=False)
+        }
+        built = []
+        for (backend, option, value, first), pairs in _single_changes(rows, results.engine).items():
+            cells = [text_cell(backend), text_cell(option), text_cell(value), text_cell(first)]
+            for place, column in enumerate(columns):
+                ratio = _pooled([(numbers[mine][place], numbers[theirs][place]) for mine, theirs in pairs], column)
+                cells.append(NOTHING if ratio is None else Cell(ratio.describe(column), ratio.median))
+            built.append([*cells, Cell(f"{len(pairs):,}", float(len(pairs)))])
+        return self.known(["backend", "option", "value", "against", *(one.head for one in columns), "pairs"], built)
+
+
+def _single_changes(rows: pd.DataFrame, engine: str) -> dict[tuple[str, str, str, str], list[tuple[str, str]]]:
+    """(backend, option, its value, its first value) -> pairs of contenders that differ in nothing else."""
+    known = rows.drop_duplicates(engine)[[engine, "backend", "options"]].itertuples(index=False)
+    given = [(str(name), str(backend), json.loads(options or "{}")) for name, backend, options in known]
+    first: dict[tuple[str, str], Any] = {}
+    for _, backend, options in given:
+        for option, value in options.items():
+            first.setdefault((backend, option), value)
+    places = {(backend, json.dumps(options, sort_keys=True)): name for name, backend, options in given}
+    found: dict[tuple[str, str, str, str], list[tuple[str, str]]] = {}
+    for name, backend, options in given:
+        for option, value in options.items():
+            base = first[backend, option]
+            other = places.get((backend, json.dumps({**options, option: base}, sort_keys=True)))
+            if value != base and other is not None:
+                key = (backend, option, json.dumps(value), json.dumps(base))
+                found.setdefault(key, []).append((name, other))
+    return found
+
+
+def _pooled(pairs: Sequence[tuple[pd.Series[Any], pd.Series[Any]]], column: Column) -> Ratio | None:
+    """The ratio over the cases of all pairs together."""
+    import pandas as pd
+
+    mine, theirs = (pd.concat({place: pair[side] for place, pair in enumerate(pairs)}) for side in (0, 1))
+    return paired(mine, theirs, column)
+
+
+@dataclass(frozen=True)
+class Growth(Declared):
+    """The exponent of a power law, `value` over `x`, one column a contender: the median slope of all pairs of points
+    in logarithms (Theil and Sen), of three sizes and more.
+    """
+
+    rows: Sequence[str] = ()
+    x: str = ""
+    value: Value = ""
+    across: str = ""
+
+    def build(self, results: Results) -> Table:
+        rows = results.rows(self.frame, self.where)
+        across = self.across or results.engine
+        if rows.empty or across not in rows:
+            return self.table((), ())
+        names = list(rows[across].dropna().unique())
+        by = [name for name in self.rows if name in rows]
+        stat = value_of(self.value)
+        built = []
+        for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
+            cells = [text_cell(name) for name in key_parts(key)]
+            for name in names:
+                mine = group[group[across] == name]
+                points = {size: stat.compute(one, results.columns) for size, one in mine.groupby(self.x)}
+                slope = exponent(list(points), list(points.values()))
+                cells.append(NOTHING if math.isnan(slope) else Cell(f"n^{slope:.2f}", slope))
+            built.append(cells)
+        return self.table([*(results.column(name).head for name in by), *map(str, names)], built)
+
+
+def exponent(sizes: Sequence[Any], values: Sequence[float]) -> float:
+    """The exponent of a power law through points (Theil and Sen in logarithms); NaN of fewer than three."""
+    import numpy as np
+    from scipy.stats import theilslopes
+
+    points = [(float(size), value) for size, value in zip(sizes, values, strict=True) if is_known(value)]
+    points = [(size, value) for size, value in points if size > 0 and value > 0]
+    if len({size for size, _ in points}) < 3:
+        return math.nan
+    x, y = np.log(np.array(points)).T
+    return float(theilslopes(y, x).slope)
+
+
+def _parts_of(results: Results) -> list[tuple[str, str, str]]:
+    """The parts that the experiment's file gives: ``{part, with, without}`` each."""
+    return [(part["part"], part["with"], part["without"]) for part in results.config.get("parts") or []]
+
+
+def _factor_cell(ratio: Ratio | None) -> Cell:
+    if ratio is None:
+        return NOTHING
+    detail = f"{short_factor(ratio.low)}–{short_factor(ratio.high)}"
+    return Cell(f"{short_factor(ratio.median)}x", ratio.median, detail=detail)
+
+
+def _extremes(mine: pd.Series[Any], theirs: pd.Series[Any], column: Column) -> list[Cell]:
+    """The case that the part helps most, and the one that it helps least."""
+    ratios = (theirs / mine if column.better != "higher" else mine / theirs).dropna()
+    if ratios.empty:
+        return [NOTHING, NOTHING]
+    names = list(ratios.index.names)
+    told = [
+        place
+        for place, name in enumerate(names)
+        if name != "seed" and ratios.index.get_level_values(place).nunique() > 1
+    ]
+    ends = [key_parts(one) for one in (ratios.idxmax(), ratios.idxmin())]
+    return [text_cell(", ".join(str(one[place]) for place in told)) for one in ends]

@@ -1,0 +1,242 @@
+"""The rows of one prompt of ``kind: skew``: exact ones of a few choices, estimated ones of a large language.
+
+A row is an engine. ``method``; ``engine``, ``backend``, ``language``; `DISTANCES`, each as ``NAME`` with ``NAME_low``
+and ``NAME_high``; ``improper`` (mass of improper sequences), ``mean_tokens``, ``forced_share``; ``rows`` (model rows
+that it needs by itself), ``rows_computed`` (those that nobody before it had asked for), ``seconds``,
+``compile_seconds``;
+``first``: the first engine with its token language, if that is another one, and ``same``: whether both have the same
+distribution (to 1e-9), or drew the same sequences; ``against``: the first of all engines, and ``verdict``: whether this
+one is ``nearer`` to its target beyond the bounds or the error, ``farther``, of ``no difference``, or ``undecided``.
+
+- Exact (`tokdfa.lab.measure.skew_comparison`): the first row is the ideal's. ``text``, ``topic``, ``choices`` (JSON
+  list), ``count``, ``expected``; ``probabilities`` (JSON list in the order of the choices, resolved mass),
+  ``unresolved``, ``proper_shares`` (of each choice's mass, what the proper spelling has); ``top``, ``top_certain`` (no
+  other choice can have more, wherever the unresolved mass belongs), ``expected_top`` and ``top_differs`` (1 or 0,
+  missing where it is not certain); ``difference`` (the largest of any choice's probability from that of ``first``).
+- Estimated (`tokdfa.skew.estimate`): ``effective`` samples, ``cut_share``; ``improper_target``: the improper mass of
+  the target; ``kept``: the mass relative to that of ``against``, with ``kept_low`` and ``kept_high``, where neither
+  rests on fewer than `FEW_EFFECTIVE` samples; ``drawn`` and ``meant``: JSON lists of [text, share], the texts that are
+  most probable under the masks and under the target, by the samples. Named sets of texts have rows of their own, of the
+  part ``event``, with their probability under the masks (``masked`` ...) and under the target (``target`` ...).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa.constraint import Regex
+from tokdfa.decoding.sampling import log_total
+from tokdfa.errors import LimitExceeded
+from tokdfa.lab.measure.asked_model import AskedModel
+from tokdfa.lab.measure.clock import time_call
+from tokdfa.lab.measure.engines import attempt
+from tokdfa.lab.measure.limits import Failure
+from tokdfa.lab.measure.model_bench import failure_columns
+from tokdfa.lab.measure.skew_comparison import IDEAL, agreements, compare_engines, language_of
+from tokdfa.skew.estimate import Estimate, estimate_skew
+from tokdfa.skew.measured import FEW_EFFECTIVE, Z_95, differs, standard_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tokdfa.lab.measure.engines import Engine, Workshop
+    from tokdfa.lab.measure.model_bench import Prompt
+    from tokdfa.lab.measure.skew_comparison import Limits
+    from tokdfa.models.base import LanguageModel
+    from tokdfa.models.cache import CachedModel
+    from tokdfa.skew.distances import Distances
+    from tokdfa.skew.distribution import Distribution
+    from tokdfa.skew.exact import ExactResult
+    from tokdfa.skew.measured import Measured
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    Row = dict[str, Any]
+
+EXACT, ESTIMATED = "exact", "estimated"
+DISTANCES = ("total_variation", "kl_forward", "kl_backward", "jensen_shannon")
+NEARER, FARTHER, SAME, UNDECIDED = "nearer", "farther", "no difference", "undecided"
+#: No sample was complete within the limit on tokens.
+ALL_CUT = "all_cut"
+#: Probabilities that are nearer to each other are a tie: rounding may have decided it.
+TIE = 1e-12
+#: How many of the most probable texts are kept of each distribution.
+SHOWN_TEXTS = 3
+
+
+def exact_rows(
+    prompt: Prompt,
+    model: CachedModel,
+    tokenizer: Tokenizer,
+    engines: Sequence[Engine],
+    workshop: Workshop,
+    limits: Limits,
+) -> Iterator[Row]:
+    """The ideal's row and one for each engine; the ideal's alone if that has failed."""
+    about = {
+        **{"method": EXACT, "text": prompt.prompt, "topic": prompt.topic, "expected": prompt.expected},
+        **{"choices": json.dumps(prompt.choices, ensure_ascii=False), "count": len(set(prompt.choices))},
+    }
+    entrants = list(compare_engines(model, tokenizer.encode(prompt.prompt), prompt.choices, engines, workshop, limits))
+    agreed = {one.other: one for one in agreements(entrants)}
+    against: Distances | None = None
+    name, ideal_top = "", None
+    for entrant in entrants:
+        row: Row = {"engine": entrant.name, "backend": entrant.backend, "language": entrant.language, **about}
+        row |= {"compile_seconds": entrant.compile_seconds, "seconds": entrant.seconds}
+        row |= {"rows_computed": entrant.rows_computed}
+        if isinstance(entrant.result, Failure):
+            yield row | failure_columns(entrant.result)
+            continue
+        row |= _of_result(entrant.result) | _top(entrant.result.distribution, prompt.expected)
+        if entrant.name == IDEAL:
+            ideal_top = row["top"] if row["top_certain"] else None
+        elif row["top_certain"] and ideal_top is not None:
+            row["top_differs"] = float(row["top"] != ideal_top)
+        if entrant.distances is not None:
+            for distance, (low, high) in entrant.distances._asdict().items():
+                middle = (low + high) / 2 if np.isfinite(high) else low
+                row |= {distance: middle, f"{distance}_low": low, f"{distance}_high": high}
+            if against is None:
+                against, name = entrant.distances, entrant.name
+            else:
+                mine, first = entrant.distances.total_variation, against.total_variation
+                verdict = NEARER if mine.upper < first.lower else FARTHER if mine.lower > first.upper else UNDECIDED
+                row |= {"against": name, "verdict": verdict}
+        if entrant.name in agreed:
+            one = agreed[entrant.name]
+            row |= {"first": one.first, "difference": one.difference, "same": one.holds}
+        yield row
+
+
+def _of_result(result: ExactResult) -> Row:
+    return {
+        "probabilities": json.dumps(result.distribution.probabilities.tolist()),
+        "unresolved": result.distribution.unresolved,
+        "improper": result.improper_mass,
+        "mean_tokens": result.mean_tokens,
+        "forced_share": result.forced_share,
+        "proper_shares": json.dumps([spelling.proper_share for spelling in result.spellings]),
+        "rows": result.prefixes,
+    }
+
+
+def _top(distribution: Distribution, expected: str | None) -> Row:
+    """The most probable choice, and whether it is certain that it is that."""
+    probabilities = distribution.probabilities
+    second, first = np.sort(probabilities)[-2:]
+    certain = bool(first - second > distribution.unresolved + TIE)
+    top = distribution.texts[int(probabilities.argmax())].decode()
+    row: Row = {"top": top, "top_certain": certain}
+    return row | ({"expected_top": float(top == expected)} if certain and expected is not None else {})
+
+
+def estimated_rows(
+    language: Any,
+    model: CachedModel,
+    tokenizer: Tokenizer,
+    engines: Sequence[Engine],
+    workshop: Workshop,
+    **options: Any,
+) -> Iterator[Row]:
+    """A row for each engine, and those of its events. All draw with the same random numbers, so they are paired.
+
+    `language`: a constraint entry with ``prompt``, ``max_tokens`` and ``events`` (name -> regex of a set of texts);
+    `options`: samples, batch and seed of `estimate_skew`.
+    """
+    constraint = language.build()
+    events = {name: Regex(pattern) for name, pattern in language.events.items()}
+    context = (*model.start_tokens, *tokenizer.encode(language.prompt))
+    firsts: dict[str, tuple[str, Estimate]] = {}
+    against: tuple[str, Estimate] | None = None
+    for engine in engines:
+        row: Row = {"engine": engine.name, "backend": engine.backend, "method": ESTIMATED}
+        misses, asked, begun = model.misses, AskedModel(model), time.perf_counter_ns()
+        compiled, ns = time_call(lambda name=engine.name: workshop.compile(name, constraint))  # type: ignore[misc]
+        found: Estimate | Failure = (
+            compiled
+            if isinstance(compiled, Failure)
+            else attempt(_estimate, compiled, asked, context, max_tokens=language.max_tokens, events=events, **options)
+        )
+        backend = workshop.backend(engine.name)
+        if isinstance(found, Failure) or isinstance(backend, Failure):
+            yield row | failure_columns(found if isinstance(found, Failure) else Failure("error", ""))
+            continue
+        row |= {"language": language_of(backend), "compile_seconds": ns * 1e-9}
+        row |= {"seconds": (time.perf_counter_ns() - begun) * 1e-9}
+        row |= {"rows": asked.different_rows, "rows_computed": model.misses - misses}
+        row |= _of_estimate(found, model.vocabulary)
+        first, other = firsts.setdefault(row["language"], (engine.name, found))
+        if first != engine.name:
+            row |= {"first": first, "same": found.sequences == other.sequences}
+        if against is None:
+            against = engine.name, found
+        else:
+            row |= {"against": against[0], "verdict": _verdict(found.total_variation, against[1].total_variation)}
+        yield row | _kept(found, against[1])
+        for name, event in found.events.items():
+            shown = {"part": "event", "engine": engine.name, "event": name, "pattern": language.events[name]}
+            yield shown | _columns("masked", event.masked) | _columns("target", event.target)
+
+
+def _estimate(compiled: Any, model: LanguageModel, context: tuple[int, ...], **options: Any) -> Estimate | Failure:
+    """The estimate, or that all samples were cut."""
+    try:
+        return estimate_skew(compiled, model, context, **options)
+    except LimitExceeded as error:
+        if error.limit == "max_tokens":  # not the memory that a limit stands for elsewhere
+            return Failure(ALL_CUT, str(error))
+        raise
+
+
+def _of_estimate(found: Estimate, vocabulary: Vocabulary) -> Row:
+    row: Row = {"effective": found.effective_samples, "cut_share": found.cut_share}
+    for name in DISTANCES:
+        row |= _columns(name, getattr(found, name))
+    row |= {"mean_tokens": found.mean_tokens.value, "forced_share": found.forced_share.value}
+    if found.improper is not None:
+        row |= {"improper": found.improper.masked.value, "improper_target": found.improper.target.value}
+    shares = np.exp(found.log_weights - log_total(found.log_weights))
+    drawn: Counter[str] = Counter()
+    meant: Counter[str] = Counter()
+    for tokens, share, complete in zip(found.sequences, shares.tolist(), found.complete.tolist(), strict=True):
+        if complete:  # a cut sample is no text
+            text = vocabulary.spell(tokens).decode(errors="backslashreplace")
+            drawn[text] += 1 / len(shares)  # type: ignore[assignment]
+            meant[text] += share
+    return row | {"drawn": _listed(drawn), "meant": _listed(meant)}
+
+
+def _listed(most: Counter[str]) -> str:
+    return json.dumps(most.most_common(SHOWN_TEXTS), ensure_ascii=False)
+
+
+def _columns(name: str, measured: Measured) -> dict[str, float]:
+    return {name: float(measured.value), f"{name}_low": float(measured.low), f"{name}_high": float(measured.high)}
+
+
+def _verdict(mine: Measured, first: Measured) -> str:
+    """By the test of paired samples."""
+    is_apart = differs(mine, first)
+    if is_apart is None:
+        return UNDECIDED
+    return SAME if not is_apart else NEARER if mine.value < first.value else FARTHER
+
+
+def _kept(found: Estimate, first: Estimate) -> Row:
+    """The mass relative to that of `first`, with an interval of 95 %: paired, or wide where samples were cut."""
+    if min(found.effective_samples, first.effective_samples) < FEW_EFFECTIVE:
+        return {}
+    one, other = found.log_mass, first.log_mass
+    difference = one.value - other.value
+    if one.is_cut or other.is_cut:
+        low, high = one.low - other.high, one.high - other.low
+    else:
+        margin = Z_95 * standard_error(one.influence - other.influence)
+        low, high = difference - margin, difference + margin
+    return {"kept": float(np.exp(difference)), "kept_low": float(np.exp(low)), "kept_high": float(np.exp(high))}

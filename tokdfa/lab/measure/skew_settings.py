@@ -1,0 +1,121 @@
+"""The settings of ``kind: skew``: prompts with choices, large languages with prompts, and what is refused of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.errors import OptionError
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys, with_schema
+from tokdfa.lab.measure.engines import spread
+from tokdfa.lab.measure.model_bench import Count, Engines, ModelSettings, Prompt, distinct_labels
+from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.skew_comparison import IDEAL
+from tokdfa.regex.parse import parse
+from tokdfa.skew.eos import check_texts
+
+
+class Language(ConstraintEntry):
+    """A constraint with a prompt: a regex, a JSON schema, or whatever else an entry may be.
+
+    `max_tokens`: where a sample is cut; `events`: name -> the regex of a set of texts; `schema_name`: the name of a
+    case in the folder `Settings.schemas`, in place of a schema.
+    """
+
+    label: str
+    prompt: str
+    max_tokens: Count
+    events: dict[str, str] = Field(default_factory=dict)
+    schema_name: str | None = None
+
+
+class Settings(ModelSettings):
+    """The settings of the experiment.
+
+    `engines`: the others are compared with the first, which should admit all spellings. `only`: labels of prompts and
+    languages, all if empty; prompts with fewer than `min_choices` are left out; `limit`: at most so many of these,
+    evenly spread. `cache_mb`: it should hold all rows of a prompt (8 V bytes each), see `compare_engines`.
+
+    Of choices: `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`.
+
+    Of languages: `samples` of each engine, drawn `batch` at a time; `events`: label -> events beside the language's
+    own; `schemas`: a folder of cases (`tokdfa.lab.measure.schema_corpus`); `json_schema`: options for schemas that do
+    not say otherwise.
+    """
+
+    engines: Engines
+    prompts: Annotated[list[Prompt], AfterValidator(distinct_labels)] = Field(default_factory=list)
+    languages: Annotated[list[Language], AfterValidator(distinct_labels)] = Field(default_factory=list)
+    only: list[str] = Field(default_factory=list)
+    min_choices: Annotated[int, Field(ge=2)] = 2
+    limit: Count | None = None
+    eos: Eos = "ignored"
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-3
+    max_prefixes: Count = 4_000
+    follow_spellings: bool = True
+    samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100
+    batch: Count = 64
+    events: dict[str, dict[str, str]] = Field(default_factory=dict)
+    schemas: str | None = None
+    json_schema: dict[str, Any] = Field(default_factory=dict)
+
+    def chosen(self) -> list[Prompt | Language]:
+        """What is measured, languages with all their events."""
+        prompts = [one for one in self.prompts if len(one.choices) >= self.min_choices]
+        languages = [
+            one.model_copy(update={"events": one.events | self.events.get(one.label, {})}) for one in self.languages
+        ]
+        asked: list[Prompt | Language] = [*prompts, *languages]
+        return spread([one for one in asked if not self.only or one.label in self.only], self.limit)
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> Settings:
+        if IDEAL in {engine.name for engine in self.engines}:
+            raise OptionError(f"settings.engines: the label {IDEAL!r} is that of the model's own distribution")
+        labels = [one.label for one in self.prompts] + [one.label for one in self.languages]
+        for name, given in (("only", self.only), ("events", self.events)):
+            for label in given:
+                if label not in labels:
+                    raise OptionError(f"settings.{name}: there is no prompt {label!r}; there are {', '.join(labels)}")
+        if not self.chosen():
+            raise OptionError(f"settings: none of the prompts has {self.min_choices} choices, and there is no language")
+        for one in self.chosen():
+            try:
+                check_prompt(one, self.eos) if isinstance(one, Prompt) else check_language(one)
+            except OptionError as error:
+                raise OptionError(f"settings: {one.label}: {error}") from None
+        return self
+
+
+def check_prompt(prompt: Prompt, eos: Eos) -> None:
+    """Raise OptionError for choices that are no distribution, or an expected one that is none of them."""
+    check_texts(prompt.choices, eos)
+    if prompt.expected is not None and prompt.expected not in prompt.choices:
+        raise OptionError(f"{prompt.expected!r} is expected, but none of its choices")
+
+
+def check_language(language: Language) -> None:
+    """Raise TokdfaError for what is no constraint; a schema that only has a name is looked at once it is there."""
+    if language.schema_name is None:
+        if fault := fault_of_keys(language.model_fields_set):
+            raise OptionError(fault[0])
+        language.build()
+    if language.regex is not None:
+        parse(language.regex, language.flags, language.ascii_classes)
+    for pattern in language.events.values():
+        parse(pattern, "", False)
+
+
+def complete(settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with the schemas themselves in the place of their names, and the options of schemas with each.
+
+    Raises ConfigError or UnknownNameError for a case that is not there or cannot be read.
+    """
+    typed = typed_settings(Settings, settings)
+    settings = {key: value for key, value in settings.items() if key not in ("schemas", "json_schema")}
+    if "languages" in settings:
+        settings["languages"] = [with_schema(one, typed.schemas, typed.json_schema) for one in settings["languages"]]
+    typed_settings(Settings, settings)
+    return settings

@@ -1,0 +1,331 @@
+"""Writing programs: instruction by instruction, back to front.
+
+Each method of `ProgramBuilder` returns the place of an instruction that goes on at a given place, so what comes last in
+a text is written first. Equal instructions are one place.
+
+What is written so far, and how more is written when it is first needed, is a `GrowingCode` (`tokdfa.program.program`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tokdfa.errors import EmptyLanguageError
+from tokdfa.program.json_text import escapes_of, string_terminal
+from tokdfa.program.program import (
+    ANY,
+    CALL,
+    COUNT_LIMIT,
+    COUNTED,
+    LAZY,
+    NAMES,
+    RETURN_PLACE,
+    TERMINAL,
+    TOKEN,
+    UNBOUNDED,
+    GrowingCode,
+    NameTable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.program.program import Escapes, Terminal
+
+
+class MemberChain(NamedTuple):
+    """What `ProgramBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
+
+    `table`: the names, of which the first ones, as many as there are `values`, come in order; `values`: for each the
+    number of a terminal, or ~the number of a frame, or what writes the code of a value before a place; `required`: for
+    each; `other`: the place of the TERMINAL that reads other names, where all required ones have been, or -1; `comma`,
+    `colon`: terminals; `close`: the place at which the object ends; `after`: the place after the last value; `more`:
+    that of other names after all declared ones, or -1.
+    """
+
+    table: int
+    values: Sequence[int | Callable[[int], int]]
+    required: Sequence[bool]
+    other: int
+    comma: int
+    colon: int
+    close: int
+    after: int
+    more: int
+
+
+@dataclass(eq=False)
+class ProgramBuilder(GrowingCode):
+    """Writes a program back to front: each method returns the place of an instruction that goes on at a given place.
+
+    Not thread-safe; `write`, which is called while texts are read, holds `lock`.
+    """
+
+    #: How a string is written that `counted` reads; not to be changed later.
+    escapes: Escapes = "all"
+    _string_terminal: int = -1
+    _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    _terminal_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
+    _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
+    _pair_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def copy(self) -> ProgramBuilder:
+        """A builder that has written the same and goes on by itself. Raises ValueError if code waits to be written."""
+        if self.makes:
+            raise ValueError("code that is written later belongs to one builder")
+        return ProgramBuilder(
+            terminals=self.terminals.copy(),
+            token_sets=self.token_sets.copy(),
+            name_tables=self.name_tables.copy(),
+            pairs=self.pairs.copy(),
+            code=self.code[:],
+            alternatives=self.alternatives[:],
+            arguments=self.arguments[:],
+            entries=self.entries[:],
+            frame_names=self.frame_names.copy(),
+            escapes=self.escapes,
+            _string_terminal=self._string_terminal,
+            _places=self._places.copy(),
+            _terminal_numbers=self._terminal_numbers.copy(),
+            _table_numbers=self._table_numbers.copy(),
+            _pair_numbers=self._pair_numbers.copy(),
+        )
+
+    def terminal(self, terminal: Terminal) -> int:
+        """The number of a terminal; terminals of equal language have one number."""
+        number = self._terminal_numbers.setdefault((terminal.key, terminal.shortest), len(self.terminals))
+        if number == len(self.terminals):
+            self.terminals.append(terminal)
+        return number
+
+    @property
+    def string_terminal(self) -> int:
+        """The number of the terminal of any JSON string."""
+        if self._string_terminal < 0:
+            self._string_terminal = self.terminal(string_terminal(self.escapes))
+        return self._string_terminal
+
+    def name_table(self, names: tuple[str, ...], escapes: Escapes = "all") -> int:
+        """The number of a table of names; tables of equal content have one number. O(length of the names).
+
+        `escapes`: ``all``: any character may be escaped; ``needed``: only those that cannot stand raw. Raises
+        UnsupportedConstraint for a name with a surrogate alone, ValueError for no names or equal ones.
+        """
+        key = names, escapes
+        number = self._table_numbers.get(key)
+        if number is None:
+            self.name_tables.append(NameTable.of(names, escapes))
+            number = self._table_numbers[key] = len(self.name_tables) - 1
+        return number
+
+    def frame(self, name: str | Callable[[], str]) -> int:
+        """The number of a new frame; `enter` says later where it begins. `name`: or what makes it, if anybody asks."""
+        self.frame_names.append(name)
+        self.entries.append(RETURN_PLACE)
+        return len(self.frame_names) - 1
+
+    def enter(self, frame: int, place: int) -> None:
+        """Let a frame begin at a place."""
+        self.entries[frame] = place
+
+    def read(self, terminal: int, following: int) -> int:
+        """TERMINAL."""
+        instruction = TERMINAL, terminal, following
+        found = self._places.get(instruction)
+        if found is None:  # as `_put`; most instructions are made here, and a call costs as much as the rest
+            code = self.code
+            found = self._places[instruction] = len(code) // 3
+            code.extend(instruction)
+        return found
+
+    def take(self, tokens: SpecialTokens, following: int) -> int:
+        """TOKEN."""
+        if tokens not in self.token_sets:
+            self.token_sets.append(tokens)
+        return self._put(TOKEN, self.token_sets.index(tokens), following)
+
+    def call(self, frame: int, following: int) -> int:
+        """CALL."""
+        return self._put(CALL, frame, following)
+
+    def any_of(self, places: Sequence[int]) -> int:
+        """ANY of places, which reads nothing if there are none; of one it is that place."""
+        if len(places) == 1:
+            return places[0]
+        if len(places) == 2:  # most have two
+            first, second = places
+            if first == second:
+                return first
+            distinct: tuple[int, ...] = (first, second) if first < second else (second, first)
+        else:
+            distinct = tuple(sorted(set(places)))
+            if len(distinct) == 1:
+                return distinct[0]
+        found = self._places.get((ANY, distinct))
+        if found is None:
+            begin = len(self.alternatives)
+            self.alternatives.extend(distinct)
+            found = self._places[ANY, distinct] = self._append(ANY, begin, begin + len(distinct))
+        return found
+
+    def names(self, table: int, low: int, high: int, targets: Sequence[int], other: int = -1) -> int:
+        """NAMES: a JSON string that spells one of the names `low` to `high` (inclusive) of a table, in any spelling.
+
+        It goes on at ``targets[i - low]`` after the closing quote of name i. `other`: the place of a TERMINAL that
+        reads every string that is none of the table's names, from its opening quote on; or -1. A name of the table
+        outside of the window is refused, with `other`, too; without targets all names are. The terminal must be that of
+        any JSON string: it holds the names, and when they are taken away nothing becomes a dead end. Raises ValueError
+        if the arguments do not fit.
+        """
+        key = NAMES, table, low, high, tuple(targets), other
+        found = self._places.get(key)
+        if found is None:
+            size = len(self.name_tables[table].names)
+            if not targets and other >= 0:
+                low, high = size, -1  # no name is allowed, only others
+            elif not 0 <= low <= high < size or len(targets) != high - low + 1:
+                raise ValueError(f"names {low} to {high} with {len(targets)} targets do not fit their table")
+            begin = len(self.arguments)
+            self.arguments.extend(targets)
+            found = self._places[key] = self.names_at(table, low, high, begin, other)
+        return found
+
+    def reserve_targets(self, count: int) -> int:
+        """Where in `arguments` the targets of so many names begin; whoever reserved them fills them in."""
+        begin = len(self.arguments)
+        self.arguments.extend(array("i", bytes(self.arguments.itemsize * count)))
+        return begin
+
+    def names_at(self, table: int, low: int, high: int, targets: int, other: int = -1) -> int:
+        """`names`, the targets being in `arguments` from an index on: windows of one list of members share them."""
+        pair = self._pair_of(table, other) if other >= 0 else -1
+        begin = len(self.arguments)
+        self.arguments.extend((table, low, high, other, pair, targets))
+        return self._append(NAMES, begin, 0)
+
+    def other_members(
+        self, table: int, string: int, comma: int, colon: int, close: int, value: Callable[[int], int]
+    ) -> tuple[int, int, int]:
+        """(what follows any member, a name that is in no table, the first member): members of any other names, if
+        the last is read first.
+
+        `table`: of the names that they must not have, or -1; `string`: the terminal of any string; `value`: writes what
+        reads a value before a place. As `frame`, `read`, `names` and `any_of` would write it, with fewer calls.
+        """
+        code, alternatives = self.code, self.alternatives
+        loop = self.frame("more members")
+        after = self._append(CALL, loop, RETURN_PLACE)
+        named = value(after)
+        place = len(code) // 3
+        code.extend((TERMINAL, colon, named, TERMINAL, string, place))
+        other = more = place + 1
+        if table >= 0:
+            begin = len(self.arguments)
+            size = len(self.name_tables[table].names)
+            self.arguments.extend((table, size, -1, other, self._pair_of(table, other), begin))
+            code.extend((NAMES, begin, 0))
+            more = place + 2
+        begin = len(alternatives)
+        alternatives.extend((more + 1, close) if close > more + 1 else (close, more + 1))
+        code.extend((TERMINAL, comma, more, ANY, begin, begin + 2))
+        self.entries[loop] = more + 2
+        return after, other, more
+
+    def member_chain(self, chain: MemberChain) -> int:
+        """The members of an object that come in order: the place of the first name.
+
+        See `MemberChain`. What `read`, `names` and `any_of` would write one by one, with fewer calls, and with one list
+        of targets for all windows: O(members).
+        """
+        code, arguments, alternatives = self.code, self.arguments, self.alternatives
+        table, other, comma, colon, close = chain.table, chain.other, chain.comma, chain.colon, chain.close
+        pair = self._pair_of(table, other) if other >= 0 else -1
+        after, key, is_done, reach = chain.after, chain.more, True, len(chain.values) - 1
+        targets = self.reserve_targets(len(chain.values))
+        for k in range(reach, -1, -1):
+            value = chain.values[k]
+            place = len(code) // 3
+            if not isinstance(value, int):
+                value = value(after)
+                place = len(code) // 3
+                code.extend((TERMINAL, colon, value))
+                arguments[targets + k] = place
+                key = place + 1
+            else:
+                read, number = (TERMINAL, value) if value >= 0 else (CALL, ~value)
+                code.extend((read, number, after, TERMINAL, colon, place))
+                arguments[targets + k] = place + 1
+                key = place + 2
+            if chain.required[k]:
+                is_done, reach = False, k
+            begin = len(arguments)
+            arguments.extend((table, k, reach, other if is_done else -1, pair if is_done else -1, targets + k))
+            after = key + 1
+            if is_done:
+                begin_any = len(alternatives)
+                alternatives.extend((after, close))
+                code.extend((NAMES, begin, 0, TERMINAL, comma, key, ANY, begin_any, begin_any + 2))
+                after += 1
+            else:
+                code.extend((NAMES, begin, 0, TERMINAL, comma, key))
+        return key
+
+    def _pair_of(self, table: int, other: int) -> int:
+        """The numbers of a table and of the terminal that reads other strings. Raises ValueError if it is none."""
+        if self.code[3 * other] != TERMINAL or not escapes_of(self.terminals[self.code[3 * other + 1]]):
+            raise ValueError(f"what reads other strings is a TERMINAL of any string, not instruction {other}")
+        both = table, self.code[3 * other + 1]
+        pair = self._pair_numbers.setdefault(both, len(self.pairs))
+        if pair == len(self.pairs):
+            self.pairs.append(both)
+        return pair
+
+    def counted(self, minimum: int, maximum: int | None, following: int) -> int:
+        """COUNTED: any JSON string of `minimum` to `maximum` (None: any number of) characters, then `following`.
+
+        A character is a code point, however it is written. Raises EmptyLanguageError if there is no such number.
+        """
+        text = self.read(self.string_terminal, following)
+        if minimum <= 0 and maximum is None:
+            return text
+        if maximum is not None and maximum < max(minimum, 0):
+            raise EmptyLanguageError(f"no string has at least {minimum} and at most {maximum} characters")
+        minimum = max(minimum, 0)
+        key = COUNTED, minimum, maximum, following
+        found = self._places.get(key)
+        if found is None:
+            whole = maximum if maximum is not None else minimum
+            cap = min(whole, COUNT_LIMIT)
+            beyond = min(whole - cap, UNBOUNDED - 1) if maximum is not None else UNBOUNDED
+            on = -1
+            if whole > cap:
+                rest = None if maximum is None else maximum - cap
+                # a string so long is rarely read, and its maximum may be so high that nobody could write all its code
+                on = self.lazy(lambda: self.counted(minimum - cap, rest, following))
+            begin = len(self.arguments)
+            self.arguments.extend((text, minimum, cap, on, beyond))
+            found = self._places[key] = self._append(COUNTED, begin, following)
+        return found
+
+    def lazy(self, make: Callable[[], int]) -> int:
+        """LAZY: where `make` says, which writes the code with this builder and returns the place to go on at.
+
+        It is called once, when the instruction is first to be read; if it raises, that is raised where the text is
+        read, and it is called again when the instruction is needed again.
+        """
+        self.makes.append(make)
+        return self._append(LAZY, len(self.makes) - 1, 0)
+
+    def _put(self, operation: int, first: int, second: int) -> int:
+        instruction = operation, first, second
+        found = self._places.get(instruction)
+        if found is None:
+            found = self._places[instruction] = self._append(operation, first, second)
+        return found
+
+    def _append(self, operation: int, first: int, second: int) -> int:
+        self.code.extend((operation, first, second))
+        return len(self.code) // 3 - 1

@@ -1,0 +1,273 @@
+"""The intermediate program: the byte-level program that every constraint is lowered to.
+
+Words. A program is a list of *instructions*; a *place* is the number of one. A *frame* is a part of the program that is
+called, as a nonterminal is. Reading begins at `Program.start`; the text is complete when the outermost frame returns.
+
+=========  =====================  ======================================================================
+operation  arguments              meaning
+=========  =====================  ======================================================================
+RETURN                            go on where the current frame was called
+ANY        alternatives           go on at any of these places
+CALL       frame, next            read what the frame reads, then go on at next
+TERMINAL   terminal, next         read one of the texts of an automaton, then go on at next
+TOKEN      token set, next        take one of these special tokens, then go on at next
+NAMES      arguments              read one of a list of names as a JSON string (`tokdfa.backends.pushdown_trie.names`)
+COUNTED    arguments, next        read a JSON string of bounded length (`tokdfa.backends.pushdown_trie.counted`)
+LAZY       number                not written yet; becomes ANY of one place when it is first needed
+=========  =====================  ======================================================================
+
+A regex or a choice is one TERMINAL; a grammar has a frame for each nonterminal, with a TERMINAL for each lexeme. Equal
+instructions are one place, so equal ends of rules are shared, and rows that differ in nothing else are equal.
+Instruction 0 is RETURN.
+
+NAMES and COUNTED find their further arguments in a list of numbers, from a given index on; columns `NAMES_TABLE` to
+`NAMES_TARGETS` and `COUNTED_TERMINAL` to `COUNTED_BEYOND` say which. They are for programs that read every way to cut
+the text, not for the longest match.
+
+A `Program` never changes. Where code is to be written yet, it keeps the `GrowingCode` that it was made of (`source`),
+and `Program.newest` is the program as that stands now. `tokdfa.program.builder` writes code, `tokdfa.program.printing`
+shows a program.
+
+*Lazy code.* Most of a large schema is never read by one text, so parts of a program are written when
+they are first needed: a LAZY instruction names a function that writes its code. Places never change their numbers.
+`tokdfa.backends.pushdown_trie.bound_program` follows the growth.
+
+An automaton of a program (`Terminal`) is known by its *key*, which says what language it is; it is built only if no
+constraint of the vocabulary had the same before. The program itself knows no vocabulary:
+`tokdfa.backends.pushdown_trie.bound_program` binds it.
+
+Source: ours. The idea of running a grammar as a program of few instructions is Thompson's (1968), with calls as in
+Knuth's (1971) top-down parsing machine.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tokdfa.core.locks import new_lock
+from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+
+if TYPE_CHECKING:
+    import threading
+
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.regex.lazy_dfa import LazyDfa
+
+Int32 = npt.NDArray[np.int32]
+#: How the characters of a JSON string may be written: ``all`` takes every escape of every character, ``needed`` only
+#: escapes of characters that cannot stand raw (`tokdfa.program.json_text`).
+Escapes = Literal["all", "needed"]
+
+#: Operations.
+RETURN, ANY, CALL, TERMINAL, TOKEN, NAMES, COUNTED, LAZY = range(8)
+#: Columns of an instruction; arguments that an operation does not have are 0.
+OPERATION, FIRST, SECOND = range(3)
+#: The place of the only RETURN.
+RETURN_PLACE = 0
+#: Arguments of NAMES: its table; the first and last index of names that are allowed; the place of the TERMINAL that
+#: reads other strings, or -1; number of (table, terminal), or -1; where in the list of numbers the places after each
+#: allowed name begin (instructions that allow other names of one table share them).
+NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_PAIR, NAMES_TARGETS = range(6)
+#: Arguments of COUNTED: the place of a TERMINAL that reads any string and goes on at the same place; characters that
+#: are needed at least (if fewer than 1: none) and may be read at most by this instruction; the place of the COUNTED
+#: that reads more characters than that, -1 if none may; how many more: UNBOUNDED, if there is no maximum.
+COUNTED_TERMINAL, COUNTED_MINIMUM, COUNTED_CAP, COUNTED_NEXT, COUNTED_BEYOND = range(5)
+#: Characters that one COUNTED counts at most: 22 states for each count must fit an item's 21 bits.
+COUNT_LIMIT = 90_000
+#: More characters than any text has.
+UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
+#: Instructions that may be written before a program is saved.
+MAX_WRITTEN = 200_000
+
+
+def _no_numbers() -> Int32:
+    return np.zeros(0, dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Terminal:
+    """An automaton of a program.
+
+    `label`: for people; `key`: equal keys mean equal languages; `make`: builds the automaton, minimal or lazy;
+    `shortest`: its texts end at the first match, and win over other terminals that match there.
+    """
+
+    label: str
+    key: bytes
+    make: Callable[[], Dfa | LazyDfa]
+    shortest: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class NameTable:
+    """Names that a JSON string may spell, in the order in which NAMES counts them.
+
+    `units`: the UTF-16 code units of each, big-endian, in ascending order, in which names are kept; `order`: the index
+    in `names` of each; `escapes`: how characters may be written.
+    """
+
+    names: tuple[str, ...]
+    escapes: Escapes
+    units: tuple[bytes, ...]
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], escapes: Escapes = "all") -> NameTable:
+        """A table. Raises UnsupportedConstraint for a surrogate alone, ValueError for no names or equal ones."""
+        try:
+            units = [name.encode("utf-16-be") for name in names]
+        except UnicodeEncodeError as error:
+            raise UnsupportedConstraint(
+                f"the name {error.object!r} has a surrogate without its other half, which no JSON text spells"
+            ) from None
+        order = sorted(range(len(names)), key=units.__getitem__)
+        if len(set(units)) != len(units) or not names:
+            raise ValueError("a table has one name or more, none of them twice")
+        return cls(names, escapes, tuple([units[k] for k in order]), tuple(order))
+
+
+class FrameNames(Sequence[str]):
+    """The names of frames, for people: one that is given as a function is made when it is asked for."""
+
+    def __init__(self, names: Iterable[str | Callable[[], str]]) -> None:
+        self._names = tuple(names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return FrameNames(self._names[index])
+        name = self._names[index]
+        return name if isinstance(name, str) else name()
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program. Immutable; `GrowingCode.build` makes one.
+
+    `code`: int32, shape (instructions, 3): operation and two arguments (for ANY where its alternatives begin and end
+    in `alternatives`); `alternatives`: int32, places; `entries`: int32, the first place of each frame; `frame_names`;
+    `terminals` and `token_sets`: what TERMINAL and TOKEN name; `start`: the first place; `skip`: the place of a
+    TERMINAL that may stand wherever one may begin and means nothing, or -1 (only if `longest`; otherwise the program
+    itself says where); `longest`: a terminal ends only where no terminal that is alive can go on (maximal munch);
+    `arguments`: int32, those of NAMES and COUNTED; `name_tables`: what NAMES names; `pairs`: (name table, terminal) of
+    each NAMES that reads other strings, too; `source`: where code that is not written yet will be; `written`: how often
+    that was done.
+    """
+
+    code: Int32
+    alternatives: Int32
+    entries: Int32
+    frame_names: FrameNames
+    terminals: tuple[Terminal, ...]
+    token_sets: tuple[SpecialTokens, ...]
+    start: int
+    skip: int = -1
+    longest: bool = False
+    arguments: Int32 = field(default_factory=_no_numbers)
+    name_tables: tuple[NameTable, ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()
+    source: GrowingCode | None = None
+    written: int = 0
+
+    def newest(self) -> Program:
+        """The program as its source stands now."""
+        if self.source is None or len(self.source.written) == self.written:
+            return self
+        with self.source.lock:  # other threads may be writing
+            return self.source.build(self.start, skip=self.skip, longest=self.longest)
+
+
+@dataclass(eq=False)
+class GrowingCode:
+    """The code of a program as it stands now, and what is to be written of it yet.
+
+    The fields are those of `Program`, as lists; whoever adds code while texts are read holds `lock`, as `write` does.
+    """
+
+    terminals: list[Terminal] = field(default_factory=list)
+    token_sets: list[SpecialTokens] = field(default_factory=list)
+    name_tables: list[NameTable] = field(default_factory=list)
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    #: The instructions, three numbers each.
+    code: array[int] = field(default_factory=lambda: array("i", (RETURN, 0, 0)))
+    alternatives: array[int] = field(default_factory=lambda: array("i"))
+    arguments: array[int] = field(default_factory=lambda: array("i"))
+    entries: array[int] = field(default_factory=lambda: array("i"))
+    frame_names: list[str | Callable[[], str]] = field(default_factory=list)
+    #: By number of a LAZY instruction: writes its code, and returns the place to go on at.
+    makes: list[Callable[[], int]] = field(default_factory=list)
+    #: Places of which code was written later, in the order of writing.
+    written: array[int] = field(default_factory=lambda: array("i"))
+    lock: threading.RLock = field(default_factory=new_lock)
+
+    def write(self, place: int) -> None:
+        """Write the code of a LAZY instruction, unless it is written. Raises what making it raises, and leaves it as it
+        was.
+        """
+        with self.lock:
+            if self.code[3 * place] == LAZY:
+                target = self.makes[self.code[3 * place + 1]]()
+                self.alternatives.append(target)
+                count = len(self.alternatives)
+                self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))
+                self.written.append(place)
+
+    def write_next(self, place: int, count: int) -> None:
+        """Write the code of up to `count` LAZY instructions after a place, the nearest first, as long as that raises
+        nothing.
+        """
+        with self.lock:
+            while count and 3 * place < len(self.code):
+                if self.code[3 * place] == LAZY:
+                    try:
+                        self.write(place)
+                    except (LimitExceeded, UnsupportedConstraint):
+                        return  # said when it is needed
+                    count -= 1
+                place += 1
+
+    def write_all(self) -> None:
+        """Write all code that is to be written later. Raises UnsupportedConstraint if that comes to no end."""
+        place = 0
+        while 3 * place < len(self.code):
+            if len(self.code) > 3 * MAX_WRITTEN:
+                raise UnsupportedConstraint(
+                    f"the constraint writes its instructions when they are needed, and has more than {MAX_WRITTEN};"
+                    " compile it anew instead of saving it"
+                )
+            self.write(place)
+            place += 1
+
+    def build(self, start: int, *, skip: int = -1, longest: bool = False) -> Program:
+        """The program. O(instructions). Raises UnsupportedConstraint for NAMES, COUNTED or LAZY with `longest`."""
+        if longest and (self.arguments or self.makes):
+            raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
+        return Program(
+            np.array(self.code, dtype=np.int32).reshape(-1, 3),
+            np.array(self.alternatives, dtype=np.int32),
+            np.array(self.entries, dtype=np.int32),
+            FrameNames(self.frame_names),
+            tuple(self.terminals),
+            tuple(self.token_sets),
+            start,
+            skip,
+            longest,
+            np.array(self.arguments, dtype=np.int32),
+            tuple(self.name_tables),
+            tuple(self.pairs),
+            self if self.makes else None,
+            len(self.written),
+        )

@@ -1,0 +1,239 @@
+"""Forms in files: the instructions and automata of a compiled constraint, with the constraint it came from.
+
+Loading spares reading the grammar and building automata; rows are made anew as they are needed. A program knows no
+vocabulary, so one file serves all. Automata that are shortest, because they have more than 2,000 states, cannot be
+saved.
+
+Reading trusts nothing that could lead a kernel outside its arrays: digest, shapes and ranges are checked. An automaton
+out of a program's file is known in the pool by its content, so a file cannot pass it off as another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.minimize import minimize
+from tokdfa.constraint import describe_constraint, rebuild_constraint
+from tokdfa.core.stored_file import Format
+from tokdfa.errors import SavedIndexError, UnsupportedConstraint
+from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.program.json_text import escapes_of, string_terminal
+from tokdfa.program.program import (
+    ANY,
+    CALL,
+    COUNT_LIMIT,
+    COUNTED,
+    COUNTED_BEYOND,
+    FIRST,
+    NAMES,
+    NAMES_TARGETS,
+    OPERATION,
+    SECOND,
+    TERMINAL,
+    TOKEN,
+    UNBOUNDED,
+    FrameNames,
+    NameTable,
+    Program,
+    Terminal,
+)
+
+if TYPE_CHECKING:
+    import io
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from tokdfa.constraint import Constraint
+    from tokdfa.core.stored_file import Arrays, Header
+
+PROGRAM_FORMAT = Format("tokdfa pushdown program", 4, SavedIndexError, "saved program", "compile and save it again")
+
+
+def write_program(
+    path: str | Path | io.BytesIO, program: Program, constraint: Constraint, settings: dict[str, Any]
+) -> None:
+    """Write a program, the constraint it was made of and the backend's options. Raises UnsupportedConstraint.
+
+    Code that is to be written later is written first.
+    """
+    if program.source is not None:
+        with program.source.lock:
+            program.source.write_all()
+            program = program.newest()
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "code": program.code,
+        "alternatives": program.alternatives,
+        "entries": program.entries,
+        "arguments": program.arguments,
+    }
+    for number, terminal in enumerate(program.terminals):
+        if escapes_of(terminal):  # it is known by its key, and its states have known numbers
+            continue
+        automaton = terminal.make()
+        if not isinstance(automaton, Dfa):
+            raise UnsupportedConstraint(f"{terminal.label} has too many states to be saved; lower its repeat bounds")
+        arrays[f"{number}.transitions"] = automaton.transitions
+        arrays[f"{number}.byte_class"] = automaton.byte_class
+        arrays[f"{number}.accepting"] = automaton.accepting
+        arrays[f"{number}.start"] = np.array([automaton.start], dtype=np.int32)
+    header = {
+        "constraint": describe_constraint(constraint),
+        "settings": settings,
+        "frame_names": list(program.frame_names),
+        "terminals": [
+            [terminal.label, terminal.shortest, escapes_of(terminal) or ""] for terminal in program.terminals
+        ],
+        "name_tables": [[table.names, table.escapes] for table in program.name_tables],
+        "pairs": program.pairs,
+        "token_sets": [[s.names, s.ranges, s.negated, s.name] for s in program.token_sets],
+        "start": program.start,
+        "skip": program.skip,
+        "longest": program.longest,
+    }
+    PROGRAM_FORMAT.write(path, header, arrays)
+
+
+def read_program(path: str | Path | io.BytesIO) -> tuple[Program, Constraint, dict[str, Any]]:
+    """(program, constraint, options) from a file of `write_program`. Raises SavedIndexError."""
+    return PROGRAM_FORMAT.read(path, _build_program)
+
+
+def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint, dict[str, Any]]:
+    terminals = tuple(
+        string_terminal(escapes) if escapes else _read_terminal(str(label), bool(shortest), arrays, number)
+        for number, (label, shortest, escapes) in enumerate(header["terminals"])
+    )
+    token_sets = tuple(
+        SpecialTokens(tuple(names), tuple((int(a), int(b)) for a, b in ranges), bool(negated), str(name))
+        for names, ranges, negated, name in header["token_sets"]
+    )
+    program = Program(
+        arrays["code"],
+        arrays["alternatives"],
+        arrays["entries"],
+        FrameNames(map(str, header["frame_names"])),
+        terminals,
+        token_sets,
+        int(header["start"]),
+        int(header["skip"]),
+        bool(header["longest"]),
+        arrays["arguments"],
+        tuple(NameTable.of(tuple(map(str, names)), escapes) for names, escapes in header["name_tables"]),
+        tuple((int(table), int(terminal)) for table, terminal in header["pairs"]),
+    )
+    problem = _find_problem(program)
+    if problem:
+        raise ValueError(f"it holds no valid program: {problem}")
+    return program, rebuild_constraint(header["constraint"]), dict(header["settings"])
+
+
+def _read_terminal(label: str, shortest: bool, arrays: dict[str, npt.NDArray[Any]], number: int) -> Terminal:
+    transitions, byte_class, accepting = (
+        arrays[f"{number}.{name}"] for name in ("transitions", "byte_class", "accepting")
+    )
+    # minimising also drops what leads nowhere
+    automaton = minimize(Dfa(transitions, byte_class, accepting, int(arrays[f"{number}.start"][0])))
+    if not automaton.state_count:
+        raise ValueError(f"no text matches {label}")
+    key = hashlib.blake2b(digest_size=16)
+    for array in (automaton.transitions, automaton.byte_class, automaton.accepting):
+        key.update(array.tobytes())
+    return Terminal(label, b"content" + key.digest(), lambda: automaton, shortest)
+
+
+def _find_problem(program: Program) -> str:
+    """What is wrong with a program, or nothing."""
+    code, count = program.code, len(program.code)
+    if code.dtype != np.int32 or code.ndim != 2 or code.shape[1] != 3 or not count or code[0].any():
+        return "the code is no list of instructions"
+    if program.alternatives.dtype != np.int32 or program.entries.dtype != np.int32 or program.entries.ndim != 1:
+        return "places are not int32"
+    if program.arguments.dtype != np.int32 or program.arguments.ndim != 1:
+        return "arguments are not int32"
+    if not all(
+        0 <= table < len(program.name_tables) and 0 <= terminal < len(program.terminals)
+        for table, terminal in program.pairs
+    ):
+        return "names and terminals are put together that are not there"
+    if program.alternatives.ndim != 1 or len(program.entries) != len(program.frame_names):
+        return "frames and names disagree"
+    places = [*program.alternatives.tolist(), *program.entries.tolist(), program.start, max(program.skip, 0)]
+    bounds = {CALL: len(program.entries), TERMINAL: len(program.terminals), TOKEN: len(program.token_sets)}
+    for operation, first, second in code.tolist():
+        if operation in (NAMES, COUNTED):
+            problem = _find_names_problem(first, program) if operation == NAMES else _find_count_problem(first, program)
+            if problem or program.longest:
+                return problem or "the longest match reads no names"
+            places.append(second)
+        elif operation == ANY:
+            if not 0 <= first < second <= len(program.alternatives):
+                return "alternatives lead out of range"
+        elif operation in bounds:
+            if not 0 <= first < bounds[operation]:
+                return "an instruction names what is not there"
+            places.append(second)
+        elif operation != 0:
+            return f"there is no operation {operation}"
+    if not all(0 <= place < count for place in places):
+        return "a place leads out of range"
+    if program.skip >= 0 and (code[program.skip, OPERATION] != TERMINAL or code[program.skip, SECOND] != 0):
+        return "what is skipped is no terminal"
+    return ""
+
+
+def _find_names_problem(at: int, program: Program) -> str:
+    """What is wrong with the arguments of a NAMES, or nothing."""
+    arguments, code = program.arguments, program.code
+    if not 0 <= at < len(arguments) - NAMES_TARGETS:
+        return "arguments lead out of range"
+    table, low, high, other, pair, begin = arguments[at : at + NAMES_TARGETS + 1].tolist()
+    if not 0 <= table < len(program.name_tables):
+        return "there is no such table of names"
+    size = len(program.name_tables[table].names)
+    if not (0 <= low <= high < size or (low, high) == (size, -1)):
+        return "a window of names is out of range"
+    targets = arguments[max(begin, 0) :][: max(high - low + 1, 0)]
+    if begin < 0 or len(targets) < high - low + 1 or not ((targets >= 0) & (targets < len(code))).all():
+        return "a name leads out of range"
+    if other == pair == -1:
+        return ""
+    if (
+        not 0 <= other < len(code)
+        or code[other, OPERATION] != TERMINAL
+        or not 0 <= code[other, FIRST] < len(program.terminals)
+    ):
+        return "other strings are read by no terminal"
+    if not 0 <= pair < len(program.pairs) or program.pairs[pair] != (table, int(code[other, FIRST])):
+        return "other strings are read by another terminal"
+    return ""
+
+
+def _find_count_problem(at: int, program: Program) -> str:
+    """What is wrong with the arguments of a COUNTED, or nothing."""
+    arguments, code = program.arguments, program.code
+    if not 0 <= at < len(arguments) - COUNTED_BEYOND:
+        return "arguments lead out of range"
+    terminal, minimum, cap, on, beyond = arguments[at : at + COUNTED_BEYOND + 1].tolist()
+    if not 0 <= terminal < len(code) or code[terminal, OPERATION] != TERMINAL:
+        return "a counted string has no terminal"
+    number = int(code[terminal, FIRST])
+    if not 0 <= number < len(program.terminals) or not escapes_of(program.terminals[number]):
+        return "a counted string is no JSON string"
+    if not (minimum >= 0 and 0 <= cap <= COUNT_LIMIT and 0 <= beyond <= UNBOUNDED):
+        return "a count is out of range"
+    for _ in range(2):  # it goes on at a COUNTED, or at where that was to be written
+        if on < 0:
+            break
+        operation, first, second = code[on].tolist() if on < len(code) else (-1, 0, 0)
+        if operation == COUNTED:
+            on = -1
+        elif operation == ANY and second == first + 1 and 0 <= first < len(program.alternatives):
+            on = int(program.alternatives[first])
+        else:
+            break
+    return "a count goes on nowhere" if on >= 0 else ""
