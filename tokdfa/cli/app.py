@@ -18,7 +18,6 @@ import tokdfa
 from tokdfa.cli import arguments, cache, cost, experiments, models, proper, show, skew, warmup
 from tokdfa.cli import report as reports
 from tokdfa.cli.text import plain, print_error
-from tokdfa.cli.warmup import ensure_warm
 from tokdfa.errors import TokdfaError
 
 app = typer.Typer(
@@ -181,7 +180,6 @@ def check(
     from tokdfa.backends.laws.contract import check_backend, real_cases, toy_cases
 
     settings = arguments.read_options(backend, option or [])
-    ensure_warm()
     cases = [*toy_cases(), *(real_cases(tokenizer) if tokenizer else [])]
     with console.status("checking") as status:
         results = check_backend(

@@ -285,7 +285,8 @@ def _list_strings_kernel(nodes, spare, path, data, offsets):  # type: ignore[no-
         if token_class != np.uint64(spare):
             length = np.int64(depth) + 1
             if len(data) > 0:
-                data[end : end + length] = path[:length]
+                for step in range(length):
+                    data[end + step] = path[step]
             end += length
             offsets[token_class + np.uint64(1)] = end
 
