@@ -13,7 +13,11 @@ How it is made, one module an idea:
 - `pretokenizer_program`: the pattern as a program with priorities; the vectors of what succeeds, from the right.
 - `pretokenizer_automaton`: guess a vector and verify it, from the left: an automaton over classes; sequences of steps.
 - `pretokenizer_utf8`: classes of characters become bytes.
-- `pretokenizer_dfa`: the result. `pretokenizer_cache`: the result on disk.
+- `pretokenizer_dfa`: the result.
+
+The result is kept on disk, so that the searches through all characters are done once on a machine. A file is named by a
+hash of the description, the versions of the libraries that were asked, and the content of the modules that build the
+automaton, so an edit or an update builds anew.
 
 A *description* is a list of steps, each a dictionary with the key ``kind``; every step cuts up each piece of the one
 before on its own (so an end of a piece is an end of text to the next step). Without steps a text is one piece.
@@ -43,13 +47,19 @@ each, nearly all of it spent in asking the libraries about all characters; 0.01 
 
 from __future__ import annotations
 
+import hashlib
+import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.folders import cache_folder
+from tokdfa.core.packages import installed_version
+from tokdfa.core.stored_file import code_stamp
 from tokdfa.errors import TokenizerError
 from tokdfa.proper.pretokenizer_automaton import NEVER, SegmentRule, mark_one_step, mark_sequence
-from tokdfa.proper.pretokenizer_cache import automata_folder, describe, load_or_build
 from tokdfa.proper.pretokenizer_classes import check_pattern
+from tokdfa.proper.pretokenizer_dfa import FORMAT, MarkedDfa
 from tokdfa.proper.pretokenizer_utf8 import spell_in_bytes
 from tokdfa.regex.dialects import LIBRARY_DIALECTS
 from tokdfa.regex.library_parser import source_sets
@@ -59,11 +69,14 @@ from tokdfa.regex.syntax_tree import Node, SourceSet, concat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tokdfa.proper.pretokenizer_dfa import MarkedDfa
-
 #: What ByteLevel of the package tokenizers cuts with: the pattern of GPT-2's first release.
 BYTE_LEVEL_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
+#: The modules on which automata depend: those that build them, and those that read the patterns.
+_SOURCES = (
+    "proper/pretokenizer*.py",
+    *(f"regex/{name}.py" for name in ("atoms", "dialects", "library_parser", "parse", "parser", "syntax_tree")),
+)
 _BEHAVIORS = ("isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next")
 #: By kind: the keys a step may have, and what each may be (a type or the values).
 _KEYS: dict[str, dict[str, Any]] = {
@@ -105,7 +118,13 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
         return build()
     origins = {wanted.origin for pattern, _ in plain for wanted in source_sets(pattern)} - {"character"}
     libraries = {"tiktoken" if origin == "tiktoken" else "tokenizers" for origin in origins}
-    return load_or_build(describe(steps, libraries), build, automata_folder() if cache is True else Path(cache))
+    # building says so if a library is missing, so no automaton is kept without its version
+    versions = {name: installed_version(name) or "" for name in sorted(libraries)}
+    made_of = {"steps": [dict(step) for step in steps], "versions": versions, "code": code_stamp(*_SOURCES)}
+    described = json.dumps(made_of)
+    folder = cache_folder("pretokenizers") if cache is True else Path(cache)
+    path = folder / f"{hashlib.sha256(described.encode()).hexdigest()[:32]}.npz"
+    return FORMAT.keep(path, partial(MarkedDfa.of_parts, described), build, lambda made: made.parts(described))
 
 
 def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tuple[Node, SegmentRule]]:

@@ -110,10 +110,10 @@ def build_prefix_graphs(
     )
     nodes = np.empty(node_count - 1, dtype=np.uint64)
     path = np.zeros(trie.depth_limit + 1, dtype=np.int32)
-    class_count = _lay_out_graphs_kernel(forest, path, nodes)
-    _mark_nodes_without_class_kernel(nodes, class_count)
+    class_count = int(np.count_nonzero(forest[4][:node_count] >= 0))
+    _lay_out_graphs_kernel(forest, path, nodes, class_count)
     class_of = forest[4][class_of[:token_count]]
-    return PrefixGraphs(nodes, ranks[:token_count], class_of, int(class_count), trie.depth_limit)
+    return PrefixGraphs(nodes, ranks[:token_count], class_of, class_count, trie.depth_limit)
 
 
 def bytes_alive(dfa: Dfa) -> npt.NDArray[np.bool_]:
@@ -229,17 +229,17 @@ def _classify_tokens_kernel(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lay_out_graphs_kernel(forest, path, nodes):  # type: ignore[no-untyped-def]
-    """Write the nodes in depth-first order, and number the token classes in it (ends[node]); returns how many.
+def _lay_out_graphs_kernel(forest, path, nodes, class_count):  # type: ignore[no-untyped-def]
+    """Write the nodes in depth-first order, and number the token classes in it (ends[node]).
 
-    A node that ends no token gets all ones for its token class, until their number is known.
+    A node that ends no token gets `class_count`, the spare class.
     """
     letter_of, first_child, sibling, ends = forest[0], forest[1], forest[3], forest[4]
     count, classes, depth = 0, 0, 0
     places = np.empty(len(path), dtype=np.int64)
     here = first_child[0]
     while here >= 0:
-        token_class = np.uint64((1 << 21) - 1)
+        token_class = np.uint64(class_count)
         if ends[here] >= 0:
             token_class = np.uint64(classes)
             ends[here] = classes
@@ -262,16 +262,6 @@ def _lay_out_graphs_kernel(forest, path, nodes):  # type: ignore[no-untyped-def]
                     break
                 depth -= 1
         here = following
-    return classes
-
-
-@kernel
-def _mark_nodes_without_class_kernel(nodes, class_count):  # type: ignore[no-untyped-def]
-    """Put `class_count`, the spare class, where a node ends no token."""
-    low = np.uint64((1 << TOKEN_SHIFT) - 1)
-    for k in range(len(nodes)):
-        if nodes[k] >> np.uint64(TOKEN_SHIFT) == np.uint64((1 << 21) - 1):
-            nodes[k] = (nodes[k] & low) | np.uint64(class_count) << np.uint64(TOKEN_SHIFT)
 
 
 @kernel

@@ -170,16 +170,17 @@ class CompiledCartesianMerge(CompiledConstraint):
         `last`: the last token for a search over pairs, which begins with it; -1 otherwise.
         """
         whole = self._canonicity.whole_pieces
-        listed = sorted(hypotheses, key=repr)
+        listed = sorted(hypotheses)
         product, starts = marked_product_from(
             self.dfa, self._marked, [state for state, _ in listed], self._settings["max_piece_states"]
         )
         automaton = piece_automaton(
             product, self._canonicity.fallback, starts, inside, self._settings["max_piece_states"]
         )
-        nodes = [whole.after_all(piece) for _, piece in listed]
         found = {
-            start * whole.node_count + node for start, node in zip(automaton.starts, nodes, strict=True) if start >= 0
+            start * whole.node_count + node
+            for start, (_, node) in zip(automaton.starts, listed, strict=True)
+            if start >= 0
         }
         keys = tuple(sorted(found))
         return self._make_states(automaton, (last, keys)), keys

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.backends.proper_merge.context import Hypotheses, Piece
+    from tokdfa.backends.proper_merge.context import Hypotheses
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.proper.canonical import Canonicity
@@ -137,19 +137,19 @@ class ProperIndex(CompiledConstraint):
         hypotheses: Hypotheses,
         phases: Phases | None = None,
         sizes: dict[str, int] | None = None,
-    ) -> list[tuple[TokenRows, Piece]]:
+    ) -> list[tuple[TokenRows, int]]:
         """All merges in the texts that go on where the pre-tokenizer and the byte fallback are in these states.
 
         One automaton for each piece that a hypothesis has begun; nearly always that is one.
         """
         phases, sizes = Phases() if phases is None else phases, {} if sizes is None else sizes
         max_states, max_transitions = self._settings["max_states"], self._settings["max_transitions"]
-        by_piece: dict[Piece, list[int]] = {}
-        for state, piece in sorted(hypotheses, key=repr):
-            by_piece.setdefault(piece, []).append(state)
-        merged: list[tuple[TokenRows, Piece]] = []
+        by_node: dict[int, list[int]] = {}
+        for state, node in sorted(hypotheses):
+            by_node.setdefault(node, []).append(state)
+        merged: list[tuple[TokenRows, int]] = []
         nothing: EmptyLanguageError | None = None
-        for piece, states in by_piece.items():
+        for node, states in by_node.items():
             with phases.measure("pieces"):
                 try:
                     product = marked_product(self.dfa, self._marked, states, max_states)
@@ -167,12 +167,12 @@ class ProperIndex(CompiledConstraint):
                 figures |= {"parts": done.parts, "parts_distinct": done.distinct, "parts_known": done.from_library}
             for name, count in figures.items():
                 sizes[name] = sizes.get(name, 0) + count
-            merged.append((done.rows, piece))
+            merged.append((done.rows, node))
         if nothing is not None and not merged:
             raise nothing
         return merged
 
-    def _join(self, merged: list[tuple[TokenRows, Piece]], refused: frozenset[int] = frozenset()) -> TokenRows:
+    def _join(self, merged: list[tuple[TokenRows, int]], refused: frozenset[int] = frozenset()) -> TokenRows:
         rows = join_pieces(merged, self.canonicity, self._settings["max_states"], refused)
         return rows.minimal() if self._settings["minimal"] else rows
 

@@ -159,29 +159,37 @@ def _narrow(count: int) -> type[np.integer]:
 
 def _reached(rows: TokenRows) -> TokenRows:
     """The states that tokens reach, numbered in the order of reaching."""
-    number = np.full(len(rows.accepting), -1, dtype=np.int32)
-    order = np.empty(len(rows.accepting), dtype=np.int32)
-    offsets = np.empty(len(rows.accepting) + 1, dtype=np.int64)
-    count, as_it_was = _number_states_kernel(rows.start, rows.offsets, rows.targets, number, order, offsets)
-    if as_it_was:
+    order, number, offsets = reached_states(rows.start, rows.offsets, rows.targets)
+    if len(order) == len(number) and (order[:-1] < order[1:]).all():
         return rows
-    order, offsets = order[:count], offsets[: count + 1]
     classes, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
     _copy_rows_kernel(rows.offsets, rows.classes, rows.targets, order, number, classes, targets)
     return TokenRows(offsets, classes, targets, rows.accepting[order], 0)
 
 
+def reached_states(
+    start: int, offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """The states that can be reached from `start` along ``targets[offsets[s]:offsets[s+1]]``, breadth-first.
+
+    Returns them, int32; the place of each state among them, -1 for the others; and where their rows begin if they are
+    put in this order, int64.
+    """
+    number = np.full(len(offsets) - 1, -1, dtype=np.int32)
+    order, new_offsets = np.empty(len(number), dtype=np.int32), np.empty(len(offsets), dtype=np.int64)
+    count = _number_states_kernel(start, offsets, targets, number, order, new_offsets)
+    return order[:count], number, new_offsets[: count + 1]
+
+
 @kernel
 def _number_states_kernel(start, offsets, targets, number, order, new_offsets):  # type: ignore[no-untyped-def]
-    """Breadth-first from `start`. Returns how many states there are, and whether they are all in their old order."""
+    """See `reached_states`. Returns how many there are."""
     number[start] = 0
     order[0] = start
     new_offsets[0] = 0
     count, done = 1, 0
-    as_it_was = True
     while done < count:
         state = order[done]
-        as_it_was = as_it_was and state == done
         done += 1
         new_offsets[done] = new_offsets[done - 1] + offsets[state + 1] - offsets[state]
         for k in range(offsets[state], offsets[state + 1]):
@@ -190,7 +198,7 @@ def _number_states_kernel(start, offsets, targets, number, order, new_offsets): 
                 number[target] = count
                 order[count] = target
                 count += 1
-    return count, as_it_was and count == len(order)
+    return count
 
 
 @kernel
