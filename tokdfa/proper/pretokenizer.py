@@ -19,7 +19,8 @@ The result is kept on disk, so that the searches through all characters are done
 hash of the description, the versions of the libraries that were asked, and the content of the modules that build the
 automaton, so an edit or an update builds anew.
 
-A *description* is a list of steps, each a dictionary with the key ``kind``; every step cuts up each piece of the one
+A *description* is a list of steps, as `pretokenizer_json` reads them from a file, each a dictionary with the key
+``kind``; every step cuts up each piece of the one
 before on its own (so an end of a piece is an end of text to the next step). Without steps a text is one piece.
 
 =================  =================================================================================================
@@ -77,31 +78,14 @@ _SOURCES = (
     "proper/pretokenizer*.py",
     *(f"regex/{name}.py" for name in ("atoms", "dialects", "library_parser", "parse", "parser", "syntax_tree")),
 )
-_BEHAVIORS = ("isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next")
-#: By kind: the keys a step may have, and what each may be (a type or the values).
-_KEYS: dict[str, dict[str, Any]] = {
-    "split": {
-        "pattern": str,
-        "dialect": (*LIBRARY_DIALECTS, "literal"),
-        "unmatched": ("piece", "lost"),
-        "behavior": _BEHAVIORS,
-        "invert": bool,
-    },
-    "digits": {"individual": bool},
-    "punctuation": {"behavior": _BEHAVIORS},
-    "whitespace_split": {},
-    "byte_level": {"use_regex": bool, "add_prefix_space": bool},
-    "metaspace": {"replacement": str, "split": bool, "prepend_scheme": ("always", "first", "never")},
-}
-_NEEDED = {"split": ("pattern", "dialect"), "digits": ("individual",), "byte_level": ("use_regex",)}
 
 
 def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = True) -> MarkedDfa:
     """The marked language of a description. `cache`: whether to use the folder on disk, or another folder.
 
     Cost: 0.1 to 0.6 s for each new character set of a pattern, the first time in a process; else some 0.1 s; from the
-    disk 0.01 s. Raises TokenizerError (a step that is unknown, wrong or changes the text; a pattern that the library
-    refuses), RegexSyntaxError and RegexUnsupported with the offset in the pattern, LimitExceeded, MissingDependency.
+    disk 0.01 s. Raises TokenizerError (a step that changes the text, a pattern that the library refuses),
+    RegexSyntaxError and RegexUnsupported with the offset in the pattern, LimitExceeded, MissingDependency.
     """
     plain = [cut for number, step in enumerate(steps) for cut in _read_step(step, number, number == len(steps) - 1)]
 
@@ -129,7 +113,7 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
 
 def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tuple[Node, SegmentRule]]:
     """A step as patterns with their rules, one after another; none if it cuts nothing."""
-    kind = _check_step(step, number)
+    kind = step["kind"]
     if kind == "split":
         return [(_read_pattern(step), _split_rule(step))]
     if kind == "digits":
@@ -154,27 +138,6 @@ def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tupl
     if step.get("split", True):
         cuts.append((SourceSet("character", " "), _rule("merged_with_next")))
     return cuts
-
-
-def _check_step(step: Mapping[str, Any], number: int) -> str:
-    """The kind of a step whose keys are known and hold what they may; TokenizerError names what is wrong."""
-    kind = step.get("kind")
-    if not isinstance(kind, str) or kind not in _KEYS:
-        raise TokenizerError(f"step {number}: the kind {kind!r} is not covered; covered are {', '.join(_KEYS)}")
-    known = _KEYS[kind]
-    for key, value in step.items():
-        if key == "kind":
-            continue
-        if key not in known:
-            raise TokenizerError(f"step {number} ({kind}) has no key {key!r}; it has {', '.join(known) or 'none'}")
-        allowed = known[key]
-        if not (type(value) is allowed if isinstance(allowed, type) else value in allowed):
-            wanted = allowed.__name__ if isinstance(allowed, type) else " or ".join(map(repr, allowed))
-            raise TokenizerError(f"step {number} ({kind}): {key} is {value!r}, not {wanted}")
-    for key in _NEEDED.get(kind, ()):
-        if key not in step:
-            raise TokenizerError(f"step {number} ({kind}) needs the key {key!r}")
-    return kind
 
 
 def _read_pattern(step: Mapping[str, Any]) -> Node:

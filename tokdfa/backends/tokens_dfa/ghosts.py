@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tokdfa.backends.tokens_dfa.reduced_table import TokenRows
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
-from tokdfa.token_automata.columns import Columns
+from tokdfa.token_automata.columns import Columns, places_of
 
 
 class Ghosts(NamedTuple):
@@ -48,9 +48,8 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
 
     lengths = np.diff(columns.offsets)
     known = old >= 0
-    taken = lengths[old[known]]
-    entries = np.repeat(columns.offsets[old[known]] - np.cumsum(taken) + taken, taken) + np.arange(taken.sum())
-    by_bytes = np.repeat(new[known], taken), columns.sources[entries], columns.targets[entries]
+    entries, _ = places_of(columns.offsets, old[known])
+    by_bytes = np.repeat(new[known], lengths[old[known]]), columns.sources[entries], columns.targets[entries]
     states, which = np.nonzero(ghosts.targets >= 0)
     number = dict(zip(bound.tolist(), new.tolist(), strict=True))
     class_of_ghost = np.array([number[rank] for rank in ghosts.ranks.tolist()], dtype=np.int32)

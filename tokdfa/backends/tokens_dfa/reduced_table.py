@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
-from tokdfa.token_automata.columns import Columns, distinct_rows, transpose
+from tokdfa.token_automata.columns import Columns, distinct_rows, places_of, transpose
 from tokdfa.token_automata.liveness import live_states
 
 
@@ -125,8 +125,7 @@ def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32],
         ranks, class_of = ranks.copy(), class_of.copy()
         class_count, token_count = _number_classes_kernel(number, ranks, class_of)
         ranks, class_of = ranks[:token_count], class_of[:token_count]
-        member_offsets = np.zeros(class_count + 1, dtype=np.int32)
-        _count_members_kernel(class_of, member_offsets)
+        member_offsets = np.append(0, np.cumsum(np.bincount(class_of, minlength=class_count))).astype(np.int32)
         classes = number[classes]
         _sort_rows_kernel(rows.offsets, classes, targets)
     class_count = len(member_offsets) - 1
@@ -162,9 +161,8 @@ def _reached(rows: TokenRows) -> TokenRows:
     order, number, offsets = reached_states(rows.start, rows.offsets, rows.targets)
     if len(order) == len(number) and (order[:-1] < order[1:]).all():
         return rows
-    classes, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
-    _copy_rows_kernel(rows.offsets, rows.classes, rows.targets, order, number, classes, targets)
-    return TokenRows(offsets, classes, targets, rows.accepting[order], 0)
+    places, _ = places_of(rows.offsets, order)
+    return TokenRows(offsets, rows.classes[places], number[rows.targets[places]], rows.accepting[order], 0)
 
 
 def reached_states(
@@ -199,25 +197,6 @@ def _number_states_kernel(start, offsets, targets, number, order, new_offsets): 
                 order[count] = target
                 count += 1
     return count
-
-
-@kernel
-def _copy_rows_kernel(offsets, classes, targets, order, number, new_classes, new_targets):  # type: ignore[no-untyped-def]
-    end = 0
-    for state in order:
-        for k in range(offsets[state], offsets[state + 1]):
-            new_classes[end] = classes[k]
-            new_targets[end] = number[targets[k]]
-            end += 1
-
-
-@kernel
-def _count_members_kernel(class_of, offsets):  # type: ignore[no-untyped-def]
-    """offsets[k], which come in zero: where the members of class k begin."""
-    for token_class in class_of:
-        offsets[token_class + 1] += 1
-    for k in range(1, len(offsets)):
-        offsets[k] += offsets[k - 1]
 
 
 @kernel
