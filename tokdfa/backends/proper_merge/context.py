@@ -16,11 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tokdfa.automata.dfa import Dfa
     from tokdfa.proper.canonical import Canonicity
     from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 
@@ -42,7 +44,30 @@ class Context:
     hypotheses: Hypotheses
 
 
-def since_last_cut(canonicity: Canonicity, context: Sequence[int]) -> Sequence[int]:
+def begun_text(canonicity: Canonicity, marked: MarkedDfa | None, dfa: Dfa, context: Sequence[int]) -> Context | None:
+    """What `context` leaves open for the texts of `dfa`; None if their text begins anew after it.
+
+    Reading costs a few us a token. Raises UnsupportedConstraint if a text goes on with the text of an isolated token,
+    VocabularyError for an unknown id.
+    """
+    tokens = _since_last_cut(canonicity, context)
+    if not tokens:
+        return None
+    if canonicity.source.isolated:
+        refuse_isolated(marked_product(dfa, None), canonicity, canonicity.vocabulary.spell(tokens))
+    found = read_context(canonicity, marked, tokens)
+    return found if found.last >= 0 else None
+
+
+def no_way_on(name: str) -> UnsupportedConstraint:
+    """The error for a context after which no text of the constraint `name` goes on."""
+    return UnsupportedConstraint(
+        f"after the given context no text of {name!r} goes on with proper tokens: end the context earlier, at a border "
+        "of pieces"
+    )
+
+
+def _since_last_cut(canonicity: Canonicity, context: Sequence[int]) -> Sequence[int]:
     """The tokens after the last special or isolated one: there the text begins. VocabularyError for a bad id."""
     isolated = canonicity.source.isolated
     cuts = [
@@ -63,7 +88,7 @@ def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequ
     begin = 0 if marked is None else marked.start
     beginning = Context(-1, 0, frozenset({(begin, whole.root)}))
     here = beginning
-    for token in since_last_cut(canonicity, context):
+    for token in _since_last_cut(canonicity, context):
         spelled = canonicity.vocabulary.token_bytes(token)
         proper: set[tuple[int, int]] = set()
         improper: set[tuple[int, int]] = set()
