@@ -134,8 +134,8 @@ def walk_graphs(
         words: tuple[Any, ...] = graphs.nodes, graphs.depth_limit
     else:
         words = *graphs.strings(), np.arange(count, dtype=np.int32)
-    for array in words[: 1 if prefix_graphs else 3]:
-        array.flags.writeable = False  # as those of a vocabulary: numba compiles once more for others
+        for array in words:
+            array.flags.writeable = False  # as those of a vocabulary: numba compiles once more for others
     itself = np.arange(dfa.state_count, dtype=np.int32)
     rows = fill_rows(words, count, steps, (itself, itself), dfa.state_count, max_pairs)
     return Columns(graphs.ranks, graphs.class_of, *transpose(count, *rows))
