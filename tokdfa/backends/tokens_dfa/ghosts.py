@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.tokens_dfa.reduced_table import TokenRows
+from tokdfa.backends.tokens_dfa.reduced_table import ClassRows
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import Columns, places_of
@@ -74,7 +74,7 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
 NS_PER_STATE, NS_PER_ENTRY, BYTES_PER_STATE = 50_000, 100, 1_000
 
 
-def determinize(rows: TokenRows, max_states: int) -> TokenRows:
+def determinize(rows: ClassRows, max_states: int) -> ClassRows:
     """Subset construction for rows in which a class may occur more than once.
 
     A set of one state keeps its number, so rows without doubles stay as they are; only the others are made anew. Raises
@@ -123,7 +123,7 @@ def determinize(rows: TokenRows, max_states: int) -> TokenRows:
     accepting = np.concatenate(
         [rows.accepting, [rows.accepting[list(subset)].any() for subset in members[state_count:]]]
     )
-    return TokenRows(
+    return ClassRows(
         offsets,
         np.concatenate([classes for classes, _ in pieces]),
         np.concatenate([targets for _, targets in pieces]),

@@ -24,7 +24,7 @@ from tokdfa.token_automata.columns import Columns, distinct_rows, places_of, tra
 from tokdfa.token_automata.liveness import live_states
 
 
-class TokenRows(NamedTuple):
+class ClassRows(NamedTuple):
     """The table before rows are shared: state s has the entries ``offsets[s] .. offsets[s + 1] - 1``.
 
     ``offsets``: int64, shape (states + 1,); ``classes``: int32, token classes, ascending in a row; ``targets``: int32,
@@ -93,13 +93,13 @@ class ReducedTable(NamedTuple):
 NS_PER_ENTRY = 30
 
 
-def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> TokenRows:
+def class_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> ClassRows:
     """The rows of all states. With ghosts they may need `tokdfa.backends.tokens_dfa.ghosts.determinize`."""
     offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
-    return TokenRows(offsets, classes, targets, accepting, start)
+    return ClassRows(offsets, classes, targets, accepting, start)
 
 
-def live_rows(rows: TokenRows) -> TokenRows:
+def live_rows(rows: ClassRows) -> ClassRows:
     """Without the transitions to states from which no tokens complete the text. The start may be such a state."""
     live = live_states(rows.offsets, rows.targets, rows.accepting)
     kept = live[rows.targets]
@@ -107,7 +107,7 @@ def live_rows(rows: TokenRows) -> TokenRows:
     return rows._replace(offsets=before[rows.offsets], classes=rows.classes[kept], targets=rows.targets[kept])
 
 
-def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32], *, share: bool = True) -> ReducedTable:
+def reduce_rows(rows: ClassRows, columns: Columns, order: npt.NDArray[np.int32], *, share: bool = True) -> ReducedTable:
     """The table of the states that tokens reach.
 
     `columns`: what `rows` were made from; `order`: int32, the token of each rank; `share`: keep equal rows once.
@@ -156,13 +156,13 @@ def _narrow(count: int) -> type[np.integer]:
     return np.uint16 if count < 1 << 16 else np.uint32
 
 
-def _reached(rows: TokenRows) -> TokenRows:
+def _reached(rows: ClassRows) -> ClassRows:
     """The states that tokens reach, numbered in the order of reaching."""
     order, number, offsets = reached_states(rows.start, rows.offsets, rows.targets)
     if len(order) == len(number) and (order[:-1] < order[1:]).all():
         return rows
     places, _ = places_of(rows.offsets, order)
-    return TokenRows(offsets, rows.classes[places], number[rows.targets[places]], rows.accepting[order], 0)
+    return ClassRows(offsets, rows.classes[places], number[rows.targets[places]], rows.accepting[order], 0)
 
 
 def reached_states(
