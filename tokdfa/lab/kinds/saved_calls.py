@@ -284,20 +284,21 @@ KIND = model_kind(
     ),
     sentences=(
         Say(
-            "{model}, {engine}: {saved} of the calls are saved, {calls} of {steps} are left.",
+            "{model}, {engine}: {saved} of the calls are saved, {calls:sum} of {steps:sum} are left.",
             per=_BY,
-            blanks={"saved": _SAVED, "calls": "calls:sum", "steps": "steps:sum"},
+            blanks={"saved": _SAVED},
         ),
         Say(
-            "{model}: {engine} saves {gap} more of the calls than {first}, in the mean of the same texts.",
+            "{model}: {engine} saves {gap} more of the calls than {engine_first}, in the mean of the same texts.",
             per=_BY,
-            blanks={"gap": Stat("gap", "mean", resample=_OVER), "first": "engine_first"},
+            blanks={"gap": Stat("gap", "mean", resample=_OVER)},
             frame="gaps",
         ),
         Say(
-            "{model}, {engine}: counted as published, one token is allowed at {forced} of {tokens} places ({share}).",
+            "{model}, {engine}: counted as published, one token is allowed at {forced_002:sum} of {tokens:sum} places "
+            "({share}).",
             per=_BY,
-            blanks={"forced": "forced_002:sum", "tokens": "tokens:sum", "share": _AS_002},
+            blanks={"share": _AS_002},
         ),
         Say(
             "Published (Tran-Thien 2024, other texts, Mistral-7B's tokenizer): 750 with the plain token DFA and 3,853 "
@@ -310,10 +311,9 @@ KIND = model_kind(
             blanks={"masks": _MASKS, "call": _CALL},
         ),
         Say(
-            "{model}: {equal} of {texts} texts equal that of the first engine with the same token sequences and the "
-            "same seed.",
+            "{model}: {equal:sum} of {equal:count} texts equal that of the first engine with the same token sequences "
+            "and the same seed.",
             per=("model",),
-            blanks={"equal": "equal:sum", "texts": "equal:count"},
             frame="pairs",
         ),
     ),
