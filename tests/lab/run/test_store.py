@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
 from tests.lab.run.experiments import experiment
-from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import expand_groups
 from tokdfa.lab.run.store import COLUMNS, RunStore, open_run
@@ -87,19 +85,6 @@ def test_samples_of_a_group_that_was_not_finished_are_invisible_and_then_replace
     assert store.progress() == ({}, None)
     store.write_group(group, rows(group, samples=2))
     assert len(run.samples()) == 4
-
-
-def test_a_failed_write_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    path = tmp_path / "part"
-    write_atomically(path, b"old")
-
-    def full(descriptor):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space"):
-        write_atomically(path, b"new and longer")
-    assert path.read_bytes() == b"old"
 
 
 def test_what_a_killed_write_leaves_behind_is_removed(config, store):
