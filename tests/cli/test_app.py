@@ -193,6 +193,24 @@ def test_an_experiment_from_yaml_to_report(tokdfa, tmp_path: Path) -> None:
     assert (folder / "report" / "report.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("tokdfa.lab.config.plan.describe", "interrupted; nothing has been measured yet"),
+        ("tokdfa.cli.report.report_run", "what was measured is kept, write its report by: tokdfa report "),
+    ],
+)
+def test_ctrl_c_says_what_was_done_at_any_time(tokdfa, tmp_path: Path, monkeypatch, place: str, said: str) -> None:  # type: ignore[no-untyped-def]
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "e.yaml").write_text(EXPERIMENT)
+    monkeypatch.setattr(place, interrupt)
+    status, text = tokdfa("run", str(tmp_path / "e.yaml"))
+    assert status == 130
+    assert said in text
+
+
 def test_what_is_not_installed_is_said_before_the_plan(tokdfa, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "e.yaml").write_text(EXPERIMENT.replace("brute_force]", "brute_force, llguidance]"))
     monkeypatch.setattr(registry, "installed_version", lambda package: None)
