@@ -185,6 +185,8 @@ ERRORS = [
     ("{label: ab, regex: 'a|b'}", "{schema_folder: .}", "constraints[0].schema_folder", "no files *.json"),
     ("regex: 'a|b'", "file: x.yaml", "constraints[0].label", "no key 'label'"),
     ("{label: ab, regex: 'a|b'}", "{file: x.yaml}", "constraints[0].file", "there is no file"),
+    ("{label: ab, regex: 'a|b'}", "{file: .}", "constraints[0].file", "there is no file"),
+    ("{label: ab, regex: 'a|b'}", "{schema_folder: e.yaml}", "constraints[0].schema_folder", "there is no folder"),
     ("{label: ab, regex: 'a|b'}", "a|b", "constraints[0]", "keys and values are expected, not 'a|b'"),
     ("{label: ab, regex: 'a|b'}", "{label: ab, regex: a}\n  - {label: ab, regex: b}", "constraints[1]", "given twice"),
     ("- fake", "", "backends", "needs backends"),

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.lab.run.experiments import experiment
+from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import expand_groups
 from tokdfa.lab.run.store import COLUMNS, RunStore, open_run
@@ -85,6 +86,29 @@ def test_samples_of_a_group_that_was_not_finished_are_invisible_and_then_replace
     assert store.progress() == ({}, None)
     store.write_group(group, rows(group, samples=2))
     assert len(run.samples()) == 4
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_group_is_there_in_whole_or_not_at_all(config, store, monkeypatch, written):
+    """Killed after so many of its three files."""
+    group, left = expand_groups(config)[0], iter(range(written))
+    tables = {**rows(group), "results": [{"item_id": group.items[0].item_id}]}
+
+    def write(path, content):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        write_atomically(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tokdfa.lab.run.store.write_atomically", write)
+        with pytest.raises(KeyboardInterrupt):
+            store.write_group(group, tables)
+    run = open_run(store.folder)
+    assert store.progress() == ({}, None)
+    assert run.samples().empty
+    assert run.results().empty
+    store.write_group(group, tables)
+    assert (len(run.items()), len(run.samples()), len(run.results())) == (2, 6, 1)
 
 
 def test_what_a_killed_write_leaves_behind_is_removed(config, store):
