@@ -90,7 +90,7 @@ def show(
             raise OptionError("--lexer is for --backend pushdown_trie; cfg_fsm lexes as Lark does")
         if tokenizer is None:
             raise OptionError("which terminals a token runs through depends on the vocabulary: give --tokenizer")
-            _print_situation(constraint, tokenizer, prefix, tree, Console())
+        _print_situation(constraint, tokenizer, prefix, tree, Console())
     elif backend != "pushdown_trie":
         raise OptionError(f"--backend is one of pushdown_trie, cfg_fsm here, not {backend!r}")
     elif tree is not None or prefix or tokenizer is not None:
