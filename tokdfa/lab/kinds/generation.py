@@ -39,17 +39,19 @@ from tokdfa.lab.measure.maskbench_walks import Judge
 from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, check_models, finish_row, guarded, load_models
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.models.cache import CachedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pandas as pd
 
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.lab.measure.model_entries import Loaded
+    from tokdfa.decoding.loop import Generation
 
 COMPILE, TEXT = "compile", "text"
-GREEDY, SAMPLED = "greedy", "sampled"
+GREEDY: Literal["greedy"] = "greedy"
+SAMPLED: Literal["sampled"] = "sampled"
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
@@ -85,7 +87,8 @@ class Settings(BaseModel):
     `models`: see `tokdfa.lab.measure.model_entries`; `tasks`: schemas and prompts, of which the first `most` are taken
     (all by default). Greedy decoding gives one answer each, sampling at `temperature` `samples`; an answer is cut at
     `max_tokens`, the end token included. `seconds`: for each model; schemas whose turn comes later are not asked.
-    `threads`: of torch.
+    `threads`: of torch. `cache_mb`: for the rows of the model, which the engines share: ``model_calls`` are those that
+    each would have needed by itself.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -100,6 +103,7 @@ class Settings(BaseModel):
     max_tokens: Count = 96
     seconds: Annotated[float, Field(gt=0)] = 1200.0
     threads: Annotated[int, Field(ge=1, le=64)] = 1
+    cache_mb: Annotated[float, Field(gt=0)] = 800.0
 
 
 def complete(settings: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +127,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     typed = typed_settings(Settings, settings)
     rows: list[dict[str, Any]] = []
     for loaded in load_models(typed.models, typed.threads, rows):
-        workshop = Workshop(typed.engines, loaded.model.vocabulary)
+        workshop, model = Workshop(typed.engines, loaded.model.vocabulary), CachedModel(loaded.model, typed.cache_mb)
         started = time.monotonic()
         for task in typed.tasks[: typed.most]:
             place = {**loaded.place, "schema": task.label, "sort": task.sort}
@@ -131,13 +135,21 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 message = f"the {typed.seconds:g} s for this model are over"
                 rows.append({**place, "part": TEXT, "engine": "", "status": NOT_ASKED, "message": message})
             else:
-                rows += _answer(loaded, workshop, typed, task, place, seed)
+                context = loaded.tokenizer.encode(task.prompt)
+                rows += _answer(model, context, workshop, typed, task, place, seed)
+                model.clear()  # no other schema has the prompt
         finish_row(loaded)
     return rows
 
 
 def _answer(
-    loaded: Loaded, workshop: Workshop, settings: Settings, task: Task, place: dict[str, str], seed: int
+    model: CachedModel,
+    context: Sequence[int],
+    workshop: Workshop,
+    settings: Settings,
+    task: Task,
+    place: dict[str, str],
+    seed: int,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a schema: compiling, then answer by answer with all engines in turns."""
     compiled: dict[str, CompiledConstraint] = {}
@@ -157,16 +169,13 @@ def _answer(
                 drawn = derive_seed(seed, task.label, sample)
                 sampler = Sampler(settings.temperature, greedy=decoding == GREEDY, seed=drawn)
                 row = {**place, "engine": name, "backend": one.backend_name, "part": TEXT}
-                written = _write(loaded, one, task, sampler, settings.max_tokens, judge)
+                written = _write(partial(generate, model, one, context, sampler, settings.max_tokens), judge)
                 yield from guarded({**row, "decoding": decoding, "sample": sample}, written)
 
 
-def _write(
-    loaded: Loaded, compiled: CompiledConstraint, task: Task, sampler: Sampler, max_tokens: int, judge: Judge
-) -> Iterator[dict[str, Any]]:
+def _write(write: Callable[[], Generation], judge: Judge) -> Iterator[dict[str, Any]]:
     """The row of one answer."""
-    context = loaded.tokenizer.encode(task.prompt)
-    found = generate(loaded.model, compiled, context, sampler, max_tokens)
+    found = write()
     fault = judge.fault(found.text)
     yield {
         "text": found.text.decode(errors="backslashreplace"),
