@@ -170,9 +170,7 @@ def test_what_is_told_of_given_texts():
     assert told.tables["saved_calls_constraints"]["token_index"].tolist() == pytest.approx([8 / 10])
     assert told.tables["not_measured"]["kind"].tolist() == ["wrong refusal"] * 2
     assert "given, bytes, token_index: 80.0% of the calls are saved, 2 of 10 are left." in told.sentences
-    assert "given, bytes: tokens_dfa saves 0% more of the calls than token_index, in the mean of the same texts." in (
-        told.sentences
-    )
+    assert any("beyond what token_index saves, tokens_dfa saves 0% of the calls" in line for line in told.sentences)
     assert any("750 with the plain token DFA" in sentence for sentence in told.sentences)
 
 

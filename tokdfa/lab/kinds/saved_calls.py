@@ -289,7 +289,7 @@ KIND = model_kind(
             blanks={"saved": _SAVED},
         ),
         Say(
-            "{model}: {engine} saves {gap} more of the calls than {engine_first}, in the mean of the same texts.",
+            "{model}: beyond what {engine_first} saves, {engine} saves {gap} of the calls, in the mean of the texts.",
             per=_BY,
             blanks={"gap": Stat("gap", "mean", resample=_OVER)},
             frame="gaps",
