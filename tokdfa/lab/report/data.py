@@ -78,16 +78,9 @@ class RunData:
 
 
 def _completed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
-    """A copy, its rows numbered from 0, with all the store's columns; numbers as float, NaN for what is missing.
-
-    A seed is a name and stays as it is.
-    """
-    import pandas as pd
-
+    """A copy, its rows numbered from 0, with all the store's columns: runs of earlier versions may lack some."""
     frame = frame.reset_index(drop=True)
     for column, kind in columns.items():
-        if kind == "string" or column == "seed":
-            frame[column] = frame[column].astype(object) if column in frame else None
-        else:
-            frame[column] = pd.to_numeric(frame[column]).astype("float64") if column in frame else float("nan")
+        if column not in frame:
+            frame[column] = None if kind == "string" else float("nan")
     return frame
