@@ -174,7 +174,7 @@ def test_the_report_tells_ends_and_exponents() -> None:
             rows.append({**place, "engine": "lazy", **cost, "own_s": 1e-3 * n, "bytes": 50 * n})
             rows.append({**place, "engine": "flat", **cost, "own_s": 1e-6})
     told = Told(KIND, rows)
-    letters, words = told.tables["ends"].rows
+    letters, words = told.built["ends"].rows
     assert [(cell.text, cell.detail) for cell in letters[3:5]] == [("2", "2 states, then memory"), ("8", "8 states")]
     assert words[3].value == 8
     (_, *few), (_, *many) = told.values("growth_time", "family", "direct", "lazy", "flat")
