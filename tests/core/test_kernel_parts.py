@@ -76,9 +76,11 @@ def twice_fibonacci(number: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _compiled() -> None:
+def _compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here and now: what is loaded has no parts."""
     if not isinstance(add, Kernel):
         pytest.skip("kernels are not compiled")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 
 
 def test_signed_integers_are_one_type_to_a_part() -> None:

@@ -16,7 +16,6 @@ This leans on numba's private names, those of version 0.68: `CodeLibrary.finaliz
 from __future__ import annotations
 
 import gc
-from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,8 @@ from numba.core import types
 from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
+
+from tokdfa.core.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable
