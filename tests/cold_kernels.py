@@ -6,6 +6,7 @@ The cache must be empty (NUMBA_CACHE_DIR): code that is loaded does not say whic
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 import sys
 
@@ -15,7 +16,7 @@ from tokdfa.core import jit
 
 def kernels_without_code() -> list[str]:
     """After all warm-up steps from a cold start: the kernels of the package that were not compiled."""
-    for title, done, steps in jit.warm_up():
+    for title, done, steps in jit.warm_up(alone=True):
         print(f"{done + 1}/{steps} {title}", flush=True)
     left = []
     for info in pkgutil.walk_packages(tokdfa.__path__, "tokdfa."):
@@ -29,6 +30,7 @@ def kernels_without_code() -> list[str]:
 
 
 if __name__ == "__main__":
+    logging.getLogger("tokdfa").setLevel(logging.ERROR)  # the steps say how far they are
     if jit.is_warm():
         sys.exit("the cache of kernels is not empty: set NUMBA_CACHE_DIR to a new folder")
     if left := kernels_without_code():

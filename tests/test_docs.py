@@ -27,6 +27,7 @@ from tokdfa.lab import kinds
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("add_*.md"))
+GUIDES = sorted(set(DOCS.glob("*.md")) - set(PAGES))
 BLOCK = re.compile(
     r"(?:^\*\*`(?P<file>[^`]+)`(?:, `(?P<name>\w+)`)?\*\*\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S
 )
@@ -160,7 +161,9 @@ def test_the_backend_of_the_page_is_the_one_that_is_installed_by_pip() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "papers" / "README.md"], ids=lambda page: page.stem
+    "page",
+    [*PAGES, *GUIDES, ROOT / "CONTRIBUTING.md", ROOT / "papers" / "README.md", ROOT / "papers" / "claims.md"],
+    ids=lambda page: page.stem,
 )
 def test_links_and_files_of_a_page_are_there(page: Path) -> None:
     text = page.read_text()
@@ -169,6 +172,22 @@ def test_links_and_files_of_a_page_are_there(page: Path) -> None:
     made = {block.file for block in blocks(page)}
     for name in re.findall(r"`((?:tokdfa|tests|experiments|docs)/[\w./]+)`", text):
         assert name in made or (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_code_of_a_guide_prints_what_it_says(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for block in blocks(page):
+        if block.kind == "python":
+            exec(compile(block.text, page.name, "exec"), {})
+            said = [line.removeprefix("# ") for line in block.text.splitlines() if line.startswith("# ")]
+            assert said
+            assert capsys.readouterr().out.splitlines() == said
+
+
+def test_the_site_has_every_page() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text()
+    assert [page.name for page in (*PAGES, *GUIDES) if f" {page.name}\n" not in nav] == []
+    assert " papers/claims.md\n" in nav
 
 
 def test_the_map_names_every_package() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.backends.proper_oracle import allowed, check_texts
-from tokdfa.backends.proper_filter import ProperFilter, all_texts
+from tokdfa.backends.matcher_texts import MatcherTexts
+from tokdfa.backends.proper import ProperFilter, all_texts
+from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.token_index import TokenIndex, _IndexMatcher
 from tokdfa.backends.tokens_dfa.strategy import TokensDfa
@@ -18,6 +20,11 @@ TEXTS = [
     *("boolean: true", "boolean: false", "It is", "It's", "don't", "  x", " x"),
     *("12345", "1234", "aaaa", "naïve", "日本"),
 ]
+
+
+def filtered(text: _IndexMatcher, proper: CartesianMergeMatcher, lookahead: int) -> ProperFilter:
+    liveness = ProperLiveness(MatcherTexts(text), proper.states, lookahead) if lookahead else None
+    return ProperFilter(text, proper, liveness)
 
 
 @pytest.mark.parametrize("name", ["mistral-v1", "llama3", "tekken"])
@@ -61,7 +68,7 @@ def test_lookahead_as_long_as_the_texts_is_exact(name: str) -> None:
             one, other = text.start(), proper.start(context)
             assert isinstance(one, _IndexMatcher)
             assert isinstance(other, CartesianMergeMatcher)
-            return ProperFilter(one, other, lookahead=20)
+            return filtered(one, other, 20)
 
     check_texts(Filtered(), tokenizer, TEXTS)  # type: ignore[arg-type]
 
@@ -75,7 +82,7 @@ def test_too_short_a_lookahead_sees_no_dead_end_within_it() -> None:
     )
     assert isinstance(text, _IndexMatcher)
     assert isinstance(proper, CartesianMergeMatcher)
-    counts = [len(allowed(ProperFilter(text, proper, lookahead), vocabulary)) for lookahead in (0, 1, 2, 8)]
+    counts = [len(allowed(filtered(text, proper, lookahead), vocabulary)) for lookahead in (0, 1, 2, 8)]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[-1] > 0
 

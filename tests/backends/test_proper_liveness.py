@@ -19,7 +19,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTexts, EarleyTrie
 from tokdfa.backends.matcher_texts import MatcherTexts
-from tokdfa.backends.proper_filter import ProperFilter, proper_texts
+from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -95,7 +95,7 @@ def shared_liveness(tokenizer_name: str, grammar: str, lookahead: int) -> Proper
 def filter_of(tokenizer_name: str, grammar: str, lookahead: int = 8) -> ProperFilter:
     plain = compiled_grammar(tokenizer_name, grammar)
     liveness = shared_liveness(tokenizer_name, grammar, lookahead)
-    return ProperFilter(plain.start(), proper_texts(plain.vocab).start(), lookahead, liveness)
+    return ProperFilter(plain.start(), proper_texts(plain.vocab).start(), liveness)
 
 
 SMALL_GRAMMARS = (
@@ -116,7 +116,7 @@ def check_all_masks(
     compiled = proper_texts(vocabulary)
     texts = EarleyTexts(plain) if bulk else MatcherTexts(plain.start())
     liveness = ProperLiveness(texts, compiled.states, lookahead, max_bytes)
-    found = ProperFilter(plain.start(), compiled.start(), lookahead, liveness)
+    found = ProperFilter(plain.start(), compiled.start(), liveness)
     twin = PlainFilter(plain.start(), compiled.start(), lookahead)
     assert found.state == twin.state
     agenda, left_out = [found.state], 0

@@ -4,7 +4,6 @@ import pytest
 from typer.testing import CliRunner
 
 from tokdfa.cli import app as cli
-from tokdfa.errors import UnknownNameError
 from tokdfa.lab.run import cost
 from tokdfa.lab.run.cost import Cost
 
@@ -35,7 +34,3 @@ def test_what_more_would_cost(run_cost):
     assert said.splitlines()[-1] == "1,000 rows x 1 engines x 4 tokenizers: 40 min on one core, 5 min on 8 workers"
     assert "[y]" not in said
     assert "engines x 1 tokenizers: 80.2 h on one core" in run_cost("--rows", "1000").output
-
-
-def test_an_engine_that_is_not_there(run_cost):
-    assert isinstance(run_cost("--only", "z").exception, UnknownNameError)

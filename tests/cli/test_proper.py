@@ -232,10 +232,3 @@ def test_figures(name: str) -> None:
         assert int((ends - starts).sum()) == figures.largest_count
     assert 0 < figures.memory_bytes < 40e6
     assert min(figures.build_seconds, figures.load_seconds) > 0
-
-
-def test_figures_where_the_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
-    monkeypatch.setattr("tokdfa.proper.figures.rules_folder", lambda: blocked)
-    assert not collect_figures(load_tokenizer("bytes")).on_disk

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tokdfa.cli.report import place_of_page, run_folders
-from tokdfa.errors import ConfigError
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.run.execute import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXPERIMENT = """
 name: tiny
@@ -106,21 +107,3 @@ def test_several_runs_get_a_page_of_all(tokdfa, folders: tuple[Path, Path], tmp_
     assert len(ids) == len(set(ids))
     assert all((folder / "report" / "report.html").exists() for folder in folders)
     assert (folders[0] / "report" / "report.md").read_text().startswith("# What does the command line")
-
-
-def test_the_page_of_one_run_has_its_place(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:
-    status, text = tokdfa("report", folders[0], "--page", tmp_path / "page.html")
-    assert status == 1
-    assert "--page is for several runs" in text
-
-
-def test_run_folders_are_found_by_name_or_inside(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    assert run_folders(folders[1]) == [folders[1]]
-    assert run_folders(folders[1].parent) == [folders[1]]
-    with pytest.raises(ConfigError, match="no run in this folder"):
-        run_folders(tmp_path)
-
-
-def test_the_page_of_several_runs_stands_beside_them_or_here(tmp_path: Path) -> None:
-    assert place_of_page([tmp_path / "a", tmp_path / "b"]) == tmp_path / "report.html"
-    assert place_of_page([tmp_path / "a", tmp_path / "deep" / "b"]) == Path("report.html")

@@ -8,7 +8,6 @@ import pytest
 
 from tests.command_line import command
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.cli import skew as cli_skew
 from tokdfa.cli.skew import read_backend
 from tokdfa.lab.measure import skew_comparison
 from tokdfa.models.registry import load_model
@@ -58,12 +57,6 @@ def _parts(result: object) -> tuple[tuple[bytes, ...], list[float]]:
     return distribution.texts, distribution.probabilities.tolist()
 
 
-def test_backends_that_are_compared_by_default(skew: Command, tokenizer: str) -> None:
-    status, lines, _ = skew("-m", "table", "-t", tokenizer, "-p", "It was a", *CHOICES)
-    assert status == 0
-    assert lines[0].split() == ["choice", "ideal", *cli_skew.DEFAULT_BACKENDS]
-
-
 def test_a_backend_that_fails_is_said(skew: Command, tokenizer: str) -> None:
     arguments = ("-m", "table", "-t", tokenizer, "-p", "It was a", *CHOICES)
     status, lines, _ = skew(*arguments, "-b", "token_index", "-b", "direct_merge?max_transitions=1")
@@ -91,12 +84,8 @@ def test_backends_are_read_with_their_options() -> None:
     [
         (("-m", "tabl", *CHOICES), "did you mean 'table'"),
         (("-m", "table", "-c", " a"), "at least two choices"),
-        (("-m", "table", "-c", " a", "-c", " a"), "at least two choices"),
         (("-m", "table", "-c", " a", "-c", " ab"), "eos='counted'"),
         (("-m", "table", *CHOICES, "--eos", "maybe"), "not 'maybe'"),
-        (("-m", "table", *CHOICES, "--tolerance", "1"), "--tolerance"),
-        (("-m", "table", *CHOICES, "--max-rows", "0"), "--max-rows"),
-        (("-m", "table", *CHOICES, "-b", "token_indx"), "there is no backend 'token_indx'"),
         (("-m", "table", *CHOICES, "-b", "token_index?lay=true"), "did you mean 'lazy'?"),
         (("-m", "table", *CHOICES, "-b", "token_index?lazy"), "NAME=VALUE"),
         (("-m", "table", *CHOICES, "-b", "token_index", "-b", "token_index"), "same label"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokdfa.core import jit
+from tokdfa.core import jit, kernel_store
 
 CALLEE = "from tokdfa.core.jit import kernel\n@kernel\ndef inner(x):\n    return x + {added}\n"
 CALLER = (
@@ -78,15 +78,15 @@ def test_a_warm_cache_is_warm_under_its_item_settings_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(jit, "WARMUP_STEPS", ())
+    monkeypatch.setattr(jit, "WARMUP_STEPS", {})
     assert list(jit.warm_up()) == []
     assert jit.is_warm()
-    monkeypatch.setattr(jit.numba_config, name, value)
+    monkeypatch.setattr(kernel_store.numba_config, name, value)
     assert not jit.is_warm()
 
 
 def files_below(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*.nb?") if "__pycache__" not in path.parts or folder.name == "tokdfa"}
+    return {path for path in folder.rglob("*.kernel") if "__pycache__" not in path.parts or folder.name == "tokdfa"}
 
 
 def test_a_cache_that_cannot_be_written_is_replaced_by_a_folder_of_our_own(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_a_cache_that_cannot_be_written_is_replaced_by_a_folder_of_our_own(tmp_p
         assert (done.returncode, done.stdout.strip()) == (0, hits)
         assert done.stderr.count("RuntimeWarning") == 1
         assert "NUMBA_CACHE_DIR" in done.stderr
-    assert list(own.rglob("*.nbi"))
+    assert list(own.rglob("*.kernel"))
     assert own.stat().st_mode & 0o077 == 0
     assert files_below(package) == before
-    assert not list(tmp_path.rglob("__pycache__/*.nb?"))
+    assert not list(tmp_path.rglob("__pycache__/*.kernel"))
 
 
 def test_without_any_folder_kernels_are_compiled_each_time(tmp_path: Path) -> None:
@@ -117,39 +117,36 @@ def test_without_any_folder_kernels_are_compiled_each_time(tmp_path: Path) -> No
         assert (done.returncode, done.stdout.strip()) == (0, "0")
         assert done.stderr.count("RuntimeWarning") == 1
     assert not list((tmp_path / "elsewhere").iterdir())
-    assert not list(tmp_path.rglob("*.nb?"))
+    assert not list(tmp_path.rglob("*.kernel"))
 
 
-@pytest.mark.parametrize("fault", ["full disk", "damaged index", "damaged code"])
+@pytest.mark.parametrize("fault", ["full disk", "damaged code"])
 def test_trouble_with_the_disk_costs_the_time_of_compiling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    jit._warn.cache_clear()
+    kernel_store._warn.cache_clear()
 
     def double(x: int) -> int:
         return x * 2
 
     assert jit.kernel(double)(4) == 8
-    (index,), (code,) = tmp_path.rglob("*.nbi"), tmp_path.rglob("*.nbc")
+    (code,) = tmp_path.rglob("*.kernel")
     if fault == "full disk":
-        index.unlink()
+        code.unlink()
 
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", full)
+        monkeypatch.setattr(kernel_store, "write_atomically", full)
     else:
-        damaged = index if fault == "damaged index" else code
-        damaged.write_bytes(damaged.read_bytes()[:-9])
+        code.write_bytes(code.read_bytes()[:-9])
     again = jit.kernel(double)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as said:
         assert [again(5), again(np.int32(5))] == [10, 10]
     assert len(said) == 1
-    if fault == "full disk":
-        assert not index.exists()  # it would name code that is not there, or that an earlier source has left
-    else:
-        assert jit.kernel(double)(6) == 12
+    assert code.exists() == (fault != "full disk")
+    assert jit.kernel(double)(6) == 12
 
 
 def test_an_empty_cache_is_not_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from tests.proper.small_tokenizers import merge_list
-from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import LawBroken, LimitExceeded, ModelError, OptionError
+from tokdfa.errors import LimitExceeded, ModelError, OptionError
 from tokdfa.mask import allocate_mask, mask_to_ids
 from tokdfa.models.table import TableModel, random_table
 from tokdfa.proper.explain_text import explain_tokens
@@ -259,29 +258,6 @@ def test_differences_need_more_than_their_error() -> None:
     assert abs(case("finite")[3]["mass"] - case("no end")[3]["mass"]) > 0.1
     assert all(far)
     assert differs(finite[0].mass, finite[0].mass) is False
-
-
-class DeadEnd(StateMatcher[int]):
-    """A matcher that breaks the law: no token and no end after one a."""
-
-    def _step(self, state: int, token: int) -> int | None:
-        return 1 if state == 0 and token == 0 else None
-
-    def _accepts(self, state: int) -> bool:
-        return False
-
-    def _fill(self, state: int, out: np.ndarray) -> None:
-        out[:] = 1 if state == 0 else 0
-
-    def _fork_empty(self) -> DeadEnd:
-        return DeadEnd(self.vocab, 0)
-
-
-def test_an_empty_mask_is_the_backend_s_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled, model, _, _ = case("finite")
-    monkeypatch.setattr(type(compiled), "start", lambda *_: DeadEnd(VOCABULARY, 0))
-    with pytest.raises(LawBroken, match="no token after b'a'"):
-        estimate_skew(compiled, model)
 
 
 def test_errors() -> None:

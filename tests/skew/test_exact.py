@@ -15,9 +15,10 @@ from tests.skew import enumeration
 from tests.skew.enumeration import by_text
 from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import LimitExceeded, ModelError, OptionError, TokdfaError
+from tokdfa.errors import LawBroken, LimitExceeded, ModelError, OptionError, TokdfaError
 from tokdfa.models.table import TableModel, random_table
 from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback
+from tokdfa.skew.estimate import estimate_skew
 from tokdfa.skew.exact import BATCH_ROWS, ideal_distribution, masked_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -256,22 +257,22 @@ def small() -> tuple[Vocabulary, LanguageModel]:
     return vocabulary, random_table(vocabulary, 0)
 
 
-def test_texts_that_are_not_listed() -> None:
+def test_what_is_no_distribution_over_the_listed_texts() -> None:
     vocabulary, model = small()
-    with pytest.raises(OptionError, match=r"the masks admit b'b', which begins none of the 1 texts; .*estimate_skew"):
-        masked_distribution(compile_constraint(Regex("a|b"), vocabulary), model, (), ["a"], eos="ignored")
-    # an infinite language is met where the listed texts end
-    with pytest.raises(OptionError, match="the masks admit b'aa', which begins none of the 2 texts"):
-        masked_distribution(compile_constraint(Regex("a*b"), vocabulary), model, (), ["b", "ab"], eos="counted")
-    with pytest.raises(OptionError, match="the masks admit the text b'a', which is not among the 1 texts"):
-        masked_distribution(compile_constraint(Regex("ab?"), vocabulary), model, (), ["ab"], eos="counted")
-
-
-def test_conventions_are_kept_apart() -> None:
-    vocabulary, model = small()
-    # the listed texts are fit for the convention; the constraint is not
-    with pytest.raises(OptionError, match=r"b'a' may end and may also go on, so eos='ignored' .* use eos='counted'"):
-        masked_distribution(compile_constraint(Regex("ab?"), vocabulary), model, (), ["a"], eos="ignored")
+    other = Vocabulary([b"a", b"b", b"c", b""], end_tokens=[3])
+    for pattern, texts, eos, said in (
+        ("a|b", ["a"], "ignored", r"the masks admit b'b', which begins none of the 1 texts; .*estimate_skew"),
+        # an infinite language is met where the listed texts end
+        ("a*b", ["b", "ab"], "counted", "the masks admit b'aa', which begins none of the 2 texts"),
+        ("ab?", ["ab"], "counted", "the masks admit the text b'a', which is not among the 1 texts"),
+        # the listed texts are fit for the convention; the constraint is not
+        ("ab?", ["a"], "ignored", r"b'a' may end and may also go on, so eos='ignored' .* use eos='counted'"),
+    ):
+        compiled = compile_constraint(Regex(pattern), vocabulary)
+        with pytest.raises(OptionError, match=said):
+            masked_distribution(compiled, model, (), texts, eos=eos)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="has 3 tokens and the compiled token_index has 4"):
+        masked_distribution(compile_constraint(Choice(["a"]), other), model, (), ["a"], eos="ignored")
 
 
 def test_zero_probabilities() -> None:
@@ -287,20 +288,14 @@ def test_zero_probabilities() -> None:
     assert result.spellings[0].sequences == 0
 
 
-def test_vocabularies_must_be_the_same() -> None:
-    vocabulary, model = small()
-    other = Vocabulary([b"a", b"b", b"c", b""], end_tokens=[3])
-    with pytest.raises(ModelError, match="has 3 tokens and the compiled token_index has 4"):
-        masked_distribution(compile_constraint(Choice(["a"]), other), model, (), ["a"], eos="ignored")
-    assert vocabulary.fingerprint != other.fingerprint
-
-
 def test_a_dead_end_of_a_backend() -> None:
     """llguidance looks at bytes only, so with gaps in the vocabulary it offers tokens that lead nowhere."""
     vocabulary = Vocabulary([b"a", b"b", b"bc", b""], end_tokens=[3])
     compiled = compile_constraint(Choice(["a", "bc"]), vocabulary, "llguidance")
     with pytest.raises(TokdfaError, match="the mask after b'b' is empty: the backend has run into a dead end"):
         masked_distribution(compiled, random_table(vocabulary, 0), (), ["a", "bc"], eos="ignored")
+    with pytest.raises(LawBroken, match="leaves no token after b'b'"):
+        estimate_skew(compiled, random_table(vocabulary, 0), eos="ignored", samples=50)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tokdfa.backends.options import BUDGET_OPTIONS, NO_TOKENIZER, YES, Option, S
 from tokdfa.constraint import check_constraint
 from tokdfa.core import budget
 from tokdfa.core.arguments import as_tokens
+from tokdfa.core.jit import expect_first_mask
 from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
@@ -112,6 +113,7 @@ class Backend(ABC):
         answer = self.supports(check_constraint(constraint))
         if not answer:
             raise UnsupportedConstraint(answer.reason)
+        expect_first_mask(self.name, constraint.kind)
         with budget.spending(self._compile_budget, f"compiling {constraint.kind} {constraint.name!r}"):
             compiled = self._compile(constraint)
         return self.finish(compiled)

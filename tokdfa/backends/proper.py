@@ -2,28 +2,38 @@
 
 `WithProper` is a backend with the options ``proper`` and, where it takes constraints that are no regular languages,
 ``lookahead``. The strategy compiles the constraint as ever; beside it stands an automaton of proper sequences
-(`tokdfa.backends.proper_merge.cartesian_merge`), and matchers of both run side by side
-(`tokdfa.backends.proper_filter`):
+(`tokdfa.backends.proper_merge.cartesian_merge`), and matchers of both run side by side (`ProperFilter`):
 
 - for a regex, a choice, and a JSON schema with ``max_nesting``, the automaton is that of the constraint's own proper
-  sequences, and the masks are exact;
+  sequences, whose masks hold live tokens only, so what both allow is exact;
 - for a grammar and any other schema it is that of the proper sequences of all texts, and a token is allowed only if
-  tokens that both allow go on from it for ``lookahead`` tokens, or to an end on the way.
+  tokens that both allow go on from it for ``lookahead`` tokens, or to an end on the way. A dead end that is further
+  away is not seen: with a look-ahead of one token, Llama 3's " DE" looks like a beginning of SQL's DELETE, though no
+  proper sequence gets from it to the end of that word. For a tokenizer without pre-tokenizer, whose pieces have no end,
+  this is refused: merges may reach back as far as they like. `tokdfa.backends.proper_liveness` decides for all tokens
+  at once, and says what that costs.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.backends.matcher_texts import MatcherTexts
-from tokdfa.backends.proper_filter import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
-from tokdfa.backends.proper_merge.cartesian_merge import CONTEXT_TABLES, CartesianMerge, CartesianMergeMatcher
-from tokdfa.constraint import Grammar, JsonSchema
+from tokdfa.backends.proper_merge.cartesian_merge import (
+    CONTEXT_TABLES,
+    CartesianMerge,
+    CartesianMergeMatcher,
+    CompiledCartesianMerge,
+)
+from tokdfa.constraint import Grammar, JsonSchema, Regex
+from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,12 +42,19 @@ if TYPE_CHECKING:
     from tokdfa.backends.proper_merge.proper_states import ProperStates
     from tokdfa.backends.texts import Texts
     from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: The options of `WithProper`; the second for strategies that take more than regular languages.
 PROPER_OPTIONS = (
     Option("proper", bool, False, "allow only what the tokenizer itself would make of the text"),
     Option("lookahead", int, 8, "tokens looked ahead with proper grammars and schemas", minimum=1, maximum=64),
 )
+
+
+#: For how many vocabularies the proper sequences of any text are kept.
+KEPT_VOCABULARIES = 4
 
 
 class WithProper(Backend):
@@ -94,7 +111,7 @@ class ProperConstraint(CompiledConstraint):
         assert isinstance(proper, CartesianMergeMatcher)
         assert isinstance(text, StateMatcher)
         liveness = self._liveness(proper.states, text.texts()) if self.lookahead else None
-        return ProperFilter(text, proper, self.lookahead, liveness)
+        return ProperFilter(text, proper, liveness)
 
     def _make_liveness(self, states: ProperStates, texts: Texts | None) -> ProperLiveness:
         """What matchers with the same states and texts share."""
@@ -103,6 +120,71 @@ class ProperConstraint(CompiledConstraint):
             assert isinstance(text, StateMatcher)
             texts = MatcherTexts(text)
         return ProperLiveness(texts, states, self.lookahead)
+
+
+class ProperFilter(StateMatcher[tuple[Any, Any]]):
+    """What two matchers allow, the second of which allows proper sequences only; a state is one of each.
+
+    `liveness`: what the matchers of one compiled constraint share if there is a look-ahead.
+    """
+
+    def __init__(
+        self, text: StateMatcher[Any], proper: CartesianMergeMatcher, liveness: ProperLiveness | None = None
+    ) -> None:
+        super().__init__(text.vocab, (text.state, proper.state))
+        self._text, self._proper, self._liveness = text, proper, liveness
+        self._scratch = masks.allocate_mask(self.vocab.size)
+
+    def _step(self, state: tuple[Any, Any], token: int) -> tuple[Any, Any] | None:
+        text = self._text._step(state[0], token)
+        proper = None if text is None else self._proper._step(state[1], token)
+        if proper is None or not (
+            self._liveness is None or self._liveness.goes_on(self._liveness.texts.number(text), proper)
+        ):
+            return None
+        return text, proper
+
+    def _accepts(self, state: tuple[Any, Any]) -> bool:
+        return self._text._accepts(state[0]) and self._proper._accepts(state[1])
+
+    def _fill(self, state: tuple[Any, Any], out: Mask) -> None:
+        if self._liveness is not None:
+            self._liveness.fill(self._liveness.texts.number(state[0]), state[1], out)
+            return
+        self._text._fill(state[0], out)
+        self._proper._fill(state[1], self._scratch)
+        np.bitwise_and(out, self._scratch, out=out)
+
+    def _fork_empty(self) -> ProperFilter:
+        return ProperFilter(self._text, self._proper, self._liveness)
+
+
+def all_texts(tokenizer: Tokenizer) -> Regex:
+    """The constraint that any text meets, whose proper sequences are those of the tokenizer itself.
+
+    Raises UnsupportedConstraint for a tokenizer without pre-tokenizer (see the module).
+    """
+    from tokdfa.proper.piece_borders import load_marked_dfa
+
+    if load_marked_dfa(tokenizer) is None:
+        raise UnsupportedConstraint(
+            f"{tokenizer.name} has no pre-tokenizer, so no look-ahead tells how far its merges reach: proper sequences "
+            "of a context-free constraint are refused; turn it into a regex, bound a schema by max_nesting, or use "
+            "another tokenizer"
+        )
+    return Regex(r"[\s\S]*", label="any text")
+
+
+@lru_cache(KEPT_VOCABULARIES)
+def proper_texts(vocab: Vocabulary) -> CompiledCartesianMerge:
+    """The proper sequences of any text, compiled: half a second, and kept, with all that is learned about them.
+
+    The vocabulary must have its tokenizer. Raises as `all_texts` does.
+    """
+    assert vocab.tokenizer is not None
+    compiled = CartesianMerge(vocab).compile(all_texts(vocab.tokenizer))
+    assert isinstance(compiled, CompiledCartesianMerge)
+    return compiled
 
 
 def _warm_up() -> None:

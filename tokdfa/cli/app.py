@@ -8,8 +8,9 @@ Each command prepares arguments, calls the library and prints. Heavy modules are
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path  # noqa: TC003 (typer reads the annotations)
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,9 +18,11 @@ from rich.console import Console
 import tokdfa
 from tokdfa.cli import arguments, cache, cost, experiments, models, proper, show, skew, warmup
 from tokdfa.cli import report as reports
-from tokdfa.cli.text import plain, print_error
-from tokdfa.cli.warmup import ensure_warm
+from tokdfa.cli.text import plain, print_error, print_plain
 from tokdfa.errors import TokdfaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -83,41 +86,46 @@ def run(
     ] = None,
 ) -> None:
     """Run an experiment; an interrupted one goes on where it stopped."""
-    from tokdfa.lab.config.plan import describe
-    from tokdfa.lab.config.resolve import load_config
+    with _interruption("nothing has been measured yet"):
+        from tokdfa.lab.config.plan import describe
+        from tokdfa.lab.config.resolve import load_config
 
-    config = load_config(file, arguments.read_settings(settings or []))
-    console.print(f"[bold]{config.name}[/]: {plain(config.question)}", highlight=False)
-    experiments.print_missing(config, console)
-    plan = describe(config, folder)
-    console.print(plain(str(plan)), highlight=False)
-    if dry_run:
-        return
-    from tokdfa.cli.progress import RunProgress
-    from tokdfa.lab.run.execute import run as execute
+        config = load_config(file, arguments.read_settings(settings or []))
+        console.print(f"[bold]{config.name}[/]: {plain(config.question)}", highlight=False)
+        experiments.print_missing(config, console)
+        plan = describe(config, folder)
+        console.print(plain(str(plan)), highlight=False)
+        if dry_run:
+            return
+        from tokdfa.cli.progress import RunProgress
+        from tokdfa.lab.run.execute import run as execute
 
     with RunProgress(console) as progress:
         summary = execute(config, folder, progress, fresh, workers, scheduler)
     console.print(plain(str(summary)), highlight=False)
     if report and summary.found + summary.measured:
-        reports.report_run(summary.folder, console)
+        with _interruption(f"what was measured is kept, write its report by: tokdfa report {summary.folder}"):
+            reports.report_run(summary.folder, console)
     if summary.interrupted:
         raise typer.Exit(130)
 
 
-for command in (
-    reports.report,
-    reports.compare,
-    cost.cost,
-    cache.cache,
-    show.mask,
-    show.show,
-    proper.proper,
-    models.models,
-    skew.skew,
-):
+@contextmanager
+def _interruption(what: str) -> Iterator[None]:
+    """Let Ctrl-C end the command with a line that says what has been done, and exit status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_plain(console, f"interrupted; {what}")
+        raise typer.Exit(130) from None
+
+
+_elsewhere: tuple[Callable[..., None], ...] = (
+    *(reports.report, reports.compare, cost.cost, cache.cache, show.mask, show.show),
+    *(proper.proper, models.models, skew.skew, warmup.warmup),
+)
+for command in _elsewhere:
     app.command()(command)
-app.command()(warmup.warmup)
 
 
 @app.command("experiments")
@@ -181,7 +189,6 @@ def check(
     from tokdfa.backends.laws.contract import check_backend, real_cases, toy_cases
 
     settings = arguments.read_options(backend, option or [])
-    ensure_warm()
     cases = [*toy_cases(), *(real_cases(tokenizer) if tokenizer else [])]
     with console.status("checking") as status:
         results = check_backend(

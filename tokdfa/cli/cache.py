@@ -55,11 +55,11 @@ def cache(
 
 def kept_folders() -> dict[str, Path]:
     """Kind -> its folder, of all that are there, wherever NUMBA_CACHE_DIR puts kernels."""
-    from tokdfa.core import jit
+    from tokdfa.core.kernel_store import kernel_folder
 
     root = folders.cache_folder()
     found = {path.name: path for path in root.iterdir() if path.is_dir()} if root.is_dir() else {}
-    kernels = jit.kernel_folder()
+    kernels = kernel_folder()
     return dict(sorted((found | ({"kernels": kernels} if kernels.is_dir() else {})).items()))
 
 

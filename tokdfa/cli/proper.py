@@ -16,7 +16,6 @@ from rich.console import Console
 
 from tokdfa.cli import arguments  # noqa: TC001 (typer reads the annotations)
 from tokdfa.cli.text import print_error, print_line, print_plain, spelled, text_of
-from tokdfa.cli.warmup import ensure_warm
 from tokdfa.errors import OptionError, TokdfaError, VocabularyError
 
 if TYPE_CHECKING:
@@ -59,8 +58,6 @@ def proper(
     """
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-    if not as_json:
-        ensure_warm()
     asked = [given is not None for given in (text, tokens, cut, after)] + [statistics]
     try:
         if sum(asked) != 1:

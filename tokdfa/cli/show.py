@@ -14,7 +14,6 @@ from rich.console import Console
 
 from tokdfa.cli import arguments
 from tokdfa.cli.text import plain
-from tokdfa.cli.warmup import ensure_warm
 from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ def mask(
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
         backend = default_backend(constraint)
-    ensure_warm()
     loaded, console = load_tokenizer(tokenizer), Console()
     settings = arguments.read_options(backend, option or [])
     if backend == "token_index" and not settings:
@@ -92,7 +90,6 @@ def show(
             raise OptionError("--lexer is for --backend pushdown_trie; cfg_fsm lexes as Lark does")
         if tokenizer is None:
             raise OptionError("which terminals a token runs through depends on the vocabulary: give --tokenizer")
-        ensure_warm()
         _print_situation(constraint, tokenizer, prefix, tree, Console())
     elif backend != "pushdown_trie":
         raise OptionError(f"--backend is one of pushdown_trie, cfg_fsm here, not {backend!r}")

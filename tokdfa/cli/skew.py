@@ -15,7 +15,6 @@ from rich.console import Console
 
 from tokdfa.cli import arguments
 from tokdfa.cli.text import plain, print_line
-from tokdfa.cli.warmup import ensure_warm
 from tokdfa.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ def skew(
     from tokdfa.models.registry import load_model
     from tokdfa.skew.eos import check_texts
 
-    ensure_warm()
     console = Console()
     engines = [read_backend(name) for name in backend or DEFAULT_BACKENDS]
     check_engines(engines)

@@ -1,4 +1,4 @@
-"""``tokdfa warmup``: compile all kernels; and what commands that need them do first."""
+"""``tokdfa warmup``: compile all kernels."""
 
 from __future__ import annotations
 
@@ -6,27 +6,18 @@ from __future__ import annotations
 def warmup() -> None:
     """Compile all kernels now (they are kept on disk)."""
     from rich.console import Console
-
-    from tokdfa.core import jit
-
-    if jit.is_warm():
-        Console().print(f"all kernels are compiled already, in {jit.kernel_folder()}", highlight=False, soft_wrap=True)
-        return
-    ensure_warm()
-
-
-def ensure_warm() -> None:
-    """Compile the kernels if this machine has not yet, saying so."""
-    from tokdfa.core import jit
-
-    if jit.is_warm():
-        return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from tokdfa.core import jit
+    from tokdfa.core.kernel_store import kernel_folder, prebuilt_folder
+
     console = Console()
+    if jit.is_warm():
+        where = prebuilt_folder() or kernel_folder()
+        console.print(f"all kernels are compiled already, in {where}", highlight=False, soft_wrap=True)
+        return
     console.print(
-        f"compiling kernels, once (a minute or two; kept in {jit.kernel_folder()})", highlight=False, soft_wrap=True
+        f"compiling kernels, once (a minute or two; kept in {kernel_folder()})", highlight=False, soft_wrap=True
     )
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

@@ -403,7 +403,8 @@ def longer_keys(least, count, keys):  # type: ignore[no-untyped-def]
     while slot_count < 2 * room:
         slot_count *= 2
     new_keys, new_slots = np.empty(room, dtype=np.int64), np.full(slot_count, -1, dtype=np.int32)
-    new_keys[:count] = keys[:count]
+    for number in range(count):  # no slice: numba's check of its length compiles for two seconds
+        new_keys[number] = keys[number]
     fill_slots(new_keys, count, new_slots)
     return new_keys, new_slots
 

@@ -15,13 +15,14 @@ This leans on numba's private names, those of version 0.68: `CodeLibrary.finaliz
 
 from __future__ import annotations
 
+import gc
+from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from numba.core import types
-from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary, ll
-from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 
 if TYPE_CHECKING:
@@ -31,11 +32,37 @@ if TYPE_CHECKING:
 class Kernel(CPUDispatcher):  # type: ignore[misc, unused-ignore]
     """The dispatcher that Python calls. To numba it is of the type of its part."""
 
-    part: CPUDispatcher
+    @cached_property
+    def part(self) -> CPUDispatcher:
+        """The dispatcher that callers see, made when one is compiled."""
+        return self._make_part()
 
     @property
     def _numba_type_(self) -> Any:
         return types.Dispatcher(self.part)
+
+    def compile(self, sig: Any) -> Any:
+        """Without looking for garbage meanwhile, of which there is little: a tenth of the time."""
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(sig)
+        finally:
+            if is_collecting:
+                gc.enable()
+
+
+class _Flags(Flags):  # type: ignore[misc, unused-ignore]
+    """numba's flags, which it compares whenever it types a call: by asking for one flag after the other."""
+
+    def values(self) -> dict[str, Any]:
+        return {**_DEFAULT_FLAGS, **self._values}
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS  # that of all flags, by the way numba makes it
+
+
+_DEFAULT_FLAGS, _HASH_OF_FLAGS = Flags().values(), hash(Flags())
 
 
 def function_of_part(function: Callable[..., Any]) -> FunctionType:
@@ -47,11 +74,18 @@ def function_of_part(function: Callable[..., Any]) -> FunctionType:
     return part
 
 
-def attach_part(dispatcher: CPUDispatcher, part: CPUDispatcher) -> None:
-    """Let kernels call `part`, compiled with PART_OPTIONS, where they name `dispatcher`."""
-    part._compiler.fold_argument_types = _widening(part._compiler.fold_argument_types)
+def attach_part(dispatcher: CPUDispatcher, make_part: Callable[[], CPUDispatcher]) -> None:
+    """Let kernels call what `make_part` makes, compiled with PART_OPTIONS, where they name `dispatcher`."""
+
+    def make() -> CPUDispatcher:
+        part = make_part()
+        part._compiler._customize_flags = _Flags
+        part._compiler.fold_argument_types = _widening(part._compiler.fold_argument_types)
+        return part
+
     dispatcher.__class__ = Kernel
-    dispatcher.part = part
+    dispatcher._compiler._customize_flags = _Flags
+    dispatcher._make_part = make
 
 
 def _widening(fold: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +103,18 @@ def _widened(kind: Any) -> Any:
     return types.int64 if plain in types.signed_domain else plain if plain == types.boolean else kind
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+#: What kernels do not have, and numba looks for, one pass over a kernel each: ``with``, functions within functions and
+#: comprehensions, messages made when an error is raised, functions that are inlined as source, loops over tuples of
+#: several types, expressions of whole arrays that are worth one loop.
+UNUSED_PASSES = frozenset(
+    [
+        *("WithLift", "InlineClosureLikes", "MakeFunctionToJitFunction", "RewriteDynamicRaises", "InlineInlinables"),
+        *("FindLiterallyCalls", "LiteralUnroll", "LiteralPropagationSubPipelinePass", "NopythonRewrites"),
+    ]
+)
+
+
+class PartLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
     """Code to be linked into that of callers: neither optimised as a whole, nor made machine code of."""
 
     def finalize(self) -> None:
@@ -93,7 +138,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
         return bytes(self._get_module_for_linking().as_bitcode())
 
     @classmethod
-    def from_bitcode(cls, codegen: Any, code: bytes) -> _PartLibrary:
+    def from_bitcode(cls, codegen: Any, code: bytes) -> PartLibrary:
         library = cls(codegen, "part")
         library._final_module = library._shared_module = ll.parse_bitcode(code)
         library._finalized = True
@@ -108,50 +153,22 @@ class _NoEnvironments:
         pass
 
 
-class _PartPipeline(Compiler):  # type: ignore[misc, unused-ignore]
-    """numba's compiler, which makes a `_PartLibrary`."""
+class KernelPipeline(Compiler):  # type: ignore[misc, unused-ignore]
+    """numba's compiler without the passes for what kernels do not do."""
+
+    def define_pipelines(self) -> list[Any]:
+        pipelines: list[Any] = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.passes = [entry for entry in pipeline.passes if entry[0].__name__ not in UNUSED_PASSES]
+        return pipelines
+
+
+class _PartPipeline(KernelPipeline):
+    """The same, which makes a `PartLibrary`."""
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
-        super().__init__(typing_context, target_context, _PartLibrary(target_context.codegen(), "part"), *rest)
+        super().__init__(typing_context, target_context, PartLibrary(target_context.codegen(), "part"), *rest)
 
 
 #: numba's options for the dispatcher of a part, beside those of its kernel.
 PART_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartPipeline}
-
-
-class PartCode(CompileResultCacheImpl):  # type: ignore[misc, unused-ignore]
-    """How the code of a part is kept on disk."""
-
-    def reduce(self, result: Any) -> Any:
-        result.fndesc.typemap = result.fndesc.calltypes = None  # numba does so, too: they may not be picklable
-        return (
-            result.library.bitcode(),
-            result.fndesc,
-            result.environment,
-            result.signature,
-            str(result.type_annotation),
-            result.reload_init,
-        )
-
-    def rebuild(self, target_context: Any, payload: Any) -> Any:
-        code, description, environment, signature, annotation, reload_init = payload
-        for load in reload_init:
-            load()
-        library = _PartLibrary.from_bitcode(target_context.codegen(), code)
-        return compile_result(
-            typing_context=target_context.typing_context,
-            target_context=target_context,
-            entry_point=target_context.get_executable(library, description, environment),
-            typing_error=None,
-            type_annotation=annotation,
-            signature=signature,
-            library=library,
-            call_helper=None,
-            environment=environment,
-            lifted=(),
-            fndesc=description,
-            objectmode=False,
-            metadata=None,
-            reload_init=reload_init,
-            referenced_envs=(),
-        )

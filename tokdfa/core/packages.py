@@ -15,19 +15,8 @@ if TYPE_CHECKING:
 #: Extra of tokdfa -> the packages it adds to the core, without those of other extras. pyproject.toml has the versions.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "lab": (
-        *(
-            "jinja2",
-            "markupsafe",
-            "matplotlib",
-            "networkx",
-            "pandas",
-            "psutil",
-            "filelock",
-            "pyarrow",
-            "pydantic",
-            "PyYAML",
-        ),
-        *("rich", "scipy", "typer", "vl-convert-python"),
+        *("filelock", "jinja2", "markupsafe", "matplotlib", "networkx", "pandas", "psutil", "pyarrow", "pydantic"),
+        *("PyYAML", "rich", "scipy", "typer", "vl-convert-python"),
     ),
     "mistral": ("mistral-common", "sentencepiece", "tiktoken"),
     "llama3": ("llama-models", "tiktoken"),

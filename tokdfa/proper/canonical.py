@@ -217,19 +217,6 @@ class Canonicity:
             out.fill(0)
             _set_intervals_kernel(self.forest.order, self.lists.starts, self.lists.ends, *self._list_of(state), out)
 
-    def remove_forbidden(self, token: int, mask: Mask) -> None:
-        """Take the tokens that may not follow `token` out of `mask`, in place. Costs as `forbidden_mask`."""
-        check_mask(mask, self.size)
-        kept = self.kept_masks.get(token)
-        if kept is not None:
-            _clear_bits_kernel(kept, mask)
-            return
-        state = self._proper_state(token)
-        if self.forbidden_counts[state] > NARROW:
-            _clear_bits_kernel(self._keep_mask(token, state), mask)
-        else:
-            _clear_intervals_kernel(self.forest.order, self.lists.starts, self.lists.ends, *self._list_of(state), mask)
-
     def _proper_state(self, token: int) -> int:
         state = self.state_of(token)
         if state < 0:
@@ -255,11 +242,8 @@ class Canonicity:
 
 
 def warm_up_masks(canonicity: Canonicity) -> None:
-    """Compile the kernels of this page, those for wide lists included."""
-    mask = allocate_mask(canonicity.size)
-    canonicity.forbidden_mask(0, mask)
-    canonicity.remove_forbidden(0, mask)
-    _clear_bits_kernel(canonicity._keep_mask(0, canonicity.state_of(0)), mask)
+    """Compile the kernel of this page."""
+    canonicity.forbidden_mask(0, allocate_mask(canonicity.size))
 
 
 def _tokens_with(vocabulary: Vocabulary, text: bytes) -> list[int]:
@@ -282,19 +266,3 @@ def _set_intervals_kernel(order, starts, ends, begin, end, mask):  # type: ignor
         for number in range(starts[k], ends[k]):
             token = order[number]
             mask[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
-
-
-@kernel
-def _clear_intervals_kernel(order, starts, ends, begin, end, mask):  # type: ignore[no-untyped-def]
-    """Clear the bits of the tokens whose forest numbers lie in intervals begin .. end - 1."""
-    for k in range(begin, end):
-        for number in range(starts[k], ends[k]):
-            token = order[number]
-            mask[token >> 5] &= ~np.int32(np.uint32(1) << np.uint32(token & 31))
-
-
-@kernel
-def _clear_bits_kernel(bits, mask):  # type: ignore[no-untyped-def]
-    """mask &= ~bits."""
-    for word in range(len(mask)):
-        mask[word] &= ~bits[word]

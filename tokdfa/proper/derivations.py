@@ -159,7 +159,8 @@ def _derive_tokens_kernel(  # type: ignore[no-untyped-def]
         if begin == end:
             continue
         length = end - begin
-        symbols[:length] = spelling[begin:end]
+        for k in range(length):
+            symbols[k] = spelling[begin + k]
         count = _merge_symbols_kernel(
             symbols[:length], pair_rules[:length], row_starts, rule_right, rule_result, rule_rank, last
         )

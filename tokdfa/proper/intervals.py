@@ -169,7 +169,8 @@ def join_intervals_kernel(found):  # type: ignore[no-untyped-def]
 def longer_kernel(array):  # type: ignore[no-untyped-def]
     """A copy of `array` with room for twice as much."""
     longer = np.empty(2 * len(array), dtype=array.dtype)
-    longer[: len(array)] = array
+    for place in range(len(array)):
+        longer[place] = array[place]
     return longer
 
 

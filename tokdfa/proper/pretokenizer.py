@@ -13,9 +13,14 @@ How it is made, one module an idea:
 - `pretokenizer_program`: the pattern as a program with priorities; the vectors of what succeeds, from the right.
 - `pretokenizer_automaton`: guess a vector and verify it, from the left: an automaton over classes; sequences of steps.
 - `pretokenizer_utf8`: classes of characters become bytes.
-- `pretokenizer_dfa`: the result. `pretokenizer_cache`: the result on disk.
+- `pretokenizer_dfa`: the result.
 
-A *description* is a list of steps, each a dictionary with the key ``kind``; every step cuts up each piece of the one
+The result is kept on disk, so that the searches through all characters are done once on a machine. A file is named by a
+hash of the description, the versions of the libraries that were asked, and the content of the modules that build the
+automaton, so an edit or an update builds anew.
+
+A *description* is a list of steps, as `pretokenizer_json` reads them from a file, each a dictionary with the key
+``kind``; every step cuts up each piece of the one
 before on its own (so an end of a piece is an end of text to the next step). Without steps a text is one piece.
 
 =================  =================================================================================================
@@ -43,13 +48,19 @@ each, nearly all of it spent in asking the libraries about all characters; 0.01 
 
 from __future__ import annotations
 
+import hashlib
+import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.folders import cache_folder
+from tokdfa.core.packages import installed_version
+from tokdfa.core.stored_file import code_stamp
 from tokdfa.errors import TokenizerError
 from tokdfa.proper.pretokenizer_automaton import NEVER, SegmentRule, mark_one_step, mark_sequence
-from tokdfa.proper.pretokenizer_cache import automata_folder, describe, load_or_build
 from tokdfa.proper.pretokenizer_classes import check_pattern
+from tokdfa.proper.pretokenizer_dfa import FORMAT, MarkedDfa
 from tokdfa.proper.pretokenizer_utf8 import spell_in_bytes
 from tokdfa.regex.dialects import LIBRARY_DIALECTS
 from tokdfa.regex.library_parser import source_sets
@@ -59,36 +70,22 @@ from tokdfa.regex.syntax_tree import Node, SourceSet, concat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tokdfa.proper.pretokenizer_dfa import MarkedDfa
-
 #: What ByteLevel of the package tokenizers cuts with: the pattern of GPT-2's first release.
 BYTE_LEVEL_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-_BEHAVIORS = ("isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next")
-#: By kind: the keys a step may have, and what each may be (a type or the values).
-_KEYS: dict[str, dict[str, Any]] = {
-    "split": {
-        "pattern": str,
-        "dialect": (*LIBRARY_DIALECTS, "literal"),
-        "unmatched": ("piece", "lost"),
-        "behavior": _BEHAVIORS,
-        "invert": bool,
-    },
-    "digits": {"individual": bool},
-    "punctuation": {"behavior": _BEHAVIORS},
-    "whitespace_split": {},
-    "byte_level": {"use_regex": bool, "add_prefix_space": bool},
-    "metaspace": {"replacement": str, "split": bool, "prepend_scheme": ("always", "first", "never")},
-}
-_NEEDED = {"split": ("pattern", "dialect"), "digits": ("individual",), "byte_level": ("use_regex",)}
+#: The modules on which automata depend: those that build them, and those that read the patterns.
+_SOURCES = (
+    "proper/pretokenizer*.py",
+    *(f"regex/{name}.py" for name in ("atoms", "dialects", "library_parser", "parse", "parser", "syntax_tree")),
+)
 
 
 def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = True) -> MarkedDfa:
     """The marked language of a description. `cache`: whether to use the folder on disk, or another folder.
 
     Cost: 0.1 to 0.6 s for each new character set of a pattern, the first time in a process; else some 0.1 s; from the
-    disk 0.01 s. Raises TokenizerError (a step that is unknown, wrong or changes the text; a pattern that the library
-    refuses), RegexSyntaxError and RegexUnsupported with the offset in the pattern, LimitExceeded, MissingDependency.
+    disk 0.01 s. Raises TokenizerError (a step that changes the text, a pattern that the library refuses),
+    RegexSyntaxError and RegexUnsupported with the offset in the pattern, LimitExceeded, MissingDependency.
     """
     plain = [cut for number, step in enumerate(steps) for cut in _read_step(step, number, number == len(steps) - 1)]
 
@@ -105,12 +102,18 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
         return build()
     origins = {wanted.origin for pattern, _ in plain for wanted in source_sets(pattern)} - {"character"}
     libraries = {"tiktoken" if origin == "tiktoken" else "tokenizers" for origin in origins}
-    return load_or_build(describe(steps, libraries), build, automata_folder() if cache is True else Path(cache))
+    # building says so if a library is missing, so no automaton is kept without its version
+    versions = {name: installed_version(name) or "" for name in sorted(libraries)}
+    made_of = {"steps": [dict(step) for step in steps], "versions": versions, "code": code_stamp(*_SOURCES)}
+    described = json.dumps(made_of)
+    folder = cache_folder("pretokenizers") if cache is True else Path(cache)
+    path = folder / f"{hashlib.sha256(described.encode()).hexdigest()[:32]}.npz"
+    return FORMAT.keep(path, partial(MarkedDfa.of_parts, described), build, lambda made: made.parts(described))
 
 
 def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tuple[Node, SegmentRule]]:
     """A step as patterns with their rules, one after another; none if it cuts nothing."""
-    kind = _check_step(step, number)
+    kind = step["kind"]
     if kind == "split":
         return [(_read_pattern(step), _split_rule(step))]
     if kind == "digits":
@@ -135,27 +138,6 @@ def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tupl
     if step.get("split", True):
         cuts.append((SourceSet("character", " "), _rule("merged_with_next")))
     return cuts
-
-
-def _check_step(step: Mapping[str, Any], number: int) -> str:
-    """The kind of a step whose keys are known and hold what they may; TokenizerError names what is wrong."""
-    kind = step.get("kind")
-    if not isinstance(kind, str) or kind not in _KEYS:
-        raise TokenizerError(f"step {number}: the kind {kind!r} is not covered; covered are {', '.join(_KEYS)}")
-    known = _KEYS[kind]
-    for key, value in step.items():
-        if key == "kind":
-            continue
-        if key not in known:
-            raise TokenizerError(f"step {number} ({kind}) has no key {key!r}; it has {', '.join(known) or 'none'}")
-        allowed = known[key]
-        if not (type(value) is allowed if isinstance(allowed, type) else value in allowed):
-            wanted = allowed.__name__ if isinstance(allowed, type) else " or ".join(map(repr, allowed))
-            raise TokenizerError(f"step {number} ({kind}): {key} is {value!r}, not {wanted}")
-    for key in _NEEDED.get(kind, ()):
-        if key not in step:
-            raise TokenizerError(f"step {number} ({kind}) needs the key {key!r}")
-    return kind
 
 
 def _read_pattern(step: Mapping[str, Any]) -> Node:

@@ -63,13 +63,6 @@ class WholePieces:
         """The node after a proper `token`."""
         return self.children[node].get(token, PLAIN)
 
-    def after_all(self, piece: Sequence[int] | None) -> int:
-        """The node after the tokens of a piece so far; None: they begin no encoding."""
-        node = PLAIN if piece is None else self.root
-        for token in piece or ():
-            node = self.after(node, token)
-        return node
-
 
 def build_whole_pieces(encodings: Mapping[int, Sequence[int]], rank_of: Int32) -> WholePieces:
     """The trie of the merge encodings of improper tokens that are whole pieces (1,452 nodes for Llama 3).

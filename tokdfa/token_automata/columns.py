@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.interning import COUNT, InterningTable, first_of, intern, pack_pair, second_of
+from tokdfa.core.interning import COUNT, InterningTable, intern, pack_pair
 from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
@@ -96,11 +96,18 @@ def columns_of(
     used, counts = np.empty(len(store), dtype=np.int32), np.zeros(len(store), dtype=np.int32)
     count = _number_columns_kernel(column_of, scale, np.full(len(store), -1, dtype=np.int32), used, counts)
     used = used[:count]
-    offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(store.begin[used + 1] - store.begin[used], out=offsets[1:])
-    sources, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
-    _gather_columns_kernel(store.begin, store.words, used, sources, targets)
-    return Columns(ranks, column_of, offsets, sources, targets, counts[:count])
+    places, offsets = places_of(store.begin, used)
+    pairs = store.words[places]
+    return Columns(ranks, column_of, offsets, (pairs >> 32).astype(np.int32), pairs.astype(np.int32), counts[:count])
+
+
+def places_of(
+    offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where the entries of the chosen rows lie, one row after another; and the offsets of the rows put together so."""
+    lengths = offsets[rows + 1] - offsets[rows]
+    together = np.append(0, np.cumsum(lengths))
+    return np.repeat(offsets[rows] - together[:-1], lengths) + np.arange(together[-1]), together
 
 
 def distinct_rows(
@@ -168,15 +175,6 @@ def _number_columns_kernel(column_of, scale, number, used, counts):  # type: ign
         column_of[k] = number[column]
         counts[number[column]] += 1
     return count
-
-
-@kernel
-def _gather_columns_kernel(offsets, pairs, used, sources, targets):  # type: ignore[no-untyped-def]
-    end = 0
-    for column in used:
-        for k in range(offsets[column], offsets[column + 1]):
-            sources[end], targets[end] = first_of(pairs[k]), second_of(pairs[k])
-            end += 1
 
 
 @kernel

@@ -11,14 +11,12 @@ from __future__ import annotations
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
-
-from tokdfa.core.jit import kernel
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
     import numpy.typing as npt
 
 ResultT = TypeVar("ResultT")
@@ -42,14 +40,29 @@ def split_trie(nodes: npt.NDArray[np.uint64], token_count: int, parts: int) -> l
     if parts == 1:
         return [TriePart(0, len(nodes), 0, token_count)]
     cuts = sorted({len(nodes) * part // parts for part in range(parts)})
-    path = np.zeros(1 << DEPTH_BITS, dtype=np.int64)
     found: list[TriePart] = []
     end, end_rank = len(nodes), token_count
     for cut in reversed(cuts):
-        rank, depth = _locate_node_kernel(nodes, token_count, cut, path) if cut else (0, 0)
-        found.append(TriePart(cut, end, rank, end_rank, tuple(path[:depth].tolist())))
+        rank, path = _locate_node(nodes, token_count, cut)
+        found.append(TriePart(cut, end, rank, end_rank, path))
         end, end_rank = cut, rank
     return found[::-1]
+
+
+def _locate_node(nodes: npt.NDArray[np.uint64], token_count: int, node: int) -> tuple[int, tuple[int, ...]]:
+    """(the first rank at `node` or behind it, its ancestors). Some hundred steps, from sibling to sibling."""
+    path: list[int] = []
+    here = 0
+    while here < node:
+        behind = int(nodes[here]) >> NEXT_SHIFT & MAX_NODES
+        if behind <= node:
+            here = behind
+        else:
+            path.append(here)
+            here += 1
+    while here < len(nodes) and int(nodes[here]) >> TOKEN_SHIFT == token_count:
+        here += 1
+    return token_count if here == len(nodes) else int(nodes[here]) >> TOKEN_SHIFT, tuple(path)
 
 
 def run_in_threads(jobs: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
@@ -77,21 +90,3 @@ def run_in_threads(jobs: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
     if errors:
         raise errors[min(errors)]
     return [results[index] for index in range(len(jobs))]
-
-
-@kernel
-def _locate_node_kernel(nodes, token_count, node, path):  # type: ignore[no-untyped-def]
-    """(the first rank at `node` or behind it, its depth); path[d] is its ancestor of depth d."""
-    below = (np.uint64(1) << np.uint64(DEPTH_BITS)) - np.uint64(1)
-    depth = np.int64((nodes[node] >> np.uint64(DEPTH_SHIFT)) & below)
-    wanted, here = depth, node
-    while wanted > 0:  # the nearest node before it that is one step higher is the parent
-        here -= 1
-        if np.int64((nodes[here] >> np.uint64(DEPTH_SHIFT)) & below) == wanted - 1:
-            wanted -= 1
-            path[wanted] = here
-    here = node
-    while here < len(nodes) and nodes[here] >> np.uint64(TOKEN_SHIFT) == np.uint64(token_count):
-        here += 1
-    rank = token_count if here == len(nodes) else np.int64(nodes[here] >> np.uint64(TOKEN_SHIFT))
-    return rank, depth

@@ -25,19 +25,16 @@ own for it; classes that occur in two parts are united with all other equal colu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.budget import hold
 from tokdfa.core.jit import kernel
-from tokdfa.core.kernel_budget import pay
-from tokdfa.errors import LimitExceeded
-from tokdfa.token_automata.columns import Columns, enlarge, transpose
+from tokdfa.token_automata.columns import Columns, transpose
 from tokdfa.token_automata.parallel import TriePart
+from tokdfa.token_automata.token_index import fill_rows
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -45,6 +42,7 @@ if TYPE_CHECKING:
 
 #: A graph's letters are its node's low byte; the walk's kernel maps them through a table, here the identity.
 _LETTERS = np.arange(256, dtype=np.uint8)
+_LETTERS.flags.writeable = False
 
 
 class PrefixGraphs(NamedTuple):
@@ -69,10 +67,6 @@ class PrefixGraphs(NamedTuple):
         data = np.zeros(int(offsets[-1]), dtype=np.uint8)
         _list_strings_kernel(self.nodes, self.class_count, path, data, offsets)
         return data, offsets
-
-
-#: What a node of a graph takes, and how many are paid for at once.
-NS_PER_NODE, PAID_NODES = 3, 1 << 17
 
 
 def build_prefix_graphs(
@@ -100,7 +94,7 @@ def build_prefix_graphs(
         part.end,
         len(trie.order),
         skip,
-        dfa.byte_class.copy() if byte_classes else _LETTERS,  # numba compiles once more for frozen arrays
+        dfa.byte_class if byte_classes else _LETTERS,
         merge,
         forest,
         keys,
@@ -110,10 +104,10 @@ def build_prefix_graphs(
     )
     nodes = np.empty(node_count - 1, dtype=np.uint64)
     path = np.zeros(trie.depth_limit + 1, dtype=np.int32)
-    class_count = _lay_out_graphs_kernel(forest, path, nodes)
-    _mark_nodes_without_class_kernel(nodes, class_count)
+    class_count = int(np.count_nonzero(forest[4][:node_count] >= 0))
+    _lay_out_graphs_kernel(forest, path, nodes, class_count)
     class_of = forest[4][class_of[:token_count]]
-    return PrefixGraphs(nodes, ranks[:token_count], class_of, int(class_count), trie.depth_limit)
+    return PrefixGraphs(nodes, ranks[:token_count], class_of, class_count, trie.depth_limit)
 
 
 def bytes_alive(dfa: Dfa) -> npt.NDArray[np.bool_]:
@@ -134,34 +128,17 @@ def walk_graphs(
     `byte_classes` as the graphs were built; `prefix_graphs`: walk them; otherwise run each class string by itself.
     Raises LimitExceeded past `max_pairs` pairs (8 bytes each).
     """
-    table = dfa.transitions if byte_classes else dfa.byte_table()
-    letters, count = table.shape[1], graphs.class_count
-    transitions = np.where(table >= 0, table * np.int32(letters), DEAD).astype(np.int32).ravel()
-    strings = None if prefix_graphs else graphs.strings()
-    offsets = np.zeros(dfa.state_count + 1, dtype=np.int64)
-    room = 2 * count + 1024
-    found, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-    stack = np.empty(graphs.depth_limit + 1, dtype=np.int32)
-    state = 0
-    while True:
-        arrays = (transitions, letters, count, state, offsets, found, targets)
-        if strings is None:
-            state = _walk_graphs_kernel(graphs.nodes, _LETTERS, stack, *arrays)
-        else:
-            state = _run_strings_kernel(*strings, *arrays)
-        used = int(offsets[state])
-        if used > max_pairs:
-            raise LimitExceeded(
-                f"the token classes have more than {max_pairs} transitions ({state} of {dfa.state_count} states done): "
-                "use token_index with lazy=True, or raise max_transitions",
-                limit="max_transitions",
-                value=max_pairs,
-            )
-        if state == dfa.state_count:
-            return Columns(graphs.ranks, graphs.class_of, *transpose(count, offsets, found[:used], targets[:used]))
-        hold(8 * (max(2 * room, used + count + 1) - room))
-        room = max(2 * room, used + count + 1)
-        found, targets = enlarge(found, room, used), enlarge(targets, room, used)
+    steps = dfa.transitions if byte_classes else dfa.byte_table(), _LETTERS
+    count = graphs.class_count
+    if prefix_graphs:
+        words: tuple[Any, ...] = graphs.nodes, graphs.depth_limit
+    else:
+        words = *graphs.strings(), np.arange(count, dtype=np.int32)
+        for array in words:
+            array.flags.writeable = False  # as those of a vocabulary: numba compiles once more for others
+    itself = np.arange(dfa.state_count, dtype=np.int32)
+    rows = fill_rows(words, count, steps, (itself, itself), dfa.state_count, max_pairs)
+    return Columns(graphs.ranks, graphs.class_of, *transpose(count, *rows))
 
 
 @kernel
@@ -229,17 +206,17 @@ def _classify_tokens_kernel(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lay_out_graphs_kernel(forest, path, nodes):  # type: ignore[no-untyped-def]
-    """Write the nodes in depth-first order, and number the token classes in it (ends[node]); returns how many.
+def _lay_out_graphs_kernel(forest, path, nodes, class_count):  # type: ignore[no-untyped-def]
+    """Write the nodes in depth-first order, and number the token classes in it (ends[node]).
 
-    A node that ends no token gets all ones for its token class, until their number is known.
+    A node that ends no token gets `class_count`, the spare class.
     """
     letter_of, first_child, sibling, ends = forest[0], forest[1], forest[3], forest[4]
     count, classes, depth = 0, 0, 0
     places = np.empty(len(path), dtype=np.int64)
     here = first_child[0]
     while here >= 0:
-        token_class = np.uint64((1 << 21) - 1)
+        token_class = np.uint64(class_count)
         if ends[here] >= 0:
             token_class = np.uint64(classes)
             ends[here] = classes
@@ -262,16 +239,6 @@ def _lay_out_graphs_kernel(forest, path, nodes):  # type: ignore[no-untyped-def]
                     break
                 depth -= 1
         here = following
-    return classes
-
-
-@kernel
-def _mark_nodes_without_class_kernel(nodes, class_count):  # type: ignore[no-untyped-def]
-    """Put `class_count`, the spare class, where a node ends no token."""
-    low = np.uint64((1 << TOKEN_SHIFT) - 1)
-    for k in range(len(nodes)):
-        if nodes[k] >> np.uint64(TOKEN_SHIFT) == np.uint64((1 << 21) - 1):
-            nodes[k] = (nodes[k] & low) | np.uint64(class_count) << np.uint64(TOKEN_SHIFT)
 
 
 @kernel
@@ -285,50 +252,7 @@ def _list_strings_kernel(nodes, spare, path, data, offsets):  # type: ignore[no-
         if token_class != np.uint64(spare):
             length = np.int64(depth) + 1
             if len(data) > 0:
-                data[end : end + length] = path[:length]
+                for step in range(length):
+                    data[end + step] = path[step]
             end += length
             offsets[token_class + np.uint64(1)] = end
-
-
-@kernel
-def _walk_graphs_kernel(nodes, identity, stack, transitions, letters, class_count, state, offsets, found, targets):  # type: ignore[no-untyped-def]
-    """Walk all graphs from each state from `state` on; stops where the next row might not fit. Returns the state."""
-    states = len(transitions) // letters
-    work = np.int64(0)
-    while state < states and offsets[state] + class_count + 1 <= len(found):
-        if work > PAID_NODES:
-            pay(NS_PER_NODE * work)
-            work = np.int64(0)
-        row = offsets[state]
-        stack[0] = state * letters
-        _, written, visited, _ = collect_tokens_kernel(
-            nodes, 0, len(nodes), (transitions, identity), stack, (found, targets, class_count), row
-        )
-        work += visited + written - row
-        for k in range(row, written):
-            targets[k] //= letters
-        state += 1
-        offsets[state] = written
-    return state
-
-
-@kernel
-def _run_strings_kernel(data, string_offsets, transitions, letters, class_count, state, offsets, found, targets):  # type: ignore[no-untyped-def]
-    """Like `_walk_graphs_kernel`, running every class string from its first letter."""
-    states = len(transitions) // letters
-    while state < states and offsets[state] + class_count + 1 <= len(found):
-        pay(NS_PER_NODE * np.int64(len(data)))
-        written = offsets[state]
-        for token_class in range(class_count):
-            row = np.int64(state * letters)
-            for position in range(string_offsets[token_class], string_offsets[token_class + 1]):
-                row = np.int64(transitions[row + data[position]])
-                if row < 0:
-                    break
-            if row >= 0:
-                found[written] = token_class
-                targets[written] = row // letters
-                written += 1
-        state += 1
-        offsets[state] = written
-    return state

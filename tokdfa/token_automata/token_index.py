@@ -10,7 +10,7 @@ Cost: one trie walk (or one run of all tokens) a state; 8 bytes an entry, 6 once
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,37 +68,60 @@ def build_token_table(
 ) -> TokenTable:
     """The table of a DFA with only live states. LimitExceeded past `max_entries`."""
     trie = vocab.trie
-    table = np.where(dfa.transitions >= 0, dfa.transitions * dfa.class_count, DEAD).astype(np.int32).ravel()
     number_of = np.full(dfa.state_count, -1, dtype=np.int32)
     number_of[dfa.start] = 0
     state_of = np.zeros(dfa.state_count, dtype=np.int32)
     state_of[0] = dfa.start
-    offsets = np.zeros(dfa.state_count + 1, dtype=np.int64)
-    progress = np.array([0, 1], dtype=np.int64)  # states done, states found
-    stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
-    per_state = len(trie.order) + 1
-    room = 4 * per_state
-    ranks, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    words = (trie.ranked_nodes, trie.depth_limit) if by_trie else (vocab.byte_data, vocab.offsets, trie.order)
+    offsets, ranks, targets = fill_rows(
+        words, len(trie.order), (dfa.transitions, dfa.byte_class), (number_of, state_of), 1, max_entries
+    )
+    return TokenTable(offsets, ranks, targets, state_of[: len(offsets) - 1])
+
+
+def fill_rows(
+    words: tuple[Any, ...],
+    count: int,
+    steps: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]],
+    numbering: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    found: int,
+    max_entries: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Run `count` words from each state: (offsets, the words that can be read, by number, the state each leads to).
+
+    `words`: packed nodes of a trie, with numbers for tokens, and its depth, for a walk; or bytes, offsets, and which
+    word is which, to run each by itself. `steps`: state x class -> state, and the class of a byte. `numbering`: state
+    of the automaton -> state of the rows, -1 for one that has not been met, and back; `found`: how many have been met.
+    Raises LimitExceeded past `max_entries`.
+    """
+    transitions, byte_class = steps
+    width = transitions.shape[1]
+    table = np.where(transitions >= 0, transitions * np.int32(width), DEAD).astype(np.int32).ravel()
+    offsets = np.zeros(len(transitions) + 1, dtype=np.int64)
+    progress = np.array([0, found], dtype=np.int64)  # states done, states found
+    room = 4 * (count + 1)
+    numbers, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    by_trie = len(words) == 2
+    if by_trie:
+        words = words[0], count, np.empty(words[1] + 1, dtype=np.int32)
     while True:
-        arrays = (table, dfa.byte_class, dfa.class_count, number_of, state_of, offsets, progress, ranks, targets)
-        if by_trie:
-            _index_by_trie_kernel(trie.ranked_nodes, len(trie.order), stack, *arrays)
-        else:
-            _index_by_token_kernel(vocab.byte_data, vocab.offsets, trie.order, *arrays)
+        arrays = (table, byte_class, width, *numbering, offsets, progress, numbers, targets)
+        (_index_by_trie_kernel if by_trie else _index_by_token_kernel)(*words, *arrays)
         done, found = progress.tolist()
         used = int(offsets[done])
         if used > max_entries:
             raise LimitExceeded(
                 f"the token index has more than {max_entries} transitions ({done} of at least {found} states done): "
-                "set lazy=True, or raise max_transitions",
+                "use token_index with lazy=True, or raise max_transitions",
                 limit="max_transitions",
                 value=max_entries,
             )
         if done == found:
-            return TokenTable(offsets[: done + 1].copy(), ranks[:used], targets[:used], state_of[:done])
-        hold(8 * (max(2 * room, used + per_state) - room))
-        room = max(2 * room, used + per_state)
-        ranks, targets = enlarge(ranks, room, used), enlarge(targets, room, used)
+            return offsets[: done + 1].copy(), numbers[:used], targets[:used]
+        more = max(2 * room, used + count + 1)
+        hold(8 * (more - room))
+        room = more
+        numbers, targets = enlarge(numbers, room, used), enlarge(targets, room, used)
 
 
 @kernel

@@ -24,33 +24,45 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
 
 REAL = ("mistral-v1", "llama3", "tekken", pytest.param("smollm2", marks=needs_smollm2))
-MANY = settings(deadline=None, derandomize=True, max_examples=80)
+MANY = settings(deadline=None, derandomize=True, max_examples=120)
 
 
-def check_choice(name: str, texts: list[str]) -> int:
+def check_choice(name: str, texts: list[str], relevance: str = "fixpoint") -> int:
     tokenizer = load_tokenizer(name)
-    return check_texts(CartesianMerge(tokenizer.vocabulary).compile(Choice(texts)), tokenizer, texts)
+    return check_texts(
+        CartesianMerge(tokenizer.vocabulary, relevance=relevance).compile(Choice(texts)), tokenizer, texts
+    )
+
+
+both_ways = st.sampled_from(["fixpoint", "pairs"])
 
 
 @MANY
-@given(pairs=merge_pairs(), texts=words())
+@given(pairs=merge_pairs(), texts=words(), relevance=both_ways)
 def test_random_merge_lists(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], texts: list[str]
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], texts: list[str], relevance: str
 ) -> None:
-    check_choice(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "ab", pairs), texts)
+    check_choice(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "ab", pairs), texts, relevance)
 
 
 @MANY
-@given(drawn=st.one_of(st.tuples(piece_texts(), words()), st.tuples(piece_texts("a b1", 4), words("a b1", 8))))
-def test_random_ranked_pieces(tmp_path_factory: pytest.TempPathFactory, drawn: tuple[list[str], list[str]]) -> None:
+@given(
+    drawn=st.one_of(st.tuples(piece_texts(), words()), st.tuples(piece_texts("a b1", 4), words("a b1", 8))),
+    relevance=both_ways,
+)
+def test_random_ranked_pieces(
+    tmp_path_factory: pytest.TempPathFactory, drawn: tuple[list[str], list[str]], relevance: str
+) -> None:
     """tiktoken: whole pieces, some of which merging would not make, and a pre-tokenizer with borders."""
     pieces, texts = drawn
-    check_choice(ranked_pieces(tmp_path_factory.mktemp("t") / "ranks.tiktoken", pieces), texts)
+    check_choice(ranked_pieces(tmp_path_factory.mktemp("t") / "ranks.tiktoken", pieces), texts, relevance)
 
 
 @MANY
-@given(data=st.data(), texts=words("aé\u20ac", 5))
-def test_random_scored_pieces(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, texts: list[str]) -> None:
+@given(data=st.data(), texts=words("aé\u20ac", 5), relevance=both_ways)
+def test_random_scored_pieces(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, texts: list[str], relevance: str
+) -> None:
     """SentencePiece with byte fallback: é is a token in some of the models, the euro sign in none."""
     known = data.draw(st.sampled_from(["a", "aé"]))
     pieces = data.draw(st.lists(st.text(known, min_size=2, max_size=4), max_size=6, unique=True))
@@ -58,7 +70,7 @@ def test_random_scored_pieces(tmp_path_factory: pytest.TempPathFactory, data: st
     scores = {text: -1.0 - place for place, text in enumerate(pieces)} | dict.fromkeys(letters, -9.0)
     bytes_ = {f"<0x{byte:02X}>": 0.0 for byte in range(256)}
     name = scored_pieces(tmp_path_factory.mktemp("t") / "m.model", scores | bytes_, dict.fromkeys(bytes_, 6))
-    check_choice(name, texts)
+    check_choice(name, texts, relevance)
 
 
 ALPHABETS = {"letters": "ab", "spaces": " a\n", "digits": "0123.", "mixed": "a1 '\"é🦜\n-", "contractions": "'stdn re"}

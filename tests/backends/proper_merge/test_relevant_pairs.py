@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.backends.proper_oracle import check_sequences, check_texts, merge_pairs, piece_texts, words
-from tests.proper.small_tokenizers import merge_list, ranked_pieces, scored_pieces
+from tests.backends.proper_oracle import check_sequences, merge_pairs
+from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
 from tokdfa.backends.proper_merge.relevant_pairs import RelevantPairs
 from tokdfa.constraint import Choice, Regex
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-FEW = settings(max_examples=40)
 INPUTS = Path(__file__).parents[3] / "experiments" / "inputs"
 REGEXES = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
 
@@ -70,41 +68,8 @@ def compare_walks(
     return compared
 
 
-@FEW
-@given(pairs=merge_pairs(), texts=words())
-def test_random_merge_lists(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], texts: list[str]
-) -> None:
-    """Against the encoder: exactly the encodings of a finite language are accepted, without a dead end."""
-    name = merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "ab", pairs)
-    tokenizer = load_tokenizer(name)
-    backend = CartesianMerge(tokenizer.vocabulary, relevance="pairs")
-    check_texts(backend.compile(Choice(texts)), tokenizer, texts)
-
-
-@FEW
-@given(pieces=piece_texts("a b1", 4), texts=words("a b1", 8))
-def test_random_ranked_pieces_and_borders(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[str], texts: list[str]
-) -> None:
-    """The same with whole pieces and a pre-tokenizer."""
-    tokenizer = load_tokenizer(ranked_pieces(tmp_path_factory.mktemp("t") / "ranks.tiktoken", pieces))
-    check_texts(CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(texts)), tokenizer, texts)
-
-
-@FEW
-@given(pieces=st.lists(st.text("aé", min_size=2, max_size=4), max_size=6, unique=True), texts=words("aé\u20ac", 5))
-def test_random_scored_pieces(tmp_path_factory: pytest.TempPathFactory, pieces: list[str], texts: list[str]) -> None:
-    """The same with byte fallback."""
-    scores = {text: -1.0 - place for place, text in enumerate(pieces)} | dict.fromkeys("\u2581aé", -9.0)
-    bytes_ = {f"<0x{byte:02X}>": 0.0 for byte in range(256)}
-    name = scored_pieces(tmp_path_factory.mktemp("t") / "m.model", scores | bytes_, dict.fromkeys(bytes_, 6))
-    tokenizer = load_tokenizer(name)
-    check_texts(CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(texts)), tokenizer, texts)
-
-
 @pytest.mark.parametrize("pattern", ["(a|b)*", "(ab)*a?", "a(a|b){2,}b", "(a{3})*"])
-@FEW
+@settings(max_examples=40)
 @given(pairs=merge_pairs())
 def test_the_search_finds_what_a_plain_search_finds(
     tmp_path_factory: pytest.TempPathFactory, pattern: str, pairs: list[tuple[str, str]]

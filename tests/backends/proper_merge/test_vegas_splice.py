@@ -54,7 +54,10 @@ def check(
     whole = merge_rows(letter_automaton(product, canonicity), MergeStages(canonicity)).rows
     merged = PartMerger(canonicity).merge(letter_automaton(product, canonicity), library)
     assert_equal(merged.rows.minimal(), whole.minimal())
-    joined = (join_pieces([(rows, ())], canonicity, LIMIT).minimal() for rows in (whole, merged.rows))
+    joined = (
+        join_pieces([(rows, canonicity.whole_pieces.root)], canonicity, LIMIT).minimal()
+        for rows in (whole, merged.rows)
+    )
     assert_equal(*joined)
     return merged
 

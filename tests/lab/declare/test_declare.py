@@ -95,11 +95,6 @@ def test_statistics_of_nothing_are_missing_and_unknown_ones_are_refused():
         Stat("mask_ns", "p100")
 
 
-def test_cells_may_hold_arrays():
-    rows = pd.DataFrame({"mask_ns": [np.array([1, 2], dtype="<f4").tobytes(), np.array([9], dtype="<f4").tobytes()]})
-    assert Stat("mask_ns", "max").compute(rows, COLUMNS) == pytest.approx(9e-9)
-
-
 def test_ratios_are_paired_by_case_and_say_which_end_is_better():
     mine, theirs = pd.Series({"a": 2.0, "b": 5.0, "c": None}), pd.Series({"a": 4.0, "b": 5.0, "c": 1.0, "d": 9.0})
     ratio = paired(mine, theirs, COLUMNS["mask_ns"])

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from tokdfa.lab.declare import Column, Pivot, Quotient, Results, Say, Stat, Summary
-from tokdfa.lab.declare.columns import format_count
 from tokdfa.lab.declare.intervals import cluster_interval
 
 ROWS = pd.DataFrame({"text": np.repeat(np.arange(40), 5), "value": np.repeat(np.arange(40.0), 5), "engine": "a"})
@@ -55,9 +54,3 @@ def test_an_interval_that_the_rows_have_is_shown():
     stat = Stat("ms", ends=("low", "high"))
     (row,) = Pivot("p", "P", rows=("case",), value=stat).build(results).rows
     assert [(cell.text, cell.detail) for cell in row[1:]] == [("2.00 ms", "1.00 ms to 4.00 ms"), ("3.00 ms", "")]
-
-
-def test_small_numbers_are_short():
-    assert [format_count(value) for value in (0.0, 0.25, 0.001, 9.9e-4, 3.2e-12, -2e-5)] == [
-        "0", "0.250", "0.00100", "9.90e-4", "3.20e-12", "-2.00e-5",
-    ]  # fmt: skip

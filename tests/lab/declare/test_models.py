@@ -29,8 +29,3 @@ def test_rows_by_part():
         "big was not measured: pip install it",
         "1 measurements failed or were left out.",
     ]
-
-
-def test_rows_of_nothing():
-    frames = parts(pd.DataFrame([{"mean": 1.0}]), "text")
-    assert all(frame.empty for frame in frames.values())

@@ -5,12 +5,14 @@ Skipped where there is no Chromium, or no websocket-client to lead it with.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab.report.browser import Browser, Tab, why_not
 from tests.lab.report.synthetic import HOSTILE, backend_run, trie_walk_run
+from tokdfa.lab.declare.cells import Table, count_cell
 from tokdfa.lab.declare.look import PALETTE
 from tokdfa.lab.report.compare import compare_runs
 from tokdfa.lab.report.compare_page import page as comparison_page
@@ -231,3 +233,14 @@ def test_the_contents_lead_to_every_section(tabs: dict[str, Tab]) -> None:
     tab.click("#contents a[href='#run-2-run']")
     top = tab.evaluate("document.getElementById('run-2-run').getBoundingClientRect().top")
     assert -1 <= top <= 60
+
+
+def test_long_tables_fold_and_open(browser: Browser, tmp_path: Path) -> None:
+    rows = tuple((count_cell(float(number)),) for number in range(31))
+    page = replace(Page.of(trie_walk_run(tmp_path)), tables=[Table("t", "T", "", ("n",), rows)], plots=[])
+    (tmp_path / "long.html").write_text(render(page), encoding="utf-8")
+    tab = browser.open(tmp_path / "long.html")
+    shown = "[...document.querySelectorAll('tbody tr')].filter((row) => row.offsetParent !== null).length"
+    assert tab.evaluate(shown) == 30
+    tab.click("button.fold")
+    assert tab.evaluate(shown) == 31

@@ -38,7 +38,8 @@ def texts():
 
 def test_every_question_has_its_file():
     assert NAMES == [
-        "batch", "canonicity", "cfg_fsm", "cold_start", "cost_vs_skew", "earley_ablation", "grammar_speed",
+        "batch", "canonicity", "cfg_fsm", "cold_start", "cost_vs_skew", "earley_ablation", "generation_profile",
+        "grammar_speed",
         "improper_mass", "intoxication",
         "json_schema", "lalr_speed", "literal_muting", "maskbench", "muting_cost", "muting_growth",
         "proper_scaling", "proper_schemas", "proper_table2",

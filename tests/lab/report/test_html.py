@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 import vl_convert
 
-from tests.lab.report.synthetic import HOSTILE, backend_run, trie_walk_run
+from tests.lab.report.synthetic import HOSTILE, backend_run
 from tokdfa.lab.declare.cells import Table, count_cell
 from tokdfa.lab.report import html
 from tokdfa.lab.report.page import Page
 
 FOLDER = Path("results") / "made-up-0123456789"
 VOID = {"meta", "br", "hr", "img", "input", "link"}
-SCRIPT = Path(html.__file__).with_name("page.js")
 
 
 class Reader(HTMLParser):
@@ -152,86 +148,6 @@ def test_a_page_without_charts_has_no_vega(gathered: Page) -> None:
     assert len(plain) < 200_000
     assert 'id="look"' not in plain
     assert 'id="plots"' not in Reader(plain).ids
-
-
-def test_a_page_of_the_same_run_is_the_same() -> None:
-    first, second = (html.render(Page.of(trie_walk_run(FOLDER))) for _ in range(2))
-    assert first == second
-
-
-DOCUMENT = """
-const attributes = () => {
-  const known = {};
-  return {
-    getAttribute: (key) => known[key] ?? null, setAttribute: (key, value) => { known[key] = value; },
-    removeAttribute: (key) => { delete known[key]; },
-  };
-};
-const clicks = [], buttons = [];
-const head = (name) => ({
-  ...attributes(), childNodes: [name], append() {}, classList: { contains: (one) => one === "n" && name === "number" },
-});
-const row = (values) => ({ cells: values.map((value) => ({ dataset: { v: value } })) });
-const body = { rows: ROWS.map(row), append(...sorted) { this.rows = sorted; } };
-const classes = new Set();
-const table = {
-  tHead: { rows: [{ cells: [head("name"), head("number")] }] }, tBodies: [body], parentElement: { after() {} },
-  classList: { toggle: (one) => !classes.delete(one) && !!classes.add(one) },
-};
-globalThis.document = {
-  querySelectorAll: () => [table], getElementById: () => null,
-  createElement: () => {
-    const button = { ...attributes(), append() {}, addEventListener: (_, click) => clicks.push(click) };
-    buttons.push(button);
-    return button;
-  },
-};
-"""
-
-
-def run_script(rows: list[list[str]], script: str) -> list[str]:
-    whole = f"const ROWS = {json.dumps(rows)};\n{DOCUMENT}\n{SCRIPT.read_text()}\n{script}"
-    done = subprocess.run(["node", "-e", whole], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
-
-
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node, which runs the script, is not installed")
-
-
-@needs_node
-def test_tables_are_sorted_by_value_with_what_is_missing_last() -> None:
-    show = "console.log(body.rows.map((row) => row.cells[0].dataset.v).join(''))"
-    presses = f"for (const place of [0, 0, 1, 1]) {{ clicks[place](); {show}; }} console.log(buttons.length)"
-    rows = [["b", "10"], ["a", ""], ["c", "9.5"]]
-    assert run_script(rows, presses) == ["abc", "cba", "cba", "bca", "2"]
-
-
-@needs_node
-def test_long_tables_fold_and_open() -> None:
-    show = "console.log(buttons[2].textContent, classes.has('folded'))"
-    rows = [[str(number), "1"] for number in range(31)]
-    assert run_script(rows, f"{show}; clicks[2](); {show}") == ["Show all 31 rows true", "Show the first 30 rows false"]
-
-
-@needs_node
-def test_colours_are_exchanged_everywhere_but_in_the_data() -> None:
-    spec = {"data": {"values": [{"engine": "#0072b2"}]}, "encoding": {"color": {"range": ["#0072b2", "toString"]}}}
-    script = f"console.log(JSON.stringify(recoloured({json.dumps(spec)}, new Map([['#0072b2', '#3d9bff']]))))"
-    (line,) = run_script([], script)
-    assert json.loads(line) == {**spec, "encoding": {"color": {"range": ["#3d9bff", "toString"]}}}
-
-
-@needs_node
-def test_titles_and_legends_fit_their_box() -> None:
-    def channel() -> dict[str, Any]:
-        return {"axis": {"title": "a title of many words"}, "legend": {"orient": "bottom", "columns": 2}}
-
-    spec = {"height": 600, "layer": [{"encoding": {"x": channel(), "y": channel()}}]}
-    script = f"console.log(JSON.stringify(fitted({json.dumps(spec)}, 140, true).layer[0].encoding))"
-    encoding = json.loads(run_script([], script)[0])
-    assert encoding["x"]["axis"]["title"] == ["a title of many", "words"]
-    assert encoding["y"]["axis"]["title"] == ["a title of many words"]
-    assert encoding["x"]["legend"] == {"orient": "bottom", "columns": 1, "labelLimit": 100}
 
 
 def test_numbers_stand_right_and_the_best_are_marked(gathered: Page) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.backends.proper_merge.token_languages import sequences
 from tokdfa.lab.report.proper_figures import (
-    A_THEN_B,
     BOOLEAN,
     BOOLEAN_TEXTS,
     byte_tokens,
@@ -18,7 +16,6 @@ from tokdfa.lab.report.proper_figures import (
     token_graph,
 )
 from tokdfa.vocabulary.tokenizers import load_tokenizer
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -27,18 +24,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return load_tokenizer("mistral-v1")
-
-
-def test_figure_1() -> None:
-    """Every way to spell a text of a*b* in tokens."""
-    texts = ["a", "b", "ab", "ba", "abb"]
-    vocab = Vocabulary([*map(str.encode, texts), b""], end_tokens=[len(texts)])
-    rows = plain_rows(A_THEN_B, vocab)
-    assert rows.state_count == 2
-    for size in range(5):
-        for tokens in itertools.product(range(len(texts)), repeat=size):
-            text = "".join(texts[token] for token in tokens)
-            assert rows.accepts(tokens) == ("ba" not in text), text
 
 
 def test_figure_2_has_17_states_and_48_transitions(tokenizer: Tokenizer) -> None:

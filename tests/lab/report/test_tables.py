@@ -10,7 +10,6 @@ from tests.lab.report.synthetic import HOSTILE, FakeRun, backend_run, config
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, escape_markdown, visible
 from tokdfa.lab.report import tables
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import build_headlines, build_tables
 
 FOLDER = Path("made-up")
 FAILURES = {
@@ -55,12 +54,6 @@ def test_environment_is_flattened_and_long_lists_are_counted():
     assert shown == {"versions · numpy": "2", "seeds · groups": "50 entries", "earlier": "1 entries"}
 
 
-def test_an_empty_run_says_so():
-    data = RunData.read(FakeRun(FOLDER, config(), {}))
-    assert [table.name for table in build_tables(data)] == ["environment"]
-    assert build_headlines(data) == ["The run has no items yet."]
-
-
 def cells_of(markdown_line):
     """The cells of a line of a Markdown table: split at bars that no backslash protects."""
     return [part.strip() for part in re.split(r"(?<!\\)(?:\\\\)*\|", markdown_line)[1:-1]]
@@ -102,12 +95,6 @@ def test_a_text_is_a_text_wherever_it_stands(text, before):
     (inline,) = (token for token in tokens if token.type == "inline")
     assert {child.type for child in inline.children} <= {"text", "html_inline"}
     assert "".join(child.content for child in inline.children) == "<br>".join(expected)
-
-
-def test_escapes_are_undone_by_a_reader_of_markdown():
-    escaped = escape_markdown(r"a|b*c_d`e<f>\g[h]&amp;$x$")
-    assert re.sub(r"\\(.)", r"\1", escaped) == r"a|b*c_d`e<f>\g[h]&amp;$x$"
-    assert escape_markdown("one\ntwo\x1b") == r"one<br>two\\x1b"
 
 
 def test_markdown_marks_the_best_and_adds_details():

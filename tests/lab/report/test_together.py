@@ -11,7 +11,7 @@ from tests.lab.report.synthetic import HOSTILE, backend_run, trie_walk_run
 from tests.lab.report.test_html import Reader
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.tables import compare_environments, environment_table
-from tokdfa.lab.report.write import run_names, write_together
+from tokdfa.lab.report.write import write_together
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,10 +45,6 @@ def test_environments_differ_where_two_runs_know_different_things(runs: list[Fak
         "machine · cpu": ["one", HOSTILE, "one"],
     }
     assert [row[0].text for row in environment_table(read[::2], ["a", "b"]).rows] == ["all that is recorded"]
-
-
-def test_runs_of_one_name_are_numbered(runs: list[FakeRun]) -> None:
-    assert run_names([RunData.read(run) for run in runs]) == ["walks 1", "walks 2", "made-up"]
 
 
 def test_every_run_has_a_section_with_ids_of_its_own(runs: list[FakeRun], tmp_path: Path) -> None:

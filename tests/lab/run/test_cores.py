@@ -5,13 +5,11 @@ import subprocess
 import sys
 import tempfile
 
-import psutil
 import pytest
 
 from tests.lab.run.experiments import experiment, gone
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import Group, Item, expand_groups
-from tokdfa.lab.config.experiment import BackendEntry
 from tokdfa.lab.kinds import targets
 from tokdfa.lab.run import cores
 from tokdfa.lab.run.cores import alone_on_this_machine, pin, take_cores, threads_of, usable_processors
@@ -112,7 +110,7 @@ def test_threads_of_backends_are_an_option(tmp_path):
 
 @pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends"}))
 def test_threads_of_special_kinds_are_a_setting(kind):
-    with_models = {"skew", "skew_regex", "cost_vs_skew", "intoxication", "improper_mass", "saved_calls_lm"}
+    with_models = {"skew", "cost_vs_skew", "intoxication", "improper_mass"}
 
     def threads(settings):
         item = Item("i", "e", kind, None, None, None, None, 0, settings)
@@ -120,12 +118,6 @@ def test_threads_of_special_kinds_are_a_setting(kind):
 
     assert threads({}) == (2 if kind in with_models or kind == "batch" else 1)
     assert threads({"threads": 3}) == threads({"threads": [1, 3]}) == 3
-
-
-def test_a_backend_without_the_option_has_one_thread():
-    item = Item("i", "e", "backends", "bytes", None, BackendEntry(name="fake", label="f"), None, 0, {})
-    assert threads_of(Group(0, (item, item))) == 1
-    assert psutil.cpu_count() >= len(usable_processors()) >= 1
 
 
 def test_locks_that_others_can_reach_are_refused(tmp_path, take):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections import Counter
 
 import pytest
@@ -107,14 +106,6 @@ def test_memory_limits(tmp_path):
     assert summary.statuses == {"ok": 1, "memory": 2}
 
 
-def test_a_kill_from_outside_costs_nobody_its_row(tmp_path):
-    config = experiment(tmp_path, "fake", trick("kill_once", marker=str(tmp_path / "marker")))
-    _, rows, samples = run_all(config)
-    assert (tmp_path / "marker").exists()
-    assert {row["status"] for row in rows.values()} == {"ok"}
-    assert samples["measure"].value_counts()["compile"] == 4  # no sample of the first attempt stays
-
-
 def test_nobody_can_decide_the_walks(tmp_path):
     config = experiment(
         tmp_path,
@@ -129,13 +120,6 @@ def test_nobody_can_decide_the_walks(tmp_path):
     assert rows["raise"]["message"] == "while deciding the walks: RuntimeError: on purpose"
     assert rows["nap"]["status"] == "timeout"
     assert rows["nap"]["message"] == "the walks were not decided within 0.5 s"
-
-
-def test_the_next_one_decides_the_walks(tmp_path):
-    config = experiment(tmp_path, trick("raise", "mask"), "fake", measures=["mask"])
-    _, rows, _ = run_all(config)
-    assert [rows[label]["status"] for label in ("raise", "fake")] == ["error", "ok"]
-    assert rows["fake"]["steps"] > 0
 
 
 def test_texts_are_judged_by_the_oracle(tmp_path):
@@ -240,14 +224,6 @@ def test_groups_in_parallel_give_the_same_rows(tmp_path):
     assert samples["allowed"].tolist() == alone["allowed"].tolist()
     with pytest.raises(OptionError, match="at least one worker"):
         execute.run(config, workers=0)
-
-
-def test_a_run_in_a_thread(tmp_path):
-    config, found = experiment(tmp_path, "fake"), []
-    thread = threading.Thread(target=lambda: found.append(execute.run(config)))
-    thread.start()
-    thread.join()
-    assert found[0].statuses == {"ok": 1}
 
 
 def test_events_tell_a_progress_bar_all_it_needs(tmp_path):

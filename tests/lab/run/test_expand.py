@@ -3,11 +3,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from tests.lab.run.experiments import experiment
 from tokdfa.lab.config.expand import expand, expand_groups
-from tokdfa.lab.config.plan import describe, format_duration
+from tokdfa.lab.config.plan import describe
 from tokdfa.lab.run.store import RunStore
 
 AXES = {
@@ -85,8 +83,3 @@ def test_a_plan_counts_what_is_left(tmp_path):
     for group in expand_groups(config):
         store.write_group(group, {"items": [{"item_id": item.item_id} for item in group.items]})
     assert "nothing is left to do" in str(describe(config))
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(3.4, "3 s"), (89, "89 s"), (120, "2 min"), (9000, "2.5 h")])
-def test_durations(seconds, text):
-    assert format_duration(seconds) == text

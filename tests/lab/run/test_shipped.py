@@ -7,7 +7,6 @@ import pytest
 from tests.lab.run.experiments import experiment
 from tokdfa.backends import registry
 from tokdfa.errors import UnknownNameError
-from tokdfa.lab.config import shipped
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.config.shipped import Missing, find_experiment, missing_packages, shipped_experiments
 from tokdfa.lab.config.yaml_source import read_yaml
@@ -67,10 +66,3 @@ def test_what_is_missing_is_named_once_with_what_installs_it(monkeypatch):
         ("model", "hf:NAME"),
         ("backend", "glrmask"),
     ]
-
-
-def test_minutes_are_no_part_of_what_is_measured(tmp_path):
-    plain, timed = experiment(tmp_path, "fake"), experiment(tmp_path, "fake", minutes=3)
-    assert timed.minutes == 3
-    assert timed.fingerprint == plain.fingerprint
-    assert shipped.installed_folder().parts[-3:] == ("share", "tokdfa", "experiments")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -89,17 +88,27 @@ def test_samples_of_a_group_that_was_not_finished_are_invisible_and_then_replace
     assert len(run.samples()) == 4
 
 
-def test_a_failed_write_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    path = tmp_path / "part"
-    write_atomically(path, b"old")
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_group_is_there_in_whole_or_not_at_all(config, store, monkeypatch, written):
+    """Killed after so many of its three files."""
+    group, left = expand_groups(config)[0], iter(range(written))
+    tables = {**rows(group), "results": [{"item_id": group.items[0].item_id}]}
 
-    def full(descriptor):
-        raise OSError("no space left on device")
+    def write(path, content):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        write_atomically(path, content)
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space"):
-        write_atomically(path, b"new and longer")
-    assert path.read_bytes() == b"old"
+    with monkeypatch.context() as patch:
+        patch.setattr("tokdfa.lab.run.store.write_atomically", write)
+        with pytest.raises(KeyboardInterrupt):
+            store.write_group(group, tables)
+    run = open_run(store.folder)
+    assert store.progress() == ({}, None)
+    assert run.samples().empty
+    assert run.results().empty
+    store.write_group(group, tables)
+    assert (len(run.items()), len(run.samples()), len(run.results())) == (2, 6, 1)
 
 
 def test_what_a_killed_write_leaves_behind_is_removed(config, store):

@@ -202,7 +202,8 @@ def step_kernel(lex, stacks, arena, first, last, column):  # type: ignore[no-unt
 def _run_kernel(lex, stacks, arena, members, data, begin, end):  # type: ignore[no-untyped-def]
     """Move `members` by data[begin:end]. Returns where in `arena` the result lies, or (FULL, FULL)."""
     first, last = np.int64(0), np.int64(len(members))
-    arena[:last] = members
+    for k in range(last):
+        arena[k] = members[k]
     for place in range(begin, end):
         after = step_kernel(lex, stacks, arena, first, last, lex.byte_class[data[place]])
         if after == FULL:

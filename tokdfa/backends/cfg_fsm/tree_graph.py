@@ -19,6 +19,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.cfg_fsm.describe import leading_outcomes, may_become, terminal_name
 from tokdfa.core.packages import import_library
 from tokdfa.errors import LimitExceeded
+from tokdfa.token_automata.columns import places_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -126,10 +127,8 @@ def _spread(machine: Machine, speculation: Speculation, situation: int) -> tuple
 
 def _leaving(vectors: RestVectors, tokens: Ids, rests: Ids) -> tuple[Ids, Ids, Ids]:
     """Each place where the lexeme may end within pairs (tokens[i], rests[i]): the outcome, and the pair then left."""
-    begins = vectors.begins[rests]
-    counts = vectors.begins[rests + 1] - begins
-    pairs = np.repeat(np.arange(len(rests)), counts)
-    places = np.arange(len(pairs)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+    places, offsets = places_of(vectors.begins.astype(np.int64), rests)
+    pairs = np.repeat(np.arange(len(rests)), np.diff(offsets))
     return vectors.outcomes[places], tokens[pairs], vectors.rests[places]
 
 

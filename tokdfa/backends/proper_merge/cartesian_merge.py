@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.proper_merge.context import read_context, refuse_isolated, since_last_cut
+from tokdfa.backends.proper_merge.context import begun_text, no_way_on, refuse_isolated
 from tokdfa.backends.proper_merge.marked_product import marked_product, marked_product_from, piece_automaton
 from tokdfa.backends.proper_merge.proper_states import ProperStates, State, begin_state
 from tokdfa.backends.proper_merge.proper_table import ProperTable
 from tokdfa.backends.proper_merge.relevant_pairs import MAX_PAIRS, RelevantPairs
 from tokdfa.backends.proper_merge.spellable import spellable_part
-from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+from tokdfa.errors import EmptyLanguageError
 from tokdfa.regex.compile import MAX_STATES
 from tokdfa.token_automata.liveness import cannot_spell
 
@@ -144,13 +144,8 @@ class CompiledCartesianMerge(CompiledConstraint):
         Reading the context costs a few us a token; one that leaves something new open costs as much as compiling.
         Raises UnsupportedConstraint if no proper sequence goes on from there, VocabularyError for an unknown id.
         """
-        tokens = since_last_cut(self._canonicity, context) if context else ()
-        if not tokens:
-            return CartesianMergeMatcher(self.vocab, self.states, self._begin)
-        if self._canonicity.source.isolated:
-            refuse_isolated(marked_product(self.dfa, None), self._canonicity, self.vocab.spell(tokens))
-        found = read_context(self._canonicity, self._marked, tokens)
-        if found.last < 0:
+        found = begun_text(self._canonicity, self._marked, self.dfa, context)
+        if found is None:
             return CartesianMergeMatcher(self.vocab, self.states, self._begin)
         try:
             states, keys = self._states_after(found.inside, found.hypotheses, found.last if self._by_pairs else -1)
@@ -158,10 +153,7 @@ class CompiledCartesianMerge(CompiledConstraint):
             states, keys = self.states, ()
         alive = tuple(key for key in keys if states.table.is_live(key, found.last))
         if not alive:
-            raise UnsupportedConstraint(
-                f"after the given context no text of {self.constraint.name!r} goes on with proper tokens: end the "
-                "context earlier, at a border of pieces"
-            )
+            raise no_way_on(self.constraint.name)
         return CartesianMergeMatcher(self.vocab, states, (found.last, alive))
 
     def _find_states(self, inside: int, hypotheses: Hypotheses, last: int) -> tuple[ProperStates, tuple[int, ...]]:
@@ -170,16 +162,17 @@ class CompiledCartesianMerge(CompiledConstraint):
         `last`: the last token for a search over pairs, which begins with it; -1 otherwise.
         """
         whole = self._canonicity.whole_pieces
-        listed = sorted(hypotheses, key=repr)
+        listed = sorted(hypotheses)
         product, starts = marked_product_from(
             self.dfa, self._marked, [state for state, _ in listed], self._settings["max_piece_states"]
         )
         automaton = piece_automaton(
             product, self._canonicity.fallback, starts, inside, self._settings["max_piece_states"]
         )
-        nodes = [whole.after_all(piece) for _, piece in listed]
         found = {
-            start * whole.node_count + node for start, node in zip(automaton.starts, nodes, strict=True) if start >= 0
+            start * whole.node_count + node
+            for start, (_, node) in zip(automaton.starts, listed, strict=True)
+            if start >= 0
         }
         keys = tuple(sorted(found))
         return self._make_states(automaton, (last, keys)), keys

@@ -3,8 +3,9 @@
 Tokens before the constrained text matter in three ways. The last of them may merge with the first token to
 come, unless a border stands between them. The pre-tokenizer has read them, and is in one of several states, as borders
 near the end may depend on what follows. And the piece that they have begun may become a whole piece. A *hypothesis*
-is a state of the pre-tokenizer with the piece so far. `read_context` follows all hypotheses in which the context is
-proper; where there is none (the context is improper whatever follows), its pairs are not held against it.
+is a state of the pre-tokenizer with what matters of the piece so far. `read_context` follows all hypotheses in which
+the context is proper; where there is none (the context is improper whatever follows), its pairs are not held against
+it.
 
 *Isolated* tokens (`tokdfa.vocabulary.merge_source`) are cut out of a text before anything else happens, so a constraint
 whose texts may hold the text of one is refused by every strategy that knows proper sequences only.
@@ -15,18 +16,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tokdfa.automata.dfa import Dfa
     from tokdfa.proper.canonical import Canonicity
     from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 
-#: The tokens of a piece so far, as long as they begin the encoding of a whole piece; else None.
-Piece = tuple[int, ...] | None
-#: Where a pre-tokenizer may be after the tokens so far (state 0 if there is none), and with which piece.
-Hypotheses = frozenset[tuple[int, Piece]]
+#: Where a pre-tokenizer may be after the tokens so far (state 0 if there is none), and the node of the whole pieces
+#: (`tokdfa.proper.whole_pieces`) after those of the piece so far.
+Hypotheses = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,30 @@ class Context:
     hypotheses: Hypotheses
 
 
-def encoding_prefixes(canonicity: Canonicity) -> frozenset[tuple[int, ...]]:
-    """Every beginning of an encoding that a whole piece replaces, the empty one included."""
-    encodings = canonicity.whole_piece_of
-    return frozenset({(), *(tokens[:size] for tokens in encodings for size in range(len(tokens) + 1))})
+def begun_text(canonicity: Canonicity, marked: MarkedDfa | None, dfa: Dfa, context: Sequence[int]) -> Context | None:
+    """What `context` leaves open for the texts of `dfa`; None if their text begins anew after it.
+
+    Reading costs a few us a token. Raises UnsupportedConstraint if a text goes on with the text of an isolated token,
+    VocabularyError for an unknown id.
+    """
+    tokens = _since_last_cut(canonicity, context)
+    if not tokens:
+        return None
+    if canonicity.source.isolated:
+        refuse_isolated(marked_product(dfa, None), canonicity, canonicity.vocabulary.spell(tokens))
+    found = read_context(canonicity, marked, tokens)
+    return found if found.last >= 0 else None
 
 
-def since_last_cut(canonicity: Canonicity, context: Sequence[int]) -> Sequence[int]:
+def no_way_on(name: str) -> UnsupportedConstraint:
+    """The error for a context after which no text of the constraint `name` goes on."""
+    return UnsupportedConstraint(
+        f"after the given context no text of {name!r} goes on with proper tokens: end the context earlier, at a border "
+        "of pieces"
+    )
+
+
+def _since_last_cut(canonicity: Canonicity, context: Sequence[int]) -> Sequence[int]:
     """The tokens after the last special or isolated one: there the text begins. VocabularyError for a bad id."""
     isolated = canonicity.source.isolated
     cuts = [
@@ -65,42 +84,26 @@ def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequ
     The text begins anew after what is no text to the pre-tokenizer. Raises VocabularyError for an id outside the
     vocabulary.
     """
-    prefixes = encoding_prefixes(canonicity)
+    whole = canonicity.whole_pieces
     begin = 0 if marked is None else marked.start
-    beginning = Context(-1, 0, frozenset({(begin, ())}))
+    beginning = Context(-1, 0, frozenset({(begin, whole.root)}))
     here = beginning
-    for token in since_last_cut(canonicity, context):
+    for token in _since_last_cut(canonicity, context):
         spelled = canonicity.vocabulary.token_bytes(token)
-        proper: set[tuple[int, Piece]] = set()
-        improper: set[tuple[int, Piece]] = set()
+        proper: set[tuple[int, int]] = set()
+        improper: set[tuple[int, int]] = set()
         joins = here.last < 0 or canonicity.pair_is_canonical(here.last, token)
-        for state, piece in here.hypotheses:
-            for before, so_far, fits in _ways_on(marked, state, piece, here.last, joins):
+        for state, node in here.hypotheses:
+            ways = [(state, node, joins)]
+            if marked is not None and here.last >= 0 and (behind := marked.after_marker(state)) >= 0:
+                ways.append((behind, whole.root, True))  # a border, and a new piece
+            for before, so_far, fits in ways:
                 after = 0 if marked is None else marked.run(spelled, before)
                 if after >= 0:
-                    (proper if fits else improper).add((after, longer_piece(so_far, token, prefixes)))
+                    (proper if fits else improper).add((after, whole.after(so_far, token)))
         alive = proper or improper
         here = Context(token, _inside(canonicity, here.inside, token), frozenset(alive)) if alive else beginning
     return here
-
-
-def _ways_on(
-    marked: MarkedDfa | None, state: int, piece: Piece, last: int, joins: bool
-) -> list[tuple[int, Piece, bool]]:
-    """(state, piece so far, whether it is proper) for going on with the piece and, at a border, with a new one."""
-    ways = [(state, piece, joins)]
-    if marked is not None and last >= 0 and marked.after_marker(state) >= 0:
-        ways.append((marked.after_marker(state), (), True))
-    return ways
-
-
-def longer_piece(piece: Piece, token: int, prefixes: frozenset[tuple[int, ...]]) -> Piece:
-    """The piece with one token more, None if that begins no encoding of `prefixes`."""
-    """`piece` and `token`, as long as they begin an encoding; without any encodings, pieces need not be told apart."""
-    if len(prefixes) == 1:
-        return piece
-    longer = None if piece is None else (*piece, token)
-    return longer if longer in prefixes else None
 
 
 def _inside(canonicity: Canonicity, inside: int, token: int) -> int:

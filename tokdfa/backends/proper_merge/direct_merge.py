@@ -27,7 +27,7 @@ from tokdfa import mask as masks
 from tokdfa.automata.graph import token_automaton_to_networkx
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.proper_merge.context import read_context, refuse_isolated, since_last_cut
+from tokdfa.backends.proper_merge.context import begun_text, no_way_on, read_context, refuse_isolated
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
 from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
@@ -35,7 +35,7 @@ from tokdfa.backends.proper_merge.merging_pieces import join_pieces
 from tokdfa.backends.proper_merge.merging_stages import MergeStages
 from tokdfa.backends.proper_merge.vegas_library import load_library
 from tokdfa.backends.proper_merge.vegas_splice import MergedByParts, PartMerger
-from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
+from tokdfa.errors import EmptyLanguageError
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.backends.proper_merge.context import Hypotheses, Piece
+    from tokdfa.backends.proper_merge.context import Hypotheses
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.proper.canonical import Canonicity
@@ -137,19 +137,19 @@ class ProperIndex(CompiledConstraint):
         hypotheses: Hypotheses,
         phases: Phases | None = None,
         sizes: dict[str, int] | None = None,
-    ) -> list[tuple[TokenRows, Piece]]:
+    ) -> list[tuple[TokenRows, int]]:
         """All merges in the texts that go on where the pre-tokenizer and the byte fallback are in these states.
 
         One automaton for each piece that a hypothesis has begun; nearly always that is one.
         """
         phases, sizes = Phases() if phases is None else phases, {} if sizes is None else sizes
         max_states, max_transitions = self._settings["max_states"], self._settings["max_transitions"]
-        by_piece: dict[Piece, list[int]] = {}
-        for state, piece in sorted(hypotheses, key=repr):
-            by_piece.setdefault(piece, []).append(state)
-        merged: list[tuple[TokenRows, Piece]] = []
+        by_node: dict[int, list[int]] = {}
+        for state, node in sorted(hypotheses):
+            by_node.setdefault(node, []).append(state)
+        merged: list[tuple[TokenRows, int]] = []
         nothing: EmptyLanguageError | None = None
-        for piece, states in by_piece.items():
+        for node, states in by_node.items():
             with phases.measure("pieces"):
                 try:
                     product = marked_product(self.dfa, self._marked, states, max_states)
@@ -167,12 +167,12 @@ class ProperIndex(CompiledConstraint):
                 figures |= {"parts": done.parts, "parts_distinct": done.distinct, "parts_known": done.from_library}
             for name, count in figures.items():
                 sizes[name] = sizes.get(name, 0) + count
-            merged.append((done.rows, piece))
+            merged.append((done.rows, node))
         if nothing is not None and not merged:
             raise nothing
         return merged
 
-    def _join(self, merged: list[tuple[TokenRows, Piece]], refused: frozenset[int] = frozenset()) -> TokenRows:
+    def _join(self, merged: list[tuple[TokenRows, int]], refused: frozenset[int] = frozenset()) -> TokenRows:
         rows = join_pieces(merged, self.canonicity, self._settings["max_states"], refused)
         return rows.minimal() if self._settings["minimal"] else rows
 
@@ -185,14 +185,8 @@ class ProperIndex(CompiledConstraint):
             return self.table
         rows = self._join(self._merge_after(inside, hypotheses), refused)
         if not rows.state_count:
-            raise self._no_way_on()
+            raise no_way_on(self.constraint.name)
         return self._make_table(rows)
-
-    def _no_way_on(self) -> UnsupportedConstraint:
-        return UnsupportedConstraint(
-            f"after the given context no text of {self.constraint.name!r} goes on with proper tokens: end the context "
-            "earlier, at a border of pieces"
-        )
 
     def _start(self, context: tuple[int, ...]) -> _RowMatcher:
         """A matcher after the tokens `context`, which the first token must not merge with.
@@ -202,18 +196,13 @@ class ProperIndex(CompiledConstraint):
         LimitExceeded.
         """
         canonicity = self.canonicity
-        tokens = since_last_cut(canonicity, context)
-        if not tokens:
-            return _RowMatcher(self.table)
-        if canonicity.source.isolated:
-            refuse_isolated(marked_product(self.dfa, None), canonicity, self.vocab.spell(tokens))
-        found = read_context(canonicity, self._marked, tokens)
-        if found.last < 0:
+        found = begun_text(canonicity, self._marked, self.dfa, context)
+        if found is None:
             return _RowMatcher(self.table)
         try:
             merged = self._merge_after(found.inside, found.hypotheses)
         except EmptyLanguageError:
-            raise self._no_way_on() from None
+            raise no_way_on(self.constraint.name) from None
         first = {token for rows, _ in merged if rows.start >= 0 for token in rows.rows[rows.start]}
         first.discard(marker_letter(canonicity))
         refused = {token for token in first if not canonicity.pair_is_canonical(found.last, token)}

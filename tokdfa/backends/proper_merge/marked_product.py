@@ -17,6 +17,7 @@ may stand (Llama 3, Tekken), which is what it takes to know the class of a chara
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,9 @@ import numpy as np
 from tokdfa.automata.algebra import BOTH, explore_pairs_kernel, intersection, trim, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.explore import STATE_LIMIT
-from tokdfa.core.jit import kernel
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.proper.pretokenizer_dfa import MARKER_BYTE, MarkedDfa
+from tokdfa.token_automata.liveness import live_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
 
     from tokdfa.proper.byte_fallback import ByteFallback
 
-#: Other bytes that no UTF-8 text holds: one by which nothing is read, and some that lead to one of several starts.
+#: Another byte that no UTF-8 text holds, by which nothing is read.
 _NEVER = 0xFE
-_ENTRANCES = range(0xF5, 0xFE)
 
 
 def marked_product(
@@ -69,42 +69,34 @@ def marked_product(
 def marked_product_from(
     dfa: Dfa, marked: MarkedDfa | None, starts: Sequence[int], limit: int = STATE_LIMIT
 ) -> tuple[MarkedDfa, list[int]]:
-    """Like `marked_product`, but each of `starts` (at most nine) is a beginning of its own.
+    """Like `marked_product`, but each of `starts` is a beginning of its own: their products, side by side.
 
-    Returns the product and its state for each start, -1 where no text goes on from there. Its own start is none of
-    them: nothing is read from it. Raises EmptyLanguageError if no text goes on from any of them.
+    Returns the product and its state for each start, -1 where no text goes on from there. Raises EmptyLanguageError if
+    no text goes on from any of them.
     """
     if marked is None:
         product = marked_product(dfa, None)
         return product, [product.start for _ in starts]
-    if len(starts) > len(_ENTRANCES):
-        raise LimitExceeded(
-            f"after this context the pre-tokenizer may be in {len(starts)} states, of which at most "
-            f"{len(_ENTRANCES)} are followed: end the context earlier",
-            limit="starts",
-            value=len(_ENTRANCES),
-        )
-    entrances = list(_ENTRANCES[: len(starts)])
-    table = np.full((dfa.state_count + 1, 256), -1, dtype=np.int32)
-    table[:-1] = dfa.byte_table()
-    table[:-1, MARKER_BYTE] = np.arange(dfa.state_count)
-    table[:-1, _NEVER] = -1
-    table[-1, entrances] = dfa.start
-    whole = marked.as_bytes().byte_table()
-    borders = np.concatenate([whole, np.full((1, 256), -1, dtype=np.int32)])
-    borders[-1, entrances] = starts
-    both = intersection(
-        Dfa.from_table(table, np.append(dfa.accepting, False), dfa.state_count),
-        Dfa.from_table(borders, np.append(marked.accepting, False), marked.state_count),
-        limit,
-    )
-    if not both.state_count:
+    products, begins, count = [], [], 0
+    for start in starts:
+        begins.append(-1)
+        with suppress(EmptyLanguageError):
+            products.append(marked_product(dfa, marked, [start], limit))
+            begins[-1] = count + products[-1].start
+            count += products[-1].state_count
+    if not products:
         raise EmptyLanguageError("no text of the constraint goes on after this context")
-    entered = [both.step(both.start, entrance) for entrance in entrances]
-    transitions = both.transitions.copy()
-    transitions[both.start] = -1
-    found = Dfa(transitions, both.byte_class, both.accepting, both.start)
-    return _take_marker_out(found), entered
+    if len(products) == 1:
+        return products[0], begins
+    parts = [(np.take(one.transitions, one.byte_class, axis=1), one.marker) for one in products]
+    shifts = np.cumsum([0, *(one.state_count for one in products)])[:-1]
+    table, marker = (
+        np.concatenate([np.where(part >= 0, part + shift, -1) for part, shift in zip(column, shifts, strict=True)])
+        for column in zip(*parts, strict=True)
+    )
+    accepting = np.concatenate([one.accepting for one in products])
+    beside = Dfa.from_table(table.astype(np.int32), accepting, 0)
+    return MarkedDfa(beside.transitions, beside.byte_class, marker.astype(np.int32), accepting, 0), begins
 
 
 def _take_marker_out(product: Dfa) -> MarkedDfa:
@@ -213,28 +205,12 @@ def _add_fallback(
     width = len(fallback.table) + 1
     in_character = keys % width != 1
     accepting = np.append(product.accepting, False)[keys // width - 1] & ~in_character
-    live = accepting.copy()
-    while _spread_back_kernel(table, live):
-        pass
-    table[~live[table] & (table >= 0)] = -1
+    there = table >= 0
+    live = live_states(np.append(0, np.cumsum(there.sum(axis=1))), table[there], accepting)
+    table[~live[table] & there] = -1
     fallback_class = np.full(256, -1, dtype=np.int32)
     fallback_class[spoken] = plain + 1 + kinds.ravel()
     begin = first.shape[1] - len(starts)
     found = tuple(table[0, begin:].tolist())
     parts = (np.ascontiguousarray(table[:, :begin]), table[:, plain].copy(), accepting, in_character, fallback_class)
     return parts, found
-
-
-@kernel
-def _spread_back_kernel(table, live):  # type: ignore[no-untyped-def]
-    """Mark states with a live successor; returns whether any was new. Backwards, as later states are nearer the end."""
-    changed = False
-    for state in range(len(live) - 1, -1, -1):
-        if not live[state]:
-            for column in range(table.shape[1]):
-                target = table[state, column]
-                if target >= 0 and live[target]:
-                    live[state] = True
-                    changed = True
-                    break
-    return changed

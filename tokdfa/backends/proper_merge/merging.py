@@ -114,5 +114,5 @@ def proper_tokenizations(
     refuse_isolated(marked, canonicity)
     letters = letter_automaton(marked, canonicity)
     merged = merge_rows(letters, MergeStages(canonicity), max_states, max_transitions)
-    rows = join_pieces([(merged.rows, ())], canonicity, max_states)
+    rows = join_pieces([(merged.rows, canonicity.whole_pieces.root)], canonicity, max_states)
     return rows.minimal() if minimal else rows

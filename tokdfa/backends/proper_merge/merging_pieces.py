@@ -14,55 +14,53 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from tokdfa.backends.proper_merge.context import encoding_prefixes, longer_piece
 from tokdfa.backends.proper_merge.letter_automaton import marker_letter
 from tokdfa.backends.proper_merge.merging_state import too_large
+from tokdfa.proper.whole_pieces import PLAIN, WHOLE
 from tokdfa.token_automata.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tokdfa.backends.proper_merge.context import Piece
     from tokdfa.proper.canonical import Canonicity
 
-#: In place of a piece: a whole piece has been read, and nothing may follow in it.
-_COMPLETE: Piece = (-1,)
 
-
-def use_whole_pieces(rows: TokenRows, canonicity: Canonicity, begun: Piece = ()) -> TokenRows:
-    """`rows`, with whole pieces in place of their encodings; `begun`: the piece so far at the start."""
-    replaced = canonicity.whole_piece_of
+def use_whole_pieces(rows: TokenRows, canonicity: Canonicity, begun: int) -> TokenRows:
+    """`rows`, with whole pieces in place of their encodings; `begun`: the node of the whole pieces at the start."""
+    replaced, whole = canonicity.whole_piece_of, canonicity.whole_pieces
     marker = marker_letter(canonicity)
-    begins = [rows.start] if begun == () else []
+    begins = [rows.start] if begun == whole.root else []
     begins += [row[marker] for row in rows.rows if marker in row]
-    if not begun and all(_read_whole(rows, *way, marker) < 0 for way in itertools.product(set(begins), replaced)):
+    if begun in (PLAIN, whole.root) and all(
+        _read_whole(rows, *way, marker) < 0 for way in itertools.product(set(begins), replaced)
+    ):
         return rows
-    prefixes = encoding_prefixes(canonicity)
-    number: dict[tuple[int, Piece], int] = {(rows.start, begun): 0}
-    found: list[tuple[int, Piece]] = [(rows.start, begun)]
+    terminal = whole.terminal.tolist()
+    number = {(rows.start, begun): 0}
+    found = [(rows.start, begun)]
     made: list[dict[int, int]] = []
 
-    def number_of(state: int, piece: Piece) -> int:
-        if (state, piece) not in number:
-            number[state, piece] = len(found)
-            found.append((state, piece))
-        return number[state, piece]
+    def number_of(state: int, node: int) -> int:
+        if (state, node) not in number:
+            number[state, node] = len(found)
+            found.append((state, node))
+        return number[state, node]
 
-    for state, piece in found:  # the loop sees what it appends
+    for state, node in found:  # the loop sees what it appends
         row = {}
         for token, target in rows.rows[state].items():
             if token == marker:
-                if piece not in replaced:
-                    row[token] = number_of(target, ())
-            elif piece != _COMPLETE:
-                row[token] = number_of(target, longer_piece(piece, token, prefixes))
-        if piece == ():
+                if not terminal[node]:
+                    row[token] = number_of(target, whole.root)
+            elif node != WHOLE:
+                row[token] = number_of(target, whole.after(node, token))
+        if node == whole.root:
             for encoding, token in replaced.items():
                 end = _read_whole(rows, state, encoding, marker)
                 if end >= 0:
-                    row[token] = number_of(end, _COMPLETE)
+                    row[token] = number_of(end, WHOLE)
         made.append(row)
-    accepting = [rows.accepting[state] and piece not in replaced for state, piece in found]
+    accepting = [rows.accepting[state] and not terminal[node] for state, node in found]
     return TokenRows(made, accepting, 0).trimmed()
 
 
@@ -76,14 +74,15 @@ def _read_whole(rows: TokenRows, state: int, encoding: tuple[int, ...], marker: 
 
 
 def join_pieces(
-    parts: Sequence[tuple[TokenRows, Piece]],
+    parts: Sequence[tuple[TokenRows, int]],
     canonicity: Canonicity,
     max_states: int,
     refused: frozenset[int] = frozenset(),
 ) -> TokenRows:
     """The automaton over tokens alone: whole pieces replaced, markers erased; trimmed.
 
-    `parts`: automata with markers, in any of which the text may stand, with the piece so far; no sequence is in two.
+    `parts`: automata with markers, in any of which the text may stand, each with the node of the whole pieces at its
+    start; no sequence is in two.
     `refused`: tokens with which the text may not begin, unless a border stands before it. O(transitions) unless sets of
     states multiply; LimitExceeded past `max_states` of them.
     """

@@ -329,7 +329,8 @@ def _clear_suspects_kernel(state, rows, suspects, used, pair, before):  # type: 
         used += remaining
         while used > len(suspects):
             suspects = longer_kernel(suspects)
-    suspects[start : start + remaining] = left[:remaining]
+    for k in range(remaining):
+        suspects[start + k] = left[k]
     rows.suspect_ends[state] = start + remaining
     rows.status[state] = _SOME if remaining else _ALL
     return suspects, used

@@ -230,7 +230,8 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
         take_inside(part, False, words, pool)
         begin, size = pool.part_ids[part, 0], pool.part_ids[part, 1] - pool.part_ids[part, 0]
         if pool.part_dense[part] < 0 and 0 <= listed <= NARROW - size:
-            pool.listed[listed : listed + size] = pool.ids[begin : begin + size]
+            for place in range(size):
+                pool.listed[listed + place] = pool.ids[begin + place]
             listed += size
         else:
             listed = np.int64(NOT_LISTED)

@@ -62,14 +62,6 @@ def _next_node_kernel(nodes, node):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_sibling_kernel(nodes, node, stop, byte):  # type: ignore[no-untyped-def]
-    """The first of the siblings ``node ..`` before `stop` that has `byte`, or `stop`."""
-    while node < stop and nodes[node] & np.uint64(0xFF) != byte:
-        node = _next_node_kernel(nodes, node)
-    return node
-
-
-@kernel
 def _spell_texts_kernel(nodes, spare, texts, ends, chosen, lengths):  # type: ignore[no-untyped-def]
     """For each position of each text the first token of its best spelling (-1: none), and that token's length.
 
@@ -105,5 +97,7 @@ def _spell_texts_kernel(nodes, spare, texts, ends, chosen, lengths):  # type: ig
                 if position == end:
                     break
                 stop = after
-                node = _find_sibling_kernel(nodes, node + 1, stop, texts[position])
+                node += 1
+                while node < stop and nodes[node] & np.uint64(0xFF) != texts[position]:
+                    node = _next_node_kernel(nodes, node)
         begin = end

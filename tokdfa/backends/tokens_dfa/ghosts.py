@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.tokens_dfa.reduced_table import TokenRows
+from tokdfa.backends.tokens_dfa.reduced_table import ClassRows
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
-from tokdfa.token_automata.columns import Columns
+from tokdfa.token_automata.columns import Columns, places_of
 
 
 class Ghosts(NamedTuple):
@@ -48,9 +48,8 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
 
     lengths = np.diff(columns.offsets)
     known = old >= 0
-    taken = lengths[old[known]]
-    entries = np.repeat(columns.offsets[old[known]] - np.cumsum(taken) + taken, taken) + np.arange(taken.sum())
-    by_bytes = np.repeat(new[known], taken), columns.sources[entries], columns.targets[entries]
+    entries, _ = places_of(columns.offsets, old[known])
+    by_bytes = np.repeat(new[known], lengths[old[known]]), columns.sources[entries], columns.targets[entries]
     states, which = np.nonzero(ghosts.targets >= 0)
     number = dict(zip(bound.tolist(), new.tolist(), strict=True))
     class_of_ghost = np.array([number[rank] for rank in ghosts.ranks.tolist()], dtype=np.int32)
@@ -75,7 +74,7 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
 NS_PER_STATE, NS_PER_ENTRY, BYTES_PER_STATE = 50_000, 100, 1_000
 
 
-def determinize(rows: TokenRows, max_states: int) -> TokenRows:
+def determinize(rows: ClassRows, max_states: int) -> ClassRows:
     """Subset construction for rows in which a class may occur more than once.
 
     A set of one state keeps its number, so rows without doubles stay as they are; only the others are made anew. Raises
@@ -124,7 +123,7 @@ def determinize(rows: TokenRows, max_states: int) -> TokenRows:
     accepting = np.concatenate(
         [rows.accepting, [rows.accepting[list(subset)].any() for subset in members[state_count:]]]
     )
-    return TokenRows(
+    return ClassRows(
         offsets,
         np.concatenate([classes for classes, _ in pieces]),
         np.concatenate([targets for _, targets in pieces]),

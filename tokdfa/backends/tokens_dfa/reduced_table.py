@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
-from tokdfa.token_automata.columns import Columns, distinct_rows, transpose
+from tokdfa.token_automata.columns import Columns, distinct_rows, places_of, transpose
 from tokdfa.token_automata.liveness import live_states
 
 
-class TokenRows(NamedTuple):
+class ClassRows(NamedTuple):
     """The table before rows are shared: state s has the entries ``offsets[s] .. offsets[s + 1] - 1``.
 
     ``offsets``: int64, shape (states + 1,); ``classes``: int32, token classes, ascending in a row; ``targets``: int32,
@@ -93,13 +93,13 @@ class ReducedTable(NamedTuple):
 NS_PER_ENTRY = 30
 
 
-def token_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> TokenRows:
+def class_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> ClassRows:
     """The rows of all states. With ghosts they may need `tokdfa.backends.tokens_dfa.ghosts.determinize`."""
     offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
-    return TokenRows(offsets, classes, targets, accepting, start)
+    return ClassRows(offsets, classes, targets, accepting, start)
 
 
-def live_rows(rows: TokenRows) -> TokenRows:
+def live_rows(rows: ClassRows) -> ClassRows:
     """Without the transitions to states from which no tokens complete the text. The start may be such a state."""
     live = live_states(rows.offsets, rows.targets, rows.accepting)
     kept = live[rows.targets]
@@ -107,7 +107,7 @@ def live_rows(rows: TokenRows) -> TokenRows:
     return rows._replace(offsets=before[rows.offsets], classes=rows.classes[kept], targets=rows.targets[kept])
 
 
-def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32], *, share: bool = True) -> ReducedTable:
+def reduce_rows(rows: ClassRows, columns: Columns, order: npt.NDArray[np.int32], *, share: bool = True) -> ReducedTable:
     """The table of the states that tokens reach.
 
     `columns`: what `rows` were made from; `order`: int32, the token of each rank; `share`: keep equal rows once.
@@ -125,8 +125,7 @@ def reduce_rows(rows: TokenRows, columns: Columns, order: npt.NDArray[np.int32],
         ranks, class_of = ranks.copy(), class_of.copy()
         class_count, token_count = _number_classes_kernel(number, ranks, class_of)
         ranks, class_of = ranks[:token_count], class_of[:token_count]
-        member_offsets = np.zeros(class_count + 1, dtype=np.int32)
-        _count_members_kernel(class_of, member_offsets)
+        member_offsets = np.append(0, np.cumsum(np.bincount(class_of, minlength=class_count))).astype(np.int32)
         classes = number[classes]
         _sort_rows_kernel(rows.offsets, classes, targets)
     class_count = len(member_offsets) - 1
@@ -157,31 +156,38 @@ def _narrow(count: int) -> type[np.integer]:
     return np.uint16 if count < 1 << 16 else np.uint32
 
 
-def _reached(rows: TokenRows) -> TokenRows:
+def _reached(rows: ClassRows) -> ClassRows:
     """The states that tokens reach, numbered in the order of reaching."""
-    number = np.full(len(rows.accepting), -1, dtype=np.int32)
-    order = np.empty(len(rows.accepting), dtype=np.int32)
-    offsets = np.empty(len(rows.accepting) + 1, dtype=np.int64)
-    count, as_it_was = _number_states_kernel(rows.start, rows.offsets, rows.targets, number, order, offsets)
-    if as_it_was:
+    order, number, offsets = reached_states(rows.start, rows.offsets, rows.targets)
+    if len(order) == len(number) and (order[:-1] < order[1:]).all():
         return rows
-    order, offsets = order[:count], offsets[: count + 1]
-    classes, targets = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
-    _copy_rows_kernel(rows.offsets, rows.classes, rows.targets, order, number, classes, targets)
-    return TokenRows(offsets, classes, targets, rows.accepting[order], 0)
+    places, _ = places_of(rows.offsets, order)
+    return ClassRows(offsets, rows.classes[places], number[rows.targets[places]], rows.accepting[order], 0)
+
+
+def reached_states(
+    start: int, offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """The states that can be reached from `start` along ``targets[offsets[s]:offsets[s+1]]``, breadth-first.
+
+    Returns them, int32; the place of each state among them, -1 for the others; and where their rows begin if they are
+    put in this order, int64.
+    """
+    number = np.full(len(offsets) - 1, -1, dtype=np.int32)
+    order, new_offsets = np.empty(len(number), dtype=np.int32), np.empty(len(offsets), dtype=np.int64)
+    count = _number_states_kernel(start, offsets, targets, number, order, new_offsets)
+    return order[:count], number, new_offsets[: count + 1]
 
 
 @kernel
 def _number_states_kernel(start, offsets, targets, number, order, new_offsets):  # type: ignore[no-untyped-def]
-    """Breadth-first from `start`. Returns how many states there are, and whether they are all in their old order."""
+    """See `reached_states`. Returns how many there are."""
     number[start] = 0
     order[0] = start
     new_offsets[0] = 0
     count, done = 1, 0
-    as_it_was = True
     while done < count:
         state = order[done]
-        as_it_was = as_it_was and state == done
         done += 1
         new_offsets[done] = new_offsets[done - 1] + offsets[state + 1] - offsets[state]
         for k in range(offsets[state], offsets[state + 1]):
@@ -190,26 +196,7 @@ def _number_states_kernel(start, offsets, targets, number, order, new_offsets): 
                 number[target] = count
                 order[count] = target
                 count += 1
-    return count, as_it_was and count == len(order)
-
-
-@kernel
-def _copy_rows_kernel(offsets, classes, targets, order, number, new_classes, new_targets):  # type: ignore[no-untyped-def]
-    end = 0
-    for state in order:
-        for k in range(offsets[state], offsets[state + 1]):
-            new_classes[end] = classes[k]
-            new_targets[end] = number[targets[k]]
-            end += 1
-
-
-@kernel
-def _count_members_kernel(class_of, offsets):  # type: ignore[no-untyped-def]
-    """offsets[k], which come in zero: where the members of class k begin."""
-    for token_class in class_of:
-        offsets[token_class + 1] += 1
-    for k in range(1, len(offsets)):
-        offsets[k] += offsets[k - 1]
+    return count
 
 
 @kernel

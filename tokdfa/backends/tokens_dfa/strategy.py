@@ -37,7 +37,7 @@ from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.tokens_dfa.ghosts import Ghosts, add_ghosts, determinize
 from tokdfa.backends.tokens_dfa.ready_masks import assemble_mask, make_masks
-from tokdfa.backends.tokens_dfa.reduced_table import live_rows, reduce_rows, token_rows
+from tokdfa.backends.tokens_dfa.reduced_table import class_rows, live_rows, reduce_rows
 from tokdfa.backends.tokens_dfa.table_file import read_table, write_table
 from tokdfa.backends.tokens_dfa.transformations import transformations
 from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError
@@ -104,7 +104,7 @@ class TokensDfa(WithProper):
         with phases.measure("reduce"):
             if ghosts is not None:
                 columns = add_ghosts(columns, ghosts)
-            rows = token_rows(columns, dfa.accepting, dfa.start)
+            rows = class_rows(columns, dfa.accepting, dfa.start)
             if ghosts is not None:
                 rows = determinize(rows, self.settings["max_states"])
             if not self.vocab.single_byte_tokens.all() and not spells_every_byte(self.vocab, bytes_alive(dfa)):

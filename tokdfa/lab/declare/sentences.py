@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Say:
-    """A template, once for each group `per`: its blanks are columns of `per`, or names of `blanks`.
+    """A template, once for each group `per`: its blanks are columns of `per`, names of `blanks`, or statistics.
 
-    ``Say("{tokenizer}: {engine} takes {time}.", per=("tokenizer", "engine"), blanks={"time": "mask_ns:p99"})``. Ratios
-    (`Quotient`) are written as ``3.2``. With a `lead` all groups make one sentence: the lead, whose blanks are of all
-    rows, then the groups with semicolons between.
+    ``Say("{tokenizer}: {engine} takes {mask_ns:p99}.", per=("tokenizer", "engine"))``; `blanks` are for what needs more
+    words than that. Ratios (`Quotient`) are written as ``3.2``. With a `lead` all groups make one sentence: the lead,
+    whose blanks are of all rows, then the groups with semicolons between.
     """
 
     template: str
@@ -54,11 +54,17 @@ class Say:
 
     def _filled(self, template: str, known: dict[str, str], rows: pd.DataFrame, results: Results) -> list[str]:
         """The template with its blanks filled; nothing if one lacks a number."""
-        wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}
-        found: dict[str, str | None] = {**known}
-        for name in wanted - set(known):
-            found[name] = _written(value_of(self.blanks[name]), rows, results) if name in self.blanks else None
-        return [] if any(found[name] is None for name in wanted) else [template.format(**found)]
+        said = []
+        for literal, name, how, _ in string.Formatter().parse(template):
+            said.append(literal)
+            if name:
+                blank = f"{name}:{how}" if how else name
+                stat = self.blanks.get(blank, blank)
+                written = known[blank] if blank in known else _written(value_of(stat), rows, results)
+                if written is None:
+                    return []
+                said.append(written)
+        return ["".join(said)]
 
 
 def _written(stat: Any, rows: Any, results: Results) -> str | None:

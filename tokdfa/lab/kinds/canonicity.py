@@ -195,19 +195,15 @@ KIND = Kind(
     ),
     sentences=(
         Say(
-            "{judged} sequences judged as pieces and as texts with {tokenizers} tokenizers: {mismatches} mismatches "
-            "with the reference libraries.",
-            blanks={
-                "judged": Stat("value", "sum", where="name == 'judged'"),
-                "tokenizers": "tokenizer:distinct",
-                "mismatches": Stat("value", "sum", where="name == 'mismatches'"),
-            },
+            "{judged} sequences judged as pieces and as texts with {tokenizer:distinct} tokenizers: {mismatches} "
+            "mismatches with the reference libraries.",
+            blanks={name: Stat("value", "sum", where=f"name == '{name}'") for name in ("judged", "mismatches")},
         ),
         Say(
-            "{tokenizer}: the tables are built in {build}; Tran-Thien 2024 reports {published} for the same table, on "
-            "another machine, {times} times as long.",
+            "{tokenizer}: the tables are built in {build}; Tran-Thien 2024 reports {published_s} for the same table, "
+            "on another machine, {times} times as long.",
             per=("tokenizer",),
-            blanks={"build": _BUILD, "published": "published_s", "times": Quotient("published_s", _BUILD)},
+            blanks={"build": _BUILD, "times": Quotient("published_s", _BUILD)},
         ),
         Say(
             "{tokenizer}: the published replay of {rules} rules takes {replay} on this machine, {times} times our "

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from tokdfa.core.jit import kernel_folder
+from tokdfa.core.kernel_store import kernel_folder
 from tokdfa.errors import UnknownNameError
 from tokdfa.lab.declare import Against, Bars, Kind, Listing, Quotient, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text

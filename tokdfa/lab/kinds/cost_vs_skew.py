@@ -236,17 +236,13 @@ KIND = model_kind(
             "{model}, {entries} entries: local masking is {tv} in total variation from the ideal with these engines, "
             "whose masks and advances take, by token: {engines}.",
             per=("model", "engines"),
-            blanks={"entries": "entries", "tv": "tv"},
             frame="local",
         ),
         Say(
-            "{model}: {strategy} ({entries} entries): {tv} (plug-in {plug_in}, noise floor {noise}), {verdict} local "
-            "masking by {engine} on the same entries ({local}); an answer takes {times} its time.",
+            "{model}: {strategy} ({entries} entries): {tv} (plug-in {plug_in}, noise floor {noise_floor}), {verdict} "
+            "local masking by {engine} on the same entries ({local_tv}); an answer takes {times_local} its time.",
             per=_BY,
-            blanks={
-                **{"entries": "entries", "tv": _TV, "plug_in": "plug_in", "noise": "noise_floor", "verdict": "verdict"},
-                **{"engine": "engine", "local": "local_tv", "times": "times_local"},
-            },
+            blanks={"tv": _TV},
             frame="drawn",
         ),
     ),

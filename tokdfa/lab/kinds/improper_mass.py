@@ -194,26 +194,21 @@ KIND = model_kind(
     ),
     sentences=(
         Say(
-            "{model}: of {positions} positions in {texts} texts half have an improper mass of at most {median}, and "
-            f"{{large}} one above {LARGE:g}; the mean is {{mean}}.",
+            "{model}: of {mass:count} positions in {label:distinct} texts half have an improper mass of at most "
+            f"{{mass}}, and {{large:share}} one above {LARGE:g}; the mean is {{mean}}.",
             per=("model",),
-            blanks={
-                **{"positions": "mass:count", "texts": "label:distinct", "median": "mass", "large": "large:share"},
-                "mean": _MEAN,
-            },
+            blanks={"mean": _MEAN},
         ),
         Say(
             "{model}: drawn freely at every position of a text, at least one improper token comes with a probability "
-            "of {middle} (median of {texts} texts, {low} to {high}).",
+            "of {any} (median of {label:distinct} texts, {any:min} to {any:max}).",
             per=("model",),
-            blanks={"middle": "any", "low": "any:min", "high": "any:max", "texts": "label:distinct"},
             frame="texts",
         ),
         Say(
             "{model}: the largest mass, {mass}, is in {label} after {before}. The text goes on with {token}; the "
             "improper tokens that the model prefers: {improper}.",
             per=("model",),
-            blanks={name: name for name in ("mass", "label", "before", "token", "improper")},
             frame="top",
         ),
     ),

@@ -255,15 +255,14 @@ KIND = model_kind(
     sentences=(
         Say(
             "{model}: one word of a text respelled ({how}) moves the next token by {kl} nats in the median of "
-            "{texts} texts; another token becomes the most probable one in {new_top}.",
+            "{text:distinct} texts; another token becomes the most probable one in {new_top:share}.",
             per=("model", "how"),
-            blanks={"kl": Stat("kl", resample=("text",)), "texts": "text:distinct", "new_top": "new_top:share"},
+            blanks={"kl": Stat("kl", resample=("text",))},
         ),
         Say(
-            "{model}: {turned} of {spellings} improper spellings of the word shark take P( mammal) / P( fish) to the "
-            "other side of 1, and {changed} change the most probable next token.",
+            "{model}: {turned:sum} of {ratio:count} improper spellings of the word shark take P( mammal) / P( fish) to "
+            "the other side of 1, and {changed:sum} change the most probable next token.",
             per=("model",),
-            blanks={"turned": "turned:sum", "spellings": "ratio:count", "changed": "changed:sum"},
             frame=SHARK,
         ),
         Say(

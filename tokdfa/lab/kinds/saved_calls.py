@@ -4,10 +4,9 @@ Words (step, forced, call): `tokdfa.lab.measure.forced_steps`. The claims under 
 steps frequent (Tran-Thien 2024, challenge 3, and the notebook to it); and masks cost little beside the model (the aim:
 below 2% of the model's time). Texts are of two kinds:
 
-- *given*, without `models`: an item is a tokenizer and a constraint with its `texts`, or a tokenizer and a folder of
-  JSON `schemas` with instances (`tokdfa.lab.measure.schema_instances`). Steps are along the tokenizer's own tokens. The
-  published figures (1,000 JSON strings with 18,898 tokens of Mistral-7B's tokenizer) count no end, neither as a step
-  nor as an alternative, and leave the tokens of the byte fallback out: that is ``forced_002``.
+- *given*, without `models`: an item is a tokenizer and a constraint with its texts. Steps are along the tokenizer's own
+  tokens. The published figures (1,000 JSON strings with 18,898 tokens of Mistral-7B's tokenizer) count no end, neither
+  as a step nor as an alternative, and leave the tokens of the byte fallback out: that is ``forced_002``.
 - *written* by `models` after prompts, all in one item. Engines get the same seed for the same constraint and sample, so
   those that allow the same sequences and have the same masks write the same text. They take turns, text by text.
   ``language`` says which token sequences an engine allows: ``all``, ``proper``, or ``muted``.
@@ -20,7 +19,6 @@ a decoding loop; differences between engines are paired, text by text. Intervals
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
@@ -29,7 +27,7 @@ from tokdfa.decoding.sampling import Sampler
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.declare import Bars, Column, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, ConstraintEntry, fault_of_keys
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.engines import Workshop
 from tokdfa.lab.measure.forced_steps import follow_text, write_text
 from tokdfa.lab.measure.limits import OK, Failure
@@ -43,8 +41,7 @@ from tokdfa.lab.measure.model_bench import (
     model_kind,
 )
 from tokdfa.lab.measure.model_entries import OptionalModels  # noqa: TC001 (pydantic reads the annotation)
-from tokdfa.lab.measure.schema_instances import Case, SchemaLimits, schema_cases
-from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.settings import item_constraint, typed_settings
 from tokdfa.lab.measure.skew_comparison import language_of
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import derive_seed
@@ -73,9 +70,7 @@ class Prompted(ConstraintEntry):
 class Settings(ModelSettings):
     """The settings of the experiment. `engines`: the first is what the others are compared with.
 
-    Given texts: `texts`: label of a constraint -> its texts. `schemas`: a folder of JSON files; at most `max_schemas`
-    of them and `max_instances` of each. A schema whose regex has more than `max_pattern` characters or whose byte DFA
-    has more than `max_states` states is not measured, nor are those whose turn comes after `seconds`.
+    Given texts: `texts`: those of the item's constraint, or label of a constraint -> its texts.
 
     Written texts: `prompted` have prompts; of `constraints` those are taken that have one in `prompts` (label ->
     prompt). Of all these in a row, every `every`-th is measured, with `samples` texts of at most `max_tokens` tokens
@@ -84,12 +79,7 @@ class Settings(ModelSettings):
 
     models: OptionalModels = Field(default_factory=list)
     engines: Engines
-    texts: dict[str, list[str]] = Field(default_factory=dict)
-    schemas: str | None = None
-    max_schemas: Count = 100
-    max_instances: Count = 5
-    max_pattern: Count = 100_000
-    max_states: Count = 5_000
+    texts: list[str] | dict[str, list[str]] = Field(default_factory=list)
     prompted: list[Prompted] = Field(default_factory=list)
     constraints: list[dict[str, Any]] = Field(default_factory=list)
     prompts: dict[str, str] = Field(default_factory=dict)
@@ -99,9 +89,7 @@ class Settings(ModelSettings):
     temperature: Annotated[float, Field(gt=0)] = 1.0
 
     @model_validator(mode="after")
-    def _there_is_something_to_do(self) -> Settings:
-        if not self.models and not self.texts and self.schemas is None:
-            raise OptionError("saved_calls needs texts, with constraints, or schemas, or models that write")
+    def _models_have_prompts(self) -> Settings:
         if self.models and not self.entries():
             raise OptionError("saved_calls needs prompted constraints, or constraints and prompts, for its models")
         return self
@@ -122,10 +110,10 @@ class Settings(ModelSettings):
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Let the models write; or follow the texts of one constraint, or the instances of a folder of schemas.
+    """Let the models write, or follow the texts of one constraint.
 
     `settings`: those of `Settings`; for given texts also ``tokenizer`` (name) and those of a constraint. Raises
-    OptionError if a constraint has no texts, or neither constraint nor schemas are given.
+    OptionError if a constraint has no texts, ConfigError if there is none.
     """
     own = {key: value for key, value in settings.items() if key in Settings.model_fields}
     typed = typed_settings(Settings, own)
@@ -133,40 +121,22 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
 
 
 def _given(settings: dict[str, Any], typed: Settings) -> Iterator[dict[str, Any]]:
+    constraint = item_constraint({key: value for key, value in settings.items() if key != "texts"}).build()
+    texts = typed.texts if isinstance(typed.texts, list) else typed.texts.get(settings.get("label", ""))
+    if not texts:
+        raise OptionError(f"the constraint {constraint.name!r} has no texts, nor has settings.texts any for it")
     tokenizer = load_tokenizer(settings["tokenizer"])
     workshop = Workshop(typed.engines, tokenizer.vocabulary)
-    for case in _cases(settings, typed):
-        place = {"part": TEXT, "model": f"given, {tokenizer.name}", "tokenizer": tokenizer.name}
-        place |= {"constraint": case.name, "status": OK, "message": ""}
-        for status, message, skipped in case.skipped:
-            yield place | {"engine": "", "text": skipped, "status": status, "message": message}
-        if case.constraint is None:
+    place = {"part": TEXT, "model": f"given, {tokenizer.name}", "tokenizer": tokenizer.name}
+    place |= {"constraint": constraint.name, "status": OK, "message": ""}
+    for engine in typed.engines:
+        compiled = workshop.compile(engine.name, constraint)
+        named = place | {"engine": engine.name, "backend": engine.backend}
+        if isinstance(compiled, Failure):
+            yield named | failure_columns(compiled)
             continue
-        for engine in typed.engines:
-            compiled = workshop.compile(engine.name, case.constraint)
-            named = place | {"engine": engine.name, "backend": engine.backend}
-            if isinstance(compiled, Failure):
-                yield named | failure_columns(compiled)
-                continue
-            for sample, one in enumerate(case.texts):
-                yield named | {"sample": sample, "text": one} | follow_text(compiled, one, tokenizer)
-
-
-def _cases(settings: dict[str, Any], typed: Settings) -> Iterator[Case]:
-    given = {key: value for key, value in settings.items() if key in ConstraintEntry.model_fields and key != "texts"}
-    if not set(given) & set(CONSTRAINT_KEYS):
-        if typed.schemas is None:
-            raise OptionError("without constraints saved_calls needs the setting schemas")
-        limits = (typed.max_schemas, typed.max_instances, typed.max_pattern, typed.max_states, typed.seconds)
-        yield from schema_cases(Path(typed.schemas), SchemaLimits(*limits))
-        return
-    if typed.schemas is not None:
-        raise OptionError("schemas take the place of constraints: leave one of the two out")
-    constraint = ConstraintEntry.model_validate(given).build()
-    texts = typed.texts.get(given.get("label", ""))
-    if not texts:
-        raise OptionError(f"settings.texts has no texts for the constraint {constraint.name!r}")
-    yield Case(constraint.name, constraint, tuple(texts))
+        for sample, one in enumerate(texts):
+            yield named | {"sample": sample, "text": one} | follow_text(compiled, one, tokenizer)
 
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
@@ -314,20 +284,21 @@ KIND = model_kind(
     ),
     sentences=(
         Say(
-            "{model}, {engine}: {saved} of the calls are saved, {calls} of {steps} are left.",
+            "{model}, {engine}: {saved} of the calls are saved, {calls:sum} of {steps:sum} are left.",
             per=_BY,
-            blanks={"saved": _SAVED, "calls": "calls:sum", "steps": "steps:sum"},
+            blanks={"saved": _SAVED},
         ),
         Say(
-            "{model}: {engine} saves {gap} more of the calls than {first}, in the mean of the same texts.",
+            "{model}: beyond what {engine_first} saves, {engine} saves {gap} of the calls, in the mean of the texts.",
             per=_BY,
-            blanks={"gap": Stat("gap", "mean", resample=_OVER), "first": "engine_first"},
+            blanks={"gap": Stat("gap", "mean", resample=_OVER)},
             frame="gaps",
         ),
         Say(
-            "{model}, {engine}: counted as published, one token is allowed at {forced} of {tokens} places ({share}).",
+            "{model}, {engine}: counted as published, one token is allowed at {forced_002:sum} of {tokens:sum} places "
+            "({share}).",
             per=_BY,
-            blanks={"forced": "forced_002:sum", "tokens": "tokens:sum", "share": _AS_002},
+            blanks={"share": _AS_002},
         ),
         Say(
             "Published (Tran-Thien 2024, other texts, Mistral-7B's tokenizer): 750 with the plain token DFA and 3,853 "
@@ -340,10 +311,9 @@ KIND = model_kind(
             blanks={"masks": _MASKS, "call": _CALL},
         ),
         Say(
-            "{model}: {equal} of {texts} texts equal that of the first engine with the same token sequences and the "
-            "same seed.",
+            "{model}: {equal:sum} of {equal:count} texts equal that of the first engine with the same token sequences "
+            "and the same seed.",
             per=("model",),
-            blanks={"equal": "equal:sum", "texts": "equal:count"},
             frame="pairs",
         ),
     ),

@@ -331,79 +331,61 @@ KIND = model_kind(
         Say(
             "{model}: P({choice}) is {probability} by the model itself.",
             per=("model",),
-            blanks={"choice": "choice", "probability": "probability"},
             frame="one",
             where=f"engine == '{IDEAL}'",
         ),
         Say(
-            "{model}, {engine}: P({choice}) is {probability}, total variation from the ideal {skew}.",
+            "{model}, {engine}: P({choice}) is {probability}, total variation from the ideal {total_variation}.",
             per=_BY,
-            blanks={"choice": "choice", "probability": "probability", "skew": "total_variation"},
             frame="one",
         ),
         Say(
-            "Published for {mistral} on this prompt (Tran-Thien 2024): P(' William') is 0.859 ideally, 0.529 with all "
-            "spellings, 0.859 with proper ones only.",
-            blanks={"mistral": Stat("published", "first")},
+            "Published for {published:first} on this prompt (Tran-Thien 2024): P(' William') is 0.859 ideally, 0.529 "
+            "with all spellings, 0.859 with proper ones only.",
             frame="published",
         ),
         Say(
-            "{model}, {engine}: total variation from its target {middle} in the median of {prompts} prompts (p90 "
-            "{p90}, max {max}).",
+            "{model}, {engine}: total variation from its target {total_variation} in the median of {prompt:distinct} "
+            "prompts (p90 {total_variation:p90}, max {total_variation:max}).",
             per=_BY,
-            blanks={
-                **{"middle": "total_variation", "p90": "total_variation:p90", "max": "total_variation:max"},
-                "prompts": "prompt:distinct",
-            },
             frame="several",
         ),
         Say(
-            "{model}, {engine}: another choice is on top than ideally on {share} of {known} prompts where both are "
-            "certain.",
+            "{model}, {engine}: another choice is on top than ideally on {top_differs:share} of {top_differs:count} "
+            "prompts where both are certain.",
             per=_BY,
-            blanks={"share": "top_differs:share", "known": "top_differs:count"},
             frame="several",
         ),
         Say(
-            "{model}: {engine} is nearer to its target than {against} on {nearer} of {prompts} prompts, farther on "
-            "{farther}; on the others they do not differ beyond bounds and errors.",
+            "{model}: {engine} is nearer to its target than {against} on {nearer} of {verdict:count} prompts, farther "
+            "on {farther}; on the others they do not differ beyond bounds and errors.",
             per=_BY,
-            blanks={
-                **{"against": "against", "nearer": _verdicts(NEARER), "farther": _verdicts(FARTHER)},
-                "prompts": "verdict:count",
-            },
+            blanks={"nearer": _verdicts(NEARER), "farther": _verdicts(FARTHER)},
             frame="beside",
         ),
         Say(
-            "Engines of the same token language have the same distribution, or drew the same samples, in {same} of "
-            "{count} comparisons.",
-            blanks={"same": "same:sum", "count": "same:count"},
+            "Engines of the same token language have the same distribution, or drew the same samples, in {same:sum} of "
+            "{same:count} comparisons.",
             frame="agreement",
         ),
         Say(
-            f"The largest difference in any probability is {{difference}}; {AGREEMENT:g} is rounding.",
-            blanks={"difference": "difference:max"},
+            f"The largest difference in any probability is {{difference:max}}; {AGREEMENT:g} is rounding.",
             frame="agreement",
         ),
         Say(
-            "Exact up to what was left unresolved: no total variation is open by more than {width}.",
-            blanks={"width": "width:max"},
+            "Exact up to what was left unresolved: no total variation is open by more than {width:max}.",
         ),
         Say(
-            "{model}: {weak} of {count} estimates rest on fewer than "
+            "{model}: {weak:sum} of {weak:count} estimates rest on fewer than "
             f"{FEW_EFFECTIVE} effective samples, and {{cut}} on samples of which more than 5% were cut.",
             per=("model",),
-            blanks={
-                **{"weak": "weak:sum", "count": "weak:count"},
-                "cut": Stat("weak", "count", where="cut_share > 0.05"),
-            },
+            blanks={"cut": Stat("weak", "count", where="cut_share > 0.05")},
             where="effective > 0",
         ),
         Say(
             "{model}: {lost} prompts are left out of all numbers, as an engine failed there or its bounds are more "
             f"than {OPEN:g} apart.",
             per=("model",),
-            blanks={"lost": "lost"},
             frame="lost",
         ),
     ),

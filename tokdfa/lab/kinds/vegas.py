@@ -276,19 +276,14 @@ KIND = Kind(
     ),
     sentences=(
         Say(
-            "{equal} of {compared} automata made by parts are the automaton that merging the whole makes, numbers and "
-            "all.",
-            blanks={"equal": "equal:sum", "compared": "equal:count"},
+            "{equal:sum} of {equal:count} automata made by parts are the automaton that merging the whole makes, "
+            "numbers and all.",
             where="variant != 'whole'",
         ),
         Say(
-            "{tokenizer}, {way}: {gain} as fast as merging the whole (median of {cases} cases, {low} to {high}), "
-            "merging alone {merging}.",
+            "{tokenizer}, {way}: {gain} as fast as merging the whole (median of {gain:count} cases, {gain:min} to "
+            "{gain:max}), merging alone {merge_gain}.",
             per=("tokenizer", "way"),
-            blanks={
-                **{"gain": "gain", "cases": "gain:count", "low": "gain:min", "high": "gain:max"},
-                "merging": "merge_gain",
-            },
             where="variant in ('library', 'parts')",
         ),
         Tally("measurements"),

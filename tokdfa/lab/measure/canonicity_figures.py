@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.core.jit import kernel_folder
+from tokdfa.core.kernel_store import kernel_folder
 from tokdfa.errors import TokenizerError
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.lab.measure.clock import ONE_THREAD, collector_off, time_call

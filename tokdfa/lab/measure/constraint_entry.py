@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from tokdfa.constraint import MAX_NESTING, MAX_NUMBER_DIGITS, SPELLING, Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.constraint import (
+    MAX_NESTING,
+    MAX_NUMBER_DIGITS,
+    PROFILES,
+    SPELLING,
+    Choice,
+    Constraint,
+    Grammar,
+    JsonSchema,
+    Regex,
+)
 from tokdfa.errors import ConfigError, OptionError
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.lab.measure.workloads import canonical_json
@@ -16,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Options of JSON schemas, by the names that `JsonSchema` has for them.
-SCHEMA_OPTIONS = (*("profile", "order", "duplicates", *SPELLING, "max_nesting", "lenient"),)
+SCHEMA_OPTIONS = ("profile", "order", "duplicates", *SPELLING, "max_nesting", "lenient")
+#: Values of these that say nothing new, unless a profile is given.
+_UNCHANGED = {"profile": "all", "duplicates": "declared", **PROFILES["all"]}
 #: What says which kind of constraint an entry is -> the options that go with it.
 CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
     "regex": frozenset({"search", "ascii_classes", "flags"}),
@@ -64,9 +76,11 @@ class ConstraintEntry(BaseModel):
     def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Options of schemas only where they are given: experiments without them keep their fingerprints."""
         fields: dict[str, Any] = dump(self)
+        unchanged = _UNCHANGED if self.profile in (None, "all") else {}
         for name in SCHEMA_OPTIONS:
-            if name in fields and fields[name] == type(self).model_fields[name].default:
-                del fields[name]
+            value = fields.get(name)
+            if value is None or value is False or value == unchanged.get(name):
+                fields.pop(name, None)
         return fields
 
     def build(self) -> Constraint:

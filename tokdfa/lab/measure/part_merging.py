@@ -92,7 +92,11 @@ class PartBench:
         """(what merging gives, the minimal automaton over tokens, nanoseconds of merging)."""
         letters = letter_automaton(marked_product(dfa, self.marked), self.canonicity)
         merged, ns = time_call(partial(merge, letters))
-        return merged, join_pieces([(merged.rows, ())], self.canonicity, self.limits[0]).minimal(), ns
+        return (
+            merged,
+            join_pieces([(merged.rows, self.canonicity.whole_pieces.root)], self.canonicity, self.limits[0]).minimal(),
+            ns,
+        )
 
 
 def _are_equal(one: TokenRows, other: TokenRows) -> bool:

@@ -50,28 +50,29 @@ class _Workload(BaseModel):
         return canonical_json(self.model_dump(mode="json", exclude={"label"}))
 
 
-class RandomWalk(_Workload):
-    """`walks` walks of at most `steps` tokens, each uniform among the allowed ones; an end token ends a walk."""
+class _Drawn(_Workload):
+    """`walks` walks of at most `steps` tokens; an end token ends a walk."""
 
-    kind: Literal["random_walk"] = "random_walk"
+    kind: str
     walks: Walks = 5
     steps: Steps = 40
 
     @property
     def default_label(self) -> str:
-        return f"random_walk {self.walks}x{self.steps}"
+        return f"{self.kind} {self.walks}x{self.steps}"
 
 
-class Forced(_Workload):
-    """`walks` walks of at most `steps` tokens that follow forced tokens, with a random choice where there is one."""
+class RandomWalk(_Drawn):
+    """Each token uniform among the allowed ones."""
+
+    kind: Literal["random_walk"] = "random_walk"
+
+
+class Forced(_Drawn):
+    """Forced tokens are followed, with a random choice where there is one."""
 
     kind: Literal["forced"] = "forced"
     walks: Walks = 3
-    steps: Steps = 40
-
-    @property
-    def default_label(self) -> str:
-        return f"forced {self.walks}x{self.steps}"
 
 
 class Strings(_Workload):
@@ -98,10 +99,8 @@ class Texts(_Workload):
 
 Workload = RandomWalk | Forced | Strings | Texts
 WORKLOADS: dict[str, type[Workload]] = {
-    "random_walk": RandomWalk,
-    "strings": Strings,
-    "texts": Texts,
-    "forced": Forced,
+    **{"random_walk": RandomWalk, "forced": Forced},
+    **{"strings": Strings, "texts": Texts},
 }
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tokdfa.lab.declare.columns import Column
     from tokdfa.lab.report.compare_series import Difference, Key, OneSided, Series
     from tokdfa.lab.report.compare_statistics import Estimate
-    from tokdfa.lab.report.data import StoredRun
+    from tokdfa.lab.run.store import Run
 
 #: A ratio nearer to 1 than this is never told, whatever its interval.
 LEAST = 1.05
@@ -111,7 +111,7 @@ class Comparison:
         return [change for change in self.told if change.column.unit == "s" and change.ratio >= ratio]
 
 
-def compare_runs(before: StoredRun, after: StoredRun, controls: Iterable[str] | None = None) -> Comparison:
+def compare_runs(before: Run, after: Run, controls: Iterable[str] | None = None) -> Comparison:
     """Compare two runs of one kind of experiment.
 
     `controls`: the engines whose code is the same; by default those of packages whose version is (see above); an empty

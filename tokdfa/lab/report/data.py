@@ -7,40 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.lab.run.store import COLUMNS, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping
 
     import pandas as pd
-
-_ITEM_TEXTS = ("item_id", "tokenizer", "backend", "label", "constraint", "workload", "seed", "status", "message")
-_ITEM_NUMBERS = (
-    *("vocab_size", "compile_s", "first_mask_s", "states", "transitions"),
-    *("memory_peak_bytes", "memory_retained_bytes"),
-)
-_SAMPLE_TEXTS = ("item_id", "measure")
-_SAMPLE_NUMBERS = ("repeat", "step", "ns", "allowed", "differs")
-
-
-class StoredRun(Protocol):
-    """What a report needs of a run; `tokdfa.lab.run.store.open_run` returns one.
-
-    `items`: one row per tokenizer, constraint, backend, workload and seed. `samples`: one row per measurement, in
-    nanoseconds. `results`: the rows of special kinds. `config`: name, question, kind, reference and the rest of the
-    resolved experiment. `provenance`: versions, commit, machine.
-    """
-
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def provenance(self) -> Mapping[str, Any]: ...
-    @property
-    def folder(self) -> Path: ...
-    def items(self) -> pd.DataFrame: ...
-    def samples(self) -> pd.DataFrame: ...
-    def results(self) -> pd.DataFrame: ...
 
 
 @dataclass(frozen=True)
@@ -59,11 +33,11 @@ class RunData:
     sections: Mapping[str, RunData] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, run: StoredRun) -> RunData:
+    def read(cls, run: Run) -> RunData:
         """Read a run once. Cost: its size in memory."""
-        items = complete_columns(run.items(), _ITEM_TEXTS, _ITEM_NUMBERS)
+        items = _completed(run.items(), COLUMNS["items"])
         items["label"] = items["label"].where(items["label"].notna(), items["backend"])
-        samples = complete_columns(run.samples(), _SAMPLE_TEXTS, _SAMPLE_NUMBERS)
+        samples = _completed(run.samples(), COLUMNS["samples"])
         results = run.results().reset_index(drop=True)
         if run.config.get("kind", "backends") != "backends" or not run.config.get("settings"):
             return cls(run.config, run.provenance, items, samples, results)
@@ -103,16 +77,10 @@ class RunData:
         return self.items[self.items["status"] != "ok"]
 
 
-def complete_columns(frame: pd.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
-    """A copy, its rows numbered from 0, with at least these columns; numbers as float, NaN for missing.
-
-    Whatever the stored nullable types are.
-    """
-    import pandas as pd
-
+def _completed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    """A copy, its rows numbered from 0, with all the store's columns: runs of earlier versions may lack some."""
     frame = frame.reset_index(drop=True)
-    for column in texts:
-        frame[column] = frame[column].astype(object) if column in frame else None
-    for column in numbers:
-        frame[column] = pd.to_numeric(frame[column]).astype("float64") if column in frame else float("nan")
+    for column, kind in columns.items():
+        if column not in frame:
+            frame[column] = None if kind == "string" else float("nan")
     return frame

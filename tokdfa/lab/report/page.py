@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.declare.cells import Table
     from tokdfa.lab.declare.charts import Chart
-    from tokdfa.lab.report.data import StoredRun
+    from tokdfa.lab.run.store import Run
 
 
 #: So many sentences are on the first screen; so many rows a table may have in Markdown, and else so many are shown.
@@ -41,7 +41,7 @@ class Page:
     command: str
 
     @classmethod
-    def of(cls, run: StoredRun) -> Page:
+    def of(cls, run: Run) -> Page:
         """Read a run and gather its report; the charts are built but not drawn."""
         return cls.of_data(RunData.read(run), Path(run.folder))
 

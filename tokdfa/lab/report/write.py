@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from tokdfa.lab.report.data import StoredRun
+    from tokdfa.lab.run.store import Run
 
 FORMATS = ("md", "html", "png")
 #: A terminal shows so many rows of a table.
@@ -39,7 +39,7 @@ class ReportFiles:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def write_report(run: StoredRun, folder: str | Path | None = None, formats: Iterable[str] = FORMATS) -> ReportFiles:
+def write_report(run: Run, folder: str | Path | None = None, formats: Iterable[str] = FORMATS) -> ReportFiles:
     """Write the report of a run: ``report.md``, ``report.html`` and ``plots/NAME.png``, as `formats` asks.
 
     Tables too long for Markdown go into ``tables/NAME.csv``. `folder` is made if need be; by default it is ``report``
@@ -85,7 +85,7 @@ def _write(path: Path, content: bytes) -> None:
     write_atomically(path, content)
 
 
-def write_together(runs: Sequence[StoredRun], path: Path) -> None:
+def write_together(runs: Sequence[Run], path: Path) -> None:
     """Write the page of `runs`, in their order, to `path`, whose folder is made if need be.
 
     Cost: that of each run's own page. Raises ValueError for no runs at all.
@@ -129,7 +129,7 @@ def _runs_table(runs: Sequence[RunData], names: Sequence[str]) -> Table:
     return Table("runs", "The runs", note, columns, tuple(rows))
 
 
-def print_summary(run: StoredRun, console: Console) -> None:
+def print_summary(run: Run, console: Console) -> None:
     """Print the question, the first sentences, and as much of the main table as the terminal is wide."""
     from rich.text import Text
 
