@@ -35,4 +35,6 @@ for constraint in constraints:
         matcher.advance(-1)
     except tokdfa.TokenRefused as refused:
         assert_type(refused.token, int)
+constrained = assert_type(tokdfa.constrain(["2024", "2025"], tokenizer), tokdfa.Constrained)
+assert_type(constrained.start(), Matcher)
 assert_type(tokdfa.backends(), dict[str, BackendInfo])

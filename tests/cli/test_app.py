@@ -104,7 +104,8 @@ def test_mask_of_a_grammar(tokdfa, tmp_path: Path) -> None:
     assert "allowed 3 of 257 tokens" in text
     assert "may end no" in text
     assert "32 ' ' 44 ',' 93 ']'" in text
-    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes", "-p", "[12] ", "-o", "ignore=between")
+    arguments = ("-g", str(file), "-t", "bytes", "-p", "[12] ", "-b", "earley_trie", "-o", "ignore=between")
+    status, text = tokdfa("mask", *arguments)
     assert status == 1
     assert "after b'[12]', token 32 (b' ') is not allowed" in text
 

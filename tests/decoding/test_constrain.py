@@ -33,7 +33,7 @@ class Zoo(pydantic.BaseModel):
     boxes: dict[str, int] = {"properties": 1}
 
 
-ANIMAL = '{"name":"bee","legs":"six"}'
+ANIMAL = '{"name": "bee", "legs": "six"}'
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,6 @@ def test_smollm2_writes_what_a_class_says() -> None:
 def test_the_readme_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     (code,) = re.findall(r"```py\n(.*?)```", readme, re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    exec(compile(code, "README.md", "exec", dont_inherit=True), {})
     said = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
     assert capsys.readouterr().out.splitlines() == said

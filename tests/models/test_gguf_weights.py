@@ -96,7 +96,9 @@ def in_blocks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return blocks.reshape(len(values), -1), meant.reshape(values.shape)
 
 
-def test_a_file_is_dequantized_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_dequantized_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     path, folder = tmp_path / "small.gguf", tmp_path / "kept"
     wanted = write_gguf(path).state_dict()
 
@@ -109,6 +111,10 @@ def test_a_file_is_dequantized_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     check(load_gguf_network(path, folder))
     (kept,) = (entry for entry in folder.iterdir() if not entry.name.startswith("saving"))
     assert kept.name.endswith(transformers.__version__)
+    announced = f"the weights of small.gguf, unpacked, are kept for the next time: 0 MB in {folder} "
+    assert [record.getMessage()[: len(announced)] for record in caplog.records if record.name == "tokdfa"] == [
+        announced
+    ]
     # another load reads the kept network: a weight changed there comes out
     content = bytearray((kept / "model.safetensors").read_bytes())
     content[-4:] = np.float32(7).tobytes()

@@ -86,6 +86,11 @@ DEFAULT_BACKENDS = {
 }
 
 
+def default_backend(constraint: Constraint) -> str:
+    """The backend that is taken for a constraint if none is named."""
+    return DEFAULT_BACKENDS.get(constraint.kind, "token_index")
+
+
 def compile(
     constraint: Constraint, vocab: Vocabulary | Tokenizer, backend: str | None = None, **options: Any
 ) -> CompiledConstraint:
@@ -97,7 +102,7 @@ def compile(
     backends that take such a constraint, and what `Backend.compile` raises.
     """
     kind = check_constraint(constraint).kind
-    made = create_backend(DEFAULT_BACKENDS.get(kind, "token_index") if backend is None else backend, vocab, **options)
+    made = create_backend(default_backend(constraint) if backend is None else backend, vocab, **options)
     if kind not in made.kinds:
         able = ", ".join(name for name in BUILT_IN if kind in backend_class(name).kinds)
         raise UnsupportedConstraint(f"{made.supports(constraint).reason}; backends that take a {kind}: {able}")

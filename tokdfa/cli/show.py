@@ -46,12 +46,12 @@ def mask(
     option: arguments.Options = None,
 ) -> None:
     """Print which tokens may come next."""
-    from tokdfa.backends.registry import DEFAULT_BACKENDS, create_backend
+    from tokdfa.backends.registry import create_backend, default_backend
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
-        backend = DEFAULT_BACKENDS[constraint.kind]
+        backend = default_backend(constraint)
     loaded, console = load_tokenizer(tokenizer), Console()
     settings = arguments.read_options(backend, option or [])
     if backend == "token_index" and not settings:

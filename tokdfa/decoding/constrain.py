@@ -16,11 +16,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.backends.registry import DEFAULT_BACKENDS, backend_class, compile
+from tokdfa.backends.registry import backend_class, compile, default_backend
 from tokdfa.constraint import Constraint
 from tokdfa.decoding.given_constraint import options_of, read_constraint
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
-from tokdfa.errors import ArgumentError, ModelError, ParseError, TokenizerError, TokenRefused, UnknownNameError
+from tokdfa.errors import (
+    ArgumentError,
+    ModelError,
+    ParseError,
+    TokenizerError,
+    TokenRefused,
+    UnknownNameError,
+    VocabularyError,
+)
 from tokdfa.models.transformers_model import logit_width
 from tokdfa.vocabulary.given_tokenizer import end_ids, read_tokenizer
 from tokdfa.vocabulary.tokenizers import encode_exactly
@@ -48,7 +56,7 @@ def constrain(
     `tokenizer`: a tokenizer of transformers or tokenizers, a path, folder or name, a vocabulary, or a model that knows
     where it came from. `model`: a model of transformers, whose logit width and end tokens then hold. `end_tokens`: ids
     or names of tokens that end a text, `size`: the logit width, where neither says it. `backend`: a name that
-    `tokdfa backends` lists, by default `DEFAULT_BACKENDS` says which. `options`: of the constraint that is made of
+    `tokdfa backends` lists, by default `default_backend` says which. `options`: of the constraint that is made of
     `what` (such as ``order="any"`` of a schema), and of the backend.
 
     Raises ArgumentError for what cannot be understood, and what reading the tokenizer and compiling raise.
@@ -60,7 +68,7 @@ def constrain(
     ends = end_tokens or _end_tokens(model)
     vocabulary = _read_vocabulary(tokenizer, model, ends, size)
     if backend is None:
-        backend = DEFAULT_BACKENDS[given.constraint.kind]
+        backend = default_backend(given.constraint)
         if backend == "token_index":  # nothing is built that no text asks for, however large the pattern
             options = {"lazy": True, **options}
     _check_options(what, backend, options, own=options_of(what))
@@ -164,7 +172,11 @@ def _read_vocabulary(tokenizer: Any, model: Any, ends: Iterable[int | str], size
         )
     width = logit_width(model) if size is None else size
     if tokenizer is not None:
-        return read_tokenizer(tokenizer, ends, width)
+        try:
+            return read_tokenizer(tokenizer, ends, width)
+        except VocabularyError as error:
+            remedy = "if it is the model's tokenizer: model.resize_token_embeddings(len(tokenizer))"
+            raise VocabularyError(f"{error}; {remedy}") from None
     name = getattr(model, "name_or_path", "")
     if not name:
         raise ArgumentError("the model does not say where its tokenizer is; write constrain(what, tokenizer, model)")

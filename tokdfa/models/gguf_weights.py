@@ -91,11 +91,6 @@ def _dequantize(transformers: Any, path: Path) -> Any:
 
 def _keep(network: Any, kept: Path, path: Path) -> None:
     """Save the `network` of `path` in the folder `kept`, and delete what other versions of transformers made of it."""
-    size = sum(tensor.numel() * tensor.element_size() for tensor in network.parameters())
-    _LOG.warning(
-        "the weights of %s, unpacked, are kept for the next time: %d MB in %s (tokdfa cache --clear dequantized)",
-        *(path.name, size // 10**6, kept.parent),
-    )
     kept.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=kept.parent, prefix="saving-"))
     try:
@@ -104,6 +99,11 @@ def _keep(network: Any, kept: Path, path: Path) -> None:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    size = sum(file.stat().st_size for file in kept.iterdir())
+    _LOG.warning(
+        "the weights of %s, unpacked, are kept for the next time: %d MB in %s (tokdfa cache --clear dequantized)",
+        *(path.name, size // 10**6, kept.parent),
+    )
     for other in kept.parent.glob(f"{kept.name.partition('-')[0]}-*"):
         if other != kept:
             shutil.rmtree(other, ignore_errors=True)

@@ -24,7 +24,7 @@ from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.huggingface_merges import merge_source
 from tokdfa.vocabulary.huggingface_spelling import check_components, read_decoder, without_dummy_prefix
-from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, parse_json, read_file
+from tokdfa.vocabulary.loading import REMEDY, LoadedTokenizer, choose_end_tokens, parse_json, read_file
 from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def load_content(
             special[token] = added.content
     wanted = end or [token_name for token_name in END_NAMES if token_name in special.values()]
     if not wanted:
-        raise TokenizerError(f"{path}: no special token is known to end a text; name one with ?end=NAME")
+        raise TokenizerError(f"{path}: no special token is known to end a text{REMEDY}")
     tokens = [b""] * (max(texts) + 1)
     for token, text in texts.items():
         if token not in special:

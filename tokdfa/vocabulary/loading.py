@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.merge_source import MergeSource
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
+#: How to say what ends a text.
+REMEDY = "; name one with ?end=NAME, or with end_tokens=[...] of tokdfa.constrain"
 #: No tokenizer file comes near this size; it bounds what a wrong path can cost.
 MAX_FILE_BYTES = 1 << 29
 
@@ -110,6 +112,8 @@ def choose_end_tokens(path: Path, wanted: Iterable[str], special: Mapping[int, s
         token = by_name.get(entry, int(entry) if entry.isdecimal() and len(entry) < 12 else -1)
         if token not in special:
             known = ", ".join(f"{name!r} ({token})" for token, name in sorted(special.items())[:12])
-            raise TokenizerError(f"{path}: end token {entry!r} is not among the special tokens: {known or 'none'}")
+            raise TokenizerError(
+                f"{path}: end token {entry!r} is not among the special tokens: {known or 'none'}{REMEDY}"
+            )
         chosen.append(token)
     return chosen

@@ -36,6 +36,8 @@ def locate_tokenizer(name: str) -> str | None:
 
     Raises TokenizerError for a path or a folder without a tokenizer, and for a name of the hub that is not there.
     """
+    if not name:
+        return None
     path = Path(name).expanduser()
     try:
         if path.is_dir():
