@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokdfa.json_schema.blanks import FEW, FEW_STATES, LONG, limit_blanks
-from tokdfa.json_schema.string_set import StringSet, strings_automaton
+from tokdfa.json_schema.string_set import StringSet, string_automaton
 
 TEXTS = st.lists(
     st.sampled_from([" ", "  ", "    ", "\t", "\n", "\r", "\n\n", 16 * " ", "a", "b\u00e9", "\U0001f600"])
@@ -39,7 +39,7 @@ def has_few_blanks(text: str) -> bool:
 
 @given(TEXTS, st.sampled_from(["all", "needed"]))
 def test_the_language_is_the_rule(text: str, escapes: str) -> None:
-    automaton = strings_automaton((FEW,), escapes, FEW_STATES)  # type: ignore[arg-type]
+    automaton = string_automaton(FEW, escapes, FEW_STATES)  # type: ignore[arg-type]
     written = json.dumps(text, ensure_ascii=False)
     assert automaton.accepts(written.encode()) == has_few_blanks(text)
     assert FEW.holds(text) == has_few_blanks(text)

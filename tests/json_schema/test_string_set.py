@@ -5,20 +5,18 @@ import random
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.json_schema.spellings import plain, random_text, respell
 from tests.strategies import short_texts
-from tokdfa.automata.algebra import distinguishing_word, union
+from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.automata.dfa import Dfa
-from tokdfa.automata.minimize import minimize
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError
 from tokdfa.json_schema.string_set import (
     EXPLICIT_STATES,
     StringSet,
     string_automaton,
-    strings_automaton,
 )
 from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -101,25 +99,6 @@ def test_intersections_and_complements(one: StringSet, other: StringSet) -> None
     assert all(one.intersect(part).is_empty() for part in rest)
     assert both.key == other.intersect(one).key
     assert one.intersect(StringSet()).key == one.key
-
-
-@settings(max_examples=50)
-@given(st.lists(string_sets, min_size=1, max_size=3))
-def test_unions(sets: list[StringSet]) -> None:
-    inhabited = [strings for strings in sets if not strings.is_empty()]
-    if not inhabited:
-        with pytest.raises(EmptyLanguageError):
-            strings_automaton(sets)
-        return
-    united = strings_automaton(sets, "needed")
-    parts = [string_automaton(strings, "needed") for strings in inhabited]
-    for text in SHORT:
-        assert united.accepts(plain(text)) == any(part.accepts(plain(text)) for part in parts)
-    if all(isinstance(part, Dfa) for part in (united, *parts)):
-        expected = parts[0]
-        for part in parts[1:]:
-            expected = minimize(union(expected, part))
-        assert distinguishing_word(united, expected) is None
 
 
 def test_keys_name_the_demands() -> None:

@@ -17,9 +17,9 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `expand`: the shape of a literal and of a state, with the in-place applicators (allOf, anyOf, oneOf, not, if);
   `making`: which shapes are on the way;
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
-  the automata of their texts;
+  the automata of their texts; `number_texts`: which of these are written;
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`, `uri_formats`,
-  `regex_format`: those of strings;
+  `regex_format`: those of strings; `blanks`: those without runaway blanks;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `survey`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the form.
 - `lexemes`, `program_grammar`: the form as a grammar over lexemes, for `earley_trie`.

@@ -17,7 +17,7 @@ from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT
 from tokdfa.json_schema.number_texts import number_texts
-from tokdfa.json_schema.string_set import EXPLICIT_STATES, strings_automaton
+from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
 
@@ -218,7 +218,7 @@ class ValueWriter:
         label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
         key = b"json string " + self.escapes.encode() + strings.key
         most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
-        return Terminal(label, key, lambda: strings_automaton((strings,), self.escapes, most))
+        return Terminal(label, key, lambda: string_automaton(strings, self.escapes, most))
 
 
 def _name(nodes: Sequence[Node], state: State) -> str:

@@ -42,8 +42,6 @@ from tokdfa.regex.program import Program
 from tokdfa.regex.syntax_tree import NEVER, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.automata.dfa import Dfa
     from tokdfa.program.program import Escapes
 
@@ -183,43 +181,30 @@ def string_expression(strings: StringSet, store: ExpressionStore, escapes: Escap
     return store.concat(quote, body, quote)
 
 
-def string_automaton(strings: StringSet, escapes: Escapes = "all") -> Dfa | LazyDfa:
+def string_automaton(
+    strings: StringSet, escapes: Escapes = "all", explicit_states: int = EXPLICIT_STATES
+) -> Dfa | LazyDfa:
     """The automaton of the JSON texts of `strings`, quotes included: minimal if it is small, else lazy and fresh.
 
-    Raises EmptyLanguageError if there is no such text.
+    Small are those of `explicit_states`, before they are minimised. What has no demand, or one format only, is built
+    once and shared. Raises EmptyLanguageError if there is no such text.
     """
-    return strings_automaton((strings,), escapes)
-
-
-def strings_automaton(
-    sets: Sequence[StringSet], escapes: Escapes = "all", explicit_states: int = EXPLICIT_STATES
-) -> Dfa | LazyDfa:
-    """The automaton of the JSON texts of any of `sets`, quotes included: minimal if it is small, else lazy and fresh.
-
-    Small are those of `explicit_states`, before they are minimised.
-
-    What has no demand, or one format only, is built once and shared. Raises EmptyLanguageError if there is no text.
-    """
-    distinct = tuple(dict.fromkeys(sets))
-    if StringSet() in distinct:
-        distinct = (StringSet(),)
-    names = distinct[0].formats if len(distinct) == 1 else ()
-    if any(find_format(name).large for name in names):
-        return _build(distinct, escapes, 0)
-    if len(distinct) == 1 and distinct[0] == StringSet(formats=names[:1]):
-        return _shared_automaton(distinct[0], escapes)
-    return _build(distinct, escapes, explicit_states)
+    if any(find_format(name).large for name in strings.formats):
+        return _build(strings, escapes, 0)
+    if strings == StringSet(formats=strings.formats[:1]):
+        return _shared_automaton(strings, escapes)
+    return _build(strings, escapes, explicit_states)
 
 
 @lru_cache(maxsize=64)
 def _shared_automaton(strings: StringSet, escapes: Escapes) -> Dfa | LazyDfa:
     """The automaton of no demand, or of one format that is not large: minimal, so that it can be shared."""
-    return _build((strings,), escapes, SHARED_STATES)
+    return _build(strings, escapes, SHARED_STATES)
 
 
-def _build(sets: tuple[StringSet, ...], escapes: Escapes, explicit_states: int) -> Dfa | LazyDfa:
+def _build(strings: StringSet, escapes: Escapes, explicit_states: int) -> Dfa | LazyDfa:
     store = ExpressionStore()
-    lazy = LazyDfa(store, store.union([string_expression(strings, store, escapes) for strings in sets]))
+    lazy = LazyDfa(store, string_expression(strings, store, escapes))
     if lazy.is_empty:
         raise EmptyLanguageError("no string meets these demands; nothing could be generated")
     try:

@@ -167,9 +167,9 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
 _BY = ("model", "decoding", "engine")
 _OVER = ("schema",)
-_ENDED = Quotient("finished:sum", "finished:count", "ended", "share", "higher", _OVER)
-_PARSE = Quotient("parses:sum", "parses:count", "JSON", "share", "higher", _OVER)
-_VALID = Quotient("valid:sum", "valid:count", "valid", "share", "higher", _OVER)
+_ENDED = Stat("finished", "share", "ended", resample=_OVER)
+_PARSE = Stat("parses", "share", "JSON", resample=_OVER)
+_VALID = Stat("valid", "share", "valid", resample=_OVER)
 
 KIND = model_kind(
     Settings,
@@ -210,7 +210,7 @@ KIND = model_kind(
             "Valid answers by sort of schema",
             "Share of the answers that ended and are valid, then the mean number of tokens.",
             rows=("model", "sort"),
-            value=Quotient("valid:sum", "valid:count", "valid", "share", "higher"),
+            value=Stat("valid", "share", "valid"),
             detail="tokens:mean",
             ratio=False,
         ),
