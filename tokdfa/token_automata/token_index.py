@@ -103,9 +103,11 @@ def fill_rows(
     numbers, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     by_trie = len(words) == 2
     if by_trie:
-        words = words[0], count, np.empty(words[1] + 1, dtype=np.int32)
+        words = words[0], count, np.empty(words[1] + 1, dtype=np.int32), byte_class
+    else:
+        words = byte_class[words[0]], *words[1:]
     while True:
-        arrays = (table, byte_class, width, *numbering, offsets, progress, numbers, targets)
+        arrays = (table, width, *numbering, offsets, progress, numbers, targets)
         (_index_by_trie_kernel if by_trie else _index_by_token_kernel)(*words, *arrays)
         done, found = progress.tolist()
         used = int(offsets[done])
@@ -158,8 +160,8 @@ def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
     nodes,
     spare,
     stack,
-    transitions,
     byte_class,
+    transitions,
     class_count,
     number_of,
     state_of,
@@ -187,11 +189,10 @@ def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
 
 @kernel
 def _index_by_token_kernel(  # type: ignore[no-untyped-def]
-    byte_data,
+    letters,
     byte_offsets,
     order,
     transitions,
-    byte_class,
     class_count,
     number_of,
     state_of,
@@ -207,8 +208,9 @@ def _index_by_token_kernel(  # type: ignore[no-untyped-def]
         written = begin
         for rank in range(len(order)):
             row = np.int64(state_of[progress[0]]) * class_count
-            for position in range(byte_offsets[order[rank]], byte_offsets[order[rank] + 1]):
-                row = np.int64(transitions[row + byte_class[byte_data[position]]])
+            word = order[rank]
+            for position in range(byte_offsets[word], byte_offsets[word + 1]):
+                row = np.int64(transitions[row + letters[position]])
                 if row < 0:
                     break
             if row >= 0:

@@ -205,6 +205,9 @@ class TestContext:
             if tokenizer.encode(tokenizer.decode(before)) == before:
                 self.check(tokenizer, before, [rest, rest + "x", rest + ".", rest + " y"])
                 self.check(tokenizer, [token], ["", "x", " x", ".", "\n"])
+                behind = tokenizer.encode("1\n\n" + tokenizer.decode(before))
+                if behind[-1:] == before:  # the piece begins behind a border of the context
+                    self.check(tokenizer, behind, [rest, rest + "x"])
                 tried += 1
         assert tried > 2
 

@@ -53,19 +53,27 @@ def letter_automaton(marked: MarkedDfa, canonicity: Canonicity, inside: int = 0)
     table = pieces.table.reshape(-1, pieces.classes)
     table = np.where(table >= 0, table // pieces.classes, -1)
     table = np.append(table, np.full((1, pieces.classes), -1, dtype=np.int32), axis=0)  # its last row is that of -1
-    letters = _columns_of_letters(canonicity, pieces)
+    letters: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[bool]]] = [
+        # where such letters may begin at all, which settles most of them for most states
+        (tokens, columns, np.any(table[:, np.unique(columns[0])] >= 0, axis=1).tolist())
+        for tokens, columns in _columns_of_letters(canonicity, pieces)
+    ]
     number = {pieces.starts[0]: 0}  # state of the pieces -> letter state
     found = [pieces.starts[0]]
     rows: list[dict[int, int]] = []
     for state in found:  # the loop sees what it appends
         spend(NS_PER_STATE)
         row: dict[int, int] = {}
-        for tokens, columns in letters:
-            reached: npt.NDArray[np.int32] = np.full(len(tokens), state, dtype=np.int32)
-            for column in columns.T:
-                reached = table[reached, column]
+        for tokens, columns, begins in letters:
+            if not begins[state]:
+                continue
+            reached = table[state].take(columns[0])
             there = np.flatnonzero(reached >= 0)
-            row.update(zip(tokens[there].tolist(), reached[there].tolist(), strict=True))
+            reached = reached[there]
+            for column in columns[1:]:
+                reached = table[reached, column[there]]
+                there, reached = there[reached >= 0], reached[reached >= 0]
+            row.update(zip(tokens[there].tolist(), reached.tolist(), strict=True))
         if pieces.marker[state] >= 0:
             row[marker_letter(canonicity)] = int(pieces.marker[state])
         for token, target in row.items():
@@ -82,16 +90,18 @@ def letter_automaton(marked: MarkedDfa, canonicity: Canonicity, inside: int = 0)
 def _columns_of_letters(
     canonicity: Canonicity, pieces: PieceAutomaton
 ) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """(tokens, the columns by which each is read: shape (tokens, length)) of letters of one length, and byte tokens."""
+    """(tokens, the columns by which each is read: shape (length, tokens)) of letters of one length, and byte tokens."""
     groups: dict[int, list[tuple[int, bytes]]] = {}
     for letter, token in canonicity.letter_tokens.items():
         groups.setdefault(len(letter), []).append((token, letter))
     found = []
     for length, group in groups.items():
         texts = np.frombuffer(b"".join(letter for _, letter in group), dtype=np.uint8).reshape(len(group), length)
-        found.append((np.array([token for token, _ in group]), pieces.byte_class[texts].astype(np.int64)))
+        found.append(
+            (np.array([token for token, _ in group]), np.ascontiguousarray(pieces.byte_class[texts].T, dtype=np.int64))
+        )
     if canonicity.fallback is not None:
         spoken = np.flatnonzero(pieces.fallback_class >= 0)
         tokens = canonicity.fallback.tokens[spoken].astype(np.int64)
-        found.append((tokens, pieces.fallback_class[spoken, None].astype(np.int64)))
+        found.append((tokens, pieces.fallback_class[None, spoken].astype(np.int64)))
     return found
