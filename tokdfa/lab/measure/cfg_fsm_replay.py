@@ -66,7 +66,7 @@ ENGINES: dict[str, Engine] = {
     for engine in (
         Engine("cfg_fsm vectors", "cfg_fsm", {}, "Lark's"),
         Engine("cfg_fsm walk", "cfg_fsm", {"masks": "walk"}, "Lark's"),
-        Engine("earley_trie", "earley_trie", {"shared_partitions": False}, "longest"),
+        Engine("earley_trie", "earley_trie", {"shared_effects": False}, "longest"),
         Engine("pushdown_trie", "pushdown_trie", {"shared": False}, "longest"),
         Engine("llguidance", "llguidance", {}, "llguidance"),
     )
@@ -253,7 +253,8 @@ def held_bytes(compiled: CompiledConstraint) -> int | None:
         vectors = compiled.filler.nbytes if isinstance(compiled.filler, Speculation) else 0
         return compiled.machine.nbytes + vectors + compiled.masks.nbytes
     if isinstance(compiled, CompiledEarley):
-        return compiled.machine.nbytes + compiled.partitions.nbytes + compiled.masks.nbytes
+        tables = compiled.effects.nbytes if compiled.effects is not None else 0
+        return compiled.machine.nbytes + tables + compiled.masks.nbytes
     if isinstance(compiled, CompiledPushdown):
         return compiled.epoch.machine.nbytes + compiled.pool.nbytes + compiled.epoch.masks.nbytes
     return None
