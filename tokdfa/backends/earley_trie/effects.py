@@ -71,10 +71,11 @@ from tokdfa.backends.earley_trie.growth import longer
 from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import OK, S_LONGEST
 from tokdfa.backends.earley_trie.shared_effects import SharedEffects, StoredEffect
-from tokdfa.backends.earley_trie.walk import PROGRESS, unpack_range, whole_rest
+from tokdfa.backends.earley_trie.walk import FIRST_SHIFT, PAST_SHIFT, PROGRESS, whole_rest
 from tokdfa.core.budget import hold
 from tokdfa.core.interning import Column, InterningTable
 from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.trie import DEPTH_BITS, NEXT_BITS
 
 if TYPE_CHECKING:
     from tokdfa.backends.earley_trie.walk import Walker
@@ -176,7 +177,9 @@ class Effects:
 
     def ranges(self, rest: int) -> list[tuple[int, int, int]]:
         """The first node, the node after the last, and the depth of the next lexeme, of each range of a rest."""
-        return [unpack_range(word) for word in self.rests.content(rest)]
+        nodes, depths = (1 << NEXT_BITS) - 1, (1 << DEPTH_BITS) - 1
+        words = self.rests.content(rest).tolist()
+        return [(word >> FIRST_SHIFT, word >> PAST_SHIFT & nodes, word & depths) for word in words]
 
     def _run(self, row: int, state: int, clears: bool) -> None:
         machine, meta = self.machine, self._meta
