@@ -150,7 +150,7 @@ _PUSHDOWN = st.tuples(
 )
 _EARLEY = st.tuples(
     st.just("earley_trie"),
-    _some(mask=("slices", "walk"), **dict.fromkeys(("shared_partitions", "clip_counters", "first_byte", "memo"), _OFF)),
+    _some(mask=("slices", "walk"), patience=(0, 3), **dict.fromkeys(("shared_effects", "clip_counters", "memo"), _OFF)),
 )
 _CFG_FSM = st.tuples(st.just("cfg_fsm"), _some(masks=("walk",), memo=_OFF))
 _INDEX = st.sampled_from((("token_index", ()), ("token_index", (("lazy", True),)), ("tokens_dfa", ())))

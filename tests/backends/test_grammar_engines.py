@@ -57,8 +57,8 @@ def test_texts_of_the_grammars(backend, lexer, name):
 SWITCHES = {
     "earley_trie": [
         {"mask": "walk", "memo": False, "memo_steps": False},
-        {"mask": "partition", "memo": False, "shared_partitions": False},
-        {"mask": "partition", "mask_mb": 1},
+        {"mask": "effects", "memo": False, "shared_effects": False},
+        {"mask": "effects", "mask_mb": 1, "patience": 0},
         {"mask": "slices"},
     ],
     "pushdown_trie": [

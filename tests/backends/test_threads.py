@@ -66,7 +66,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Constraint], ...] = (
     ("direct_merge", {"minimal": False}, REGEX),
     ("earley_trie", {"mask": "slices"}, GRAMMAR),
     ("earley_trie", {"mask": "walk"}, GRAMMAR),
-    ("earley_trie", {"shared_partitions": False}, GRAMMAR),
+    ("earley_trie", {"shared_effects": False}, GRAMMAR),
     ("earley_trie", {"proper": True}, GRAMMAR),
     ("pushdown_trie", {"shared": False}, SCHEMA),
     ("pushdown_trie", {"memo": False}, SCHEMA),

@@ -23,7 +23,8 @@ from tests.fuzz.case import Case
 from tests.fuzz.mutations import NUMBERS, odd_values
 from tests.fuzz.walk import WrongMask, vocabulary, walk
 from tests.vocabulary.tokenizer_files import byte_fallback
-from tokdfa.backends.earley_trie.shared_partitions import SharedPartitions, shared_partitions
+from tokdfa.backends.earley_trie import effects
+from tokdfa.backends.earley_trie.shared_effects import SharedEffects, shared_effects
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.proper_merge.vegas_library import read_parts, write_parts
 from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
@@ -204,7 +205,8 @@ class StoredEntry:
             start=0,
         )
         self._keep("marked", marked.save)
-        self._keep("partitions", self._save_partitions)
+        effects.NODES_PER_NAME = 0  # or no state of so small a vocabulary would be shared
+        self._keep("effects", self._save_effects)
         self._tokenizer = tokdfa.load_tokenizer(f"hf:{byte_fallback(self.folder / 'tokenizer.json')}")
         read_or_build(self._tokenizer, self.folder / "rules")
         self.seeds["rules"] = next((self.folder / "rules").iterdir()).read_bytes()
@@ -223,10 +225,10 @@ class StoredEntry:
         save(self.path)
         self.seeds[kind] = self.path.read_bytes()
 
-    def _save_partitions(self, path: Path) -> None:
+    def _save_effects(self, path: Path) -> None:
         vocab = _words()
-        walk(EarleyTrie(vocab).compile(GRAMMAR))
-        shared_partitions(vocab).save(self.folder / "partitions").replace(path)
+        walk(EarleyTrie(vocab, patience=0).compile(GRAMMAR))
+        shared_effects(vocab).save(self.folder / "effects").replace(path)
 
     def cases(self) -> st.SearchStrategy[Case]:
         return st.builds(Case, st.sampled_from(sorted(self.seeds)), _edits())
@@ -264,16 +266,16 @@ class StoredEntry:
         found.accepts([b"ab", b"c"])
         found.as_bytes()
 
-    def _use_partitions(self, path: Path) -> str:
+    def _use_effects(self, path: Path) -> str:
         vocab = _words()
-        shared: SharedPartitions = shared_partitions(vocab)
-        shared.use_disk(self.folder / "partitions")
-        target = shared._path(self.folder / "partitions")
+        shared: SharedEffects = shared_effects(vocab)
+        shared.use_disk(self.folder / "effects")
+        target = shared._path(self.folder / "effects")
         target.parent.mkdir(exist_ok=True)
         path.replace(target)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            walk(EarleyTrie(vocab).compile(GRAMMAR))
+            walk(EarleyTrie(vocab, patience=0).compile(GRAMMAR))
         return "set aside" if told else "used"
 
     def _use_rules(self, path: Path) -> None:

@@ -97,6 +97,17 @@ class TokenTrie:
         ranks = np.append(self.rank_of, np.int32(len(self.order)))[ids]
         return (self.nodes & np.uint64((1 << TOKEN_SHIFT) - 1)) | (ranks.astype(np.uint64) << np.uint64(TOKEN_SHIFT))
 
+    @cached_property
+    def nodes_below(self) -> npt.NDArray[np.int64]:
+        """int64, shape (2, 256): how many nodes lie at and below those of each byte, at depth 0 and at depth 1."""
+        depths = self.nodes >> np.uint64(DEPTH_SHIFT) & np.uint64((1 << DEPTH_BITS) - 1)
+        below = np.zeros((2, 256), dtype=np.int64)
+        for depth in range(2):
+            here = np.flatnonzero(depths == depth)
+            sizes = (self.nodes[here] >> np.uint64(NEXT_SHIFT) & np.uint64(MAX_NODES)).astype(np.int64) - here
+            np.add.at(below[depth], (self.nodes[here] & np.uint64(0xFF)).astype(np.int64), sizes)
+        return below
+
     def byte(self, node: int) -> int:
         """The last byte of the node's prefix."""
         return int(self.nodes[node]) & 0xFF

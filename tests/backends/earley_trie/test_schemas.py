@@ -11,6 +11,7 @@ import pytest
 from tests.backends.grammar_walks import tokenizer_of, walk_along
 from tests.grammar.lexed_cfgs import mask_of
 from tests.json_schema.test_lower import CASES, REFUSED
+from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported, UnsupportedConstraint
@@ -61,7 +62,7 @@ def test_switches_change_no_mask(case: Any) -> None:
     switches: list[dict[str, Any]] = [
         {"mask": "walk", "memo": False, "memo_steps": False},
         {"mask": "slices", "lexer": "one_byte"},
-        {"shared_partitions": False, "clip_counters": False, "ignore": "between"},
+        {"shared_effects": False, "clip_counters": False, "ignore": "between"},
     ]
     every = [compiled_with("earley_trie", case.schema_text, SMALL, **options) for options in switches]
     for test in [test for test in case.tests if test.valid][:2]:
@@ -121,16 +122,17 @@ def test_refusals() -> None:
     assert matcher.can_end()
 
 
-def test_partitions_of_strings_are_shared_between_schemas() -> None:
+def test_effects_of_strings_are_shared_between_schemas() -> None:
     """Counted strings and other names of one schema lead into states that another schema has met."""
     vocab = tokenizer_of("mistral-v1").vocabulary
-    made = []
+    shared, missed = shared_effects(vocab), []
     for length in (300, 400):
         schema = {"type": "object", "properties": {f"p{length}": {"type": "string", "maxLength": length}}}
-        compiled = compiled_with("earley_trie", schema, vocab)
+        compiled, before = compiled_with("earley_trie", schema, vocab, patience=0), shared.misses
         matcher = compiled.start()
         for token in tokenizer_of("mistral-v1").encode(json.dumps({f"p{length}": "some text", "z": "more"})):
             mask_of(matcher)
             matcher.advance(token)
-        made.append(compiled.work()["partitions_made"])
-    assert 0 < made[1] < made[0]
+        missed.append(shared.misses - before)
+    assert 0 <= missed[1] < missed[0]
+    assert shared.hits

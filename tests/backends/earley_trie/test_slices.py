@@ -124,11 +124,11 @@ def test_equivalent_sets_apply_the_same_tokens(bounds: str) -> None:
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @pytest.mark.parametrize("grammar", GRAMMARS)
-def test_masks_are_those_of_the_walk_and_of_partitions(grammar: str, tokenizer: str) -> None:
+def test_masks_are_those_of_the_walk_and_of_effects(grammar: str, tokenizer: str) -> None:
     """On random walks from within texts of the grammar."""
     vocab = vocabulary(tokenizer)
     constraint = Grammar((FOLDER / f"{grammar}.lark").read_text())
-    options: list[dict[str, Any]] = [{"mask": "walk"}, {"mask": "partition"}, {"mask": "slices"}]
+    options: list[dict[str, Any]] = [{"mask": "walk"}, {"mask": "effects"}, {"mask": "slices"}]
     options.append({"mask": "slices", "slices": "general", "slice_budget": 400})
     compiled = [compile_earley(vocab, constraint, **chosen) for chosen in options]
     chosen_by = random.Random(f"{grammar} {tokenizer}")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.earley_trie.test_partition import DENSE
+from tests.backends.earley_trie.test_effects import DENSE
 from tests.grammar.lexed_cfgs import PATTERNS, make_cfg, run
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa import mask as masks

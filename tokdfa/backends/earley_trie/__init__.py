@@ -7,10 +7,10 @@ order that the rules allow. A `Machine` does, by its lexing rule. In reading ord
 - `lexer_components`, `lexer_states`, `lexer`: bytes -> which lexemes these may be, or become.
 - `earley_rows`, `earley_scan`, `earley`: lexemes -> rows, which are found again by content.
 - `machine`: both as one recogniser of bytes, where a lexeme ends, and what happens if a longer match fails.
-- `partition`: what a lexer state alone says of each token; `partition_masks`: masks out of that; `shared_partitions`:
-  equal lexer states of different grammars.
-- `walk`: lexer and rows along the token trie, or along the parts of it that a partition leaves open.
-- `slices`: 000's alternative to partitions, parts of the vocabulary that are proved to be allowed.
+- `walk`: lexer and rows along the token trie, or along a part of it.
+- `effects`, `effect_kernels`: what tokens do to a lexer state, in tables that all rows share; `lexer_names`,
+  `shared_effects`: equal lexer states, in different grammars, too.
+- `slices`: 000's alternative to effects, parts of the vocabulary that are proved to be allowed.
 - `forced`: bytes that must come next.
 
 Source: 000 (llguidance) for the contextual lexer, rows along the walk, and slices.

@@ -80,7 +80,7 @@ class SituationArrays(Struct, fields=tuple(_FIELDS), declared=_FIELDS):
     """What kernels take: the table of situations, of row, lexer state and fallback; room for one; scratch; meta."""
 
 
-_machine_at = struct_at(SituationArrays)
+machine_at = struct_at(SituationArrays)
 
 
 class Machine:
@@ -374,7 +374,7 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
 @kernel
 def _run_kernel(situation, data, begin, end, lexer_address, rows_address, machine_address):  # type: ignore[no-untyped-def]
     """The situation after the bytes, -1 if they are not allowed, or a status that needs something, negated."""
-    lexer, rows, machine = lexer_at(lexer_address), rows_at(rows_address), _machine_at(machine_address)
+    lexer, rows, machine = lexer_at(lexer_address), rows_at(rows_address), machine_at(machine_address)
     row, state, fallback = view_situation(np.int64(situation), machine)
     for position in range(begin, end):
         status, row, state, fallback = step_kernel(

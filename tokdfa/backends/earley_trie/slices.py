@@ -23,8 +23,7 @@ So each slice has one trie of its own, one without its children and one without 
 (`SliceSet.claims`). Bounds {1,10}, {1,30}, + and bounds {1,10}, {11,30}, {31,} claim alike, and they apply alike: a
 lexeme that reads all texts of 11 to 30 characters reads their beginnings.
 
-`tokdfa.backends.earley_trie.partition` is the alternative: one walk of the lexer for each of its states, and no regexes
-to choose.
+`tokdfa.backends.earley_trie.effects` is the alternative: a table for each lexer state, and no regexes to choose.
 
 Source: 000 (the slices, the claims; the JSON set is its example); the tree as in its implementation. There a lexeme is
 tried only if it is a repetition, here every lexeme is; and what is applied in a lexer state is remembered.

@@ -8,15 +8,16 @@ the same language as that of `pushdown_trie` (`tokdfa.json_schema.program_gramma
 
 Options:
 
-- ``mask``: ``partition`` asks the lexer once for each of its states which tokens stay inside a lexeme, and walks only
-  what is left (`tokdfa.backends.earley_trie.partition`); ``slices`` ORs the masks of vocabulary slices that are proved
-  to stay inside (000; `tokdfa.backends.earley_trie.slices`); ``walk`` walks the whole trie.
+- ``mask``: ``effects`` keeps for each lexer state what tokens do to it, in tables that all rows share, and asks the
+  parser once for each string of lexemes that some token completes (`tokdfa.backends.earley_trie.effects`); ``slices``
+  ORs the masks of vocabulary slices that are proved to stay inside a lexeme (000;
+  `tokdfa.backends.earley_trie.slices`); ``walk`` walks the whole trie.
+- ``patience``: with ``mask=effects``, how often a part of the trie is walked before its table is made. With 1 no mask
+  costs more than the walk; with 0 all is made at once, which pays where a text comes by again.
+- ``clip_counters``: lexer states that no token tells apart share a table, so that a string with room for 200 more
+  characters is one with room for 300. ``shared_effects``: those of other grammars, too; ``disk_effects``: and of other
+  processes (`tokdfa.backends.earley_trie.shared_effects`). All three with ``mask=effects``.
 - ``slices``: with ``mask=slices``, which ones: ``json``, ``general``, or regexes of one's own, one a line.
-- ``clip_counters``: lexer states that no token tells apart share a partition, so that a string with room for 200 more
-  characters is one with room for 300. ``shared_partitions``: those of other grammars, too; ``disk_partitions``: and of
-  other processes (`tokdfa.backends.earley_trie.shared_partitions`). All three with ``mask=partition``.
-- ``first_byte``: pass over what is left by its next byte, where no lexeme begins with it
-  (`tokdfa.backends.earley_trie.walk`).
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
 - ``lexer``: ``longest`` is maximal munch, as Lark means it; ``one_byte`` is llguidance's rule
   (`tokdfa.backends.earley_trie.machine`).
@@ -45,10 +46,10 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import NO_TOKENIZER, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.earley_trie.effects import Effects
 from tokdfa.backends.earley_trie.forced import forced_bytes, forced_mask_tokens
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine
-from tokdfa.backends.earley_trie.partition_masks import PartitionMasks
-from tokdfa.backends.earley_trie.shared_partitions import shared_partitions
+from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
@@ -77,11 +78,11 @@ class EarleyTrie(WithProper):
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
     looks_ahead: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = (
-        Option("mask", str, "partition", "how a new mask is made", choices=("partition", "slices", "walk")),
-        Option("shared_partitions", bool, True, "share partitions between grammars of one vocabulary (mask=partition)"),
-        Option("clip_counters", bool, True, "share partitions of states that no token tells apart (mask=partition)"),
-        Option("disk_partitions", bool, False, "keep shared partitions in the user's cache folder (mask=partition)"),
-        Option("first_byte", bool, True, "pass over exits whose next byte no lexeme begins with (mask=partition)"),
+        Option("mask", str, "effects", "how a new mask is made", choices=("effects", "slices", "walk")),
+        Option("patience", int, 1, "walks before a table is made (mask=effects)", minimum=0, maximum=1_000),
+        Option("shared_effects", bool, True, "share tables between grammars of one vocabulary (mask=effects)"),
+        Option("clip_counters", bool, True, "share tables of states that no token tells apart (mask=effects)"),
+        Option("disk_effects", bool, False, "keep shared tables in the user's cache folder (mask=effects)"),
         Option("slices", str, "json", "slices of the vocabulary: json, general, or regexes, one a line"),
         Option("slice_budget", int, 1_000, "limit on the pairs that a slice's proof meets", minimum=1, maximum=100_000),
         Option("memo", bool, True, "keep the mask of a situation once made"),
@@ -94,13 +95,13 @@ class EarleyTrie(WithProper):
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_lexer_states", int, 250_000, "limit on lexer states", minimum=16),
         Option("max_search", int, 20_000, "limit on situations searched for a way to an end", minimum=1),
-        Option("mask_mb", int, 256, "limit on kept masks and partitions, in MB each", minimum=1),
+        Option("mask_mb", int, 256, "limit on kept masks and tables, in MB each", minimum=1),
     )
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
-        if self.settings["disk_partitions"] and not self.settings["shared_partitions"]:
-            raise OptionError("disk_partitions keeps shared partitions on disk; leave shared_partitions on")
+        if self.settings["disk_effects"] and not self.settings["shared_effects"]:
+            raise OptionError("disk_effects keeps shared tables on disk; leave shared_effects on")
 
     def supports(self, constraint: Constraint) -> Support:
         if self.settings["forcing"] and self.vocab.tokenizer is None:
@@ -132,7 +133,7 @@ class EarleyTrie(WithProper):
 
 
 class CompiledEarley(CompiledSituations):
-    """The machine of a grammar, with the masks, partitions and steps made so far."""
+    """The machine of a grammar, with the masks, tables and steps made so far."""
 
     def __init__(
         self, constraint: Constraint, vocab: Vocabulary, cfg: Cfg, settings: dict[str, Any], phases: Phases
@@ -147,17 +148,20 @@ class CompiledEarley(CompiledSituations):
                 max_row_items=settings["max_row_items"],
                 max_lexer_states=settings["max_lexer_states"],
             )
-            self.walker = Walker(self.machine, vocab.trie, bool(settings["first_byte"]))
+            self.walker = Walker(self.machine, vocab.trie)
         self.slicer: Slicer | None = None
         if settings["mask"] == "slices":
             with phases.measure("slices"):
                 slices = slice_set(vocab, str(settings["slices"]))
                 self.slicer = Slicer(self.machine, slices, settings["slice_budget"])
-        shared = shared_partitions(vocab) if settings["shared_partitions"] else None
-        if shared is not None and settings["disk_partitions"] and settings["mask"] == "partition":
-            shared.use_disk()
-        clip = bool(settings["clip_counters"])
-        self.partitions = PartitionMasks(self.machine, vocab.trie, self.limit, shared, clip)
+        self.effects: Effects | None = None
+        if settings["mask"] == "effects":
+            shared = shared_effects(vocab) if settings["shared_effects"] else None
+            if shared is not None and settings["disk_effects"]:
+                shared.use_disk()
+            self.effects = Effects(
+                self.walker, self.limit, settings["patience"], shared, bool(settings["clip_counters"])
+            )
         self._specials = special_lexemes(cfg, vocab)
         self._offers: StepMemo[int] = StepMemo()
         self.texts = EarleyTexts(self)
@@ -178,7 +182,8 @@ class CompiledEarley(CompiledSituations):
         """Totals of the work done on masks, by name."""
         counts = (("nodes_visited", S_NODES), ("lexeme_ends", S_ENDS), ("rows_scanned", S_SCANS))
         walked = {name: self.machine.counter(which) for name, which in counts}
-        walked["partitions_made"] = self.partitions.divided
+        if self.effects is not None:
+            walked["effects_made"] = self.effects.made
         return walked if self.slicer is None else {**walked, **self.slicer.counters}
 
     def _start(self, context: tuple[int, ...]) -> EarleyMatcher | ForcingMatcher:
@@ -220,8 +225,8 @@ class CompiledEarley(CompiledSituations):
         walker, machine = self.walker, self.machine
         _, _, fallback = machine.view(situation)
         walker.words[:] = 0
-        if self.settings["mask"] == "partition":
-            self.partitions.fill(situation, walker)
+        if self.effects is not None:
+            self.effects.fill(situation)
         elif self.slicer is None or fallback >= 0:
             walker.walk_all(situation)
         else:
@@ -337,8 +342,8 @@ def _warm_up() -> None:
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     grammar = Grammar('start: "(" start? ")" | TEXT | /x{1,90}y?/ | /l(ist)?/ "i"\nTEXT: /"[^"]*"/\n%ignore " "\n')
     mask = masks.allocate_mask(vocab.size)
-    for way in ("partition", "slices", "walk"):
-        compiled = EarleyTrie(vocab, mask=way, shared_partitions=False).compile(grammar)
+    for way in ("effects", "slices", "walk"):
+        compiled = EarleyTrie(vocab, mask=way, shared_effects=False).compile(grammar)
         for text in (b"(" * 100, b"x" * 90, b"li", b'"a'):
             matcher = compiled.start()
             for byte in text:

@@ -1,10 +1,8 @@
-"""The walk of lexer and parser over the token trie, or over the parts of it that a partition leaves open.
+"""The trie walk of a grammar: set the bit of every token that the recogniser accepts, of the whole trie or of a part.
 
-What is walked is given as *exits* (see `tokdfa.backends.earley_trie.partition`): ranges of nodes, each with the lexeme
-that ended before it. The whole trie is one exit with no lexeme, read from the situation as it is. Exits stand in groups
-of one byte, and a group whose byte the next row's lexemes cannot begin with is passed over (`first_byte`). That saves a
-tenth to a fifth of a mask; to pass over the first bytes of the whole trie likewise saved nothing, as a node that is
-refused costs no more than the question.
+What is walked is a *rest*: ranges of nodes, each with the depth at which the current lexeme began, packed in a word
+each (`pack_range`). The whole trie is one range that begins at depth 0, read from the situation as it is. A rest that
+an effect leaves (`tokdfa.backends.earley_trie.effects`) is read from the row that follows.
 
 The walk is that of `tokdfa.vocabulary.walker`. Its step looks up right where it is what is known already: the lexer's
 next state, the row after a lexeme, the state in which that row's lexemes begin. Only what is not known, and what has a
@@ -33,26 +31,22 @@ from tokdfa.backends.earley_trie.machine import (
     S_ENDS,
     S_LONGEST,
     S_NODES,
-    end_lexeme,
     find_target,
     step_kernel,
 )
-from tokdfa.backends.earley_trie.partition import DEPTH, EXIT_COLUMNS, FIRST, PAST, first_token
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, NEXT_BITS, TOKEN_SHIFT
 from tokdfa.vocabulary.walk import UNKNOWN
 from tokdfa.vocabulary.walker import DEAD as NO_TEXT
 from tokdfa.vocabulary.walker import set_bit, specialise
 
 if TYPE_CHECKING:
     from tokdfa.backends.earley_trie.machine import Machine
-    from tokdfa.backends.earley_trie.partition import Partition
     from tokdfa.vocabulary.trie import TokenTrie
 
-Int32 = npt.NDArray[np.int32]
-
+Int64 = npt.NDArray[np.int64]
 
 #: What a walk works on: a trie's nodes; the bytes of all tokens, and where each begins; words of V + 1 bits, in which
 #: tokens are allowed; and by depth the row, the lexer state and the fallback.
@@ -71,23 +65,19 @@ class WalkArrays(Struct, fields=tuple(_WALK_FIELDS), declared=_WALK_FIELDS):
     """What a walk over one trie works on."""
 
 
-_walk_at = struct_at(WalkArrays)
+walk_at = struct_at(WalkArrays)
 
 
 class Walker:
-    """Walks a machine over a trie. Holds the scratch arrays of the walk, so not thread-safe.
+    """Walks a machine over a trie. Holds the scratch arrays of the walk, so not thread-safe."""
 
-    `first_byte`: whether exits are passed over by their first byte, which changes no mask.
-    """
-
-    def __init__(self, machine: Machine, trie: TokenTrie, first_byte: bool = True) -> None:
-        self.machine, self.trie, self.first_byte = machine, trie, first_byte
+    def __init__(self, machine: Machine, trie: TokenTrie) -> None:
+        self.machine, self.trie = machine, trie
         #: uint32, V + 1 bits: what the last walk allowed; the spare bit V means nothing.
         self.words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
-        self._arrays = self._gather(trie)
-        self._whole = np.zeros((1, EXIT_COLUMNS), dtype=np.int32)
-        self._whole_group = np.array([[-1, -1, 0, 1]], dtype=np.int32)
-        self._progress = np.zeros(3, dtype=np.int64)
+        #: What kernels take.
+        self.arrays = self._gather(trie)
+        self._progress = np.zeros(PROGRESS, dtype=np.int64)
 
     def walk_all(self, situation: int, trie: TokenTrie | None = None) -> None:
         """OR the tokens allowed in `situation` into `words`, by a walk over the whole trie.
@@ -95,54 +85,57 @@ class Walker:
         `trie`: one of a part of the vocabulary (`TokenTrie.filter`) in place of the whole.
         """
         trie = self.trie if trie is None else trie
-        if trie.node_count:
-            self._whole[0, PAST] = trie.node_count
-            self._walk(self.machine.view(situation), trie, self._whole, self._whole_group)
-
-    def walk_exits(self, row: int, partition: Partition) -> None:
-        """OR the tokens that go on through the exits of a partition into `words`."""
-        self._walk((row, -1, -1), self.trie, partition.exits, partition.groups)
-
-    def clear_exits(self, partition: Partition) -> None:
-        """Clear the tokens behind the exits of a partition in `words`. 1 ns a node."""
-        _clear_exits_kernel(self.trie.nodes, partition.exits, self.words)
+        arrays = self.arrays if trie is self.trie else self._gather(trie)
+        machine, begin, ranges = self.machine, self.machine.view(situation), whole_rest(trie)
+        self._progress[:] = 0, -1
+        while True:
+            tables = machine.lexer.arrays, machine.rows.arrays, machine.arrays
+            status = walk_rest(*begin, ranges, 0, len(ranges), trie.size, arrays, self._progress, *tables)
+            if status == OK:
+                return
+            machine.supply(int(status))
 
     def _gather(self, trie: TokenTrie) -> WalkArrays:
         """What a walk over a trie works on. 3 us."""
         spelled, stacks = trie.token_bytes, np.full((3, trie.depth_limit + 2), -1, dtype=np.int32)
         return WalkArrays(trie.nodes, spelled.data, spelled.offsets, self.words, *stacks)
 
-    def _walk(self, begin: tuple[int, int, int], trie: TokenTrie, exits: Int32, groups: Int32) -> None:
-        machine = self.machine
-        row, state, fallback = begin
-        arrays = self._arrays if trie is self.trie else self._gather(trie)
-        self._progress[:] = 0
-        self._progress[_POSITION] = -1
-        while True:
-            status = _walk_kernel(
-                *(arrays.address, trie.size, exits, groups, row, state, fallback, self.first_byte, self._progress),
-                *(machine.lexer.arrays, machine.rows.arrays, machine.arrays),
-            )
-            if status == OK:
-                return
-            machine.supply(status)
+
+def whole_rest(trie: TokenTrie) -> Int64:
+    """The rest of a whole token, all of a trie: int64, of one range, or none if it is empty."""
+    return np.array([trie.node_count << PAST_SHIFT] if trie.node_count else [], dtype=np.int64)
 
 
+#: A range of a rest in one word: its first node, the node after its last, and the depth where the lexeme begins. Bytes
+#: between that depth and the first node's are given back by the longest match, and read again.
+PAST_SHIFT, FIRST_SHIFT = DEPTH_BITS, DEPTH_BITS + NEXT_BITS
 #: What a node takes, and how many are paid for at once.
 NS_PER_NODE, PAID_NODES = 20, 1 << 14
 #: What a step returns where something is missing.
 STOP = -2
-#: What `progress` holds: group, exit, and the node at which the exit's walk goes on, -1 at its beginning.
-_GROUP, _EXIT, _POSITION = range(3)
+#: What `progress` holds: the range, and the node at which its walk goes on, -1 at its beginning.
+RANGE, POSITION = range(2)
+PROGRESS = 2
 
 
 @kernel
-def _clear_exits_kernel(nodes, exits, words):  # type: ignore[no-untyped-def]
-    five, low_five = np.uint64(5), np.uint64(31)
-    for k in range(len(exits)):
-        for here in range(exits[k, FIRST], exits[k, PAST]):
-            token = nodes[here] >> np.uint64(TOKEN_SHIFT)
-            words[token >> five] &= ~(np.uint32(1) << np.uint32(token & low_five))
+def pack_range(first, past, depth):  # type: ignore[no-untyped-def]
+    """A range in one word, int64."""
+    return np.int64(first) << FIRST_SHIFT | np.int64(past) << PAST_SHIFT | np.int64(depth)
+
+
+@kernel
+def unpack_range(word):  # type: ignore[no-untyped-def]
+    """(first, past, depth) of a range, int64."""
+    return word >> FIRST_SHIFT, (word >> PAST_SHIFT) & ((1 << NEXT_BITS) - 1), word & ((1 << DEPTH_BITS) - 1)
+
+
+@kernel
+def first_token(nodes, node, spare):  # type: ignore[no-untyped-def]
+    """The first token that has the bytes of a node, its own or one below it."""
+    while nodes[node] >> np.uint64(TOKEN_SHIFT) == np.uint64(spare):
+        node += 1
+    return np.int64(nodes[node] >> np.uint64(TOKEN_SHIFT))
 
 
 @kernel
@@ -156,7 +149,8 @@ def _peek_start(row, accepting_set, memo_keys, memo_rows, start_state):  # type:
 
 
 @kernel
-def _depth(nodes, node):  # type: ignore[no-untyped-def]
+def depth_of(nodes, node):  # type: ignore[no-untyped-def]
+    """The depth of a node, int64."""
     return np.int64((nodes[node] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1))
 
 
@@ -241,7 +235,7 @@ _walk_situations = specialise(f"{__name__}._walk_situations", step_situation, se
 
 
 @kernel
-def _begin_exit(base, first, past, stack, lexer, rows, machine):  # type: ignore[no-untyped-def]
+def _read_again(base, first, past, stack, lexer, rows, machine):  # type: ignore[no-untyped-def]
     """A status: read the bytes data[first:past] from the situation in the stack at depth `base`, and put it there."""
     row, state, fallback = np.int64(stack.rows[base]), np.int64(stack.states[base]), np.int64(stack.fallbacks[base])
     for place in range(first, past):
@@ -254,75 +248,42 @@ def _begin_exit(base, first, past, stack, lexer, rows, machine):  # type: ignore
 
 
 @kernel
-def _walk_kernel(  # type: ignore[no-untyped-def]
-    address, spare, exits, groups, row, state, fallback, first_byte, progress, lexer, rows, machine
+def walk_rest(  # type: ignore[no-untyped-def]
+    row, state, fallback, ranges, low, high, spare, stack, progress, lexer, rows, machine
 ):
-    """Walk all exits, setting bits in `words`. Returns a status; `progress` says where to go on.
+    """A status: walk ranges[low:high] from a situation, setting bits in `stack.words`.
 
-    `address`: of the `WalkArrays`; `spare`: the id of nodes without a token.
+    `spare`: the id of nodes without a token; `progress`: where to go on, ``low`` and -1 to begin with.
     """
-    stack = _walk_at(address)
-    nodes, words = stack.nodes, stack.words
-    class_count = np.int64(len(lexer.representatives))
-    transitions, byte_class = lexer.transitions, lexer.byte_class
-    memo_keys, memo_rows, start_state = rows.memo_keys, rows.memo_rows, rows.start_state
-    visited, status = np.int64(0), OK
-    first_row, first_state, first_fallback = np.int32(row), np.int32(state), np.int32(fallback)
-    group = progress[_GROUP]
-    while group < len(groups):
-        accepting_set, byte = groups[group, 0], groups[group, 1]
-        if accepting_set >= 0:
-            first_fallback = np.int32(-1)
-            first_row, first_state = _peek_start(np.int32(row), accepting_set, memo_keys, memo_rows, start_state)
-            if first_row == UNKNOWN:
-                status, made, begun = end_lexeme(np.int64(row), np.int64(accepting_set), lexer, rows, machine)
-                if status > DEAD:
-                    break
-                first_row, first_state = np.int32(made), np.int32(begun)
-        status = OK
-        if first_row < 0 or (
-            first_byte and byte >= 0 and transitions[np.int64(first_state) * class_count + byte_class[byte]] == -1
-        ):
-            group += 1
-            progress[_EXIT], progress[_POSITION] = 0, -1
-            continue
-        k = max(progress[_EXIT], np.int64(groups[group, 2]))
-        while k < groups[group, 3]:
-            here, stop = progress[_POSITION], np.int64(exits[k, PAST])
-            if here < 0:
-                here = np.int64(exits[k, FIRST])
-                base = _depth(nodes, here)
-                stack.rows[base], stack.states[base], stack.fallbacks[base] = first_row, first_state, first_fallback
-                if exits[k, DEPTH] < base:
-                    begin = stack.offsets[first_token(nodes, here, spare)]
-                    status = _begin_exit(base, begin + exits[k, DEPTH], begin + base, stack, lexer, rows, machine)
+    nodes, status = stack.nodes, OK
+    visited = np.int64(0)
+    while progress[RANGE] < high:
+        first, past, depth = unpack_range(ranges[progress[RANGE]])
+        here = progress[POSITION]
+        if here < 0:
+            here, base = first, depth_of(nodes, first)
+            stack.rows[base], stack.states[base], stack.fallbacks[base] = row, state, fallback
+            if depth < base:
+                begin = stack.offsets[first_token(nodes, first, spare)]
+                status = _read_again(base, begin + depth, begin + base, stack, lexer, rows, machine)
                 if status == DEAD:
-                    status = OK
-                    k += 1
-                    continue
-                if status != OK:
+                    here, status = past, OK
+                elif status != OK:
                     break
-            while here < stop:
-                part = min(stop, here + PAID_NODES)
-                here, _, seen, _ = _walk_situations(nodes, here, part, (lexer, rows, machine), stack, words, 0)
-                if (visited + seen) // PAID_NODES > visited // PAID_NODES:
-                    work = NS_PER_NODE * PAID_NODES + NS_PER_ITEM * rows.meta[R_WORK]
-                    rows.meta[R_WORK] = 0
-                    pay(work)
-                visited += seen
-                if here < part:
-                    status = int(stack.rows[_depth(nodes, here) + 1])
-                    break
-            if status != OK:
-                progress[_POSITION] = here
+        while here < past:
+            part = min(past, here + PAID_NODES)
+            here, _, seen, _ = _walk_situations(nodes, here, part, (lexer, rows, machine), stack, stack.words, 0)
+            if (visited + seen) // PAID_NODES > visited // PAID_NODES:
+                work = NS_PER_NODE * PAID_NODES + NS_PER_ITEM * rows.meta[R_WORK]
+                rows.meta[R_WORK] = 0
+                pay(work)
+            visited += seen
+            if here < part:
+                status = int(stack.rows[depth_of(nodes, here) + 1])
                 break
-            progress[_POSITION] = -1
-            k += 1
         if status != OK:
-            progress[_EXIT] = k
+            progress[POSITION] = here
             break
-        group += 1
-        progress[_EXIT], progress[_POSITION] = 0, -1
-    progress[_GROUP] = group
+        progress[RANGE], progress[POSITION] = progress[RANGE] + 1, -1
     machine.meta[S_NODES] += visited
     return status

@@ -1,4 +1,4 @@
-"""Partitions between grammars, and on disk: what is taken over is what would have been made."""
+"""Effects between grammars, and on disk: what is taken over is what would have been made."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, mask_of, short_texts
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.earley_trie import shared_partitions as module
+from tokdfa.backends.earley_trie import shared_effects as module
+from tokdfa.backends.earley_trie.effect_kernels import WHOLE
+from tokdfa.backends.earley_trie.effects import Effects
+from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import Machine
-from tokdfa.backends.earley_trie.partition import DEPTH, FIRST, PAST, StateNames, divide
-from tokdfa.backends.earley_trie.shared_partitions import SharedPartitions, partitions_folder, shared_partitions
+from tokdfa.backends.earley_trie.shared_effects import SharedEffects, effects_folder, shared_effects
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
+from tokdfa.backends.earley_trie.walk import FIRST_SHIFT, PAST_SHIFT, Walker
 from tokdfa.constraint import Grammar
 from tokdfa.errors import OptionError, StoreError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -28,24 +31,25 @@ TOKENS = [*short_texts(b"ab", 4)[1:], b"abababab", b"aab\xff", b"ab"]
 
 
 def vocabulary(tokens=TOKENS):
-    """A new one each time, since partitions are shared by all grammars of one."""
+    """A new one each time, since effects are shared by all grammars of one."""
     return Vocabulary([*tokens, b""], end_tokens=[len(tokens)])
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """The folder of files, which is nobody else's."""
+    """The folder of files, which is nobody else's. States are named though they read few nodes."""
+    monkeypatch.setattr("tokdfa.backends.earley_trie.effects.NODES_PER_NAME", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert partitions_folder().parents[1] == tmp_path
-    return partitions_folder()
+    assert effects_folder().parents[1] == tmp_path
+    return effects_folder()
 
 
 def filled(vocab, pattern="a+b|(ab)+", skip="b+"):
-    """Partitions of a few states, kept for a vocabulary."""
-    compiled = compile_cfg(make_cfg((pattern, skip), {"s": [(pattern,), ("s", pattern)]}, skip=1), vocab)
+    """Effects of a few states, kept for a vocabulary."""
+    compiled = compile_cfg(make_cfg((pattern, skip), {"s": [(pattern,), ("s", pattern)]}, skip=1), vocab, patience=0)
     masks_along(compiled, random.Random(5))
-    assert len(shared_partitions(vocab)) >= 3
-    return shared_partitions(vocab)
+    assert len(shared_effects(vocab)) >= 3
+    return shared_effects(vocab)
 
 
 def masks_along(compiled, rng, steps=6):
@@ -60,16 +64,11 @@ def masks_along(compiled, rng, steps=6):
     return found
 
 
-def same(one, other):
-    """Whether two partitions are equal."""
-    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in ("inside", "exits", "groups"))
-
-
 def content(store):
     """Everything that a store holds, to be compared."""
     return {
-        name: (partition.inside.tolist(), partition.exits.tolist(), partition.groups.tolist(), sets)
-        for name, (partition, sets) in store._found.items()
+        name: (effect.inside.tolist(), effect.ranges.tolist(), effect.ends.tolist(), sets)
+        for name, (effect, sets) in store._found.items()
     }
 
 
@@ -81,16 +80,18 @@ def test_what_is_found_is_what_would_be_made():
     vocab = vocabulary()
     first = make_cfg(("a+b", "(ab)+", "b"), {"s": [("a+b", "s"), ("(ab)+",), ("b",)]})
     second = make_cfg(("bb", "(ab)+", "b", "a+b"), {"s": [("b",), ("a+b", "s"), ("(ab)+", "t")], "t": [("bb",)]})
-    compiled = compile_cfg(first, vocab)
-    for state in states_of(compiled.machine):
-        compiled.partitions.find(state)
-    machine, store = Machine(second), shared_partitions(vocab)
-    names, states = StateNames(machine, vocab.trie.depth_limit), states_of(machine)
-    for state in states:
-        made, found = divide(machine, vocab.trie, state), store.find(*names.describe(state), machine.lexer)
-        assert found is not None
-        assert described(machine, found) == described(machine, made)
-    assert len(states) > 5
+    names_found = []
+    for cfg in (first, second, second):
+        store = shared_effects(vocab) if len(names_found) < 2 else None
+        machine = Machine(cfg)
+        effects = Effects(Walker(machine, vocab.trie), 1 << 24, 0, store)
+        states = states_of(machine)
+        for state in states:
+            effects.fill(machine.intern(0, state, -1))
+        names_found.append([described(effects, StateNames(machine, 8).describe(state)[1], state) for state in states])
+        if len(names_found) == 2:
+            assert store.hits >= len(states) > 5
+    assert names_found[1] == names_found[2]
 
 
 def states_of(machine):
@@ -102,13 +103,11 @@ def states_of(machine):
     return found
 
 
-def described(machine, partition):
-    """A partition with lexemes in place of accepting sets, whose order is of no account."""
-    groups = [
-        (sorted(partition.exits[begin:end].tolist()), byte, *machine.lexer.lexemes_of(accepting_set))
-        for accepting_set, byte, begin, end in partition.groups.tolist()
-    ]
-    return partition.inside.tolist(), sorted(groups)
+def described(effects, lexemes, state):
+    """An effect of whole tokens, with lexemes in place of accepting sets, whose order is of no account."""
+    assert lexemes
+    inside, ends = effects.effect(WHOLE, state)
+    return inside, sorted((effects.machine.lexer.lexemes_of(one), effects.ranges(rest)) for one, rest in ends)
 
 
 @settings(max_examples=30)
@@ -118,21 +117,21 @@ def test_one_grammar_after_another(cfgs, drawn, seed):
     tokens = [b"a", b"b", b"c", *(drawn.token_bytes(token) for token in range(drawn.size))]
     vocab = vocabulary(tokens)
     for cfg in [*cfgs, cfgs[0]]:
-        found = [masks_along(compile_cfg(cfg, vocab, mask=way), random.Random(seed)) for way in ("partition", "walk")]
+        found = [masks_along(compile_cfg(cfg, vocab, mask=way), random.Random(seed)) for way in ("effects", "walk")]
         assert found[0] == found[1]
 
 
 def test_counters_of_other_lengths_are_shared():
     """Room for many more letters is the same in both, and room for few is met again; so is a list without end."""
     vocab = vocabulary()
-    made = []
+    made, store = [], shared_effects(vocab)
     for size, pattern in ((30, "a{0,30}b"), (60, "a{0,60}b"), (70, "a*b"), (9, "a{0,9}b")):
-        compiled = compile_cfg(make_cfg((pattern,), {"s": [(pattern,)]}), vocab)
-        matcher = compiled.start()
+        compiled = compile_cfg(make_cfg((pattern,), {"s": [(pattern,)]}), vocab, patience=0)
+        matcher, before = compiled.start(), store.misses
         for _ in range(size):
             assert 0 in mask_of(matcher)
             matcher.advance(0)
-        made.append(compiled.partitions.divided)
+        made.append(store.misses - before)
     assert made[0] > 3
     assert made[1:] == [0, 0, 0]
 
@@ -140,12 +139,12 @@ def test_counters_of_other_lengths_are_shared():
 def test_the_oldest_goes_first():
     vocab = vocabulary()
     store = filled(vocab)
-    sizes = [partition.nbytes for partition, _ in store._found.values()]
+    sizes = [effect.nbytes for effect, _ in store._found.values()]
     names = list(store._found)
     assert store.nbytes == sum(sizes)
     store.limit = sum(sizes) - sizes[1]
     lexer = Machine(make_cfg(("a", "b"), {"s": [("a", "b")]})).lexer
-    assert store.find(names[0], (0, 1), lexer) is not None
+    assert store.find(names[0], (0, 1), lexer)[0] is not None
     store._shrink()
     assert list(store._found) == [*names[2:], names[0]]
     assert store.nbytes == sum(sizes) - sizes[1]
@@ -160,7 +159,7 @@ def test_threads_share(folder):
     found = [None] * len(cfgs)
 
     def work(place):
-        found[place] = masks_along(compile_cfg(cfgs[place], vocab, disk_partitions=True), random.Random(1))
+        found[place] = masks_along(compile_cfg(cfgs[place], vocab, disk_effects=True, patience=0), random.Random(1))
 
     threads = [threading.Thread(target=work, args=[place]) for place in range(len(cfgs))]
     with pytest.MonkeyPatch.context() as patch:
@@ -178,10 +177,10 @@ def test_threads_share(folder):
 
 def reader(vocab, folder):
     """A store that has read the file in `folder`."""
-    store = SharedPartitions(vocab)
+    store = SharedEffects(vocab)
     store.use_disk(folder)
     lexer = Machine(make_cfg(("a",), {"s": [("a",)]})).lexer
-    assert store.find("no name", (), lexer) is None
+    assert store.find("no name", (), lexer)[0] is None
     return store
 
 
@@ -200,10 +199,10 @@ def test_a_file_spares_the_next_process_the_walks():
     made, found = [], []
     for _ in range(2):
         vocab = vocabulary()
-        compiled = compile_cfg(cfg, vocab, disk_partitions=True)
+        compiled = compile_cfg(cfg, vocab, disk_effects=True, patience=0)
         found.append(masks_along(compiled, random.Random(3)))
-        made.append(compiled.partitions.divided)
-        shared_partitions(vocab).save()
+        made.append(shared_effects(vocab).misses)
+        shared_effects(vocab).save()
     assert found[0] == found[1]
     assert made[0] > 2
     assert made[1] == 0
@@ -212,13 +211,13 @@ def test_a_file_spares_the_next_process_the_walks():
 def test_nothing_is_read_or_written_unless_asked_for(folder):
     filled(vocabulary())
     assert not folder.exists()
-    with pytest.raises(OptionError, match="leave shared_partitions on"):
-        EarleyTrie(vocabulary(), disk_partitions=True, shared_partitions=False)
+    with pytest.raises(OptionError, match="leave shared_effects on"):
+        EarleyTrie(vocabulary(), disk_effects=True, shared_effects=False)
 
 
 def test_an_empty_store_can_be_saved():
     vocab = vocabulary()
-    SharedPartitions(vocab).save()
+    SharedEffects(vocab).save()
     assert len(reader(vocab, None)) == 0
 
 
@@ -251,7 +250,7 @@ def test_the_file_of_another_vocabulary_is_ignored():
     ours, other = vocabulary(), vocabulary([*TOKENS[1:], b"a"])
     theirs = filled(other).save()
     assert len(reader(ours, None)) == 0
-    mine = SharedPartitions(ours).save()
+    mine = SharedEffects(ours).save()
     assert mine != theirs
     theirs.replace(mine)
     with pytest.warns(UserWarning, match="it belongs to another vocabulary"):
@@ -259,9 +258,9 @@ def test_the_file_of_another_vocabulary_is_ignored():
 
 
 #: Numbers that would make a kernel read outside of its arrays, or that mean nothing.
-WRONG = [("exits", column, value) for column in (FIRST, PAST, DEPTH) for value in (-2, 10_000)]
-WRONG += [("groups", column, value) for column in range(4) for value in (-2, 10_000)]
-WRONG += [("groups", 1, 256), ("places", None, -1), ("exits_end", None, -1), ("groups_end", None, 10_000)]
+WRONG = [("ranges", None, value) for value in (-2, 10_000 << FIRST_SHIFT, 10_000 << PAST_SHIFT, 0, 3)]
+WRONG += [("ends", column, value) for column in range(3) for value in (-2, 10_000)]
+WRONG += [("places", None, -1), ("ranges_end", None, -1), ("ends_end", None, 10_000)]
 
 
 @pytest.mark.parametrize(("name", "column", "value"), WRONG)
@@ -281,22 +280,22 @@ def test_files_that_do_not_fit_together_are_ignored(monkeypatch, name, column, v
         assert len(reader(vocab, None)) == 0
 
 
-def test_a_partition_under_the_name_of_another_is_dropped():
+def test_an_effect_under_the_name_of_another_is_dropped():
     """Its sets name lexemes that the state under whose name it stands does not have."""
     vocab = vocabulary()
     store = filled(vocab)
     name = next(iter(store._found))
-    partition, sets = store._found[name]
-    store._found[name] = partition, [(7,)] * len(sets)
+    effect, sets = store._found[name]
+    store._found[name] = effect, [(7,)] * len(sets)
     lexer = Machine(make_cfg(("a", "b"), {"s": [("a", "b")]})).lexer
     before = store.nbytes
-    assert store.find(name, (0, 1), lexer) is None
+    assert store.find(name, (0, 1), lexer)[0] is None
     assert store.misses
     assert name not in store._found
-    assert store.nbytes == before - partition.nbytes
+    assert store.nbytes == before - effect.nbytes
 
 
-@pytest.mark.parametrize("name", ["exits", "names", "inside", "places"])
+@pytest.mark.parametrize("name", ["ranges", "names", "inside", "places"])
 def test_arrays_of_other_types_are_ignored(monkeypatch, name):
     vocab, savez = vocabulary(), np.savez
     for change in (lambda array: array.astype(np.float64), lambda array: array[:-1], None):
@@ -322,10 +321,10 @@ def test_two_processes_leave_what_both_have_found():
 
 
 def test_the_file_has_a_limit(monkeypatch):
-    """The partitions used last stay."""
+    """The effects used last stay."""
     vocab = vocabulary()
     store = filled(vocab)
-    sizes = [partition.nbytes for partition, _ in store._found.values()]
+    sizes = [effect.nbytes for effect, _ in store._found.values()]
     monkeypatch.setattr(module, "DISK_LIMIT", sum(sizes[2:]) + 1)
     store.save()
     assert list(reader(vocab, None)._found) == list(store._found)[2:]
@@ -334,13 +333,13 @@ def test_the_file_has_a_limit(monkeypatch):
 def test_it_is_written_by_itself_when_much_is_new(monkeypatch, folder):
     monkeypatch.setattr(module, "SAVE_AFTER", 3)
     vocab, written = vocabulary(), []
-    shared_partitions(vocab).use_disk()
+    shared_effects(vocab).use_disk()
     for size in range(2, 30):
-        compiled = compile_cfg(make_cfg((f"a{{{size}}}b",), {"s": [(f"a{{{size}}}b",)]}), vocab)
+        compiled = compile_cfg(make_cfg((f"a{{{size}}}b",), {"s": [(f"a{{{size}}}b",)]}), vocab, patience=0)
         mask_of(compiled.start())
         written.append(path.stat().st_mtime_ns if folder.exists() and (path := next(folder.iterdir())) else 0)
     saved = len(reader(vocab, None))
-    assert 0 < len(shared_partitions(vocab)) - saved < 3
+    assert 0 < len(shared_effects(vocab)) - saved < 3
     assert len(set(written)) > 1
 
 
@@ -368,8 +367,8 @@ def test_a_real_vocabulary(folder):
     grammar = Grammar(
         'start: (S | N)*\nS: /"([^"\\\\]|\\\\["n]){0,40}"/\nN: /-?[0-9]{1,30}(\\.[0-9]+)?/\n%ignore / {0,40}/'
     )
-    ways = [(vocab, {"mask": "walk"}), (vocab, {"mask": "walk", "first_byte": False})]
-    ways += [(vocab, {"clip_counters": False}), (copies[0], {"disk_partitions": True})]
+    ways = [(vocab, {"mask": "walk"}), (vocab, {"patience": 0})]
+    ways += [(vocab, {"clip_counters": False}), (copies[0], {"disk_effects": True})]
     compiled = [EarleyTrie(each, memo=False, **options).compile(grammar) for each, options in ways]
     for _ in range(2):
         matchers = [one.start() for one in compiled]
@@ -379,8 +378,8 @@ def test_a_real_vocabulary(folder):
             token = rng.choice([token for token in found[0] if token not in vocab.end_tokens])
             for matcher in matchers:
                 matcher.advance(token)
-    shared_partitions(copies[0]).save()
-    again = EarleyTrie(copies[1], memo=False, disk_partitions=True).compile(grammar)
+    shared_effects(copies[0]).save()
+    again = EarleyTrie(copies[1], memo=False, disk_effects=True).compile(grammar)
     mask_of(again.start())
-    assert again.partitions.divided == 0
-    assert os.path.getsize(next(folder.iterdir())) > 50_000
+    assert (shared_effects(copies[1]).hits, shared_effects(copies[1]).misses) == (1, 0)
+    assert os.path.getsize(next(folder.iterdir())) > 30_000

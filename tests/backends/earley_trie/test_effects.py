@@ -1,4 +1,4 @@
-"""Partitions, walks and single tokens must say the same of every token."""
+"""Effects, walks and single tokens must say the same of every token."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from tests.grammar.lexed_cfgs import cfgs_over, compile_cfg, lexed_cfgs, make_cf
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
+from tokdfa.backends.earley_trie.effect_kernels import WHOLE
+from tokdfa.backends.earley_trie.effects import Effects
+from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import Machine
-from tokdfa.backends.earley_trie.partition import DEPTH, FIRST, GROUP_SET, PAST, StateNames, divide
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
+from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.constraint import Grammar
+from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.state_names import MAX_PARTS
@@ -41,14 +45,15 @@ def tokens_one_by_one(compiled, situation):
 
 
 def check_masks(cfg, vocab, depth, rng, **options):
-    """Along random walks: by walk, by partition, by slices, and token by token. How many masks had a fallback."""
+    """Along random walks: by walk, by effects as they come to be, by slices, and token by token. How many masks had a
+    fallback.
+    """
     ways = [
-        {"mask": "walk", "first_byte": False},
         {"mask": "walk"},
-        {"mask": "partition", "shared_partitions": False},
-        {"mask": "partition"},
-        {"mask": "partition", "clip_counters": False},
-        {"mask": "partition", "first_byte": False},
+        {"mask": "effects"},
+        {"mask": "effects", "shared_effects": False},
+        {"mask": "effects", "patience": 0},
+        {"mask": "effects", "patience": 2, "clip_counters": False},
         {"mask": "slices"},
     ]
     compiled = [compile_cfg(cfg, vocab, memo=False, **way, **options) for way in ways]
@@ -58,9 +63,10 @@ def check_masks(cfg, vocab, depth, rng, **options):
     matchers = [one.start() for one in compiled]
     text, fallbacks = b"", 0
     for _ in range(depth):
-        found = [mask_of(matcher) for matcher in matchers]
-        for way, other in zip(ways[1:], found[1:], strict=True):
-            assert found[0] == other, (text, way)
+        for _ in range(3):  # walked, made, and used
+            found = [mask_of(matcher) for matcher in matchers]
+            for way, other in zip(ways[1:], found[1:], strict=True):
+                assert found[0] == other, (text, way)
         fallbacks += compiled[0].machine.view(matchers[0].state)[2] >= 0
         assert found[0] == tokens_one_by_one(compiled[0], matchers[0].state), text
         named = [token for token in rng.sample(range(vocab.size), 3) if vocab.token_bytes(token)]
@@ -74,6 +80,19 @@ def check_masks(cfg, vocab, depth, rng, **options):
         for matcher in matchers:
             matcher.advance(token)
     return fallbacks
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch):
+    """Of all states, though they read few nodes."""
+    monkeypatch.setattr("tokdfa.backends.earley_trie.effects.NODES_PER_NAME", 0)
+
+
+def effects_of(machine, trie, state):
+    """Effects, among them that of a lexer state."""
+    effects = Effects(Walker(machine, trie), 1 << 24, patience=0, clip=False)
+    effects.fill(machine.intern(0, state, -1))
+    return effects
 
 
 @pytest.mark.parametrize("lexer", ["longest", "one_byte"])
@@ -122,17 +141,47 @@ def test_masks_agree_on_small_vocabularies(cfg, drawn):
         check_masks(cfg, vocab, 5, random.Random(1), lexer=lexer)
 
 
-def test_a_partition_by_hand():
+def test_an_effect_by_hand():
     """In the state after "a" of a+ (then b, then c): what stays inside, and where the lexeme ends."""
     vocab = Vocabulary([b"a", b"aa", b"ab", b"b", b"bc", b"c", b"aab", b"d", b"abd", b""], end_tokens=[9])
     machine = Machine(make_cfg(("a+", "b", "c"), {"s": [("a+", "b", "c")]}))
-    _, state, _ = machine.view(run(machine, machine.start, b"a"))
-    partition = divide(machine, vocab.trie, state)
-    assert masks.mask_to_ids(partition.inside).tolist() == [0, 1]
-    assert {tuple(machine.lexer.lexemes_of(number)) for number in partition.groups[:, GROUP_SET]} == {(0,)}
-    starts = {bytes([vocab.trie.byte(int(exit_[0]))]) for exit_ in partition.exits}
-    assert starts == {b"b", b"c", b"d"}
-    assert np.all(partition.exits[:, PAST] > partition.exits[:, 0])
+    row, state, _ = machine.view(run(machine, machine.start, b"a"))
+    effects = effects_of(machine, vocab.trie, state)
+    inside, ends = effects.effect(WHOLE, state)
+    assert inside == [0, 1]
+    assert [tuple(machine.lexer.lexemes_of(number)) for number, _ in ends] == [(0,)]
+    ranges = effects.ranges(ends[0][1])
+    # the subtree of "aab"'s b; that of "ab"'s b; and b, c and d, which are siblings
+    assert [(bytes([vocab.trie.byte(first)]), past - first, depth) for first, past, depth in ranges] == [
+        (b"b", 1, 2),
+        (b"b", 2, 1),
+        (b"b", 4, 0),
+    ]
+    after = machine.next_row(row, ends[0][0])
+    inside, ends = effects.effect(ends[0][1], machine.start_state(after))
+    assert inside == [2, 3, 6]
+    assert [tuple(machine.lexer.lexemes_of(number)) for number, _ in ends] == [(1,)]
+    assert [bytes([vocab.trie.byte(first)]) for first, _, _ in effects.ranges(ends[0][1])] == [b"d", b"c"]
+
+
+def test_an_effect_is_made_when_it_was_paid_for():
+    """The whole trie is walked first, then its effect is made while what is left is walked, and so on."""
+    vocab = Vocabulary([b"a", b"aa", b"ab", b"b", b"bab", b""], end_tokens=[5])
+    cfg = make_cfg(("a+", "b"), {"s": [("t",), ("s", "t")], "t": [("a+", "b")]})
+    for patience in (0, 1, 3):
+        machine = Machine(cfg)
+        effects = Effects(Walker(machine, vocab.trie), 1 << 24, patience)
+        made = []
+        for _ in range(20):
+            effects.walker.words[:] = 0
+            effects.fill(run(machine, machine.start, b"a"))
+            made.append(effects.made)
+        assert made[0] == (0 if patience else made[-1])
+        assert [made.count(0), len(set(made)) > 2] == [patience, patience > 0]
+        assert made[-1] == made[-2] == 4
+        effects.limit = 0  # all is dropped, and begun anew
+        effects.fill(run(machine, machine.start, b"a"))
+        assert (effects.effect(WHOLE, machine.view(run(machine, machine.start, b"a"))[1]) is None) == (patience > 0)
 
 
 def test_bytes_given_back_are_read_again():
@@ -143,9 +192,10 @@ def test_bytes_given_back_are_read_again():
     compiled = compile_cfg(cfg, vocab)
     machine = compiled.machine
     _, state, _ = machine.view(run(machine, machine.start, b"list"))
-    partition = divide(machine, vocab.trie, state)
-    given_back = [exit_ for exit_ in partition.exits if vocab.trie.depth(int(exit_[FIRST])) > exit_[DEPTH]]
-    assert len(given_back) in (2, 3)
+    effects = effects_of(machine, vocab.trie, state)
+    _, ends = effects.effect(WHOLE, state)
+    ranges = [one for _, rest in ends for one in effects.ranges(rest)]
+    assert sum(vocab.trie.depth(first) > depth for first, _, depth in ranges) in (2, 3)
     matcher = compiled.start()
     for token in b"list":
         matcher.advance(b"listend".index(token))
@@ -156,17 +206,19 @@ def test_bytes_given_back_are_read_again():
     assert [vocab.token_bytes(token) for token in mask_of(narrow)] == [b"e", b"ened", b"enes"]
 
 
-def test_many_exits():
-    """More exits than there is room for at first, and more bytes to be read again."""
+def test_many_ranges():
+    """More of them than there is room for at first, and more bytes to be read again."""
     words = [bytes(text) for size in range(1, 9) for text in itertools.product(b"ab", repeat=size)]
     words += [word + b"c" for word in words] + [b"c", b"d", b""]
     vocab = Vocabulary(words, end_tokens=[len(words) - 1])
     letters = "[ab]|[ab]{2,8}d"
     cfg = make_cfg((letters, "c"), {"s": [(), ("s", letters), ("s", "c")]})
     compiled = compile_cfg(cfg, vocab)
-    partition = divide(compiled.machine, vocab.trie, compiled.machine.view(compiled.machine.start)[1])
-    assert len(partition.exits) > 500
-    assert sum(compiled.vocab.trie.depth(int(exit_[FIRST])) - exit_[DEPTH] for exit_ in partition.exits) > 3000
+    state = compiled.machine.view(compiled.machine.start)[1]
+    effects = effects_of(compiled.machine, vocab.trie, state)
+    ranges = [one for _, rest in effects.effect(WHOLE, state)[1] for one in effects.ranges(rest)]
+    assert len(ranges) > 300
+    assert sum(vocab.trie.depth(first) - depth for first, _, depth in ranges) > 1500
     check_masks(cfg, vocab, 3, random.Random(2))
 
 
@@ -262,8 +314,8 @@ def test_large_expressions_have_no_name(monkeypatch):
     assert mask_of(compile_cfg(machine.cfg, vocab).start()) == [0, 1, 2]
 
 
-def test_long_counters_share_partitions():
-    """A string of up to 500 characters on a real vocabulary: as many partitions as its longest token has bytes.
+def test_long_counters_share_effects():
+    """A string of up to 500 characters on a real vocabulary: as many effects as its longest token has bytes.
 
     They are: of the start, of room for at least so many characters, and for each number below.
     """
@@ -272,14 +324,60 @@ def test_long_counters_share_partitions():
     letter, quote = (vocab.trie.token(vocab.trie.find(byte)) for byte in (b"x", b'"'))
     made, found = {}, {}
     for clip in (True, False):
-        backend = EarleyTrie(vocab, shared_partitions=False, clip_counters=clip, memo=False)
+        backend = EarleyTrie(vocab, shared_effects=False, clip_counters=clip, memo=False, patience=0)
         compiled = backend.compile(Grammar('start: /"[^"]{0,500}"/\n'))
         matcher = compiled.start()
         found[clip] = [masks.allocate_mask(vocab.size) for _ in range(502)]
         for token, mask in zip([quote, *[letter] * 500, quote], found[clip], strict=True):
             matcher.fill_mask(mask)
             matcher.advance(token)
-        made[clip] = compiled.partitions.divided
-        assert len(compiled.partitions) == 502
+        made[clip] = sum(1 for key in compiled.effects.effects.words[: compiled.effects.effects.count] if not key >> 32)
     assert np.array_equal(found[True], found[False])
     assert made == {True: longest + 2, False: 502}
+
+
+def test_no_mask_costs_more_than_the_walk():
+    """Counted in nodes: the first ones of what is left are looked at twice, which matters in narrow states."""
+    tokenizer = load_tokenizer("mistral-v1")
+    grammar = Grammar(
+        'start: "[" [item ("," item)*] "]"\nitem: start | S | N\nS: /"[^"]*"/\nN: /[0-9]+/\n%ignore / +/\n'
+    )
+    options = {"memo": False, "shared_effects": False}
+    walk, *others = (
+        EarleyTrie(tokenizer.vocabulary, **options, **way).compile(grammar).start()
+        for way in ({"mask": "walk"}, {"patience": 1}, {"patience": 3})
+    )
+    mask, visited = masks.allocate_mask(tokenizer.vocabulary.size), []
+    for token in tokenizer.encode('[1, "some text", [22, "more"], "and more", [[3], 4, "that is all"]]'):
+        row = []
+        for matcher in (walk, *others):
+            before = matcher.counters.get("nodes_visited", 0)
+            matcher.fill_mask(mask)
+            row.append(matcher.counters["nodes_visited"] - before)
+            matcher.advance(token)
+        assert max(row) <= (2 if row[0] < 1_000 else 1.1) * row[0]
+        visited.append(row)
+    totals = [sum(column) for column in zip(*visited, strict=True)]
+    assert totals[1] < totals[2] < totals[0]
+
+
+def test_a_limit_in_the_middle_leaves_no_trace(monkeypatch):
+    """An effect that could not be finished is made anew, and none of its tokens turn up in another."""
+    words = [bytes(text) for size in range(1, 15) for text in itertools.product(b"ab", repeat=size)]
+    vocab = Vocabulary([*words, b"c", b""], end_tokens=[len(words) + 1])
+    assert vocab.trie.node_count > 1 << 14
+    compiled = compile_cfg(make_cfg(("[ab]+", "c"), {"s": [("[ab]+", "c")]}), vocab, patience=0, memo=False)
+    matcher, expected = compiled.start(), list(range(len(words)))
+    with monkeypatch.context() as patch:
+        patch.setattr("tokdfa.core.budget.spend", refuse)
+        with pytest.raises(LimitExceeded):
+            compiled.effects.fill(matcher.state)
+    matcher.advance(0)
+    assert mask_of(matcher) == [*expected, len(words)]
+    assert mask_of(compiled.start()) == expected
+
+
+def refuse(work=0, nbytes=0):
+    """A budget of no work at all."""
+    if work:
+        raise LimitExceeded("no more", limit="step_seconds", value=0)
