@@ -68,15 +68,16 @@ def compare_walks(
     return compared
 
 
+@pytest.mark.parametrize("skip_visited", [False, True])
 @pytest.mark.parametrize("pattern", ["(a|b)*", "(ab)*a?", "a(a|b){2,}b", "(a{3})*"])
 @settings(max_examples=40)
 @given(pairs=merge_pairs())
 def test_the_search_finds_what_a_plain_search_finds(
-    tmp_path_factory: pytest.TempPathFactory, pattern: str, pairs: list[tuple[str, str]]
+    tmp_path_factory: pytest.TempPathFactory, pattern: str, skip_visited: bool, pairs: list[tuple[str, str]]
 ) -> None:
     """Pairs visited and relevant, counted with sets of (state, set of allowed successors)."""
     tokenizer = load_tokenizer(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "ab", pairs))
-    fixpoint, searched = both(tokenizer, Regex(pattern))
+    fixpoint, searched = both(tokenizer, Regex(pattern), skip_visited=skip_visited)
     table, canonicity = fixpoint.table, fixpoint._canonicity
     tokens = [token for token in range(canonicity.size) if canonicity.usable[token]]
     after = {
@@ -110,10 +111,11 @@ def test_masks_equal_those_of_the_fixpoint(name: str, label: str) -> None:
     assert compare_walks(load_tokenizer(name), Regex(REGEXES[label]), walks=8, steps=30) > 20
 
 
+@pytest.mark.parametrize("skip_visited", [False, True])
 @pytest.mark.parametrize("pattern", [REGEXES["email"], r'\{"name": "[^"]*", "ok": (true|false)\}', "(é|€|a|日| )+"])
-def test_masks_equal_those_of_the_fixpoint_where_texts_are_free(pattern: str) -> None:
+def test_masks_equal_those_of_the_fixpoint_where_texts_are_free(pattern: str, skip_visited: bool) -> None:
     tokenizer = load_tokenizer("mistral-v1")
-    assert compare_walks(tokenizer, Regex(pattern), walks=4, steps=30) > 50
+    assert compare_walks(tokenizer, Regex(pattern), walks=4, steps=30, skip_visited=skip_visited) > 50
 
 
 @pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
@@ -136,9 +138,16 @@ def test_a_context_that_leaves_no_way_on() -> None:
         compiled.start(tokenizer.encode("boolean: t"))
 
 
-def test_every_visited_pair_looks_at_the_whole_row_of_its_state() -> None:
-    """What 002's 27.3 s are made of."""
-    compiled = CartesianMerge(load_tokenizer("mistral-v1").vocabulary, relevance="pairs").compile(Regex("[a-z]{1,6}"))
+def test_every_visited_pair_looks_at_the_whole_row_of_its_state_unless_it_skips() -> None:
+    """The search as 002 prints it; and as its notebook runs it, which finds the same pairs."""
+    vocabulary = load_tokenizer("mistral-v1").vocabulary
+    compiled, skipping = (
+        CartesianMerge(vocabulary, relevance="pairs", skip_visited=skip).compile(Regex("[a-z]{1,6}"))
+        for skip in (False, True)
+    )
+    assert np.array_equal(compiled.table.visited, skipping.table.visited)
+    assert np.array_equal(compiled.table.relevant, skipping.table.relevant)
+    assert compiled.sizes["edges"] > 5 * skipping.sizes["edges"] >= compiled.sizes["transitions"]
     table = compiled.table
     rows = np.diff(table._rows.states.columns["offsets"])[table._pairs.words[: len(table.visited)] // table.width]
     assert compiled.sizes["edges"] == rows[table.visited].sum()

@@ -13,8 +13,8 @@ Pre-tokenizers are part of it: the text is read with its borders of pieces
 Options:
 
 - ``relevance``: ``fixpoint``, or ``pairs``, 002's search, for comparison
-  (`tokdfa.backends.proper_merge.relevant_pairs`), all at once when compiling. ``max_pairs`` and ``max_seconds`` are for
-  it alone.
+  (`tokdfa.backends.proper_merge.relevant_pairs`), all at once when compiling. ``max_pairs``, ``max_seconds`` and
+  ``skip_visited``, as its notebook does, are for it alone.
 - ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
 
 The tokens before the text count (`start(context)`), as in `tokdfa.backends.proper_merge.direct_merge`.
@@ -74,6 +74,7 @@ class CartesianMerge(Backend):
             minimum=0,
             optional=True,
         ),
+        Option("skip_visited", bool, False, "leave out what leads to visited pairs (relevance=pairs only)"),
         Option("mask_mb", int, 256, "limit on kept bit sets, in MB; past it they are made anew", minimum=0),
     )
 
@@ -185,7 +186,7 @@ class CompiledCartesianMerge(CompiledConstraint):
         """The states over one automaton. `start`: where a search over pairs begins, if not where the text does."""
         settings, canonicity = self._settings, self._canonicity
         if self._by_pairs:
-            limits = {name: settings[name] for name in ("max_transitions", "max_pairs", "max_seconds")}
+            limits = {name: settings[name] for name in ("max_transitions", "max_pairs", "max_seconds", "skip_visited")}
             table: ProperTable = RelevantPairs(automaton, canonicity, start, **limits)
         else:
             table = ProperTable(automaton, canonicity, settings["max_transitions"])

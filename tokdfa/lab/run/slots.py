@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from tokdfa.core.locks import new_lock
 from tokdfa.lab.run.cores import take_cores, threads_of
 from tokdfa.lab.run.supervisor import POLL_SECONDS, Supervisor
 from tokdfa.lab.run.tasks import GroupTask
@@ -36,7 +37,7 @@ class Slots:
     def __init__(self) -> None:
         self.ended = threading.Event()
         self._idle: list[Supervisor] = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def measure(
         self, config: ExperimentConfig, group: Group, tell: Callable[[str], None], own_cores: bool
