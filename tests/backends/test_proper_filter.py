@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.backends.proper_oracle import allowed, check_texts
-from tokdfa.backends.matcher_texts import MatcherTexts
+from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.proper import ProperFilter, all_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CartesianMergeMatcher
@@ -23,7 +23,7 @@ TEXTS = [
 
 
 def filtered(text: _IndexMatcher, proper: CartesianMergeMatcher, lookahead: int) -> ProperFilter:
-    liveness = ProperLiveness(MatcherTexts(text), proper.states, lookahead) if lookahead else None
+    liveness = ProperLiveness(MatcherSituations(text), proper.states, lookahead) if lookahead else None
     return ProperFilter(text, proper, liveness)
 
 

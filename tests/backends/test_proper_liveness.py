@@ -17,8 +17,8 @@ from tests.backends.proper_oracle import piece_texts
 from tests.proper.small_tokenizers import ranked_pieces, trained_byte_level
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTexts, EarleyTrie
-from tokdfa.backends.matcher_texts import MatcherTexts
+from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
+from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.constraint import Grammar
@@ -89,7 +89,7 @@ def compiled_grammar(tokenizer_name: str, grammar: str) -> CompiledEarley:
 @cache
 def shared_liveness(tokenizer_name: str, grammar: str, lookahead: int) -> ProperLiveness:
     plain = compiled_grammar(tokenizer_name, grammar)
-    return ProperLiveness(EarleyTexts(plain), proper_texts(plain.vocab).states, lookahead)
+    return ProperLiveness(EarleySituations(plain), proper_texts(plain.vocab).states, lookahead)
 
 
 def filter_of(tokenizer_name: str, grammar: str, lookahead: int = 8) -> ProperFilter:
@@ -114,7 +114,7 @@ def check_all_masks(
     plain = EarleyTrie(vocabulary).compile(Grammar(grammar))
     assert isinstance(plain, CompiledEarley)
     compiled = proper_texts(vocabulary)
-    texts = EarleyTexts(plain) if bulk else MatcherTexts(plain.start())
+    texts = EarleySituations(plain) if bulk else MatcherSituations(plain.start())
     liveness = ProperLiveness(texts, compiled.states, lookahead, max_bytes)
     found = ProperFilter(plain.start(), compiled.start(), liveness)
     twin = PlainFilter(plain.start(), compiled.start(), lookahead)

@@ -13,9 +13,9 @@ from tests.command_line import command
 from tests.vocabulary.tokenizer_files import byte_level
 from tokdfa.cli.proper import cut_tokens, find_token, looks_like_ids, parse_ids
 from tokdfa.errors import VocabularyError
-from tokdfa.proper.figures import collect_figures, forbidden_by_rule
-from tokdfa.proper.pair_test import first_merge
+from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.rules_cache import build_canonicity, load_canonicity
+from tokdfa.proper.statistics import collect_statistics, forbidden_by_rule
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def test_forbidden_by_rule() -> None:
 
 @pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
 def test_figures(name: str) -> None:
-    figures = collect_figures(load_tokenizer(name))
+    figures = collect_statistics(load_tokenizer(name))
     canonicity = load_canonicity(load_tokenizer(name))
     expected: dict[str, Any] = {
         "mistral-v1": {"rules": 58_980, "improper_tokens": 0, "byte_tokens": 116, "largest_count": 12_260},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tokdfa.json_schema.clauses import EVERYTHING, NEVER, NOTHING, State
 from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
-from tokdfa.json_schema.expand import Expander
+from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,14 +51,14 @@ def exact(value: Any) -> Any:
     return json.loads(json.dumps(value), parse_float=Decimal)
 
 
-def expand(schema: Any) -> tuple[Expander, State, State]:
-    """The expander of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation."""
+def expand(schema: Any) -> tuple[ShapeBuilder, State, State]:
+    """The shape_builder of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation."""
     document = Document(schema if isinstance(schema, str) else json.dumps(schema))
-    expander = Expander(document)
-    root = expander.schemas.state(document.root)
+    shape_builder = ShapeBuilder(document)
+    root = shape_builder.schemas.state(document.root)
     if not root or NEVER in root:
-        return expander, root, EVERYTHING if root else NOTHING
-    return expander, root, frozenset(literal ^ 1 for literal in root)
+        return shape_builder, root, EVERYTHING if root else NOTHING
+    return shape_builder, root, frozenset(literal ^ 1 for literal in root)
 
 
 def library_validator(schema: Any) -> Any:

@@ -26,18 +26,18 @@ from tokdfa.json_schema.clauses import (
 def test_intersection_and_union_value_by_value(first: dict[str, Any], second: dict[str, Any], drawn: list[Any]) -> None:
     schema = {"$defs": {**first.pop("$defs"), "first": first, "second": second}}
     second.pop("$defs")
-    expander, _, _ = expand(schema)
-    document = expander.schemas.document
+    shape_builder, _, _ = expand(schema)
+    document = shape_builder.schemas.document
     try:
         shapes = [
-            expander.shape(expander.schemas.state(document.target(document.root, "$ref", f"#/$defs/{name}")))
+            shape_builder.shape(shape_builder.schemas.state(document.target(document.root, "$ref", f"#/$defs/{name}")))
             for name in ("first", "second")
         ]
         intersection, union = intersect(*shapes), unite(shapes)
         for value in map(exact, (*COMMON_VALUES, *drawn)):
-            one, other = (shape_holds(expander, shape, value) for shape in shapes)
-            assert shape_holds(expander, intersection, value) == (one and other), value
-            assert shape_holds(expander, union, value) == (one or other), value
+            one, other = (shape_holds(shape_builder, shape, value) for shape in shapes)
+            assert shape_holds(shape_builder, intersection, value) == (one and other), value
+            assert shape_holds(shape_builder, union, value) == (one or other), value
     except SchemaUnsupported:
         assume(False)
 
@@ -46,8 +46,8 @@ def test_intersection_and_union_value_by_value(first: dict[str, Any], second: di
 def test_nested_references_to_one_schema_demand_it_once(levels: int, fan_out: int) -> None:
     steps = {f"l{k}": {"allOf": [{"$ref": f"#/$defs/l{k - 1}"}] * fan_out} for k in range(1, levels + 1)}
     wanted = {"properties": {"a": {"type": "string"}}, "items": {"minItems": 2}, "contains": {"maxItems": 3}}
-    expander, root, _ = expand({"$defs": {"l0": wanted, **steps}, "$ref": f"#/$defs/l{levels}"})
-    shape = expander.shape(root)
+    shape_builder, root, _ = expand({"$defs": {"l0": wanted, **steps}, "$ref": f"#/$defs/l{levels}"})
+    shape = shape_builder.shape(root)
     assert [len(clause.scopes) for clause in shape.objects] == [1]
     assert [len(clause.counts) for clause in shape.arrays] == [1]
 

@@ -33,10 +33,10 @@ from tokdfa.json_schema.string_set import StringSet
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(documents(depth=2), st.lists(values, max_size=10))
 def test_clauses_and_their_complements_share_the_values_out(schema: dict[str, Any], drawn: list[Any]) -> None:
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     try:
-        shape = expander.shape(root)
-        expander.shape(frozenset(literal ^ 1 for literal in root))
+        shape = shape_builder.shape(root)
+        shape_builder.shape(frozenset(literal ^ 1 for literal in root))
     except SchemaUnsupported:
         assume(False)
     complements = [list(complement_object(clause)) for clause in shape.objects[:10]]
@@ -44,28 +44,28 @@ def test_clauses_and_their_complements_share_the_values_out(schema: dict[str, An
     for value in map(exact, (*COMMON_VALUES, *drawn)):
         if isinstance(value, dict):
             for members, parts in zip(shape.objects, complements, strict=False):
-                is_outside = any(object_holds(expander, part, value) for part in parts)
-                assert is_outside != object_holds(expander, members, value), (members, value)
+                is_outside = any(object_holds(shape_builder, part, value) for part in parts)
+                assert is_outside != object_holds(shape_builder, members, value), (members, value)
         elif isinstance(value, list):
             for items, others in zip(shape.arrays, of_arrays, strict=False):
-                is_outside = any(array_holds(expander, other, value) for other in others)
-                assert is_outside != array_holds(expander, items, value), (items, value)
+                is_outside = any(array_holds(shape_builder, other, value) for other in others)
+                assert is_outside != array_holds(shape_builder, items, value), (items, value)
 
 
 def test_many_numbers_leave_the_gaps_between_them() -> None:
-    expander, root, negated = expand({"enum": [*range(1_000), 2.5, 7.0]})
-    shape = expander.shape(negated)
+    shape_builder, root, negated = expand({"enum": [*range(1_000), 2.5, 7.0]})
+    shape = shape_builder.shape(negated)
     assert len(shape.numbers) == 1_002
     for value in (-1, 0, 999, 1_000, Decimal("2.5"), Decimal("2.25"), Decimal("7.0"), Decimal("1e3"), "7"):
-        assert holds(expander, root, value) != holds(expander, negated, value)
+        assert holds(shape_builder, root, value) != holds(shape_builder, negated, value)
 
 
 def test_draft_4_tells_spellings_of_numbers_apart() -> None:
     schema = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 0}
-    expander, root, negated = expand(schema)
+    shape_builder, root, negated = expand(schema)
     for value, wanted in ((1, True), (Decimal("1.0"), False), (-1, False), (Decimal("1.5"), False)):
-        assert holds(expander, root, value) == wanted
-        assert holds(expander, negated, value) != wanted
+        assert holds(shape_builder, root, value) == wanted
+        assert holds(shape_builder, negated, value) != wanted
 
 
 def test_that_no_member_is_in_two_states_at_once_is_not_one_state() -> None:
@@ -81,6 +81,6 @@ def test_a_format_that_is_not_regular_cannot_be_negated() -> None:
 
 
 def test_a_complement_that_grows_may_be_refused() -> None:
-    expander, root, _ = expand({"type": "object", "required": list("abcdef")})
+    shape_builder, root, _ = expand({"type": "object", "required": list("abcdef")})
     with pytest.raises(TooManyClauses):
-        complement(expander.shape(root), lambda one, other: intersect(one, other, 6))
+        complement(shape_builder.shape(root), lambda one, other: intersect(one, other, 6))

@@ -15,18 +15,18 @@ from tokdfa.json_schema.disjoint import candidates
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.clauses import Shape
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 
-def branches(schema: dict[str, Any]) -> tuple[Expander, list[Shape]]:
-    expander, _, _ = expand(schema)
-    root = expander.schemas.document.root
-    states = [expander.schemas.part(root, part, "oneOf", place) for place, part in enumerate(root.schema["oneOf"])]
-    return expander, [expander.shape(state) for state in states]
+def branches(schema: dict[str, Any]) -> tuple[ShapeBuilder, list[Shape]]:
+    shape_builder, _, _ = expand(schema)
+    root = shape_builder.schemas.document.root
+    states = [shape_builder.schemas.part(root, part, "oneOf", place) for place, part in enumerate(root.schema["oneOf"])]
+    return shape_builder, [shape_builder.shape(state) for state in states]
 
 
-def compared_pairs(expander: Expander, shapes: list[Shape]) -> list[tuple[int, int]]:
-    return candidates(expander.schemas, shapes)
+def compared_pairs(shape_builder: ShapeBuilder, shapes: list[Shape]) -> list[tuple[int, int]]:
+    return candidates(shape_builder.schemas, shapes)
 
 
 listed = st.one_of(
@@ -47,10 +47,12 @@ tagged = st.builds(
     st.lists(st.dictionaries(st.sampled_from(NAMES[:3]), scalars, max_size=3) | scalars, min_size=10, max_size=30),
 )
 def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any], drawn: list[Any]) -> None:
-    expander, shapes = branches({"oneOf": parts})
-    compared = candidates(expander.schemas, shapes)
+    shape_builder, shapes = branches({"oneOf": parts})
+    compared = candidates(shape_builder.schemas, shapes)
     assert compared == sorted(set(compared))
-    held = [{k for k, shape in enumerate(shapes) if shape_holds(expander, shape, value)} for value in map(exact, drawn)]
+    held = [
+        {k for k, shape in enumerate(shapes) if shape_holds(shape_builder, shape, value)} for value in map(exact, drawn)
+    ]
     for first, second in set(combinations(range(len(parts)), 2)) - set(compared):
         assert not any({first, second} <= holders for holders in held)
 
@@ -60,10 +62,10 @@ def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any]
 def test_branches_of_any_kind(parts: list[dict[str, Any]], drawn: list[Any]) -> None:
     definitions = [part.pop("$defs") for part in parts]
     try:
-        expander, shapes = branches({"oneOf": parts, "$defs": definitions[0]})
-        compared = set(candidates(expander.schemas, shapes))
+        shape_builder, shapes = branches({"oneOf": parts, "$defs": definitions[0]})
+        compared = set(candidates(shape_builder.schemas, shapes))
         for value in map(exact, (*COMMON_VALUES, *drawn)):
-            holders = [k for k, shape in enumerate(shapes) if shape_holds(expander, shape, value)]
+            holders = [k for k, shape in enumerate(shapes) if shape_holds(shape_builder, shape, value)]
             assert set(combinations(holders, 2)) <= compared
     except SchemaUnsupported:
         assume(False)

@@ -20,7 +20,7 @@ from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, SchemaUnsupported, TokdfaError
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.plans import MAX_REMEMBERED
+from tokdfa.json_schema.object_plan import MAX_REMEMBERED
 from tokdfa.json_schema.program_grammar import schema_grammar
 
 NULL: dict[str, Any] = {"type": "null"}

@@ -55,9 +55,9 @@ def test_draft_3_is_refused() -> None:
     with pytest.raises(SchemaUnsupported, match="draft 3") as caught:
         Document(text)
     assert (caught.value.pointer, caught.value.keyword) == ("", "$schema")
-    expander, root, _ = expand(f'{{"properties": {{"a": {text}}}}}')
+    shape_builder, root, _ = expand(f'{{"properties": {{"a": {text}}}}}')
     with pytest.raises(SchemaUnsupported) as caught:
-        expander.shape(root)
+        shape_builder.shape(root)
     assert (caught.value.pointer, caught.value.keyword) == ("/properties/a", "$schema")
 
 
@@ -66,13 +66,13 @@ def test_a_schema_inside_may_be_of_another_draft() -> None:
     schema = {"$schema": URI[DRAFT_2020], "properties": {"a": inner, "b": {"$ref": "#/$defs/inner/items/0"}}}
     schema["$defs"] = {"inner": dict(inner), "other": {"$schema": "http://example.org/mine", "prefixItems": [False]}}
     schema["properties"]["c"] = {"$ref": "#/$defs/other"}
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     # (the library fails at the reference that passes a schema of another draft)
     library = library_validator({**schema, "properties": {name: schema["properties"][name] for name in "ac"}})
     for value in ({"a": 2}, {"a": 1}, {"a": ["a"]}, {"a": [2]}, {"c": []}, {"c": [1]}):
-        assert holds(expander, root, value) == library.is_valid(value), value
-    assert holds(expander, root, {"b": 2})
-    assert not holds(expander, root, {"b": Decimal("2.0")})
+        assert holds(shape_builder, root, value) == library.is_valid(value), value
+    assert holds(shape_builder, root, {"b": 2})
+    assert not holds(shape_builder, root, {"b": Decimal("2.0")})
 
 
 @pytest.mark.parametrize("text", ["1", "null", '"a"', "[]"])
@@ -117,9 +117,9 @@ def test_pointers(reference: str, found: int) -> None:
     )  # fmt: skip
     assert _target(schema).schema.get("const") == found
     assert library_validator(schema).is_valid({"it": found})
-    expander, root, _ = expand({**schema, "anyOf": [{}, {"const": 9}]})
-    assert holds(expander, root, {"it": found})
-    assert not holds(expander, root, {"it": 0})
+    shape_builder, root, _ = expand({**schema, "anyOf": [{}, {"const": 9}]})
+    assert holds(shape_builder, root, {"it": found})
+    assert not holds(shape_builder, root, {"it": 0})
 
 
 NOWHERE = ("#/$defs/b", "#/$defs/a/b", "#/anyOf/2", "#/anyOf/-", "#/anyOf/²", "#/anyOf/" + "1" * 5_000, "#nowhere")
@@ -184,9 +184,9 @@ REFERENCES: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
 @pytest.mark.parametrize("name", REFERENCES)
 def test_references(name: str) -> None:
     schema, right, wrong = REFERENCES[name]
-    expander, root, _ = expand(schema)
-    assert all(holds(expander, root, value) for value in right)
-    assert not any(holds(expander, root, value) for value in wrong)
+    shape_builder, root, _ = expand(schema)
+    assert all(holds(shape_builder, root, value) for value in right)
+    assert not any(holds(shape_builder, root, value) for value in wrong)
 
 
 EMBEDDED = {
@@ -218,27 +218,27 @@ EMBEDDED = {
 )
 def test_embedded_resources(reference: str, valid: Any) -> None:
     schema = {**EMBEDDED, "properties": {"it": {"$ref": reference}}}
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     library = library_validator(schema)
     for value in (valid, {"leaf": "outer leaf"}, {"root": "inner leaf"}, "outer leaf", "inner leaf", {"it": 1}):
-        assert holds(expander, root, {"it": value}) == library.is_valid({"it": value}), value
-    assert holds(expander, root, {"it": valid})
+        assert holds(shape_builder, root, {"it": value}) == library.is_valid({"it": value}), value
+    assert holds(shape_builder, root, {"it": valid})
 
 
 def test_neighbours_of_a_reference_count_from_2019_09_on() -> None:
     for draft in DRAFTS.values():
         schema = {"$schema": URI[draft], "properties": {"it": {"$ref": "#/definitions/a", "maximum": 2}}}
         schema["definitions"] = {"a": {"type": "integer"}}
-        expander, root, _ = expand(schema)
-        assert holds(expander, root, {"it": 3}) == (draft <= DRAFT_7)
-        assert not holds(expander, root, {"it": "a"})
+        shape_builder, root, _ = expand(schema)
+        assert holds(shape_builder, root, {"it": 3}) == (draft <= DRAFT_7)
+        assert not holds(shape_builder, root, {"it": "a"})
 
 
 @pytest.mark.parametrize("draft", [DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020])
 @pytest.mark.parametrize("own", [DRAFT_4, DRAFT_2020])
 def test_metaschemas_are_known_and_read_by_their_own_draft(draft: int, own: int) -> None:
     schema = {"$schema": URI[own], "properties": {"it": {"$ref": URI[draft] + ("#" if draft <= DRAFT_7 else "")}}}
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     definitions = "definitions" if draft <= DRAFT_7 else "$defs"
     examples = [
         {"type": "string", "properties": {"a": {"minLength": 1}}},
@@ -249,7 +249,7 @@ def test_metaschemas_are_known_and_read_by_their_own_draft(draft: int, own: int)
         {"required": []},
         True,
     ]
-    found = [holds(expander, root, {"it": value}) for value in examples]
+    found = [holds(shape_builder, root, {"it": value}) for value in examples]
     assert found == [library_validator(schema).is_valid({"it": value}) for value in examples]
     assert found[:4] == [True, False, False, False]
 
@@ -269,9 +269,9 @@ def test_a_dynamic_anchor_outside_replaces_the_one_inside() -> None:
     plain = json.loads(json.dumps(strict).replace('"$dynamicRef": "#node"', '"$ref": "tree"'))
     good, wrong = {"value": 1, "children": [{"value": 2}]}, {"children": [{"valeu": 2}]}
     for schema, allows_wrong in ((strict, False), (loose, True), (plain, True)):
-        expander, root, _ = expand(schema)
-        assert holds(expander, root, good)
-        assert holds(expander, root, wrong) is allows_wrong
+        shape_builder, root, _ = expand(schema)
+        assert holds(shape_builder, root, good)
+        assert holds(shape_builder, root, wrong) is allows_wrong
         assert library_validator(schema).is_valid(wrong) is allows_wrong
 
 
@@ -286,12 +286,12 @@ def test_a_place_is_two_nodes_in_two_scopes() -> None:
         "properties": {"n": {"$ref": "numbers"}, "s": {"$ref": "strings"}, "l": {"$ref": "list"}},
         "$defs": {"a": lists("number"), "b": lists("string"), "c": generic},
     }
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     library = library_validator(schema)
     right = {"n": [1], "s": ["a"], "l": [1, "a", None]}
     for name, item in itertools.product("nsl", (1, "a", None)):
         value = {name: [item]}
-        assert holds(expander, root, value) == library.is_valid(value) == (item in right[name])
+        assert holds(shape_builder, root, value) == library.is_valid(value) == (item in right[name])
 
 
 @pytest.mark.parametrize("anchor", [True, False])
@@ -300,10 +300,10 @@ def test_a_recursive_anchor_outside_replaces_the_one_inside(anchor: bool, outer_
     tree = {"$id": "tree", "$recursiveAnchor": anchor, "items": {"$recursiveRef": "#"}}
     schema = {"$schema": URI[DRAFT_2019], "$id": "http://example.org/s", "$recursiveAnchor": outer_anchor}
     schema |= {"$ref": "tree", "type": "array", "$defs": {"tree": tree}}
-    expander, root, _ = expand(schema)
-    assert holds(expander, root, [[[]]])
-    assert holds(expander, root, [[1]]) is not (anchor and outer_anchor)
-    assert not holds(expander, root, 1)
+    shape_builder, root, _ = expand(schema)
+    assert holds(shape_builder, root, [[[]]])
+    assert holds(shape_builder, root, [[1]]) is not (anchor and outer_anchor)
+    assert not holds(shape_builder, root, 1)
 
 
 def test_a_reference_that_the_library_fails_at_is_refused() -> None:

@@ -34,13 +34,13 @@ def test_inhabited_states_have_a_witness_and_empty_ones_no_value() -> None:
     @settings(max_examples=120, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(), st.lists(values, max_size=5))
     def check(schema: dict[str, Any], drawn: list[Any]) -> None:
-        expander, root, negated = expand(schema)
+        shape_builder, root, negated = expand(schema)
         library = library_validator(schema)
         for state, wanted in ((root, True), (negated, False)):
             count["all"] += 1
             try:
-                is_inhabited = expander.inhabited.state(state)
-                witnesses = Witnesses(expander, SCALARS)
+                is_inhabited = shape_builder.inhabited.state(state)
+                witnesses = Witnesses(shape_builder, SCALARS)
                 found = next(filter(None, (witnesses.of(state, depth) for depth in range(6))), ())
             except SchemaUnsupported:
                 count["refused"] += 1
@@ -104,16 +104,16 @@ TWO_NAMES = {"type": "object", "propertyNames": {"enum": ["a", "b"]}}
     ],
 )
 def test_empty(schema: Any) -> None:
-    expander, root, negated = expand(schema)
-    assert not expander.inhabited.state(root)
-    assert expander.inhabited.state(negated)
+    shape_builder, root, negated = expand(schema)
+    assert not shape_builder.inhabited.state(root)
+    assert shape_builder.inhabited.state(negated)
 
 
 def test_definitions_that_all_need_each_other_are_empty_and_soon_seen_to_be() -> None:
     count = 14
     definitions = _definitions(count, {k: list(range(count)) for k in range(count)})
-    expander, root, _ = expand({"$ref": "#/$defs/d0", "$defs": definitions})
-    assert not expander.inhabited.state(root)
+    shape_builder, root, _ = expand({"$ref": "#/$defs/d0", "$defs": definitions})
+    assert not shape_builder.inhabited.state(root)
 
 
 @given(st.integers(2, 6).flatmap(lambda n: st.tuples(
@@ -131,18 +131,20 @@ def test_the_order_of_questions_does_not_matter(drawn: tuple[int, dict[int, list
     inhabited = set(ends)
     for _ in range(count):
         inhabited |= {k for k in range(count) if inhabited & set(following[k])}
-    expander, _, _ = expand({"prefixItems": [{"$ref": f"#/$defs/d{k}"} for k in range(count)], "$defs": definitions})
-    document = expander.schemas.document
+    shape_builder, _, _ = expand(
+        {"prefixItems": [{"$ref": f"#/$defs/d{k}"} for k in range(count)], "$defs": definitions}
+    )
+    document = shape_builder.schemas.document
     for k in order:
         node = document.target(document.root, "$ref", f"#/$defs/d{k}")
-        assert expander.inhabited.state(expander.schemas.state(node)) == (k in inhabited)
+        assert shape_builder.inhabited.state(shape_builder.schemas.state(node)) == (k in inhabited)
 
 
 def test_overlaps_are_told_while_shapes_are_made() -> None:
     # whether the branches overlap depends on the shape that is being made: they may then only be taken to overlap
     branch = {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#"}}}
-    expander, root, _ = expand({"oneOf": [{"type": "null"}, branch, {**branch, "required": ["next", "other"]}]})
-    assert expander.inhabited.state(root)
-    assert holds(expander, root, {"next": None})
-    assert not holds(expander, root, {"next": None, "other": 1})
-    assert not holds(expander, root, {"next": 1})
+    shape_builder, root, _ = expand({"oneOf": [{"type": "null"}, branch, {**branch, "required": ["next", "other"]}]})
+    assert shape_builder.inhabited.state(root)
+    assert holds(shape_builder, root, {"next": None})
+    assert not holds(shape_builder, root, {"next": None, "other": 1})
+    assert not holds(shape_builder, root, {"next": 1})

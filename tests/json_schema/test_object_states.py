@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from tests.json_schema.schemas import expand
+from tokdfa.json_schema.object_plan import plan_object
 from tokdfa.json_schema.object_states import START, ObjectStates
-from tokdfa.json_schema.plans import plan_object
 
 
 def any_order(schema: dict[str, object]) -> ObjectStates:
-    expander, root, _ = expand({"type": "object", **schema})
-    clause = expander.shape(root).objects[0]
-    plan = plan_object(expander.oracle, clause)
+    shape_builder, root, _ = expand({"type": "object", **schema})
+    clause = shape_builder.shape(root).objects[0]
+    plan = plan_object(shape_builder.oracle, clause)
     assert plan is not None
-    return ObjectStates(expander.oracle, clause, plan, any_order=True)
+    return ObjectStates(shape_builder.oracle, clause, plan, any_order=True)
 
 
 def test_many_required_names_in_any_order() -> None:

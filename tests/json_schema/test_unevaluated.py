@@ -25,12 +25,12 @@ def test_states_hold_what_the_library_says() -> None:
     @settings(max_examples=120, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(drafts=(DRAFT_2020,), unevaluated=True), st.lists(values, max_size=8))
     def check(schema: dict[str, Any], drawn: list[Any]) -> None:
-        expander, root, _ = expand(schema)
+        shape_builder, root, _ = expand(schema)
         library = library_validator(schema)
         count["all"] += 1
         try:
             for value in (*COMMON_VALUES, *drawn):
-                assert holds(expander, root, exact(value)) == library.is_valid(value), value
+                assert holds(shape_builder, root, exact(value)) == library.is_valid(value), value
         except SchemaUnsupported:
             count["refused"] += 1
 
@@ -61,9 +61,9 @@ NAMED = {"$defs": {"named": {"properties": {"name": {}}, "patternProperties": {"
     ],
 )  # fmt: skip
 def test_both_drafts(draft: dict[str, Any], schema: Any, valid: Any, invalid: Any) -> None:
-    expander, root, _ = expand({**draft, **schema})
-    assert holds(expander, root, valid)
-    assert not holds(expander, root, invalid)
+    shape_builder, root, _ = expand({**draft, **schema})
+    assert holds(shape_builder, root, valid)
+    assert not holds(shape_builder, root, invalid)
 
 
 def test_first_items_are_looked_at_by_the_keyword_of_the_draft() -> None:
@@ -71,31 +71,31 @@ def test_first_items_are_looked_at_by_the_keyword_of_the_draft() -> None:
         {**DRAFT_2019, "allOf": [{"items": [{}, {}]}], "items": [{}], "unevaluatedItems": False},
         {"allOf": [{"prefixItems": [{}, {}]}], "prefixItems": [{}], "unevaluatedItems": False},
     ):
-        expander, root, _ = expand(schema)
-        assert holds(expander, root, [1, 2])
-        assert not holds(expander, root, [1, 2, 3])
+        shape_builder, root, _ = expand(schema)
+        assert holds(shape_builder, root, [1, 2])
+        assert not holds(shape_builder, root, [1, 2, 3])
     # additionalItems looks at the rest only beside a list of items
-    expander, root, _ = expand({**DRAFT_2019, "additionalItems": True, "unevaluatedItems": False})
-    assert not holds(expander, root, [1])
-    expander, root, _ = expand({**DRAFT_2019, "items": [{}], "additionalItems": True, "unevaluatedItems": False})
-    assert holds(expander, root, [1, 2])
+    shape_builder, root, _ = expand({**DRAFT_2019, "additionalItems": True, "unevaluatedItems": False})
+    assert not holds(shape_builder, root, [1])
+    shape_builder, root, _ = expand({**DRAFT_2019, "items": [{}], "additionalItems": True, "unevaluatedItems": False})
+    assert holds(shape_builder, root, [1, 2])
 
 
 def test_contains_looks_at_items_from_2020_12_on() -> None:
     schema = {"contains": {"const": 1}, "unevaluatedItems": False}
-    expander, root, _ = expand({**DRAFT_2019, **schema})
-    assert not holds(expander, root, [1])
+    shape_builder, root, _ = expand({**DRAFT_2019, **schema})
+    assert not holds(shape_builder, root, [1])
     for value, expected in (([1], True), ([1, 1], True), ([1, 2], False), ([], False)):
-        expander, root, _ = expand(schema)
-        assert holds(expander, root, value) is expected
+        shape_builder, root, _ = expand(schema)
+        assert holds(shape_builder, root, value) is expected
     # of several, and beside a schema for the rest, an item has to be in one of them
     two = {"allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}]}
     for rest, value, expected in (
         *((False, [1, 2, 1], True), (False, [2, 1, 3], False)),
         *(({"const": 3}, [3, 2, 1], True), ({"const": 3}, [3, 2, 1, 4], False), ({"const": 3}, [3, 2], False)),
     ):
-        expander, root, _ = expand({**two, "unevaluatedItems": rest})
-        assert holds(expander, root, value) is expected
+        shape_builder, root, _ = expand({**two, "unevaluatedItems": rest})
+        assert holds(shape_builder, root, value) is expected
 
 
 CHOICES: list[dict[str, Any]] = [
@@ -126,13 +126,13 @@ CHOICES: list[dict[str, Any]] = [
 def test_what_is_left_over_depends_on_branches(choice: dict[str, Any], rest: Any) -> None:
     schema = {"properties": {"a": {}}, "$defs": {"x": {"properties": {"b": {}}, "required": ["b"]}}, **choice}
     schema["unevaluatedProperties"] = rest
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     library, found = library_validator(schema), Counter[bool]()
     for names in ("", "a", "b", "c", "ab", "ac", "bc", "abc", ("ab",), ("a", "ab"), ("b", "ab")):
         for values_of in itertools.product((1, None, "s"), repeat=len(names)):
             value = dict(zip(names, values_of, strict=True))
             expected = library.is_valid(value)
-            assert holds(expander, root, value) == expected, value
+            assert holds(shape_builder, root, value) == expected, value
             found[expected] += 1
     assert found[True] >= 3
     assert found[False] >= 3
@@ -147,22 +147,22 @@ def test_items_left_over_depend_on_branches() -> None:
         {"oneOf": [{**first, "minItems": 2}, {"items": {"const": 2}, "minItems": 1}]},
     ):
         schema = {**choice, "unevaluatedItems": False}
-        expander, root, _ = expand(schema)
+        shape_builder, root, _ = expand(schema)
         library = library_validator(schema)
         for length in range(4):
             for value in itertools.product((1, 2, 3), repeat=length):
-                assert holds(expander, root, list(value)) == library.is_valid(list(value)), (choice, value)
+                assert holds(shape_builder, root, list(value)) == library.is_valid(list(value)), (choice, value)
 
 
 def test_too_many_combinations_are_refused() -> None:
     parts = [{"anyOf": [{"properties": {f"a{k}": {}}}, {"properties": {f"b{k}": {}}}]} for k in range(6)]
-    expander, root, _ = expand({"allOf": parts, "unevaluatedProperties": False})
+    shape_builder, root, _ = expand({"allOf": parts, "unevaluatedProperties": False})
     with pytest.raises(SchemaUnsupported, match="more than 256 combinations") as caught:
-        expander.shape(root)
+        shape_builder.shape(root)
     assert caught.value.keyword == "unevaluatedProperties"
 
 
 def test_older_drafts_do_not_know_the_keywords() -> None:
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "unevaluatedProperties": False}
-    expander, root, _ = expand(schema)
-    assert holds(expander, root, {"a": 1})
+    shape_builder, root, _ = expand(schema)
+    assert holds(shape_builder, root, {"a": 1})

@@ -22,13 +22,13 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
 )
+from tokdfa.json_schema.object_plan import ObjectPlan, plan_object
 from tokdfa.json_schema.object_states import START, ObjectStates
-from tokdfa.json_schema.plans import ObjectPlan, plan_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 
 def is_number(value: Any) -> bool:
@@ -48,12 +48,12 @@ def equal(one: Any, other: Any) -> bool:
     return one == other
 
 
-def holds(expander: Expander, state: State, value: Any) -> bool:
+def holds(shape_builder: ShapeBuilder, state: State, value: Any) -> bool:
     """Whether a value is in a state."""
-    return not state or shape_holds(expander, expander.shape(state), value)
+    return not state or shape_holds(shape_builder, shape_builder.shape(state), value)
 
 
-def shape_holds(expander: Expander, shape: Shape, value: Any) -> bool:
+def shape_holds(shape_builder: ShapeBuilder, shape: Shape, value: Any) -> bool:
     if value is None or isinstance(value, bool):
         bit = NULL if value is None else TRUE if value else FALSE
         return bool(shape.constants & bit)
@@ -62,82 +62,86 @@ def shape_holds(expander: Expander, shape: Shape, value: Any) -> bool:
     if isinstance(value, str):
         return any(strings.holds(value) for strings in shape.strings)
     if isinstance(value, list):
-        return any(array_holds(expander, clause, value) for clause in shape.arrays)
-    return any(object_holds(expander, clause, value) for clause in shape.objects)
+        return any(array_holds(shape_builder, clause, value) for clause in shape.arrays)
+    return any(object_holds(shape_builder, clause, value) for clause in shape.objects)
 
 
-def array_holds(expander: Expander, clause: ArrayClause, items: list[Any]) -> bool:
+def array_holds(shape_builder: ShapeBuilder, clause: ArrayClause, items: list[Any]) -> bool:
     if len(items) < clause.least or (clause.most is not None and len(items) > clause.most):
         return False
     for place, item in enumerate(items):
         wanted = clause.prefix[place] if place < len(clause.prefix) else clause.rest
-        if not holds(expander, wanted, item):
+        if not holds(shape_builder, wanted, item):
             return False
     for first, state, least, most in clause.counts:
-        counted = sum(holds(expander, state, item) for item in items[first:])
+        counted = sum(holds(shape_builder, state, item) for item in items[first:])
         if counted < least or (most is not None and counted > most):
             return False
     has_repeated = any(equal(items[k], items[j]) for k in range(len(items)) for j in range(k))
     return not (clause.unique and has_repeated) and not (clause.repeated and not has_repeated)
 
 
-def object_holds(expander: Expander, clause: ObjectClause, members: dict[str, Any]) -> bool:
+def object_holds(shape_builder: ShapeBuilder, clause: ObjectClause, members: dict[str, Any]) -> bool:
     if len(members) < clause.least or (clause.most is not None and len(members) > clause.most):
         return False
     if any(name not in members for name in clause.required):
         return False
-    if not all(holds(expander, clause.names, name) for name in members):
+    if not all(holds(shape_builder, clause.names, name) for name in members):
         return False
     for scope in clause.scopes:
         for name, value in members.items():
-            if not all(holds(expander, state, value) for state in _states_of(expander, scope, name)):
+            if not all(holds(shape_builder, state, value) for state in _states_of(shape_builder, scope, name)):
                 return False
     return all(
         any(
-            (demand.pattern is None or expander.oracle.matches(demand.pattern, name))
-            and holds(expander, demand.names, name)
-            and (demand.scope is None or not _is_about(expander, demand.scope, name))
-            and holds(expander, demand.value, value)
+            (demand.pattern is None or shape_builder.oracle.matches(demand.pattern, name))
+            and holds(shape_builder, demand.names, name)
+            and (demand.scope is None or not _is_about(shape_builder, demand.scope, name))
+            and holds(shape_builder, demand.value, value)
             for name, value in members.items()
         )
         for demand in clause.demands
     )
 
 
-def _is_about(expander: Expander, scope: Scope, name: str) -> bool:
-    return name in scope.properties or any(expander.oracle.matches(pattern, name) for pattern, _ in scope.patterns)
+def _is_about(shape_builder: ShapeBuilder, scope: Scope, name: str) -> bool:
+    return name in scope.properties or any(shape_builder.oracle.matches(pattern, name) for pattern, _ in scope.patterns)
 
 
-def _states_of(expander: Expander, scope: Scope, name: str) -> list[State]:
+def _states_of(shape_builder: ShapeBuilder, scope: Scope, name: str) -> list[State]:
     """The states that a scope asks of the value under a name."""
-    if not _is_about(expander, scope, name):
+    if not _is_about(shape_builder, scope, name):
         return [scope.additional]
     named = [scope.properties.get(name, EVERYTHING)]
-    return named + [state for pattern, state in scope.patterns if expander.oracle.matches(pattern, name)]
+    return named + [state for pattern, state in scope.patterns if shape_builder.oracle.matches(pattern, name)]
 
 
-def array_accepted(expander: Expander, clause: ArrayClause, items: list[Any]) -> bool:
+def array_accepted(shape_builder: ShapeBuilder, clause: ArrayClause, items: list[Any]) -> bool:
     """Whether the automaton of a clause accepts an array. Raises SchemaUnsupported."""
-    states = ArrayStates(expander.oracle, clause)
+    states = ArrayStates(shape_builder.oracle, clause)
     here = {states.start}
     for item in items:
-        here = {move.following for state in here for move in states.moves(state) if holds(expander, move.value, item)}
+        here = {
+            move.following for state in here for move in states.moves(state) if holds(shape_builder, move.value, item)
+        }
     return any(map(states.can_close, here)) and states.is_inhabited()
 
 
-def object_accepted(expander: Expander, clause: ObjectClause, members: dict[str, Any], any_order: bool) -> bool:
+def object_accepted(
+    shape_builder: ShapeBuilder, clause: ObjectClause, members: dict[str, Any], any_order: bool
+) -> bool:
     """Whether the automaton of a clause accepts an object: in its own order of names, or backwards if `any_order`."""
-    plan = plan_object(expander.oracle, clause)
+    plan = plan_object(shape_builder.oracle, clause)
     if plan is None:
         return False
-    states = ObjectStates(expander.oracle, clause, plan, any_order)
+    states = ObjectStates(shape_builder.oracle, clause, plan, any_order)
     declared = plan.names + plan.excluded
     here = {START}
     for name in sorted(members, key=lambda name: plan.names.index(name) if name in plan.names else len(declared)):
         following = set()
         for state in here:
             for move in states.moves(state):
-                if _is_named(plan, move.member, name) and holds(expander, move.value, members[name]):
+                if _is_named(plan, move.member, name) and holds(shape_builder, move.value, members[name]):
                     following.add(move.following)
         here = following
     return any(map(states.can_close, here)) and states.is_inhabited()
@@ -154,15 +158,15 @@ def _is_named(plan: ObjectPlan, member: int, name: str) -> bool:
 class Witnesses:
     """Finds a value of a state, nested `depth` deep at most, among few numbers and strings; None if there is none."""
 
-    def __init__(self, expander: Expander, scalars: tuple[Any, ...]) -> None:
-        self.expander, self.scalars = expander, scalars
+    def __init__(self, shape_builder: ShapeBuilder, scalars: tuple[Any, ...]) -> None:
+        self.shape_builder, self.scalars = shape_builder, scalars
         self._found: dict[tuple[State, int], tuple[Any, ...]] = {}
 
     def of(self, state: State, depth: int) -> tuple[Any, ...]:
         """The value, in a tuple; () if there is none."""
         key = state, depth
         if key not in self._found:
-            shape = self.expander.shape(state)
+            shape = self.shape_builder.shape(state)
             self._found[key] = next(self._of_shape(shape, depth), ())
         return self._found[key]
 
@@ -170,7 +174,7 @@ class Witnesses:
         listed = [value for strings in shape.strings for value in sorted(strings.values or ())]
         listed += [number for numbers in shape.numbers for number in (numbers.low, numbers.high) if number is not None]
         for value in (*self.scalars, *listed):
-            if shape_holds(self.expander, shape, value):
+            if shape_holds(self.shape_builder, shape, value):
                 yield (value,)
         if depth > 0:
             for clause in shape.arrays:
@@ -179,9 +183,9 @@ class Witnesses:
                 yield from self._object(members, depth)
 
     def _array(self, clause: ArrayClause, depth: int) -> Iterator[tuple[Any, ...]]:
-        if not self.expander.inhabited.array(clause):
+        if not self.shape_builder.inhabited.array(clause):
             return
-        states = ArrayStates(self.expander.oracle, clause)
+        states = ArrayStates(self.shape_builder.oracle, clause)
         todo: list[tuple[Any, list[Any]]] = [(states.start, [])]
         met = {states.start}
         for state, items in todo:
@@ -194,10 +198,10 @@ class Witnesses:
                     todo.append((following, [*items, *found]))
 
     def _object(self, clause: ObjectClause, depth: int) -> Iterator[tuple[Any, ...]]:
-        plan = plan_object(self.expander.oracle, clause)
+        plan = plan_object(self.shape_builder.oracle, clause)
         if plan is None:
             return
-        states = ObjectStates(self.expander.oracle, clause, plan)
+        states = ObjectStates(self.shape_builder.oracle, clause, plan)
         todo: list[tuple[Any, dict[str, Any]]] = [(START, {})]
         met = {START}
         for state, members in todo:

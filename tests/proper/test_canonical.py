@@ -147,12 +147,12 @@ def test_real_masks_agree_with_pairs(name: str, most: int) -> None:
     assert canonicity.forbidden_counts.max() == most
     random = np.random.default_rng(1)
     out = allocate_mask(canonicity.size)
-    for token in random.choice(canonicity.forest.order, 25).tolist():
+    for token in random.choice(canonicity.merge_tree.order, 25).tolist():
         canonicity.forbidden_mask(token, out)
         forbidden = set(mask_to_ids(out).tolist())
         starts, ends = canonicity.forbidden(token)
         assert len(forbidden) == (ends - starts).sum() == canonicity.forbidden_counts[canonicity.state_of(token)]
-        others = random.choice(canonicity.forest.order, 200).tolist()
+        others = random.choice(canonicity.merge_tree.order, 200).tolist()
         some = random.choice(list(forbidden), 50).tolist() if forbidden else []
         for other in others + some:
             assert canonicity.pair_is_canonical(token, other) == (other not in forbidden)
@@ -160,10 +160,18 @@ def test_real_masks_agree_with_pairs(name: str, most: int) -> None:
 
 def test_masks_are_written_over_and_kept_within_the_limit() -> None:
     whole = real("mistral-v1")
-    parts = (whole.vocabulary, whole.source, whole.rules, whole.derivations, whole.forest, whole.lists, whole.fallback)
+    parts = (
+        whole.vocabulary,
+        whole.source,
+        whole.rules,
+        whole.derivations,
+        whole.merge_tree,
+        whole.lists,
+        whole.fallback,
+    )
     words = len(allocate_mask(whole.size))
     canonicity = Canonicity(*parts, mask_bytes=3 * 4 * words)
-    wide = [t for t in whole.forest.order.tolist() if whole.forbidden_counts[whole.state_of(t)] > NARROW][:40]
+    wide = [t for t in whole.merge_tree.order.tolist() if whole.forbidden_counts[whole.state_of(t)] > NARROW][:40]
     out = np.full(words, -1, dtype=np.int32)
     expected = out.copy()
     for token in wide * 2:
@@ -176,9 +184,17 @@ def test_masks_are_written_over_and_kept_within_the_limit() -> None:
 
 def test_threads_share_masks() -> None:
     whole = real("mistral-v1")
-    parts = (whole.vocabulary, whole.source, whole.rules, whole.derivations, whole.forest, whole.lists, whole.fallback)
+    parts = (
+        whole.vocabulary,
+        whole.source,
+        whole.rules,
+        whole.derivations,
+        whole.merge_tree,
+        whole.lists,
+        whole.fallback,
+    )
     canonicity = Canonicity(*parts, mask_bytes=20_000)
-    tokens = whole.forest.order[::40].tolist()
+    tokens = whole.merge_tree.order[::40].tolist()
     together = threading.Barrier(4)
 
     def fill(_: int) -> list[bytes]:

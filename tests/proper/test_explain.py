@@ -35,7 +35,7 @@ def first_crossing(canonicity: Canonicity, left: int, right: int) -> tuple[int, 
 @pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2)])
 def test_the_rule_named_is_the_first_to_merge(name: str) -> None:
     canonicity = real(name)
-    rules, order = canonicity.rules, canonicity.forest.order
+    rules, order = canonicity.rules, canonicity.merge_tree.order
     random = np.random.default_rng(3)
     for left in random.choice(order, 400).tolist():
         starts, ends = canonicity.forbidden(left)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def check(canonicity: Canonicity, tokens: list[int]) -> int:
     """Compare with the intervals of all tokens; returns how many pairs are forbidden."""
-    order, lists = canonicity.forest.order, canonicity.lists
+    order, lists = canonicity.merge_tree.order, canonicity.lists
     forbidden = 0
     for token in tokens:
-        number = int(canonicity.forest.number[token])
+        number = int(canonicity.merge_tree.number[token])
         inside = (lists.starts <= number) & (number < lists.ends)
         states = np.unique(np.searchsorted(lists.list_starts, np.flatnonzero(inside), side="right") - 1)
         expected = order[np.isin(lists.state_of[order], states)]
@@ -38,7 +38,7 @@ def check(canonicity: Canonicity, tokens: list[int]) -> int:
 @pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
 def test_real_tokenizers(name: str) -> None:
     canonicity = real(name)
-    tokens = np.random.default_rng(0).choice(canonicity.forest.order, 300).tolist()
+    tokens = np.random.default_rng(0).choice(canonicity.merge_tree.order, 300).tolist()
     assert check(canonicity, tokens) > 1000
 
 
@@ -58,10 +58,10 @@ def test_random_merge_lists(tmp_path_factory: pytest.TempPathFactory, data: st.D
     canonicity = build_canonicity(
         load_tokenizer(merge_list(tmp_path_factory.mktemp("merges") / "tokenizer.json", "ab", shuffled))
     )
-    check(canonicity, canonicity.forest.order.tolist())
+    check(canonicity, canonicity.merge_tree.order.tolist())
 
 
 def test_ranked_pieces(tmp_path: Path) -> None:
     texts = ["aa", "ab", "aaa", "aab", "ba", "aaaa", "bab", "abab"]
     canonicity = build_canonicity(load_tokenizer(ranked_pieces(tmp_path / "ranks.tiktoken", texts)))
-    assert check(canonicity, canonicity.forest.order.tolist()) > 0
+    assert check(canonicity, canonicity.merge_tree.order.tolist()) > 0

@@ -36,7 +36,7 @@ def test_trained_tokenizers_pass(make, tmp_path: Path) -> None:  # type: ignore[
 
 
 def with_rules(canonicity: Canonicity, **changes: np.ndarray) -> Canonicity:
-    parts = (canonicity.derivations, canonicity.forest, canonicity.lists, canonicity.fallback)
+    parts = (canonicity.derivations, canonicity.merge_tree, canonicity.lists, canonicity.fallback)
     return Canonicity(canonicity.vocabulary, canonicity.source, replace(canonicity.rules, **changes), *parts)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.texts import Texts
+    from tokdfa.backends.situation_source import SituationSource
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.mask_store import MaskStore
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -372,7 +372,7 @@ class StateMatcher(Matcher, Generic[StateT]):
     def _whereabouts(self) -> Hashable:
         return self.state
 
-    def texts(self) -> Texts | None:
+    def situation_source(self) -> SituationSource | None:
         """For the proper filter: where all tokens lead at once, if the strategy has a way; equal ones are the same."""
         return None
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.matcher_texts import MatcherTexts
+from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import (
     CONTEXT_TABLES,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Matcher
     from tokdfa.backends.proper_merge.proper_states import ProperStates
-    from tokdfa.backends.texts import Texts
+    from tokdfa.backends.situation_source import SituationSource
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -102,7 +102,7 @@ class ProperConstraint(CompiledConstraint):
         self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
         self.dropped = plain.dropped
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
-        self._liveness: Callable[[ProperStates, Texts | None], ProperLiveness]
+        self._liveness: Callable[[ProperStates, SituationSource | None], ProperLiveness]
         self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)  # type: ignore[assignment]
 
     def _start(self, context: tuple[int, ...]) -> Matcher:
@@ -110,15 +110,15 @@ class ProperConstraint(CompiledConstraint):
         proper, text = self.proper._start(context), self.plain._start(())
         assert isinstance(proper, CartesianMergeMatcher)
         assert isinstance(text, StateMatcher)
-        liveness = self._liveness(proper.states, text.texts()) if self.lookahead else None
+        liveness = self._liveness(proper.states, text.situation_source()) if self.lookahead else None
         return ProperFilter(text, proper, liveness)
 
-    def _make_liveness(self, states: ProperStates, texts: Texts | None) -> ProperLiveness:
+    def _make_liveness(self, states: ProperStates, texts: SituationSource | None) -> ProperLiveness:
         """What matchers with the same states and texts share."""
         if texts is None:
             text = self.plain._start(())
             assert isinstance(text, StateMatcher)
-            texts = MatcherTexts(text)
+            texts = MatcherSituations(text)
         return ProperLiveness(texts, states, self.lookahead)
 
 

@@ -1,6 +1,6 @@
 """Which tokens both the text and the proper sequences allow such that both go on allowing some: in bulk.
 
-Words. A *situation* is a state of the strategy that knows the text, as a number (`tokdfa.backends.texts`). A
+Words. A *situation* is a state of the strategy that knows the text, as a number (`tokdfa.backends.situation_source`). A
 *key* is a state of the proper sequences without the last token (`tokdfa.backends.proper_merge.proper_rows`). A matcher
 of proper sequences holds the last token and a few keys; behind a border of pieces a key leads to another one, from
 which the last token has no say.
@@ -21,13 +21,13 @@ The second line is `tokdfa.backends.proper_merge.proper_states` with situations 
 the last token in common and to go on is a union over keys. So a bit set serves all last tokens: inside a JSON string
 there are few pairs (situation, key), and nearly every mask is made of two bit sets that are there already.
 
-How a bit set is made. The row of k and the walk of the text over the token trie (`Texts.targets`) say where every
-token leads; a kernel sorts the tokens by (s', k'), some hundreds of *groups* for 120,000 tokens. A group at which the
-text may end, or behind whose border some token goes on, is decided as one. Mostly a *witness* settles it, a token that
-was seen to go on from another group lately. In any other group each token looks for a *follower*: one that both allow,
-that does not merge with it, and that goes on for n - 1 tokens. Followers are tried one at a time and remembered with
-the group, and the first one mostly serves all of it; so B[n - 1] is never made, and a long look-ahead costs little more
-than one of a single token.
+How a bit set is made. The row of k and the walk of the text over the token trie (`SituationSource.targets`) say where
+every token leads; a kernel sorts the tokens by (s', k'), some hundreds of *groups* for 120,000 tokens. A group at which
+the text may end, or behind whose border some token goes on, is decided as one. Mostly a *witness* settles it, a token
+that was seen to go on from another group lately. In any other group each token looks for a *follower*: one that both
+allow, that does not merge with it, and that goes on for n - 1 tokens. Followers are tried one at a time and remembered
+with the group, and the first one mostly serves all of it; so B[n - 1] is never made, and a long look-ahead costs little
+more than one of a single token.
 
 Cost: the first mask of a grammar inside a JSON string (Llama 3, 112,000 tokens allowed, 500 groups) takes 50 to 100 ms,
 with a look-ahead of 1 or of 8; a new pair (situation, key) later 3 to 20 ms; a mask whose bit sets are kept 3 us.
@@ -45,13 +45,13 @@ from tokdfa.backends.proper_merge.proper_states import Choices, combine_masks_ke
 from tokdfa.core.interning import longer_keys, number_key, pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
-from tokdfa.proper.pair_test import find_break_kernel, pair_arrays
+from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.proper_merge.proper_states import ProperStates, State
-    from tokdfa.backends.texts import Texts
+    from tokdfa.backends.situation_source import SituationSource
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
@@ -85,7 +85,9 @@ class ProperLiveness:
     `max_bytes` bounds the kept bit sets, past which they are made anew.
     """
 
-    def __init__(self, texts: Texts, states: ProperStates, lookahead: int = 1, max_bytes: int = 256 << 20) -> None:
+    def __init__(
+        self, texts: SituationSource, states: ProperStates, lookahead: int = 1, max_bytes: int = 256 << 20
+    ) -> None:
         self.texts, self.states, self.lookahead = texts, states, lookahead
         canonicity = states.canonicity
         self._size = canonicity.size

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
-from tokdfa.backends.live_search import LiveSearch
+from tokdfa.backends.coaccessible import CoaccessibleSearch
 from tokdfa.backends.matcher import StateMatcher, StepMemo
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import VocabularyCannotSpell
@@ -47,7 +47,7 @@ class CompiledSituations(CompiledConstraint):
         self.limit = settings["mask_mb"] << 20
         self.masks = MaskStore(self.limit, masks.mask_words(vocab.size))
         self.steps: StepMemo[int] = StepMemo()
-        self._live = LiveSearch(self._targets, self._can_end, settings["max_search"])
+        self._live = CoaccessibleSearch(self._targets, self._can_end, settings["max_search"])
 
     def _begin(self, start: int, complete: bool) -> None:
         """Take note of where texts begin. Raises VocabularyCannotSpell if no tokens lead from there to an end."""

@@ -45,7 +45,9 @@ def proper(
     tokens: Annotated[str | None, typer.Option("--tokens", help="Token ids to judge, as in 1,2,3.")] = None,
     cut: Annotated[str | None, typer.Option("--cut", help='Tokens to judge, as a text: " The|od|ore".')] = None,
     after: Annotated[str | None, typer.Option("--after", help="A token (its id or text): what may not follow?")] = None,
-    statistics: Annotated[bool, typer.Option("--statistics", help="Figures of the tokenizer's merge rules.")] = False,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Statistics of the tokenizer's merge rules.")
+    ] = False,
     as_text: Annotated[bool, typer.Option("--text", help="What looks like token ids is a text all the same.")] = False,
     separator: Annotated[str, typer.Option(help="What stands between the tokens of --cut.")] = "|",
     derivation: Annotated[bool, typer.Option("--derivation", "-d", help="Also print how tokens are merged.")] = False,
@@ -271,12 +273,12 @@ def _print_side_by_side(
 
 def _print_followers(tokenizer: Tokenizer, token: int, samples: int, as_json: bool, console: Console) -> None:
     """Which tokens may not follow `token` inside a piece, by the rule that merges."""
-    from tokdfa.proper.figures import forbidden_by_rule
     from tokdfa.proper.rules_cache import load_canonicity
+    from tokdfa.proper.statistics import forbidden_by_rule
 
     vocabulary, canonicity = tokenizer.vocabulary, load_canonicity(tokenizer)
     by_rule = forbidden_by_rule(canonicity, token)
-    forbidden, possible = sum(map(len, by_rule.values())), len(canonicity.forest.order)
+    forbidden, possible = sum(map(len, by_rule.values())), len(canonicity.merge_tree.order)
     listed = list(by_rule.items())[: max(0, samples)]
     if as_json:
         rules = [
@@ -308,9 +310,9 @@ def _print_followers(tokenizer: Tokenizer, token: int, samples: int, as_json: bo
 
 
 def _print_statistics(tokenizer: Tokenizer, as_json: bool, console: Console) -> None:
-    from tokdfa.proper.figures import collect_figures
+    from tokdfa.proper.statistics import collect_statistics
 
-    figures, vocabulary = collect_figures(tokenizer), tokenizer.vocabulary
+    figures, vocabulary = collect_statistics(tokenizer), tokenizer.vocabulary
     after = figures.largest_after
     if as_json:
         tokens = [_describe(vocabulary, token) for token in after]

@@ -52,7 +52,7 @@ def skew(
 
     Exit status: 0, or 1 if a backend failed or two with the same token language disagree.
     """
-    from tokdfa.lab.measure.engines import Workshop, check_engines
+    from tokdfa.lab.measure.engines import EngineSet, check_engines
     from tokdfa.lab.measure.limits import Failure
     from tokdfa.lab.measure.skew_comparison import Limits, agreements, compare_engines
     from tokdfa.models.cache import CachedModel
@@ -75,8 +75,8 @@ def skew(
     limits = Limits(eos, tolerance, max_rows)  # type: ignore[arg-type]  # checked above
     begun = time.perf_counter()
     cached = CachedModel(loaded)
-    workshop = Workshop(engines, loaded.vocabulary)
-    found = list(compare_engines(cached, encoder.encode(prompt), choices, engines, workshop, limits))
+    engine_set = EngineSet(engines, loaded.vocabulary)
+    found = list(compare_engines(cached, encoder.encode(prompt), choices, engines, engine_set, limits))
     if isinstance(found[0].result, Failure):
         raise ModelError(found[0].result.message)
     seconds = time.perf_counter() - begun

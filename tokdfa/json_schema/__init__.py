@@ -12,16 +12,17 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `clauses`: clauses, shapes, states, and how they intersect; `keyword_names`: which keywords there are;
 - `schema_states`: the state of the schema at some place; `keywords`: the shape of the keywords of one type; `values`:
   of enum and const; `complement`: of all other values; `unevaluated`: what unevaluatedProperties reduces to;
-- `oracle`: what the following may ask; `plans`, `object_states`, `array_states`, `ends`: what a clause of an object or
-  array comes to; `emptiness`: whether a state has a value at all; `disjoint`: which branches of oneOf may overlap;
-- `expand`: the shape of a literal and of a state, with the in-place applicators (allOf, anyOf, oneOf, not, if);
+- `oracle`: what the following may ask; `object_plan`, `object_states`, `array_states`, `ends`: what a clause of an
+  object or array comes to; `emptiness`: whether a state has a value at all; `disjoint`: which branches of oneOf may
+  overlap;
+- `shape_builder`: the shape of a literal and of a state, with the in-place applicators (allOf, anyOf, oneOf, not, if);
   `making`: which shapes are on the way;
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
   the automata of their texts; `number_texts`: which of these are written;
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`, `uri_formats`,
   `regex_format`: those of strings; `blanks`: those without runaway blanks;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
-- `survey`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the form.
+- `lazy_frames`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the form.
 - `lexemes`, `program_grammar`: the form as a grammar over lexemes, for `earley_trie`.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).

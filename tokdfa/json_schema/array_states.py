@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, both
+from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, intersect_states
 from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.ends import Ends, TooManyStates
 
@@ -137,9 +137,9 @@ class ArrayStates:
                 if count.most is None:
                     more.append((value, (*counted, here)))
                 else:
-                    more += [(both(value, other), (*counted, here)) for other in negations(count.value)]
+                    more += [(intersect_states(value, other), (*counted, here)) for other in negations(count.value)]
                 if here < limit:
-                    more.append((both(value, count.value), (*counted, here + 1)))
+                    more.append((intersect_states(value, count.value), (*counted, here + 1)))
             options = more
             spend(MOVE_WORK * len(options))
         for value, counted in options:
@@ -149,7 +149,7 @@ class ArrayStates:
                 continue
             spend(MOVE_WORK * len(self.values))
             for k, single in enumerate(self.values):
-                claim = both(value, single)
+                claim = intersect_states(value, single)
                 if not state.seen >> k & 1 and oracle.has_value(claim):
                     yield Move(claim, Items(index, counted, state.seen | 1 << k))
 

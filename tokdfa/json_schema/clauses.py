@@ -45,7 +45,7 @@ NULL, TRUE, FALSE = 1, 2, 4
 ANY_NUMBER, ANY_STRING = NumberSet(), StringSet()
 
 
-def both(first: State, second: State) -> State:
+def intersect_states(first: State, second: State) -> State:
     """What both states demand."""
     if not first:
         return second
@@ -126,7 +126,7 @@ class ObjectClause(NamedTuple):
             _join(self.required, other.required),
             max(self.least, other.least),
             _least(self.most, other.most),
-            both(self.names, other.names),
+            intersect_states(self.names, other.names),
             _join(self.demands, other.demands),
         )
 
@@ -163,8 +163,8 @@ class ArrayClause(NamedTuple):
         size = max(len(self.prefix), len(other.prefix))
         spend(LOOKUP_WORK * (2 * size + len(self.counts) + len(other.counts)))
         return ArrayClause(
-            tuple(both(self.at(k), other.at(k)) for k in range(size)),
-            both(self.rest, other.rest),
+            tuple(intersect_states(self.at(k), other.at(k)) for k in range(size)),
+            intersect_states(self.rest, other.rest),
             max(self.least, other.least),
             _least(self.most, other.most),
             _join(self.counts, other.counts),

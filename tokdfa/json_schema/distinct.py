@@ -1,9 +1,9 @@
 """Where a name may come twice in one object, although none may (``duplicates="refused"``).
 
 Names are equal if their decoded texts are. Declared names come once by themselves, and undeclared names of small kinds
-are remembered (`tokdfa.json_schema.plans`); one member that may have any name repeats none. Everything else would take
-a memory without bound: two members or more whose names are too many. So the states that a text can reach are looked at
-in advance, and where one holds such objects, the schema is refused; with `lenient` the place is listed.
+are remembered (`tokdfa.json_schema.object_plan`); one member that may have any name repeats none. Everything else would
+take a memory without bound: two members or more whose names are too many. So the states that a text can reach are
+looked at in advance, and where one holds such objects, the schema is refused; with `lenient` the place is listed.
 
 What is refused is named by the schema that lets the names in: the pointer of the schema with the keywords of the
 object, or of what stands for any value (``{}``), and the keyword that leaves the names open, given or absent.
@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, both
+from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, intersect_states
 from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.document import DRAFT_7, DRAFT_2020, NESTED, Dropped, Node, escape_key
 from tokdfa.json_schema.keyword_names import ARRAY_KEYWORDS, MEMBER_KEYWORDS
-from tokdfa.json_schema.plans import MAX_REMEMBERED, plan_object
+from tokdfa.json_schema.object_plan import MAX_REMEMBERED, plan_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tokdfa.json_schema.clauses import ArrayClause, Count, ObjectClause, Shape, State
-    from tokdfa.json_schema.expand import Expander
-    from tokdfa.json_schema.plans import ObjectPlan
+    from tokdfa.json_schema.object_plan import ObjectPlan
+    from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 REASON = (
     f"undeclared names are remembered if they are at most {MAX_REMEMBERED} in one object, which is not known of these,"
@@ -64,12 +64,12 @@ class Part(NamedTuple):
     item: int | None = None
 
 
-def find_repeatable(expander: Expander, root: State, lenient: bool) -> list[Dropped]:
+def find_repeatable(shape_builder: ShapeBuilder, root: State, lenient: bool) -> list[Dropped]:
     """The places at which a name may come twice, each once; none unless `lenient`. O(states that a text can reach).
 
     Raises SchemaUnsupported for the first one unless `lenient`, and what making shapes and plans raises.
     """
-    search = _Search(expander)
+    search = _Search(shape_builder)
     found: dict[Place, Dropped] = {}
     for place in search.places(root):
         reason = REASON.format(remedy=REMEDIES.get(place.keyword, REMEDIES["additionalProperties"]))
@@ -84,17 +84,17 @@ def find_repeatable(expander: Expander, root: State, lenient: bool) -> list[Drop
 class _Search:
     """One run of `find_repeatable`, from the root outwards."""
 
-    def __init__(self, expander: Expander) -> None:
-        self.expander = expander
+    def __init__(self, shape_builder: ShapeBuilder) -> None:
+        self.shape_builder = shape_builder
 
     def places(self, root: State) -> Iterator[Place]:
         """The places; some may come more than once."""
-        expander = self.expander
+        shape_builder = self.shape_builder
         #: States with the place that a text came by, for those that no schema stands for.
         waiting: list[tuple[State, Place]] = [(root, Place(""))]
         met = {root}
         for state, place in waiting:
-            shape = expander.shape(state)
+            shape = shape_builder.shape(state)
             spend(PLACE_WORK)
             if self._has_open_object(shape):
                 yield self._place_of_names(state, place)
@@ -106,8 +106,8 @@ class _Search:
 
     def _plans(self, shape: Shape) -> Iterator[tuple[ObjectClause, ObjectPlan]]:
         for clause in shape.objects:
-            if self.expander.inhabited.object(clause):
-                plan = plan_object(self.expander.oracle, clause)
+            if self.shape_builder.inhabited.object(clause):
+                plan = plan_object(self.shape_builder.oracle, clause)
                 assert plan is not None
                 yield clause, plan
 
@@ -119,7 +119,7 @@ class _Search:
         for clause, plan in self._plans(shape):
             yield from self._members(clause, plan)
         for array in shape.arrays:
-            if self.expander.inhabited.array(array):
+            if self.shape_builder.inhabited.array(array):
                 yield from self._items(array)
 
     def _members(self, clause: ObjectClause, plan: ObjectPlan) -> Iterator[Part]:
@@ -136,27 +136,27 @@ class _Search:
             for claimed in combinations(demands, size):
                 value = state
                 for k in claimed:
-                    value = both(value, clause.demands[k].value)
-                if self.expander.inhabited.state(value):
+                    value = intersect_states(value, clause.demands[k].value)
+                if self.shape_builder.inhabited.state(value):
                     yield Part(value, name)
 
     def _items(self, clause: ArrayClause) -> Iterator[Part]:
         """The items, each as those that are counted and those that are not."""
         for k in range(len(clause.prefix) + 1):
-            if (clause.most is not None and k >= clause.most) or not self.expander.inhabited.state(clause.at(k)):
+            if (clause.most is not None and k >= clause.most) or not self.shape_builder.inhabited.state(clause.at(k)):
                 return
             for chosen in product(*(_ways_to_count(count, k) for count in clause.counts)):
                 value = clause.at(k)
                 for each in chosen:
-                    value = both(value, each)
-                if self.expander.inhabited.state(value):
+                    value = intersect_states(value, each)
+                if self.shape_builder.inhabited.state(value):
                     yield Part(value, item=k)
 
     # Places, for messages.
 
     def _nodes(self, state: State) -> list[tuple[Node, bool]]:
         """The schemas of the text that a state demands, and whether they are negated."""
-        nodes = self.expander.schemas.document.nodes
+        nodes = self.shape_builder.schemas.document.nodes
         found = [(nodes[literal >> 1], bool(literal & 1)) for literal in sorted(state)]
         return [(node, negated) for node, negated in found if not node.pointer.startswith(NESTED)]
 
@@ -193,7 +193,7 @@ class _Search:
         if part.name is not None and part.name in properties:
             return Place(node.pointer + "/properties" + escape_key(part.name))
         for pattern in patterns:
-            if part.name is not None and self.expander.oracle.may_match(pattern, part.name):
+            if part.name is not None and self.shape_builder.oracle.may_match(pattern, part.name):
                 return Place(node.pointer + "/patternProperties" + escape_key(pattern))
         return Place(node.pointer + ("/additionalProperties" if "additionalProperties" in schema else ""))
 
@@ -205,16 +205,18 @@ class _Search:
         met: set[int] = set()
         while node.number not in met and isinstance(node.schema, dict) and keywords.isdisjoint(node.schema):
             met.add(node.number)
-            expander = self.expander
+            shape_builder = self.shape_builder
             branches = (
-                child for child in self._branches(node) if wanted(expander.shape(expander.schemas.state(child)))
+                child
+                for child in self._branches(node)
+                if wanted(shape_builder.shape(shape_builder.schemas.state(child)))
             )
             node = next(branches, node)
         return node
 
     def _branches(self, node: Node) -> Iterator[Node]:
         """The schemas that a schema applies to the same value."""
-        schema, document = node.schema, self.expander.schemas.document
+        schema, document = node.schema, self.shape_builder.schemas.document
         for keyword in ("$ref", "$dynamicRef" if node.draft >= DRAFT_2020 else "$recursiveRef"):
             if isinstance(schema.get(keyword), str) and (keyword == "$ref" or node.draft > DRAFT_7):
                 yield document.target(node, keyword, schema[keyword])

@@ -25,9 +25,9 @@ from tokdfa.json_schema.clauses import (
     State,
 )
 from tokdfa.json_schema.making import InProgress
+from tokdfa.json_schema.object_plan import plan_object, value_state
 from tokdfa.json_schema.object_states import ObjectStates
 from tokdfa.json_schema.oracle import Oracle
-from tokdfa.json_schema.plans import plan_object, value_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.schema_states import SchemaStates
 
 
-class Inhabited:
+class Emptiness:
     """Answers for the states and shapes of one document. `shape_of`: the shape of a state; `making`: those on the way.
 
     While shapes are being made an answer may be True that should be False: some alternative is then not left out early.

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
-from tokdfa.json_schema.clauses import EVERYTHING, State, both
+from tokdfa.json_schema.clauses import EVERYTHING, State, intersect_states
 from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
-from tokdfa.json_schema.expand import Expander
 from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
+from tokdfa.json_schema.lazy_frames import survey_states
 from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.lower_value import ValueWriter
-from tokdfa.json_schema.survey import survey_states
+from tokdfa.json_schema.shape_builder import ShapeBuilder
 from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
@@ -84,31 +84,33 @@ class SchemaLowering:
         prelude: ValueWriter | None,
     ) -> None:
         self.constraint = constraint
-        self.expander = Expander(document, dropped, constraint.duplicates == "refused")
-        self.writer = ValueWriter(constraint, self.expander.oracle, self._frame, prelude)
+        self.shape_builder = ShapeBuilder(document, dropped, constraint.duplicates == "refused")
+        self.writer = ValueWriter(constraint, self.shape_builder.oracle, self._frame, prelude)
         self._objects = ObjectLowering(self.writer, constraint.order == "any")
         #: Where names may be repeated although none should be, if `lenient`.
         self.repeatable: list[Dropped] = []
 
     def lower(self) -> Program:
         """The whole program."""
-        document, expander, writer = self.expander.schemas.document, self.expander, self.writer
-        root = expander.schemas.state(document.root)
+        document, shape_builder, writer = self.shape_builder.schemas.document, self.shape_builder, self.writer
+        root = shape_builder.schemas.state(document.root)
         if self.constraint.max_nesting is not None:
-            root = both(root, expander.schemas.state(_nested(expander, self.constraint.max_nesting)))
-        if not expander.inhabited.state(root):
+            root = intersect_states(
+                root, shape_builder.schemas.state(_nested(shape_builder, self.constraint.max_nesting))
+            )
+        if not shape_builder.inhabited.state(root):
             raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
-        if expander.oracle.distinct:
+        if shape_builder.oracle.distinct:
             from tokdfa.json_schema.distinct import find_repeatable
 
-            self.repeatable = find_repeatable(expander, root, self.constraint.lenient)
+            self.repeatable = find_repeatable(shape_builder, root, self.constraint.lenient)
         uncertain: list[State] = []
         if len(document.text) > LARGE:
-            writer.may_wait, uncertain = survey_states(expander.oracle, root)
+            writer.may_wait, uncertain = survey_states(shape_builder.oracle, root)
         start = writer.value(root, RETURN_PLACE)
         writer.write_waiting(AT_ONCE)
         for state in uncertain:  # whatever there is to refuse is refused now; what no value has is never lowered
-            if expander.inhabited.state(state):
+            if shape_builder.inhabited.state(state):
                 writer.value(state, RETURN_PLACE)
                 writer.write_waiting(AT_ONCE)
         return writer.builder.build(start)
@@ -116,14 +118,14 @@ class SchemaLowering:
     def _frame(self, state: State) -> int:
         """The place at which the frame of a state begins."""
         spend(FRAME_WORK, FRAME_BYTES)
-        shape = self.expander.shape(state)
+        shape = self.shape_builder.shape(state)
         places = self.writer.scalars(state, shape, RETURN_PLACE)
         is_sure = not places and len(shape.arrays) + len(shape.objects) == 1  # as the state is inhabited
         for clause in shape.arrays:
-            if is_sure or self.expander.inhabited.array(clause):
+            if is_sure or self.shape_builder.inhabited.array(clause):
                 places.append(lower_array(self.writer, clause))
         for members in shape.objects:
-            if is_sure or self.expander.inhabited.object(members):
+            if is_sure or self.shape_builder.inhabited.object(members):
                 places.append(self._objects.lower(members))
         return self.writer.builder.any_of(places)
 
@@ -145,9 +147,9 @@ def _prelude(spelling: tuple[tuple[str, Any], ...]) -> ValueWriter:
     return writer
 
 
-def _nested(expander: Expander, depth: int) -> Node:
+def _nested(shape_builder: ShapeBuilder, depth: int) -> Node:
     """The node of a schema for values of so many arrays and objects inside each other."""
     schema: dict[str, Any] = {"type": ["null", "boolean", "number", "string"]}
     for _ in range(depth):
         schema = {"items": schema, "additionalProperties": schema}
-    return expander.schemas.synthesize(expander.schemas.document.root, NESTED, schema)
+    return shape_builder.schemas.synthesize(shape_builder.schemas.document.root, NESTED, schema)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.lower_value import NAME_BYTES, NAME_WORK
+from tokdfa.json_schema.object_plan import plan_object
 from tokdfa.json_schema.object_states import START, Members, ObjectStates
-from tokdfa.json_schema.plans import plan_object
 from tokdfa.program.builder import MemberChain
 from tokdfa.program.program import RETURN_PLACE
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tokdfa.json_schema.clauses import ObjectClause
     from tokdfa.json_schema.lower_value import ValueWriter
-    from tokdfa.json_schema.plans import ObjectPlan
+    from tokdfa.json_schema.object_plan import ObjectPlan
 
 #: The place after a name that is refused.
 REFUSED = -1

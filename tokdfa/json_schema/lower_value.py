@@ -67,7 +67,7 @@ class ValueWriter:
             self.builder = written_before.builder.copy()
             self._signs, self._plain = written_before._signs, written_before._plain
             self._frames.update(written_before._frames)
-        #: States whose code may be written when it is reached (`tokdfa.json_schema.survey`).
+        #: States whose code may be written when it is reached (`tokdfa.json_schema.lazy_frames`).
         self.may_wait: set[State] = set()
         self._waiting: list[tuple[int, State]] = []
         blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import State, both
+from tokdfa.json_schema.clauses import State, intersect_states
 from tokdfa.json_schema.ends import Ends, TooManyStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tokdfa.json_schema.clauses import ObjectClause
+    from tokdfa.json_schema.object_plan import ObjectPlan
     from tokdfa.json_schema.oracle import Oracle
-    from tokdfa.json_schema.plans import ObjectPlan
 
 #: States looked at to see whether one comes to an end, at most.
 MAX_STATES = 50_000
@@ -124,7 +124,7 @@ class ObjectStates:
             for claimed in combinations(open_demands, size):
                 claim, met = value, state.met
                 for k in claimed:
-                    claim, met = both(claim, self.demands[k].value), met | 1 << k
+                    claim, met = intersect_states(claim, self.demands[k].value), met | 1 << k
                 spend(MOVE_WORK)
                 if not claimed or self.oracle.has_value(claim):
                     yield Move(member, claim, Members(position, count, met))

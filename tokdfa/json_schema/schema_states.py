@@ -1,7 +1,7 @@
 """The states of the schemas of a document: which literals a schema at some place stands for.
 
 Equal demands should be one state, as each is lowered once: schemas of a plain type share one, and a reference has that
-of what it refers to. What a state demands is not looked at here (`tokdfa.json_schema.expand`).
+of what it refers to. What a state demands is not looked at here (`tokdfa.json_schema.shape_builder`).
 """
 
 from __future__ import annotations

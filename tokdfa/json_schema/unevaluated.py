@@ -30,8 +30,8 @@ from tokdfa.json_schema.clauses import (
     Scope,
     Shape,
     State,
-    both,
     check_size,
+    intersect_states,
     join,
     unite,
 )
@@ -87,7 +87,9 @@ class Alternative(NamedTuple):
 
     def join(self, other: Alternative) -> Alternative:
         """Both."""
-        return Alternative(both(self.state, other.state), self.present | other.present, self.seen.join(other.seen))
+        return Alternative(
+            intersect_states(self.state, other.state), self.present | other.present, self.seen.join(other.seen)
+        )
 
     def covers(self, other: Alternative) -> bool:
         """Whether `other` asks for as much and looks at no more."""

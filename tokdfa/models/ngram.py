@@ -91,7 +91,7 @@ class NgramModel(LanguageModel):
     def __init__(self, name: str, vocabulary: Vocabulary, documents: Iterable[Integers], order: int) -> None:
         super().__init__(name, vocabulary)
         self.order = order
-        self._start = vocabulary.size  # the start symbol: a ghost, one past all tokens
+        self._start = vocabulary.size  # the start symbol: a symbol one past all tokens
         self._spells = vocabulary.lengths > 0
         end = vocabulary.end_tokens[0]
         stream = np.concatenate([part for document in documents for part in ([self._start], document, [end])])

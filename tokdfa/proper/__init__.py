@@ -11,8 +11,8 @@ of that. Pairs: t u is not proper iff some rule merges a token on t's *right spi
 either becomes a part of something larger. The tokens that may not follow t are a short list of *intervals* in a fixed
 numbering of the tokens, so there is no table of tokens x tokens anywhere.
 
-In reading order, for merges: `merge_rules` (from the file to arrays), `derivations` (last merges, levels), `forest`
-(the numbering), `intervals` (forbidden successors), `pair_test` (one pair, no lists), `byte_fallback`, `canonical`
+In reading order, for merges: `merge_rules` (from the file to arrays), `derivations` (last merges, levels), `merge_tree`
+(the numbering), `intervals` (forbidden successors), `adjacent_pairs` (one pair, no lists), `byte_fallback`, `canonical`
 (all of it for one tokenizer), `explain` (where a sequence is not proper, and why), `verify` (comparison with the
 reference library), `rules_cache` (on disk; `load_canonicity` is the front door), `replay` (slow twins).
 For pieces: `pretokenizer` and the modules it lists.

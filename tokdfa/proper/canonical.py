@@ -22,9 +22,9 @@ from tokdfa.core.jit import kernel
 from tokdfa.core.locks import cached_property, new_lock
 from tokdfa.errors import VocabularyError
 from tokdfa.mask import Mask, allocate_mask, check_mask
+from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.derivations import merge_letters
 from tokdfa.proper.merge_rules import letter_tokens
-from tokdfa.proper.pair_test import first_merge
 from tokdfa.proper.predecessors import build_predecessors
 from tokdfa.proper.whole_pieces import build_whole_pieces
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from tokdfa.proper.byte_fallback import ByteFallback
     from tokdfa.proper.derivations import Derivations
-    from tokdfa.proper.forest import Forest
     from tokdfa.proper.intervals import IntervalLists
     from tokdfa.proper.merge_rules import Int32, MergeRules
+    from tokdfa.proper.merge_tree import MergeTree
     from tokdfa.proper.predecessors import Predecessors
     from tokdfa.proper.whole_pieces import WholePieces
     from tokdfa.vocabulary.merge_source import MergeSource
@@ -51,7 +51,7 @@ MASK_BYTES = 64 << 20
 class Canonicity:
     """The proper sequences of a tokenizer. Immutable to its users and safe to share between threads.
 
-    The parts: `rules`, `derivations`, `forest`, `lists`, and `fallback` (None without byte fallback). `mask_bytes`:
+    The parts: `rules`, `derivations`, `merge_tree`, `lists`, and `fallback` (None without byte fallback). `mask_bytes`:
     how much memory the packed masks of wide lists may take.
     """
 
@@ -61,13 +61,13 @@ class Canonicity:
         source: MergeSource,
         rules: MergeRules,
         derivations: Derivations,
-        forest: Forest,
+        merge_tree: MergeTree,
         lists: IntervalLists,
         fallback: ByteFallback | None,
         mask_bytes: int = MASK_BYTES,
     ) -> None:
         self.vocabulary, self.source = vocabulary, source
-        self.rules, self.derivations, self.forest, self.lists = rules, derivations, forest, lists
+        self.rules, self.derivations, self.merge_tree, self.lists = rules, derivations, merge_tree, lists
         self.fallback = fallback
         self.mask_bytes = mask_bytes
         sizes = np.append(0, np.cumsum(lists.ends - lists.starts, dtype=np.int64))
@@ -95,7 +95,7 @@ class Canonicity:
         These are the proper ones and the byte tokens that byte fallback uses, but for tokens that spell the text of an
         isolated token, which never gets as far as merging.
         """
-        usable = self.forest.number >= 0
+        usable = self.merge_tree.number >= 0
         for text in map(self.vocabulary.token_bytes, self.source.isolated):
             usable[_tokens_with(self.vocabulary, text)] = False
         usable.flags.writeable = False
@@ -178,9 +178,9 @@ class Canonicity:
         return first_merge(self.rules, self.derivations, left, right) < 0
 
     def forbidden(self, token: int) -> tuple[Int32, Int32]:
-        """(starts, ends) of the intervals of `Forest` numbers that may not follow `token`. Views, int32.
+        """(starts, ends) of the intervals of `MergeTree` numbers that may not follow `token`. Views, int32.
 
-        Tokens outside the forest have no number: they may never stand inside a piece. Raises VocabularyError if
+        Tokens outside the merge_tree have no number: they may never stand inside a piece. Raises VocabularyError if
         `token` is one of them.
         """
         begin, end = self._list_of(self._proper_state(token))
@@ -215,7 +215,7 @@ class Canonicity:
             np.copyto(out, self._keep_mask(token, state))
         else:
             out.fill(0)
-            _set_intervals_kernel(self.forest.order, self.lists.starts, self.lists.ends, *self._list_of(state), out)
+            _set_intervals_kernel(self.merge_tree.order, self.lists.starts, self.lists.ends, *self._list_of(state), out)
 
     def _proper_state(self, token: int) -> int:
         state = self.state_of(token)
@@ -231,7 +231,9 @@ class Canonicity:
         kept = self._mask_of.get(state)
         if kept is None:
             kept = allocate_mask(self.size)
-            _set_intervals_kernel(self.forest.order, self.lists.starts, self.lists.ends, *self._list_of(state), kept)
+            _set_intervals_kernel(
+                self.merge_tree.order, self.lists.starts, self.lists.ends, *self._list_of(state), kept
+            )
             kept.flags.writeable = False
         with self._lock:
             if (len(self._mask_of) + 1) * kept.nbytes > self.mask_bytes:
@@ -261,7 +263,7 @@ def _tokens_with(vocabulary: Vocabulary, text: bytes) -> list[int]:
 
 @kernel
 def _set_intervals_kernel(order, starts, ends, begin, end, mask):  # type: ignore[no-untyped-def]
-    """Set the bits of the tokens whose forest numbers lie in intervals begin .. end - 1."""
+    """Set the bits of the tokens whose merge_tree numbers lie in intervals begin .. end - 1."""
     for k in range(begin, end):
         for number in range(starts[k], ends[k]):
             token = order[number]

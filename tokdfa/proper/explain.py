@@ -1,7 +1,7 @@
 """Is a sequence of tokens what the tokenizer makes of its text, and if not, where and why not?
 
 The text is taken as one piece, which is all of it for a tokenizer without pre-tokenizer; isolated tokens cut it. The
-answer comes from the pairs (`tokdfa.proper.pair_test`), byte fallback and whole pieces, not from encoding the text
+answer comes from the pairs (`tokdfa.proper.adjacent_pairs`), byte fallback and whole pieces, not from encoding the text
 again.
 """
 
@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.derivations import merge_letters
-from tokdfa.proper.pair_test import first_merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,9 +15,9 @@ Conditions on px fall away for x = t, those on py for y = u. (Where ranks rise a
 rank(px) and r <= rank(py).)
 
 For fixed t and (x, y, r), the forbidden u are y itself and the subtrees of those children py of y that meet their
-condition: one interval of `tokdfa.proper.forest`'s numbers, and one more for each irregular child that meets it. So the
-forbidden successors of t are a short list of intervals, sorted and disjoint. Tokens with equal lists are one *state* of
-the automaton of proper sequences.
+condition: one interval of `tokdfa.proper.merge_tree`'s numbers, and one more for each irregular child that meets it. So
+the forbidden successors of t are a short list of intervals, sorted and disjoint. Tokens with equal lists are one
+*state* of the automaton of proper sequences.
 
 Cost: O(rules in the rows of the right spine), for each token. All lists of Mistral v1 in 0.05 s, of Llama 3 in 0.5 s.
 Source: 002 builds the same automaton by replaying every merge on it (`tokdfa.proper.replay`), in 20.9 s for Mistral v1,
@@ -36,17 +36,17 @@ from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
     from tokdfa.proper.derivations import Derivations
-    from tokdfa.proper.forest import Forest
     from tokdfa.proper.merge_rules import Int32, MergeRules
+    from tokdfa.proper.merge_tree import MergeTree
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalLists:
     """The forbidden successors of every state; all arrays int32.
 
-    `state_of`: shape (V,), the state of each token, -1 for tokens outside the forest. The list of state s are the
-    intervals ``starts[k] .. ends[k] - 1`` of forest numbers, k from ``list_starts[s]`` to ``list_starts[s + 1] - 1``,
-    sorted, neither overlapping nor touching.
+    `state_of`: shape (V,), the state of each token, -1 for tokens outside the merge_tree. The list of state s are the
+    intervals ``starts[k] .. ends[k] - 1`` of merge_tree numbers, k from ``list_starts[s]`` to ``list_starts[s + 1] -
+    1``, sorted, neither overlapping nor touching.
     """
 
     state_of: Int32
@@ -59,21 +59,28 @@ class IntervalLists:
         return len(self.list_starts) - 1
 
 
-def build_lists(rules: MergeRules, derivations: Derivations, forest: Forest) -> IntervalLists:
-    """The interval lists of all tokens of the forest, equal ones once."""
+def build_lists(rules: MergeRules, derivations: Derivations, merge_tree: MergeTree) -> IntervalLists:
+    """The interval lists of all tokens of the merge_tree, equal ones once."""
     by_rank = np.lexsort((rules.rank, rules.left))
     rows = rules.row_starts, rules.right[by_rank], rules.rank[by_rank]
     state_of = np.full(len(derivations.right), -1, dtype=np.int32)
-    lists = InterningTable(entries=len(forest.order), words=1 << 12)
+    lists = InterningTable(entries=len(merge_tree.order), words=1 << 12)
     done = 0
     while True:
         done = _build_lists_kernel(
             *(done, *rows),
             *(derivations.right, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
-            *(forest.order, forest.number, forest.end, forest.children, forest.child_starts, forest.irregular_starts),
+            *(
+                merge_tree.order,
+                merge_tree.number,
+                merge_tree.end,
+                merge_tree.children,
+                merge_tree.child_starts,
+                merge_tree.irregular_starts,
+            ),
             *(lists.struct, state_of),
         )
-        if done == len(forest.order):
+        if done == len(merge_tree.order):
             break
         lists.grow()
     words = lists.words[: lists.words_used]
@@ -135,7 +142,7 @@ def _collect_intervals_kernel(  # type: ignore[no-untyped-def]
 
 @kernel
 def is_listed_kernel(state, number, list_starts, starts, ends):  # type: ignore[no-untyped-def]
-    """Whether a token, by its forest number (-1: none), is in the list of a state. O(log(intervals))."""
+    """Whether a token, by its merge_tree number (-1: none), is in the list of a state. O(log(intervals))."""
     low, high = list_starts[state], list_starts[state + 1]
     last = high
     while low < high:

@@ -1,7 +1,7 @@
 """The interval algorithm from the other side: which tokens may a given one not follow?
 
 For a fixed u, with y on its left spine and a rule (x, y) of rank r, the conditions of `tokdfa.proper.intervals` on py
-are met or not; those on px hold for x itself and, among the children px of x in the forest of right parts, for
+are met or not; those on px hold for x itself and, among the children px of x in the merge_tree of right parts, for
 
 - those of level above max(r, level(y)), if y is complete last,
 - those with a rank above r still to come once x is complete, otherwise.
@@ -22,51 +22,59 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.core.jit import kernel
-from tokdfa.proper.forest import build_forest
 from tokdfa.proper.intervals import count_at_least_kernel, join_intervals_kernel, longer_kernel
+from tokdfa.proper.merge_tree import build_merge_tree
 
 if TYPE_CHECKING:
     from tokdfa.proper.byte_fallback import ByteFallback
     from tokdfa.proper.derivations import Derivations
-    from tokdfa.proper.forest import Forest
     from tokdfa.proper.merge_rules import Int32, MergeRules
+    from tokdfa.proper.merge_tree import MergeTree
 
 
 @dataclass(frozen=True, eq=False)
 class Predecessors:
     """What `list_predecessors_kernel` reads. The rules by their right token: those of y have the left tokens
-    ``rule_left[row_starts[y] : row_starts[y + 1]]`` and the ranks `rule_rank` (int32). `forest`: that of right parts.
+    ``rule_left[row_starts[y] : row_starts[y + 1]]`` and the ranks `rule_rank` (int32). `merge_tree`: that of right
+    parts.
     """
 
     row_starts: Int32
     rule_left: Int32
     rule_rank: Int32
-    forest: Forest
+    merge_tree: MergeTree
     derivations: Derivations
 
     @property
     def arrays(self) -> tuple[Int32, ...]:
         """The arguments of the kernel after the token."""
-        forest, derivations = self.forest, self.derivations
+        merge_tree, derivations = self.merge_tree, self.derivations
         return (
             *(self.row_starts, self.rule_left, self.rule_rank),
             *(derivations.left, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
-            *(forest.order, forest.number, forest.end, forest.children, forest.child_starts, forest.irregular_starts),
+            *(
+                merge_tree.order,
+                merge_tree.number,
+                merge_tree.end,
+                merge_tree.children,
+                merge_tree.child_starts,
+                merge_tree.irregular_starts,
+            ),
         )
 
     def forbidden_before(self, token: int) -> Int32:
-        """The proper tokens that `token` may not follow inside a piece, int32, in the order of the forest."""
+        """The proper tokens that `token` may not follow inside a piece, int32, in the order of the merge_tree."""
         return np.asarray(list_predecessors_kernel(token, *self.arrays), dtype=np.int32)
 
 
 def build_predecessors(rules: MergeRules, derivations: Derivations, fallback: ByteFallback | None) -> Predecessors:
-    """Sort the rules by their right tokens and number the forest of right parts. 10 to 60 ms."""
+    """Sort the rules by their right tokens and number the merge_tree of right parts. 10 to 60 ms."""
     by_right = np.argsort(rules.right, kind="stable")
     row_starts = np.zeros(rules.size + 1, dtype=np.int32)
     np.cumsum(np.bincount(rules.right, minlength=rules.size), out=row_starts[1:])
     silent = np.zeros(0, dtype=np.int32) if fallback is None else fallback.used_tokens()
-    forest = build_forest(derivations, silent, side="right")
-    return Predecessors(row_starts, rules.left[by_right], rules.rank[by_right], forest, derivations)
+    merge_tree = build_merge_tree(derivations, silent, side="right")
+    return Predecessors(row_starts, rules.left[by_right], rules.rank[by_right], merge_tree, derivations)
 
 
 @kernel

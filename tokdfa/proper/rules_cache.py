@@ -19,9 +19,9 @@ from tokdfa.core.stored_file import Format, code_stamp
 from tokdfa.proper.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.proper.canonical import Canonicity, warm_up_masks
 from tokdfa.proper.derivations import Derivations, derive_tokens, merge_letters
-from tokdfa.proper.forest import Forest, build_forest
 from tokdfa.proper.intervals import IntervalLists, build_lists
 from tokdfa.proper.merge_rules import MergeRules, extract_rules, letter_tokens
+from tokdfa.proper.merge_tree import MergeTree, build_merge_tree
 from tokdfa.proper.verify import check_against_reference
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
@@ -41,13 +41,13 @@ HIDDEN_SPACE = "\u2581".encode()
 _PARTS: dict[str, Any] = {
     "rules": MergeRules,
     "derivations": Derivations,
-    "forest": Forest,
+    "merge_tree": MergeTree,
     "lists": IntervalLists,
     "fallback": ByteFallback,
 }
 #: The modules whose content names the files.
 _SOURCES = (
-    *(f"proper/{name}.py" for name in ("byte_fallback", "derivations", "forest")),
+    *(f"proper/{name}.py" for name in ("byte_fallback", "derivations", "merge_tree")),
     *(f"proper/{name}.py" for name in ("intervals", "merge_rules", "rules_cache")),
 )
 _FORMAT = Format("tokdfa merge rules", 1)
@@ -85,8 +85,12 @@ def build_canonicity(tokenizer: Tokenizer) -> Canonicity:
         if source.rule == "pieces":  # SentencePiece reads U+2581 as a space, so its bytes stand in no encoding
             known.append(HIDDEN_SPACE)
         fallback = build_byte_fallback(source.byte_tokens, known, vocabulary.size)
-    forest = build_forest(derivations, np.zeros(0, dtype=np.int32) if fallback is None else fallback.used_tokens())
-    return Canonicity(vocabulary, source, rules, derivations, forest, build_lists(rules, derivations, forest), fallback)
+    merge_tree = build_merge_tree(
+        derivations, np.zeros(0, dtype=np.int32) if fallback is None else fallback.used_tokens()
+    )
+    return Canonicity(
+        vocabulary, source, rules, derivations, merge_tree, build_lists(rules, derivations, merge_tree), fallback
+    )
 
 
 def write_canonicity(path: Path, made: Canonicity) -> None:
@@ -119,30 +123,36 @@ def _fits(
     size: int,
     rules: MergeRules,
     derivations: Derivations,
-    forest: Forest,
+    merge_tree: MergeTree,
     lists: IntervalLists,
     fallback: ByteFallback | None,
 ) -> bool:
     """Whether every array has its type, and every number in it leads into the array it is an index of."""
-    numbers = [*vars(rules).values(), *vars(forest).values(), *vars(lists).values()]
+    numbers = [*vars(rules).values(), *vars(merge_tree).values(), *vars(lists).values()]
     numbers += [array for name, array in vars(derivations).items() if name != "is_proper"]
     if any(array.dtype != np.int32 or array.ndim != 1 for array in numbers) or derivations.is_proper.dtype != np.bool_:
         return False
-    in_forest, rule_count = len(forest.order), len(rules.left)
-    per_token = [*vars(derivations).values(), forest.number, forest.end, forest.irregular_starts, lists.state_of]
+    in_forest, rule_count = len(merge_tree.order), len(rules.left)
+    per_token = [
+        *vars(derivations).values(),
+        merge_tree.number,
+        merge_tree.end,
+        merge_tree.irregular_starts,
+        lists.state_of,
+    ]
     return (
         all(len(array) == size for array in per_token)
         and all(len(array) == rule_count for array in (rules.right, rules.result, rules.rank))
         and all(_below(array, size, 0) for array in (rules.left, rules.right, rules.result, rules.spelling))
         and all(_below(array, size) for array in (derivations.left, derivations.right))
-        and _below(forest.order, size, 0)
-        and _below(forest.children, size, 0)
-        and _below(forest.number, in_forest)
-        and _below(forest.end, in_forest + 1)
+        and _below(merge_tree.order, size, 0)
+        and _below(merge_tree.children, size, 0)
+        and _below(merge_tree.number, in_forest)
+        and _below(merge_tree.end, in_forest + 1)
         and _offsets(rules.row_starts, size, rule_count)
         and _offsets(rules.spelling_starts, size, len(rules.spelling))
-        and _offsets(forest.child_starts, size, len(forest.children))
-        and _below(forest.irregular_starts, len(forest.children) + 1, 0)
+        and _offsets(merge_tree.child_starts, size, len(merge_tree.children))
+        and _below(merge_tree.irregular_starts, len(merge_tree.children) + 1, 0)
         and _offsets(lists.list_starts, len(lists.list_starts) - 1, len(lists.starts))
         and len(lists.starts) == len(lists.ends)
         and _below(lists.starts, in_forest, 0)

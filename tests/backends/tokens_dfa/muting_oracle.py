@@ -1,9 +1,10 @@
-"""The muted language by its definition, twice: on an automaton with ghosts, and on a syntax tree without any automaton.
+"""The muted language by its definition, twice: on an automaton with bound tokens, and on a syntax tree without any
+automaton.
 
 `MutedLanguage` keeps the set of states that a token prefix can lead to: a token leads on by its bytes, and by each
-ghost that is bound to it. `spells_muted` knows nothing of ghosts: it matches a tree against a token sequence, where a
-literal matches exactly the tokens of its spelling and everything else matches bytes. Neither shares code with the
-package.
+bound token that is bound to it. `spells_muted` knows nothing of bound tokens: it matches a tree against a token
+sequence, where a literal matches exactly the tokens of its spelling and everything else matches bytes. Neither shares
+code with the package.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ if TYPE_CHECKING:
 
 
 class MutedLanguage:
-    """The token sequences of a byte automaton with ghosts, by brute force.
+    """The token sequences of a byte automaton with bound tokens, by brute force.
 
-    `ghost_targets`: shape (states, ghosts), -1 where there is none; `ghost_tokens`: shape (ghosts,).
+    `bound_targets`: shape (states, bound tokens), -1 where there is none; `bound_token_ids`: shape (bound tokens,).
     """
 
     def __init__(
         self,
         dfa: Dfa,
-        ghost_targets: npt.NDArray[np.int32],
-        ghost_tokens: npt.NDArray[np.int32],
+        bound_targets: npt.NDArray[np.int32],
+        bound_token_ids: npt.NDArray[np.int32],
         vocab: Vocabulary,
     ) -> None:
         rows, classes = dfa.transitions.tolist(), dfa.byte_class.tolist()
         self._by_byte = [[row[column] for column in classes] for row in rows]
-        self._by_ghost: list[dict[int, set[int]]] = []  # state -> token -> targets
-        for row in ghost_targets.tolist():
+        self._by_bound_token: list[dict[int, set[int]]] = []  # state -> token -> targets
+        for row in bound_targets.tolist():
             targets: dict[int, set[int]] = {}
-            for token, target in zip(ghost_tokens.tolist(), row, strict=True):
+            for token, target in zip(bound_token_ids.tolist(), row, strict=True):
                 if target >= 0:
                     targets.setdefault(token, set()).add(target)
-            self._by_ghost.append(targets)
+            self._by_bound_token.append(targets)
         self._accepting, self._start = dfa.accepting.tolist(), dfa.start
         self._tokens = [vocab.token_bytes(token) for token in range(vocab.size)]
         self._moves: dict[int, dict[int, set[int]]] = {}
@@ -69,7 +70,7 @@ class MutedLanguage:
         return any(self._accepting[state] for state in states)
 
     def _targets(self, state: int, token: int) -> set[int]:
-        targets = set(self._by_ghost[state].get(token, ()))
+        targets = set(self._by_bound_token[state].get(token, ()))
         spelled = self._tokens[token]
         for byte in spelled:
             state = self._by_byte[state][byte]

@@ -46,20 +46,20 @@ def check(coded: Dfa, codes: tuple[bytes, ...]) -> tuple[Dfa, np.ndarray]:
         reached |= targets
     number = {state: index for index, state in enumerate(sorted(reached))}
 
-    dfa, ghost_targets = contract(coded, muting(*codes))
+    dfa, bound_targets = contract(coded, muting(*codes))
     assert (dfa.state_count, dfa.start) == (len(number), number[coded.start])
-    assert ghost_targets.dtype == np.int32
-    assert ghost_targets.shape == (len(number), len(codes))
+    assert bound_targets.dtype == np.int32
+    assert bound_targets.shape == (len(number), len(codes))
     for state, index in number.items():
         assert dfa.accepting[index] == coded.accepting[state]
         for byte in range(256):
             target = None if byte in leads else plain.table[state].get(byte)
             assert dfa.step(index, byte) == (NONE if target is None else number[target])
-        for ghost, code in enumerate(codes):
+        for bound_token, code in enumerate(codes):
             target = after_code(state, code)
-            assert ghost_targets[index, ghost] == (NONE if target is None else number[target])
+            assert bound_targets[index, bound_token] == (NONE if target is None else number[target])
     assert len({column.tobytes() for column in dfa.transitions.T}) == dfa.class_count, "classes are not the coarsest"
-    return dfa, ghost_targets
+    return dfa, bound_targets
 
 
 CODE_SETS = (
@@ -78,14 +78,14 @@ def test_every_transition(codes: tuple[bytes, ...], data: st.DataObject) -> None
     check(compile_dfa(Choice(words)), codes)
 
 
-def test_a_ghost_in_one_class_with_a_byte() -> None:
+def test_a_bound_token_in_one_class_with_a_byte() -> None:
     """``c|!``: the two lead to the same place everywhere, so they share a column, which only the byte keeps."""
     coded = compile_dfa(Choice([b"\xc0", b"!"]))
     assert coded.byte_class[0xC0] == coded.byte_class[ord("!")]
-    dfa, ghost_targets = check(coded, (b"\xc0",))
+    dfa, bound_targets = check(coded, (b"\xc0",))
     assert dfa.accepts(b"!")
     assert not dfa.accepts(b"\xc0")
-    assert ghost_targets.tolist() == [[1], [-1]]
+    assert bound_targets.tolist() == [[1], [-1]]
 
 
 def test_limit(monkeypatch: pytest.MonkeyPatch) -> None:

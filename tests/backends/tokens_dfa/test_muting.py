@@ -53,8 +53,8 @@ BYTES = vocabulary()
 
 def muted_language(constraint: Constraint, vocab: Vocabulary) -> tuple[MutedLanguage, Dfa, Muting]:
     automaton, muting = compile_muted(constraint, vocab)
-    dfa, ghost_targets = contract(minimize(explicit_dfa(automaton, constraint, 100_000)), muting)
-    return MutedLanguage(dfa, ghost_targets, muting.ghost_tokens, vocab), dfa, muting
+    dfa, bound_targets = contract(minimize(explicit_dfa(automaton, constraint, 100_000)), muting)
+    return MutedLanguage(dfa, bound_targets, muting.bound_token_ids, vocab), dfa, muting
 
 
 def token_sequences(language: MutedLanguage, vocab: Vocabulary, longest: int) -> dict[tuple[int, ...], bool]:
@@ -295,18 +295,20 @@ def mistral() -> Vocabulary:
 
 
 def accepts_text(
-    dfa: Dfa, ghost_targets: npt.NDArray[np.int32], muting: Muting, vocab: Vocabulary, text: bytes
+    dfa: Dfa, bound_targets: npt.NDArray[np.int32], muting: Muting, vocab: Vocabulary, text: bytes
 ) -> bool:
-    """Whether some string of bytes and ghosts that spells `text` is accepted."""
+    """Whether some string of bytes and bound tokens that spells `text` is accepted."""
     ahead: list[set[int]] = [set() for _ in range(len(text) + 1)]
     ahead[0].add(dfa.start)
-    ghosts = [(ghost, vocab.token_bytes(token)) for ghost, token in enumerate(muting.ghost_tokens.tolist())]
+    bound_tokens = [
+        (bound_token, vocab.token_bytes(token)) for bound_token, token in enumerate(muting.bound_token_ids.tolist())
+    ]
     for place, byte in enumerate(text):
         for state in ahead[place]:
             if (target := dfa.step(state, byte)) >= 0:
                 ahead[place + 1].add(target)
-            for ghost, spelled in ghosts:
-                target = int(ghost_targets[state, ghost])
+            for bound_token, spelled in bound_tokens:
+                target = int(bound_targets[state, bound_token])
                 if target >= 0 and text.startswith(spelled, place):
                     ahead[place + len(spelled)].add(target)
     return any(dfa.accepting[state] for state in ahead[-1])
@@ -331,7 +333,7 @@ def test_eleven_regexes(label: str, mistral: Vocabulary) -> None:
     constraint = Regex(PATTERNS[label], label=label)
     automaton, muting = compile_muted(constraint, mistral)
     coded = minimize(explicit_dfa(automaton, constraint, 100_000))
-    dfa, ghost_targets = contract(coded, muting)
+    dfa, bound_targets = contract(coded, muting)
     plain = compile_dfa(constraint)
 
     assert muting.unspelled == ()
@@ -348,16 +350,16 @@ def test_eleven_regexes(label: str, mistral: Vocabulary) -> None:
         assert " ".join(literal.text.decode() for literal in muting.literals) == EXPECTED_LITERALS[label]
 
     used = [token for literal in muting.literals for token in literal.tokens]
-    assert muting.ghost_tokens.tolist() == list(dict.fromkeys(used))
-    assert len(muting.codes) == len(muting.ghost_tokens) == ghost_targets.shape[1]
-    assert (ghost_targets >= 0).any(axis=0).all(), "a ghost leads nowhere"
-    assert dfa.state_count == len(ghost_targets) <= coded.state_count
+    assert muting.bound_token_ids.tolist() == list(dict.fromkeys(used))
+    assert len(muting.codes) == len(muting.bound_token_ids) == bound_targets.shape[1]
+    assert (bound_targets >= 0).any(axis=0).all(), "a bound token leads nowhere"
+    assert dfa.state_count == len(bound_targets) <= coded.state_count
     live_bytes = (dfa.byte_table() >= 0).any(axis=0)
     assert not live_bytes[list(NOT_IN_UTF8)].any()
     assert (live_bytes <= (plain.byte_table() >= 0).any(axis=0)).all()
 
     for text in TEXTS:
         data = text.encode()
-        assert accepts_text(dfa, ghost_targets, muting, mistral, data) == plain.accepts(data)
-        assert not accepts_text(dfa, ghost_targets, muting, mistral, data + b"\x00")
+        assert accepts_text(dfa, bound_targets, muting, mistral, data) == plain.accepts(data)
+        assert not accepts_text(dfa, bound_targets, muting, mistral, data + b"\x00")
     assert any(plain.accepts(text.encode()) for text in TEXTS)

@@ -188,7 +188,7 @@ def test_the_benchmark_regexes_on_a_real_vocabulary(label: str, pattern: str) ->
 def muted_language(constraint: Regex | Choice, vocab: Vocabulary) -> MutedLanguage:
     lazy, muting = compile_muted(constraint, vocab)
     dfa, targets = contract(minimize(explicit_dfa(lazy, constraint, 100_000)), muting)
-    return MutedLanguage(dfa, targets, muting.ghost_tokens, vocab)
+    return MutedLanguage(dfa, targets, muting.bound_token_ids, vocab)
 
 
 def follows_the_definition(made: CompiledTokensDfa, language: MutedLanguage, depth: int) -> int:
@@ -245,7 +245,7 @@ def test_muting_choices() -> None:
     constraint = Choice(["filename", "file name", "http://a", "0101"])
     made = compiled(constraint, WORDS, mute_literals=True)
     follows_the_definition(made, muted_language(constraint, WORDS), 20)
-    assert made.sizes["ghosts"] == 6  # filename, file, name, http, a, 01
+    assert made.sizes["bound_tokens"] == 6  # filename, file, name, http, a, 01
 
 
 def test_muting_needs_a_pattern_without_assertions() -> None:

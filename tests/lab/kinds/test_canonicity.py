@@ -105,7 +105,7 @@ def test_what_cannot_be_measured_is_a_row(tmp_path, monkeypatch):
     assert Told(KIND, rows).texts("canonicity_not_measured")[0][:3] == ["bytes", "texts", "error"]
 
     name = f"hf:{byte_level(tmp_path / 'tokenizer.json')}"
-    monkeypatch.setattr("tokdfa.lab.measure.canonicity_figures._NEW_PROCESS", "raise SystemExit('no luck')")
+    monkeypatch.setattr("tokdfa.lab.measure.canonicity_statistics._NEW_PROCESS", "raise SystemExit('no luck')")
     failures = {row["group"]: row["message"] for row in measure({"tokenizer": name, **SMALL}, 0) if row["message"]}
     assert "no luck" in failures.pop("new process")
     assert set(failures) == {"mask", "pieces", "texts"}

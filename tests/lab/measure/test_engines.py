@@ -4,7 +4,7 @@ import pytest
 
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
-from tokdfa.lab.measure.engines import Engine, Workshop, attempt, check_engines, spread
+from tokdfa.lab.measure.engines import Engine, EngineSet, attempt, check_engines, spread
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -39,17 +39,17 @@ def test_a_failed_step_is_a_value_and_an_interrupt_is_not():
 
 def test_a_backend_that_cannot_compile_leaves_the_others_alone():
     engines = [Engine(backend="token_index"), Engine(backend="token_index", options={"max_states": 2}, label="small")]
-    workshop = Workshop(engines, load_tokenizer("bytes").vocabulary)
-    assert workshop.compile("token_index", Regex("a{9}")).start().allows(97)
-    assert workshop.compile("small", Regex("a{9}")).kind == "memory"
-    assert workshop.backend("small").settings["max_states"] == 2
+    engine_set = EngineSet(engines, load_tokenizer("bytes").vocabulary)
+    assert engine_set.compile("token_index", Regex("a{9}")).start().allows(97)
+    assert engine_set.compile("small", Regex("a{9}")).kind == "memory"
+    assert engine_set.backend("small").settings["max_states"] == 2
 
 
 def test_a_backend_that_cannot_be_made_fails_at_every_constraint():
     both = {"proper": True, "mute_literals": True}
-    workshop = Workshop([Engine(backend="tokens_dfa", options=both)], load_tokenizer("bytes").vocabulary)
-    assert "choose one" in workshop.backend("tokens_dfa").message
-    assert workshop.compile("tokens_dfa", Choice(["a"])) is workshop.backend("tokens_dfa")
+    engine_set = EngineSet([Engine(backend="tokens_dfa", options=both)], load_tokenizer("bytes").vocabulary)
+    assert "choose one" in engine_set.backend("tokens_dfa").message
+    assert engine_set.compile("tokens_dfa", Choice(["a"])) is engine_set.backend("tokens_dfa")
 
 
 @pytest.mark.parametrize(

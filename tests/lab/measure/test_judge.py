@@ -105,7 +105,7 @@ def test_draws_are_what_they_say(trained: Tokenizer) -> None:
 
 
 def with_lists(canonicity: Canonicity, **changes: np.ndarray) -> Canonicity:
-    parts = (canonicity.rules, canonicity.derivations, canonicity.forest, replace(canonicity.lists, **changes))
+    parts = (canonicity.rules, canonicity.derivations, canonicity.merge_tree, replace(canonicity.lists, **changes))
     return Canonicity(canonicity.vocabulary, canonicity.source, *parts, canonicity.fallback)
 
 

@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from tokdfa.lab.measure.asked_model import AskedModel
+from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.model_price import CALIBRATION_REPEATS, CALIBRATION_ROWS, calibrate
 from tokdfa.models.registry import load_model
 
 
-class Slow(AskedModel):
+class Slow(CountingModel):
     """Takes 20 ms a call and 2 ms a row, of a clock that stands still otherwise."""
 
     def __init__(self, model, monkeypatch):

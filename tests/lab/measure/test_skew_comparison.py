@@ -10,7 +10,7 @@ import pytest
 from tests.proper.small_tokenizers import merge_list
 from tests.skew.enumeration import all_spellings, by_text, masked_masses, model_masses
 from tokdfa.backends.registry import create_backend
-from tokdfa.lab.measure.engines import Engine, Workshop
+from tokdfa.lab.measure.engines import Engine, EngineSet
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.skew_comparison import Entrant, Limits, agreements, compare_engines, language_of
 from tokdfa.models.cache import CachedModel
@@ -43,8 +43,8 @@ def compared(
     tokenizer: Tokenizer, engines: list[Engine] = ENGINES, limits: Limits = EXACT, choices: tuple[str, ...] = CHOICES
 ) -> dict[str, Entrant]:
     model = CachedModel(random_table(tokenizer.vocabulary, seed=3))
-    workshop = Workshop(engines, tokenizer.vocabulary)
-    found = list(compare_engines(model, (), choices, engines, workshop, limits))
+    engine_set = EngineSet(engines, tokenizer.vocabulary)
+    found = list(compare_engines(model, (), choices, engines, engine_set, limits))
     return {entrant.name: entrant for entrant in found}
 
 

@@ -164,7 +164,7 @@ class CompiledEarley(CompiledSituations):
             )
         self._specials = special_lexemes(cfg, vocab)
         self._offers: StepMemo[int] = StepMemo()
-        self.texts = EarleyTexts(self)
+        self.texts = EarleySituations(self)
         self.sizes = self._sizes()
         self._begin(self.machine.start, self.machine.lexer.components.ends_by(vocab.single_byte_tokens))
 
@@ -250,7 +250,7 @@ class EarleyMatcher(SituationMatcher):
     def _forced_bytes(self, limit: int) -> bytes:
         return b"" if self.state is self._FINISHED else self._compiled.forced_bytes(self.state, limit)
 
-    def texts(self) -> EarleyTexts:
+    def situation_source(self) -> EarleySituations:
         return self._compiled.texts
 
 
@@ -286,7 +286,7 @@ class ForcingMatcher(StateMatcher[tuple[int, int]]):
         return ForcingMatcher(self._compiled)
 
 
-class EarleyTexts:
+class EarleySituations:
     """The situations of a compiled grammar (`tokdfa.backends.earley_trie.strategy`), each of which is its own
     number.
     """

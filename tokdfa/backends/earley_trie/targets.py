@@ -1,6 +1,6 @@
 """Where every token leads from a situation, by one walk over the token trie.
 
-For the proper filter, which asks all tokens at once (`tokdfa.backends.texts`). The walk is like that of
+For the proper filter, which asks all tokens at once (`tokdfa.backends.situation_source`). The walk is like that of
 `tokdfa.backends.earley_trie.walk`, but the situation is written down at each token. Tokens next to each other mostly
 lead to the same one, which is then not looked up again.
 

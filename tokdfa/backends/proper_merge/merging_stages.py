@@ -11,7 +11,7 @@ or if a merge of lower rank had to wait for this one (*irregular* tokens).
 have been made, but some rule of rank up to R merges across their border. Each rule belongs to one stage: it can act for
 the first time when its rank has come and both its sides are there, so at max(rank, level(left), level(right)). A pair
 (t, u) is parted by a rule (x, y) of this stage, where x is t or a part of it at its right end that is still there in
-this stage, and y likewise at the left end of u. These few pairs are listed, and `tokdfa.proper.pair_test` decides.
+this stage, and y likewise at the left end of u. These few pairs are listed, and `tokdfa.proper.adjacent_pairs` decides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.proper.pair_test import first_merge
+from tokdfa.proper.adjacent_pairs import first_merge
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

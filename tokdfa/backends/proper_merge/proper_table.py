@@ -32,8 +32,8 @@ from tokdfa.backends.proper_merge.proper_rows import ProperRows, TokenReader, re
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
+from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
 from tokdfa.proper.intervals import longer_kernel
-from tokdfa.proper.pair_test import find_break_kernel, pair_arrays
 from tokdfa.proper.predecessors import list_predecessors_kernel
 from tokdfa.proper.whole_pieces import WHOLE
 

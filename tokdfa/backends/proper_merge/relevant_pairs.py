@@ -63,7 +63,7 @@ NEXT, END, FOUND, EDGES = range(4)
 #: ``keys``: of pairs, text state * width + bigram state; ``of_entry``: the pair that each entry of the rows leads to;
 #: ``behind``: the fresh pair behind a border of each text state, -1 if there is none; ``offsets``, ``tokens``: of the
 #: rows; ``list_starts``, ``starts``, ``ends``: of the forbidden successors (`IntervalLists`), ``order``, ``number``: of
-#: the `Forest`; ``queue``: the visited pairs; ``forbidden``: by token, the last pair of the queue that forbade it;
+#: the `MergeTree`; ``queue``: the visited pairs; ``forbidden``: by token, the last pair of the queue that forbade it;
 #: ``entries``: those of the rows, of which the first ``left[state]`` of a state may lead to pairs that are not visited;
 #: empty if none is skipped.
 class _Graph(
@@ -100,7 +100,7 @@ class RelevantPairs(ProperTable):
         last, keys = begin_state(self) if start is None else start
         begin = [self._rows.number(key) for key in keys]
         self._rows.close()
-        lists, forest = canonicity.lists, canonicity.forest
+        lists, merge_tree = canonicity.lists, canonicity.merge_tree
         #: The bigram states: those of the lists, `fresh`, and the one after whole pieces.
         self.fresh, self.width = lists.state_count, lists.state_count + 2
         self._state_after = np.where(lists.state_of >= 0, lists.state_of, self.fresh + 1).astype(np.int32)
@@ -115,7 +115,7 @@ class RelevantPairs(ProperTable):
         columns = self._rows.states.columns["offsets"], self._rows.entries("tokens")
         self._graph = _Graph(
             *(self._pairs.words, self._of_entry, self._behind, *columns),
-            *(lists.list_starts, lists.starts, lists.ends, forest.order, forest.number),
+            *(lists.list_starts, lists.starts, lists.ends, merge_tree.order, merge_tree.number),
             *(self._queue, self.visited, self.relevant, np.zeros(canonicity.size, dtype=np.int64), self._places),
             *(np.arange(self._rows.entry_count if skip_visited else 0), np.diff(columns[0][: self._rows.count + 1])),
         )

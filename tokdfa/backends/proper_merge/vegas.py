@@ -34,8 +34,8 @@ stand where tokens of punctuation end, so a part often holds some of it: `` "202
 its state is also one that tokens come past: in ``[0-9]+,`` the state before the comma is the one between two digits.
 Then the part goes on to the next cut, one letter further. Where nothing but text may stand, there are no cuts.
 
-**Equal parts.** A part becomes an automaton of its own: entry j is reached by the *ghost* letter V + 1 + j, and exit i
-is left by V + 1 + i. Ghosts have no rules, as markers have none. It is numbered breadth-first, letters ascending, and
+**Equal parts.** A part becomes an automaton of its own: entry j is reached by the *port* letter V + 1 + j, and exit i
+is left by V + 1 + i. Ports have no rules, as markers have none. It is numbered breadth-first, letters ascending, and
 exits in the order in which they are met. For one entry this numbering depends on nothing outside the part, so equal
 parts are equal arrays, and their hash (`Part.key`) finds them. With several entries equal parts may be missed.
 
@@ -82,7 +82,7 @@ class SpellingTrie:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One part as an automaton over letters, markers and ghosts, with start 0; `key`: equal for equal parts."""
+    """One part as an automaton over letters, markers and ports, with start 0; `key`: equal for equal parts."""
 
     rows: TokenRows
     key: str
@@ -111,7 +111,7 @@ class Division:
     places: list[Placement]
 
 
-def first_ghost(size: int) -> int:
+def first_port(size: int) -> int:
     """The first of the letters that stand for entries and exits, for a vocabulary of `size` tokens.
 
     The one before it is the marker.
@@ -166,7 +166,7 @@ def divide(letters: TokenRows, trie: SpellingTrie) -> Division:
     parts: list[Part] = []
     places = []
     for group, leading_in in entries.items():
-        part, exits = _take_out(letters, cuts, group_of, group, list(leading_in), first_ghost(trie.size))
+        part, exits = _take_out(letters, cuts, group_of, group, list(leading_in), first_port(trie.size))
         if number.setdefault(part.key, len(parts)) == len(parts):
             parts.append(part)
         places.append(Placement(number[part.key], tuple(leading_in), tuple(exits)))
@@ -192,7 +192,7 @@ def _connect(letters: TokenRows, cuts: list[bool]) -> list[int]:
 
 
 def _take_out(
-    letters: TokenRows, cuts: list[bool], group_of: list[int], group: int, entries: list[int], ghost: int
+    letters: TokenRows, cuts: list[bool], group_of: list[int], group: int, entries: list[int], port: int
 ) -> tuple[Part, list[int]]:
     """(the part, the states that are its exits), numbered as the module says. State 1 is where the exits lead."""
     number: dict[tuple[int, int], int] = {}
@@ -207,12 +207,12 @@ def _take_out(
                 exits[state] = len(exits)
         return number[state, role]
 
-    rows = [{ghost + j: number_of(state, _ENTRY if cuts[state] else _INNER) for j, state in enumerate(entries)}, {}]
+    rows = [{port + j: number_of(state, _ENTRY if cuts[state] else _INNER) for j, state in enumerate(entries)}, {}]
     accepting = [False, True]
     for state, role in found:  # the loop sees what it appends
         row = letters.rows[state]
         if role == _EXIT:
-            rows.append({ghost + exits[state]: 1})
+            rows.append({port + exits[state]: 1})
         elif role == _ENTRY:
             own = (letter for letter in sorted(row) if not cuts[row[letter]] and group_of[row[letter]] == group)
             rows.append({letter: number_of(row[letter], _INNER) for letter in own})

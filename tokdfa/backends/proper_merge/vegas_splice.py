@@ -1,7 +1,7 @@
 """DirectMerge by parts: merge each distinct part once, and put the results where the parts stand.
 
 The parts (`tokdfa.backends.proper_merge.vegas`) that are not in the library are merged all at once: one automaton with
-a start of its own, from which the ghost V + 1 + k leads to part k. Ghosts have no rules, so no part touches another,
+a start of its own, from which the port V + 1 + k leads to part k. Ports have no rules, so no part touches another,
 and the fixed cost of looking through the rules is paid once. Each result is minimised and goes into the library.
 
 *Literals.* A part with a single text, such as the name of a key, needs no automaton to merge: its letters are merged
@@ -10,7 +10,7 @@ can be spelled with the letters that are there, 1 to 20 ms.)
 
 *Splicing.* The cuts become states. Where part k stands, a copy of its merged automaton is put: what leads to exit i
 leads to the cut that exit i is there, and the tokens out of entry j go into the row of the cut that entry j is. An exit
-has no way on but its ghost, so merging never splits it, and minimising never joins it with anything else. Two parts
+has no way on but its port, so merging never splits it, and minimising never joins it with anything else. Two parts
 with the same entry begin with different letters, so the automaton stays deterministic. What comes out accepts what
 merging the whole accepts, token by token and marker by marker; so all later steps (whole pieces, erasing markers,
 minimising) give the same automaton.
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
 from tokdfa.backends.proper_merge.merging_stages import MergeStages
 from tokdfa.backends.proper_merge.merging_state import too_large
-from tokdfa.backends.proper_merge.vegas import divide, first_ghost, spelling_trie
+from tokdfa.backends.proper_merge.vegas import divide, first_port, spelling_trie
 from tokdfa.proper.derivations import merge_letters
 from tokdfa.token_automata.token_rows import TokenRows
 
@@ -54,8 +54,8 @@ class PartMerger:
     def __init__(self, canonicity: Canonicity) -> None:
         self._rules = canonicity.rules
         self._trie = spelling_trie(canonicity)
-        self._stages = _StagesWithGhosts(canonicity)
-        self._ghost = first_ghost(canonicity.size)
+        self._stages = _StagesWithPorts(canonicity)
+        self._port = first_port(canonicity.size)
 
     def divide(self, letters: TokenRows) -> Division:
         """The parts of `letters` (trimmed)."""
@@ -79,7 +79,7 @@ class PartMerger:
         if library is not None and new:
             library.add(merged)
         parts = [known.get(part.key) or merged[part.key] for part in division.parts]
-        rows = splice(division, parts, self._ghost, max_states, max_transitions)
+        rows = splice(division, parts, self._port, max_states, max_transitions)
         return MergedByParts(rows, applied, len(division.places), len(parts), len(parts) - len(new))
 
     def _merge_parts(
@@ -88,7 +88,7 @@ class PartMerger:
         """(key -> the merged and minimal automaton with start 0, rules that found a place in automata)."""
         merged = {}
         for part in parts:
-            text = _only_text(part.rows, self._ghost)
+            text = _only_text(part.rows, self._port)
             if text:
                 merged[part.key] = self._merge_text(text)
         parts = [part for part in parts if part.key not in merged]
@@ -98,47 +98,47 @@ class PartMerger:
         accepting = [False]
         for k, part in enumerate(parts):
             shift = len(rows)
-            rows[0][self._ghost + k] = shift
+            rows[0][self._port + k] = shift
             rows += [{letter: target + shift for letter, target in row.items()} for row in part.rows.rows]
             accepting += part.rows.accepting
         done = merge_rows(TokenRows(rows, accepting, 0), self._stages, max_states, max_transitions)
         together = done.rows.minimal()
         begins = together.rows[together.start]
-        merged |= {part.key: _reachable(together, begins[self._ghost + k]) for k, part in enumerate(parts)}
+        merged |= {part.key: _reachable(together, begins[self._port + k]) for k, part in enumerate(parts)}
         return merged, done.rules_applied
 
     def _merge_text(self, letters: list[int]) -> TokenRows:
         """The merged automaton of a part with the only text `letters`, which may hold markers."""
         tokens: list[int] = []
-        marker = self._ghost - 1
+        marker = self._port - 1
         for is_marker, between in itertools.groupby(letters, lambda letter: letter == marker):
             piece = list(between)
             tokens += piece if is_marker else merge_letters(self._rules, piece).tolist()
-        path = [self._ghost, *tokens, self._ghost]
+        path = [self._port, *tokens, self._port]
         rows = [{token: place + 1} for place, token in enumerate(path)]
         return TokenRows([*rows, {}], [False] * len(path) + [True], 0)
 
 
-class _StagesWithGhosts(MergeStages):
-    """The stages for automata that have ghosts among their letters. Ghosts spell nothing."""
+class _StagesWithPorts(MergeStages):
+    """The stages for automata that have ports among their letters. Ports spell nothing."""
 
     def __init__(self, canonicity: Canonicity) -> None:
         super().__init__(canonicity)
-        self._ghost = first_ghost(canonicity.size)
+        self._port = first_port(canonicity.size)
 
     def spelled_with(self, letters: Iterable[int]) -> Iterator[tuple[int, list[tuple[int, tuple[int, ...]]]]]:
-        return super().spelled_with([letter for letter in letters if letter < self._ghost])
+        return super().spelled_with([letter for letter in letters if letter < self._port])
 
 
-def _only_text(part: TokenRows, ghost: int) -> list[int]:
+def _only_text(part: TokenRows, port: int) -> list[int]:
     """The letters and markers from the only entry to the only exit, if there is no other way; else nothing."""
     letters: list[int] = []
     state = part.start
     while len(part.rows[state]) == 1 and not part.accepting[state] and len(letters) < part.state_count:
         ((letter, state),) = part.rows[state].items()
         letters.append(letter)
-    # The end has no way on; the first and the last letter are the ghosts of the entry and the exit.
-    return letters[1:-1] if not part.rows[state] and letters[-1] == ghost else []
+    # The end has no way on; the first and the last letter are the ports of the entry and the exit.
+    return letters[1:-1] if not part.rows[state] and letters[-1] == port else []
 
 
 def _reachable(rows: TokenRows, start: int) -> TokenRows:
@@ -157,11 +157,11 @@ def _reachable(rows: TokenRows, start: int) -> TokenRows:
 
 
 def splice(
-    division: Division, merged: Sequence[TokenRows], ghost: int, max_states: int, max_transitions: int
+    division: Division, merged: Sequence[TokenRows], port: int, max_states: int, max_transitions: int
 ) -> TokenRows:
     """The automaton over tokens and markers, trimmed. `merged`: what each of the distinct parts has become.
 
-    `ghost`: the first ghost. LimitExceeded past `max_states` or `max_transitions`.
+    `port`: the first port. LimitExceeded past `max_states` or `max_transitions`.
     """
     letters = division.letters
     number: dict[int, int] = {}  # cut, or the start, which may be inside a part -> state
@@ -175,7 +175,7 @@ def splice(
     for state in number:
         row = letters.rows[state] if cuts[state] else {}
         rows.append({letter: number[target] for letter, target in row.items() if cuts[target]})
-    exit_of = [_exits(part, ghost) for part in merged]
+    exit_of = [_exits(part, port) for part in merged]
     transitions = 0
     for place in division.places:
         part, exits = merged[place.part], exit_of[place.part]
@@ -189,7 +189,7 @@ def splice(
             rows.append({token: moved[target] for token, target in row.items()} if ordinary else {})
         accepting += part.accepting
         for index, state in enumerate(place.entries):
-            rows[number[state]] |= rows[shift + part.rows[part.start][ghost + index]]
+            rows[number[state]] |= rows[shift + part.rows[part.start][port + index]]
         transitions += part.transition_count
         if transitions > 2 * max_transitions:  # entries stand there twice before trimming
             raise too_large("transitions", max_transitions)
@@ -203,12 +203,12 @@ def splice(
     return spliced
 
 
-def _exits(part: TokenRows, ghost: int) -> dict[int, int]:
+def _exits(part: TokenRows, port: int) -> dict[int, int]:
     """State -> which exit it is."""
     return {
-        state: letter - ghost
+        state: letter - port
         for state, row in enumerate(part.rows)
         if state != part.start
         for letter in row
-        if letter >= ghost
+        if letter >= port
     }

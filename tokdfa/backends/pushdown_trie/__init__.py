@@ -5,7 +5,7 @@ a vocabulary share (`automaton_table`). The machine follows all readings of a te
 at once: a *row* is the set of places where the program may be, interned by content (`rows`), and what is still owed
 after the current call is a *return stack* that rows share (`stacks`). Rows and their transitions are made when they are
 first needed, so a matcher's state is one number. A mask is what the texts that are alive allow by themselves
-(`partition`, `slices`, `exits`), and a walk over what is left of the token trie (`fill`).
+(`partition`, `slices`, `suffix_trie`), and a walk over what is left of the token trie (`fill`).
 
 JSON has instructions of its own: names as they may be spelled (`names`, `name_trie`) and strings of bounded length
 (`counted`, `lengths`), over the automaton of any string (`tokdfa.program.json_text`); `items` puts them beside texts.
@@ -16,10 +16,10 @@ Reading order:
 - `strategy`: the options; `tables`: what is kept of a constraint; `schema_tables`: what schemas find ready;
 - the program, bound to a vocabulary: `program`;
 - the states of its texts: `state_table`, `lazy_rows`, `automaton_table`;
-- the vocabulary, divided by these states: `partition_key`, `exits`, `divide`, `branches`, `partition`,
+- the vocabulary, divided by these states: `partition_key`, `suffix_trie`, `divide`, `branches`, `partition`,
   `slices`;
 - what constraints share: `pool`, which puts these together, `shared_pools`, `pool_file`;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
 - strings of JSON: `name_trie`, `name_spelling`, `name_others`, `names`, `counted`, `items`, `lengths`;
-- masks: `partition_lookup`, `name_exits`, `fill`; then the `matcher`.
+- masks: `partition_lookup`, `name_suffixes`, `fill`; then the `matcher`.
 """

@@ -2,7 +2,7 @@
 
 A row of a lazy automaton that nobody has made leaves what is below open, too, with the state before it as the tag.
 When all such rows are made, at once, the walk goes on at these places only. With the bit EXITS, what follows a text
-that cannot go on is left apart (`tokdfa.backends.pushdown_trie.exits`).
+that cannot go on is left apart (`tokdfa.backends.pushdown_trie.suffix_trie`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ the smallest rest is walked: a token outside of it is inside one of them. Nodes 
 rest is of goes on are not put off for its sake: no token below them stays inside it, or it would not be in the rest.
 
 Where a row has one text, or several in one state, what comes after it is put off, too: the row after the text is walked
-over the trie of suffixes (`tokdfa.backends.pushdown_trie.exits`).
+over the trie of suffixes (`tokdfa.backends.pushdown_trie.suffix_trie`).
 
 At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
 walk of the vocabulary's trie leaves those bytes out.
@@ -42,9 +42,8 @@ from tokdfa.backends.pushdown_trie.arrays import (
 from tokdfa.backends.pushdown_trie.branches import LEAST_BELOW, find_branch, take_child
 from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.counted import STATES
-from tokdfa.backends.pushdown_trie.exits import take_group
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
-from tokdfa.backends.pushdown_trie.name_exits import decide_names
+from tokdfa.backends.pushdown_trie.name_suffixes import decide_names
 from tokdfa.backends.pushdown_trie.partition_key import STATE_PART
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NEEDS_DEFERRED,
@@ -64,6 +63,7 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
 )
 from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
 from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
+from tokdfa.backends.pushdown_trie.suffix_trie import take_group
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.program.json_text import BODY

@@ -150,8 +150,8 @@ class PushdownMatcher(StateMatcher[int]):
             counters["rows_made"] += meta[M_ROWS] - rows
             counters["masks_made"] += 1
 
-    def texts(self) -> PushdownTexts:
-        return PushdownTexts(self._compiled, self._generation)
+    def situation_source(self) -> PushdownSituations:
+        return PushdownSituations(self._compiled, self._generation)
 
     def _fork_empty(self) -> PushdownMatcher:
         other = PushdownMatcher(self._compiled)
@@ -160,9 +160,9 @@ class PushdownMatcher(StateMatcher[int]):
 
 
 @dataclass(frozen=True)
-class PushdownTexts:
-    """The rows of a compiled constraint in one generation, each its own number, as `tokdfa.backends.texts` asks for
-    them.
+class PushdownSituations:
+    """The rows of a compiled constraint in one generation, each its own number, as `tokdfa.backends.situation_source`
+    asks for them.
     """
 
     compiled: PushdownTables

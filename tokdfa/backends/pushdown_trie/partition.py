@@ -16,7 +16,7 @@ state with the bit STRICT.
 If the state is that of all items of a row, then a token that dies before the text has been complete is refused. The
 rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
 the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote
-(`tokdfa.backends.pushdown_trie.exits`).
+(`tokdfa.backends.pushdown_trie.suffix_trie`).
 
 A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
 that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
@@ -47,8 +47,8 @@ import numpy.typing as npt
 from tokdfa.backends.pushdown_trie.arrays import longer, zeros_by_page
 from tokdfa.backends.pushdown_trie.branches import Branches
 from tokdfa.backends.pushdown_trie.divide import EXIT, REST, divide
-from tokdfa.backends.pushdown_trie.exits import E_NODES, E_TOKENS, ExitScratch, write_exits_kernel
 from tokdfa.backends.pushdown_trie.partition_key import EXITS, KEY_SHIFT
+from tokdfa.backends.pushdown_trie.suffix_trie import E_NODES, E_TOKENS, SuffixScratch, write_exits_kernel
 from tokdfa.core.budget import hold
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
 from tokdfa.vocabulary.division import TAG, Division, cut_ranges_kernel
@@ -88,7 +88,7 @@ class Partitions:
         self.mask_words = trie.size // 32 + 1
         self._trie_branches = Branches()
         self._trie_branches.add(trie.nodes, 0, len(trie.nodes))
-        self._exits = ExitScratch(len(trie.nodes), trie.depth_limit)
+        self._exits = SuffixScratch(len(trie.nodes), trie.depth_limit)
         self._clear()
         #: Partitions made, those dropped included; how often all were dropped.
         self.made = self.drops = 0

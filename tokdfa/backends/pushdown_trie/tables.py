@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
-from tokdfa.backends.live_search import LiveSearch
+from tokdfa.backends.coaccessible import CoaccessibleSearch
 from tokdfa.backends.matcher import StepMemo
 from tokdfa.backends.pushdown_trie.arrays import M_CLOSED, M_NODES
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
@@ -44,7 +44,9 @@ class TableGeneration:
         self.steps: StepMemo[int] = StepMemo()
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
-            self.live = LiveSearch(lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search)
+            self.live = CoaccessibleSearch(
+                lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search
+            )
 
 
 class PushdownTables(CompiledConstraint):

@@ -1,7 +1,7 @@
 """Where every token leads from a row, by one walk over the token trie.
 
-For the proper filter, which asks all tokens at once (`tokdfa.backends.texts`). 0.5 to 2 ms for Llama 3. Written out, as
-`tokdfa.vocabulary.walker` takes 10 to 20 % longer here.
+For the proper filter, which asks all tokens at once (`tokdfa.backends.situation_source`). 0.5 to 2 ms for Llama 3.
+Written out, as `tokdfa.vocabulary.walker` takes 10 to 20 % longer here.
 """
 
 from __future__ import annotations

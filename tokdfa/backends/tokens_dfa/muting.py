@@ -8,22 +8,23 @@ Words. A *literal* is a maximal run of neighbouring alphanumeric characters (`st
 as one character: a class of several characters is none of them, and nothing inside a counted repeat is. The body of
 ``? * +`` is looked at by itself: ``https?`` is ``http`` and ``s``, ``abc+`` is ``ab`` and ``c``. To the parsed tree a
 class of one character is that character, and so are a group and its contents. The *spelling* of a literal is the one
-of `tokdfa.backends.tokens_dfa.fewest_tokens`. A *ghost* is a symbol outside the 256 bytes, bound to one token; each
-token that occurs in a spelling has one. A *muted* literal is replaced by the ghosts of its spelling. A literal that the
-vocabulary cannot spell stays as it is.
+of `tokdfa.backends.tokens_dfa.fewest_tokens`. A *bound token* is a symbol outside the 256 bytes, bound to one token;
+each token that occurs in a spelling has one. A *muted* literal is replaced by the bound tokens of its spelling. A
+literal that the vocabulary cannot spell stays as it is.
 
-The language. A word of the muted expression is a string of bytes and ghosts. Its token sequences are those that one
-gets by cutting it into pieces, each a single ghost (which stands for its token) or a non-empty run of bytes (which
-stands for any token with these bytes). So a muted literal has one spelling, and no token runs across its edges: the
-texts stay the same (if the vocabulary spells what is left in bytes), the token sequences become fewer.
+The language. A word of the muted expression is a string of bytes and bound tokens. Its token sequences are those that
+one gets by cutting it into pieces, each a single bound token (which stands for its token) or a non-empty run of bytes
+(which stands for any token with these bytes). So a muted literal has one spelling, and no token runs across its edges:
+the texts stay the same (if the vocabulary spells what is left in bytes), the token sequences become fewer.
 
-Codes. The functions that make automata read bytes. Until the automaton is complete a ghost is therefore written as a
-*code*: a byte string whose first byte, its *lead*, occurs in no text of the constraint. All codes have one length, so
-none is a prefix of another, and an automaton over texts with codes is one over bytes and ghosts in disguise.
+Codes. The functions that make automata read bytes. Until the automaton is complete a bound token is therefore written
+as a *code*: a byte string whose first byte, its *lead*, occurs in no text of the constraint. All codes have one length,
+so none is a prefix of another, and an automaton over texts with codes is one over bytes and bound tokens in disguise.
 `tokdfa.backends.tokens_dfa.contraction.contract` takes the disguise off.
 
-Source: 001, part 5. Departures: it rewrites the pattern's text, with 0x1C and a number for a ghost, which may occur in
-texts and which it calls unfinished for tricky patterns; here the parsed tree is rewritten, and leads occur in no text.
+Source: 001, part 5. Departures: it rewrites the pattern's text, with 0x1C and a number for a bound token, which may
+occur in texts and which it calls unfinished for tricky patterns; here the parsed tree is rewritten, and leads occur in
+no text.
 """
 
 from __future__ import annotations
@@ -84,18 +85,19 @@ class Muting(NamedTuple):
     """What was muted.
 
     `literals`: the distinct muted literals, in order of first occurrence (in a regex: outer groups before inner ones);
-    `unspelled`: the distinct literals that the vocabulary cannot spell; `ghost_tokens`: int32, shape (G,), read-only,
-    the token of each ghost, ghosts being numbered by their first use in `literals`; `codes`: the code of each ghost.
+    `unspelled`: the distinct literals that the vocabulary cannot spell; `bound_token_ids`: int32, shape (G,),
+    read-only, the token of each bound token, bound tokens being numbered by their first use in `literals`; `codes`: the
+    code of each bound token.
     """
 
     literals: tuple[MutedLiteral, ...]
     unspelled: tuple[bytes, ...]
-    ghost_tokens: npt.NDArray[np.int32]
+    bound_token_ids: npt.NDArray[np.int32]
     codes: tuple[bytes, ...]
 
     def codes_by_literal(self) -> dict[bytes, list[bytes]]:
-        """For each muted literal the codes of the ghosts that replace it."""
-        code_of = dict(zip(self.ghost_tokens.tolist(), self.codes, strict=True))
+        """For each muted literal the codes of the bound tokens that replace it."""
+        code_of = dict(zip(self.bound_token_ids.tolist(), self.codes, strict=True))
         return {literal.text: [code_of[token] for token in literal.tokens] for literal in self.literals}
 
 
@@ -152,7 +154,7 @@ def mute_choice(constraint: Choice, vocab: Vocabulary) -> tuple[list[bytes], Mut
 
 
 def _mute_literals(occurrences: Mapping[bytes, int], leads: bytes, vocab: Vocabulary, constraint: Constraint) -> Muting:
-    """Spell the literals, number the ghosts and give them codes."""
+    """Spell the literals, number the bound tokens and give them codes."""
     literals, unspelled = [], []
     for (text, count), tokens in zip(
         occurrences.items(), spell_in_fewest_tokens(list(occurrences), vocab), strict=True
@@ -161,15 +163,15 @@ def _mute_literals(occurrences: Mapping[bytes, int], leads: bytes, vocab: Vocabu
             unspelled.append(text)
         else:
             literals.append(MutedLiteral(text, tokens, count))
-    ghosts = list(dict.fromkeys(token for literal in literals for token in literal.tokens))
-    if ghosts and not leads:
+    bound_tokens = list(dict.fromkeys(token for literal in literals for token in literal.tokens))
+    if bound_tokens and not leads:
         raise UnsupportedConstraint(
             f"the texts of {constraint.name!r} contain all bytes that UTF-8 leaves free, so none can stand for the "
             "tokens of muted literals; set mute_literals=False"
         )
-    ghost_tokens = np.array(ghosts, dtype=np.int32)
-    ghost_tokens.flags.writeable = False
-    return Muting(tuple(literals), tuple(unspelled), ghost_tokens, _make_codes(len(ghosts), leads))
+    bound_token_ids = np.array(bound_tokens, dtype=np.int32)
+    bound_token_ids.flags.writeable = False
+    return Muting(tuple(literals), tuple(unspelled), bound_token_ids, _make_codes(len(bound_tokens), leads))
 
 
 def _make_codes(count: int, leads: bytes) -> tuple[bytes, ...]:

@@ -94,7 +94,7 @@ NS_PER_ENTRY = 30
 
 
 def class_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -> ClassRows:
-    """The rows of all states. With ghosts they may need `tokdfa.backends.tokens_dfa.ghosts.determinize`."""
+    """The rows of all states. With bound tokens they may need `tokdfa.backends.tokens_dfa.bound_tokens.determinize`."""
     offsets, classes, targets = transpose(len(accepting), columns.offsets, columns.sources, columns.targets)
     return ClassRows(offsets, classes, targets, accepting, start)
 

@@ -5,7 +5,7 @@ state. Here tokens that no state can tell apart are first put into classes, and 
 part of the strategy is an option, so that an experiment can say what it buys
 (``tokdfa run experiments/tokens_dfa_ablation.yaml``):
 
-- ``mute_literals``: literals of the pattern become ghosts, symbols bound to the fewest tokens that spell them
+- ``mute_literals``: literals of the pattern become bound tokens, symbols bound to the fewest tokens that spell them
   (`tokdfa.backends.tokens_dfa.muting`). The texts stay the same, the token sequences do not: a literal can only be
   spelled in that one way, and no token may run across its edges. So it is off unless asked for.
 - ``token_classes``: ``transformations`` finds the coarsest classes in one walk of the trie
@@ -35,7 +35,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.proper import WithProper
-from tokdfa.backends.tokens_dfa.ghosts import Ghosts, add_ghosts, determinize
+from tokdfa.backends.tokens_dfa.bound_tokens import BoundTokens, add_bound_tokens, determinize
 from tokdfa.backends.tokens_dfa.ready_masks import assemble_mask, make_masks
 from tokdfa.backends.tokens_dfa.reduced_table import class_rows, live_rows, reduce_rows
 from tokdfa.backends.tokens_dfa.table_file import read_table, write_table
@@ -99,25 +99,27 @@ class TokensDfa(WithProper):
 
     def _compile_plain(self, constraint: Constraint) -> CompiledTokensDfa:
         phases, sizes = Phases(), dict[str, int]()
-        dfa, ghosts = self._automaton(constraint, phases, sizes)
+        dfa, bound_tokens = self._automaton(constraint, phases, sizes)
         columns = self._columns(dfa, phases, sizes)
         with phases.measure("reduce"):
-            if ghosts is not None:
-                columns = add_ghosts(columns, ghosts)
+            if bound_tokens is not None:
+                columns = add_bound_tokens(columns, bound_tokens)
             rows = class_rows(columns, dfa.accepting, dfa.start)
-            if ghosts is not None:
+            if bound_tokens is not None:
                 rows = determinize(rows, self.settings["max_states"])
             if not self.vocab.single_byte_tokens.all() and not spells_every_byte(self.vocab, bytes_alive(dfa)):
                 rows = live_rows(rows)
                 if not rows.accepting[rows.start] and rows.offsets[rows.start] == rows.offsets[rows.start + 1]:
-                    if ghosts is not None:
+                    if bound_tokens is not None:
                         raise cannot_spell_muted(self.vocab, constraint.name)
                     raise cannot_spell(dfa, self.vocab, constraint.name)
             table = reduce_rows(rows, columns, self.vocab.trie.order, share=self.settings["reduce"])
         return CompiledTokensDfa(constraint, self.vocab, table, self.settings, phases, sizes)
 
-    def _automaton(self, constraint: Constraint, phases: Phases, sizes: dict[str, int]) -> tuple[Dfa, Ghosts | None]:
-        """The byte automaton, and the ghosts if literals are muted."""
+    def _automaton(
+        self, constraint: Constraint, phases: Phases, sizes: dict[str, int]
+    ) -> tuple[Dfa, BoundTokens | None]:
+        """The byte automaton, and the bound tokens if literals are muted."""
         from tokdfa.automata.algebra import minimize, trim
 
         max_states = self.settings["max_states"]
@@ -141,9 +143,9 @@ class TokensDfa(WithProper):
             dfa_states=dfa.state_count,
             byte_classes=dfa.class_count,
             literals=len(muting.literals),
-            ghosts=len(muting.ghost_tokens),
+            bound_tokens=len(muting.bound_token_ids),
         )
-        return dfa, Ghosts(self.vocab.trie.rank_of[muting.ghost_tokens], targets)
+        return dfa, BoundTokens(self.vocab.trie.rank_of[muting.bound_token_ids], targets)
 
     def _columns(self, dfa: Dfa, phases: Phases, sizes: dict[str, int]) -> Columns:
         """The token classes and what each does to the states, by the means that the options name."""

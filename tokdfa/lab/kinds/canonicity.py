@@ -10,7 +10,7 @@ count), the number of ``samples`` a median is of, a ``note``; a part that could 
 - ``new process``: the same as a program meets it, with an empty folder (``... from scratch``) and then with a full one
   (``... from the disk``): loading the tokenizer, the canonicity, and the marked language of the pre-tokenizer. Kernels
   are compiled already, but loaded by that process; its start is not counted;
-- ``count``, ``memory``: of `tokdfa.proper.figures`; ``peak`` is how far the process's memory rises while building;
+- ``count``, ``memory``: of `tokdfa.proper.statistics`; ``peak`` is how far the process's memory rises while building;
 - ``forbidden``: the ``quantile`` ``at`` 0, 0.01, .. 1 of how many tokens a token forbids next, over all proper tokens;
 - ``mask``: forbidden masks of narrow and wide lists (`tokdfa.proper.canonical.NARROW`), the ``first`` of a state and
   later ones (``again``; wide ones are kept); the test of one ``pair`` from Python, and a sequence of two tokens in the
@@ -34,7 +34,7 @@ from pydantic import Field, model_validator
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.declare import Bars, Column, Distribution, Kind, Listing, Pivot, Quotient, Say, Stat, Tally
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.canonicity_figures import measure_tokenizer
+from tokdfa.lab.measure.canonicity_statistics import measure_tokenizer
 from tokdfa.lab.measure.limits import OK
 from tokdfa.lab.measure.model_bench import Strict
 from tokdfa.lab.measure.settings import typed_settings

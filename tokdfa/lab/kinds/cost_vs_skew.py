@@ -26,7 +26,7 @@ from pydantic import AfterValidator, Field, model_validator
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Pivot, Points, Say, Stat, Summary
 from tokdfa.lab.declare.columns import format_seconds, seconds, text
-from tokdfa.lab.measure.engines import Workshop, spread
+from tokdfa.lab.measure.engines import EngineSet, spread
 from tokdfa.lab.measure.model_bench import Count, Prompt, distinct_labels, model_kind
 from tokdfa.lab.measure.model_price import calibrate
 from tokdfa.lab.measure.strategy_bench import LOCAL, SIZES, BenchSettings, measure_entry
@@ -71,13 +71,13 @@ class Settings(BenchSettings):
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """One for each entry, after the model's price is known."""
-    workshop = Workshop(settings.engines, loaded.model.vocabulary)
+    engine_set = EngineSet(settings.engines, loaded.model.vocabulary)
     chosen = spread(settings.entries, settings.limit)
     prompt = (*loaded.model.start_tokens, *loaded.tokenizer.encode(chosen[0].prompt))
     price = calibrate(loaded.model, prompt, seed)
     loaded.row.update(call_seconds=price.call, row_seconds=price.row)
     for entry in chosen:
-        yield {"entry": entry.label}, measure_entry(entry, loaded, settings, workshop, price, seed)
+        yield {"entry": entry.label}, measure_entry(entry, loaded, settings, engine_set, price, seed)
 
 
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

@@ -31,7 +31,7 @@ from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Bars, Column, Listing, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import time_call
-from tokdfa.lab.measure.engines import Engine, Workshop, check_engines
+from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.maskbench_walks import Judge
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, Strict, distinct_labels, failure_columns, model_kind
@@ -106,7 +106,7 @@ class Settings(ModelSettings):
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """Schema by schema: compiling, then answer by answer with all engines in turns."""
-    engines = Workshop(settings.engines, loaded.model.vocabulary)
+    engines = EngineSet(settings.engines, loaded.model.vocabulary)
     model = CachedModel(loaded.model, settings.cache_mb)
     for task in settings.tasks[: settings.most]:
         place = {"schema": task.label, "sort": task.sort}
@@ -127,7 +127,7 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
 
 
 def _compile(
-    engines: Workshop, engine: WritingEngine, task: Task, compiled: dict[str, CompiledConstraint]
+    engines: EngineSet, engine: WritingEngine, task: Task, compiled: dict[str, CompiledConstraint]
 ) -> Iterator[dict[str, Any]]:
     """The row of one compile; what came out of it is in `compiled`."""
     found, ns = time_call(partial(engines.compile, engine.name, engine.constraint(task.json_schema, task.label)))

@@ -28,7 +28,7 @@ from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.declare import Bars, Column, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
-from tokdfa.lab.measure.engines import Workshop
+from tokdfa.lab.measure.engines import EngineSet
 from tokdfa.lab.measure.forced_steps import follow_text, write_text
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.model_bench import (
@@ -126,11 +126,11 @@ def _given(settings: dict[str, Any], typed: Settings) -> Iterator[dict[str, Any]
     if not texts:
         raise OptionError(f"the constraint {constraint.name!r} has no texts, nor has settings.texts any for it")
     tokenizer = load_tokenizer(settings["tokenizer"])
-    workshop = Workshop(typed.engines, tokenizer.vocabulary)
+    engine_set = EngineSet(typed.engines, tokenizer.vocabulary)
     place = {"part": TEXT, "model": f"given, {tokenizer.name}", "tokenizer": tokenizer.name}
     place |= {"constraint": constraint.name, "status": OK, "message": ""}
     for engine in typed.engines:
-        compiled = workshop.compile(engine.name, constraint)
+        compiled = engine_set.compile(engine.name, constraint)
         named = place | {"engine": engine.name, "backend": engine.backend}
         if isinstance(compiled, Failure):
             yield named | failure_columns(compiled)
@@ -141,9 +141,9 @@ def _given(settings: dict[str, Any], typed: Settings) -> Iterator[dict[str, Any]
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """One text of each constraint with every engine, then the next."""
-    workshop = Workshop(settings.engines, loaded.model.vocabulary)
+    engine_set = EngineSet(settings.engines, loaded.model.vocabulary)
     for engine in settings.engines:
-        if not isinstance(backend := workshop.backend(engine.name), Failure):
+        if not isinstance(backend := engine_set.backend(engine.name), Failure):
             warm_up(backend)
     compiled: dict[tuple[str, str], CompiledConstraint | Failure] = {}
     entries = settings.entries()[:: settings.every]
@@ -154,9 +154,9 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
         place = {"constraint": entry.label, "sample": sample, "engine": engine.name, "backend": engine.backend}
 
         def written(entry: Prompted = entry, sample: int = sample, key: Any = key) -> Iterator[dict[str, Any]]:
-            one = compiled[key] if key in compiled else workshop.compile(key[1], entry.build())
+            one = compiled[key] if key in compiled else engine_set.compile(key[1], entry.build())
             compiled[key] = one
-            backend = workshop.backend(key[1])
+            backend = engine_set.backend(key[1])
             if isinstance(one, Failure) or isinstance(backend, Failure):
                 yield failure_columns(one) if isinstance(one, Failure) else {}
                 return

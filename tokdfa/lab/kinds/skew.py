@@ -26,7 +26,7 @@ import numpy as np
 
 from tokdfa.lab.declare import Bars, Column, Distribution, Listing, Pivot, Say, Stat, Summary
 from tokdfa.lab.declare.columns import format_share, seconds, text
-from tokdfa.lab.measure.engines import Workshop
+from tokdfa.lab.measure.engines import EngineSet
 from tokdfa.lab.measure.model_bench import Prompt, model_kind
 from tokdfa.lab.measure.skew_comparison import AGREEMENT, IDEAL, Limits
 from tokdfa.lab.measure.skew_rows import (
@@ -68,15 +68,15 @@ PUBLISHED_PROMPT = (
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """One for each prompt or language; its rows of the model are kept between the engines."""
-    workshop = Workshop(settings.engines, loaded.model.vocabulary)
+    engine_set = EngineSet(settings.engines, loaded.model.vocabulary)
     limits = Limits(settings.eos, settings.tolerance, settings.max_prefixes, settings.follow_spellings)
     sampling = {"samples": settings.samples, "batch": settings.batch, "seed": seed}
     for one in settings.chosen():
         model = CachedModel(loaded.model, settings.cache_mb)
         if isinstance(one, Prompt):
-            found = exact_rows(one, model, loaded.tokenizer, settings.engines, workshop, limits)
+            found = exact_rows(one, model, loaded.tokenizer, settings.engines, engine_set, limits)
         else:
-            found = estimated_rows(one, model, loaded.tokenizer, settings.engines, workshop, **sampling)
+            found = estimated_rows(one, model, loaded.tokenizer, settings.engines, engine_set, **sampling)
         yield {"prompt": one.label}, found
 
 

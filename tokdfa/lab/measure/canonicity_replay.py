@@ -17,9 +17,9 @@ import numpy as np
 from tokdfa.mask import allocate_mask, mask_from_bool
 from tokdfa.proper.canonical import Canonicity
 from tokdfa.proper.derivations import derive_tokens
-from tokdfa.proper.forest import build_forest
 from tokdfa.proper.intervals import build_lists
 from tokdfa.proper.merge_rules import MergeRules
+from tokdfa.proper.merge_tree import build_merge_tree
 from tokdfa.proper.replay import replay_bigrams
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def with_rules_only(canonicity: Canonicity, keep: npt.NDArray[np.bool_]) -> Cano
     left, right, result, rank = (part[keep] for part in (rules.left, rules.right, rules.result, rules.rank))
     kept = MergeRules(left, right, result, rank, row_starts, rules.spelling, rules.spelling_starts)
     derivations = derive_tokens(kept)
-    forest = build_forest(derivations, np.zeros(0, dtype=np.int32))
-    parts = (kept, derivations, forest, build_lists(kept, derivations, forest), None)
+    merge_tree = build_merge_tree(derivations, np.zeros(0, dtype=np.int32))
+    parts = (kept, derivations, merge_tree, build_lists(kept, derivations, merge_tree), None)
     return Canonicity(canonicity.vocabulary, canonicity.source, *parts)
 
 

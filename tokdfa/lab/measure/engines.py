@@ -1,7 +1,7 @@
 """The setting `engines` of kinds that compare backends themselves: backends with options, checked before a run.
 
 What an engine cannot do is a result. `attempt` runs a step of one and gives what it returns or the failure that it
-amounts to, a panic in compiled code included; `Workshop` keeps the backends of one vocabulary.
+amounts to, a panic in compiled code included; `EngineSet` keeps the backends of one vocabulary.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def attempt(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Fai
         return failure_of(error)
 
 
-class Workshop:
+class EngineSet:
     """The engines of an experiment over one vocabulary; a backend that cannot be made is kept as its failure."""
 
     def __init__(self, engines: Sequence[Engine], vocabulary: Vocabulary) -> None:

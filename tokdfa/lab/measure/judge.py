@@ -7,7 +7,7 @@ piece, if a border may stand there. The sequence is proper iff some hypothesis i
 Without a marked language the sequence is one piece.
 
 Whether a token may follow is asked twice, by the interval lists (`tokdfa.proper.intervals`) and by the test of one pair
-(`tokdfa.proper.pair_test`); if they differ, the verdict is DISPUTED. Nothing here merges anything: the tables are
+(`tokdfa.proper.adjacent_pairs`); if they differ, the verdict is DISPUTED. Nothing here merges anything: the tables are
 judged, not an encoder of ours.
 
 Cost: 0.3 us a pair, 3 us for a text of 12 tokens. `tokdfa.lab.measure.judge_draws` draws sequences worth judging.
@@ -25,9 +25,9 @@ import numpy as np
 
 from tokdfa.core.jit import kernel
 from tokdfa.errors import OptionError
+from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
 from tokdfa.proper.intervals import is_listed_kernel
 from tokdfa.proper.merge_rules import find_rule_kernel
-from tokdfa.proper.pair_test import find_break_kernel, pair_arrays
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.proper.whole_pieces import PLAIN, WHOLE
@@ -126,7 +126,7 @@ class Judge:
         self._tables = _Tables(
             usable=np.array(canonicity.usable),
             pairs=pair_arrays(canonicity.rules, canonicity.derivations),
-            number=canonicity.forest.number,
+            number=canonicity.merge_tree.number,
             state_of=lists.state_of,
             list_starts=lists.list_starts,
             list_begins=lists.starts,

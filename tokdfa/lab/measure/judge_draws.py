@@ -89,7 +89,7 @@ def judge_texts(tokenizer: Tokenizer, count: int, seed: int, seconds: float = ma
 
 def draw_pieces(canonicity: Canonicity, count: int, drawn: np.random.Generator) -> TokenSequences:
     """`count` sequences to be taken as one piece each."""
-    order, rules, lists = canonicity.forest.order, canonicity.rules, canonicity.lists
+    order, rules, lists = canonicity.merge_tree.order, canonicity.rules, canonicity.lists
     spelling = np.flatnonzero(canonicity.vocabulary.lengths)
     kinds = np.bincount(drawn.integers(8, size=count), minlength=8)
     left = drawn.choice(order, int(kinds[:3].sum()))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Backend, CompiledConstraint
     from tokdfa.decoding.draws import Eos
-    from tokdfa.lab.measure.engines import Engine, Workshop
+    from tokdfa.lab.measure.engines import Engine, EngineSet
     from tokdfa.models.cache import CachedModel
     from tokdfa.skew.distances import Distances
     from tokdfa.skew.exact import ExactResult
@@ -92,7 +92,7 @@ def compare_engines(
     context: Sequence[int],
     choices: Sequence[str],
     engines: Sequence[Engine],
-    workshop: Workshop,
+    engine_set: EngineSet,
     limits: Limits,
 ) -> Iterator[Entrant]:
     """The ideal, then every engine in turn; nobody after an ideal that fails, as there is nothing to compare with.
@@ -112,13 +112,13 @@ def compare_engines(
         return
     constraint = Choice(choices)
     for engine in engines:
-        backend = workshop.backend(engine.name)
+        backend = engine_set.backend(engine.name)
         if isinstance(backend, Failure):
             yield Entrant(engine.name, engine.backend, "", backend)
             continue
         language = language_of(backend)
         begun = time.perf_counter_ns()
-        compiled = workshop.compile(engine.name, constraint)
+        compiled = engine_set.compile(engine.name, constraint)
         compile_seconds = (time.perf_counter_ns() - begun) * 1e-9
         if isinstance(compiled, Failure):
             yield Entrant(engine.name, engine.backend, language, compiled, compile_seconds=compile_seconds)

@@ -32,8 +32,8 @@ import numpy as np
 from tokdfa.constraint import Regex
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded
-from tokdfa.lab.measure.asked_model import AskedModel
 from tokdfa.lab.measure.clock import time_call
+from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.engines import attempt
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.model_bench import failure_columns
@@ -44,7 +44,7 @@ from tokdfa.skew.measured import FEW_EFFECTIVE, Z_95, differs, standard_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tokdfa.lab.measure.engines import Engine, Workshop
+    from tokdfa.lab.measure.engines import Engine, EngineSet
     from tokdfa.lab.measure.model_bench import Prompt
     from tokdfa.lab.measure.skew_comparison import Limits
     from tokdfa.models.base import LanguageModel
@@ -74,7 +74,7 @@ def exact_rows(
     model: CachedModel,
     tokenizer: Tokenizer,
     engines: Sequence[Engine],
-    workshop: Workshop,
+    engine_set: EngineSet,
     limits: Limits,
 ) -> Iterator[Row]:
     """The ideal's row and one for each engine; the ideal's alone if that has failed."""
@@ -82,7 +82,9 @@ def exact_rows(
         **{"method": EXACT, "text": prompt.prompt, "topic": prompt.topic, "expected": prompt.expected},
         **{"choices": json.dumps(prompt.choices, ensure_ascii=False), "count": len(set(prompt.choices))},
     }
-    entrants = list(compare_engines(model, tokenizer.encode(prompt.prompt), prompt.choices, engines, workshop, limits))
+    entrants = list(
+        compare_engines(model, tokenizer.encode(prompt.prompt), prompt.choices, engines, engine_set, limits)
+    )
     agreed = {one.other: one for one in agreements(entrants)}
     against: Distances | None = None
     name, ideal_top = "", None
@@ -141,7 +143,7 @@ def estimated_rows(
     model: CachedModel,
     tokenizer: Tokenizer,
     engines: Sequence[Engine],
-    workshop: Workshop,
+    engine_set: EngineSet,
     **options: Any,
 ) -> Iterator[Row]:
     """A row for each engine, and those of its events. All draw with the same random numbers, so they are paired.
@@ -156,14 +158,14 @@ def estimated_rows(
     against: tuple[str, Estimate] | None = None
     for engine in engines:
         row: Row = {"engine": engine.name, "backend": engine.backend, "method": ESTIMATED}
-        misses, asked, begun = model.misses, AskedModel(model), time.perf_counter_ns()
-        compiled, ns = time_call(lambda name=engine.name: workshop.compile(name, constraint))  # type: ignore[misc]
+        misses, asked, begun = model.misses, CountingModel(model), time.perf_counter_ns()
+        compiled, ns = time_call(lambda name=engine.name: engine_set.compile(name, constraint))  # type: ignore[misc]
         found: Estimate | Failure = (
             compiled
             if isinstance(compiled, Failure)
             else attempt(_estimate, compiled, asked, context, max_tokens=language.max_tokens, events=events, **options)
         )
-        backend = workshop.backend(engine.name)
+        backend = engine_set.backend(engine.name)
         if isinstance(found, Failure) or isinstance(backend, Failure):
             yield row | failure_columns(found if isinstance(found, Failure) else Failure("error", ""))
             continue

@@ -42,10 +42,10 @@ from tokdfa.decoding.asap import draw_by_asap
 from tokdfa.decoding.rejection import draw_by_rejection
 from tokdfa.decoding.sampling import log_total
 from tokdfa.decoding.smc import draw_by_smc
-from tokdfa.lab.measure.asked_model import AskedModel
 from tokdfa.lab.measure.clock import collector_off, time_call
+from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, drawn_distance
-from tokdfa.lab.measure.engines import Workshop, attempt
+from tokdfa.lab.measure.engines import EngineSet, attempt
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.model_bench import Count, Engines, ModelSettings, Prompt, Seconds, Strict, failure_columns
 from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
@@ -142,12 +142,12 @@ class _Contender:
 
 
 def measure_entry(
-    entry: Prompt, loaded: Loaded, settings: BenchSettings, workshop: Workshop, price: Price, seed: int
+    entry: Prompt, loaded: Loaded, settings: BenchSettings, engine_set: EngineSet, price: Price, seed: int
 ) -> Iterator[Row]:
     """The rows of one entry with one model. Raises what the ideal distribution does."""
     started = time.perf_counter_ns()
     bench = _EntryBench(entry, loaded, settings)
-    contenders = list(bench.contenders(workshop))
+    contenders = list(bench.contenders(engine_set))
     seed = derive_seed(seed, entry.label, loaded.row["model"])
     with collector_off():
         for turn in range(settings.runs):
@@ -189,13 +189,13 @@ class _EntryBench:
             "proper_tv": proper_tv,
         }
 
-    def contenders(self, workshop: Workshop) -> Iterator[_Contender]:
+    def contenders(self, engine_set: EngineSet) -> Iterator[_Contender]:
         """All strategies before their first run: local masking by each engine first."""
         constraint = Choice(self.entry.choices, label=self.entry.label)
         timed: dict[str, TimedConstraint | Failure] = {}
         about: dict[str, Row] = {}
         for engine in self.settings.engines:
-            found, ns = time_call(lambda name=engine.name: workshop.compile(name, constraint))  # type: ignore[misc]
+            found, ns = time_call(lambda name=engine.name: engine_set.compile(name, constraint))  # type: ignore[misc]
             timed[engine.name] = found if isinstance(found, Failure) else TimedConstraint(found)
             about[engine.name] = {"engine": engine.name, "backend": engine.backend, "compile_ms": ns * 1e-6}
             row = {"strategy": engine.name, "method": LOCAL, "size": None, **about[engine.name]}
@@ -229,7 +229,7 @@ class _EntryBench:
     def run(self, one: _Contender, timed: TimedConstraint, seed: int) -> None:
         """One more run of a strategy; a failure ends it."""
         timed.meter = Meter()
-        model = AskedModel(self.model)
+        model = CountingModel(self.model)
         draws, ns = time_call(lambda: attempt(self._draw, one, timed, model, seed))
         one.seconds += ns * 1e-9
         if isinstance(draws, Failure):

@@ -32,7 +32,7 @@ _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
 @dataclass(frozen=True)
-class Lease:
+class CoreReservation:
     """Cores that are ours until `release`. `processors`: the numbers to pin a process to, one a core."""
 
     processors: tuple[int, ...]
@@ -44,7 +44,7 @@ class Lease:
             lock.release()
 
 
-def take_cores(count: int) -> Lease | None:
+def take_cores(count: int) -> CoreReservation | None:
     """`count` cores that nobody else holds (all of them, if the machine has fewer); None if so many are not free now.
 
     Never waits, and never keeps some while others are missing, so two who want several cannot block each other.
@@ -57,7 +57,7 @@ def take_cores(count: int) -> Lease | None:
         if lock is not None:
             taken[core] = lock
         if len(taken) == wanted:
-            return Lease(tuple(taken), tuple(taken.values()))
+            return CoreReservation(tuple(taken), tuple(taken.values()))
     for lock in taken.values():
         lock.release()
     return None

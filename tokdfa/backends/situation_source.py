@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Int32 = npt.NDArray[np.int32]
 
 
-class Texts(Protocol):
+class SituationSource(Protocol):
     """What the liveness asks of the strategy that knows the text. Situations are numbers from 0 on."""
 
     def number(self, state: Any) -> int:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
-from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, both
-from tokdfa.json_schema.plans import declared_names, value_state
+from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, intersect_states
+from tokdfa.json_schema.object_plan import declared_names, value_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,10 +80,10 @@ def _member_states(oracle: Oracle, clause: ObjectClause) -> Iterable[State]:
         return _named_states(clause)
     other = matched = EVERYTHING
     for scope in clause.scopes:
-        other = both(other, scope.additional)
+        other = intersect_states(other, scope.additional)
         own = [state for _, state in scope.patterns] or [scope.additional]
         for state in own:
-            matched = both(matched, state)
+            matched = intersect_states(matched, state)
     return [*(value_state(oracle, clause, name) for name in declared_names(clause)), other, matched]
 
 
@@ -93,11 +93,11 @@ def _named_states(clause: ObjectClause) -> Iterable[State]:
     other = EVERYTHING
     for scope in clause.scopes:
         for name, state in scope.properties.items():
-            found[name] = both(found.get(name, EVERYTHING), state)
-        other = both(other, scope.additional)
+            found[name] = intersect_states(found.get(name, EVERYTHING), state)
+        other = intersect_states(other, scope.additional)
     for scope in clause.scopes:
         if scope.additional:
             spend(LOOKUP_WORK * len(found))
             for name in found.keys() - scope.properties.keys():
-                found[name] = both(found[name], scope.additional)
+                found[name] = intersect_states(found[name], scope.additional)
     return [*found.values(), other]

@@ -21,7 +21,7 @@ NS_PER_STATE, BYTES_PER_STATE = 3_000, 200
 StateT = TypeVar("StateT", bound="Hashable")
 
 
-class LiveSearch(Generic[StateT]):
+class CoaccessibleSearch(Generic[StateT]):
     """Answers, and remembers, whether tokens lead from a state to an end.
 
     `successors`: the states that tokens lead to; `can_end`: whether the text may end in a state; `limit`: states that

@@ -30,12 +30,12 @@ from tokdfa.mask import allocate_mask
 from tokdfa.proper.byte_fallback import build_byte_fallback
 from tokdfa.proper.canonical import NARROW, Canonicity
 from tokdfa.proper.derivations import derive_tokens
-from tokdfa.proper.figures import collect_figures
-from tokdfa.proper.forest import build_forest
 from tokdfa.proper.intervals import build_lists
 from tokdfa.proper.merge_rules import extract_rules, letter_tokens
+from tokdfa.proper.merge_tree import build_merge_tree
 from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build, write_canonicity
+from tokdfa.proper.statistics import collect_statistics
 from tokdfa.proper.verify import check_against_reference
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ print(json.dumps([end - begin for begin, end in zip(clock, clock[1:])]))
 """
 
 
-class Figures:
+class Statistics:
     """The rows of one tokenizer."""
 
     def __init__(self, label: str, size: int) -> None:
@@ -105,7 +105,7 @@ def measure_tokenizer(
     seed: int,
 ) -> list[dict[str, Any]]:
     """All figures of one tokenizer, under `label`; the options are the experiment's, `replay`: also 002's way."""
-    figures, canonicity = Figures(label, tokenizer.vocabulary.size), load_canonicity(tokenizer)
+    figures, canonicity = Statistics(label, tokenizer.vocabulary.size), load_canonicity(tokenizer)
     _measure_build(figures, tokenizer, repeats)
     _measure_disk(figures, tokenizer, canonicity, repeats)
     figures.attempt("new process", _measure_new_processes, tokenizer, processes)
@@ -120,7 +120,7 @@ def measure_tokenizer(
     return figures.rows
 
 
-def _measure_build(figures: Figures, tokenizer: Tokenizer, repeats: int) -> None:
+def _measure_build(figures: Statistics, tokenizer: Tokenizer, repeats: int) -> None:
     """Each part of building, and all of it."""
     source, vocabulary = tokenizer.merges, tokenizer.vocabulary
     seconds: dict[str, list[float]] = {}
@@ -142,8 +142,8 @@ def _measure_build(figures: Figures, tokenizer: Tokenizer, repeats: int) -> None
             also = np.zeros(0, dtype=np.int32)
             if source.byte_tokens is not None:
                 also = timed("byte fallback", partial(_build_fallback, source, vocabulary)).used_tokens()
-            forest = timed("forest", partial(build_forest, derivations, also))
-            timed("interval lists", partial(build_lists, rules, derivations, forest))
+            merge_tree = timed("merge_tree", partial(build_merge_tree, derivations, also))
+            timed("interval lists", partial(build_lists, rules, derivations, merge_tree))
             timed("total", partial(build_canonicity, tokenizer))
     figures.medians("build", seconds)
 
@@ -153,7 +153,7 @@ def _build_fallback(source: MergeSource, vocabulary: Vocabulary) -> ByteFallback
     return build_byte_fallback(source.byte_tokens, letter_tokens(vocabulary, source), vocabulary.size)
 
 
-def _measure_disk(figures: Figures, tokenizer: Tokenizer, canonicity: Canonicity, repeats: int) -> None:
+def _measure_disk(figures: Statistics, tokenizer: Tokenizer, canonicity: Canonicity, repeats: int) -> None:
     """Writing, reading and verifying, in a folder of its own."""
     seconds: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name, collector_off():
@@ -172,7 +172,7 @@ def _measure_disk(figures: Figures, tokenizer: Tokenizer, canonicity: Canonicity
         figures.add("disk", "file", kept.stat().st_size, "B")
 
 
-def _measure_new_processes(figures: Figures, tokenizer: Tokenizer, count: int) -> None:
+def _measure_new_processes(figures: Statistics, tokenizer: Tokenizer, count: int) -> None:
     """What a program waits for that has just been started, with and without files on the disk."""
     steps = _STEPS if load_marked_dfa(tokenizer) is not None else _STEPS[:-1]
     seconds: dict[str, list[float]] = {}
@@ -195,11 +195,11 @@ def _measure_new_processes(figures: Figures, tokenizer: Tokenizer, count: int) -
     figures.medians("new process", seconds)
 
 
-def _count(figures: Figures, tokenizer: Tokenizer, canonicity: Canonicity) -> None:
+def _count(figures: Statistics, tokenizer: Tokenizer, canonicity: Canonicity) -> None:
     """Counts, memory, and the distribution of what tokens forbid."""
-    found = collect_figures(tokenizer)
+    found = collect_statistics(tokenizer)
     sizes = np.diff(canonicity.lists.list_starts)
-    of_tokens = canonicity.lists.state_of[canonicity.forest.order]
+    of_tokens = canonicity.lists.state_of[canonicity.merge_tree.order]
     figures_of: dict[str, float] = {
         "rules": found.rules,
         "proper tokens": found.proper_tokens,
@@ -226,14 +226,16 @@ def _count(figures: Figures, tokenizer: Tokenizer, canonicity: Canonicity) -> No
 
 
 def _measure_masks(
-    figures: Figures, canonicity: Canonicity, count: int, repeats: int, drawn: np.random.Generator
+    figures: Statistics, canonicity: Canonicity, count: int, repeats: int, drawn: np.random.Generator
 ) -> None:
     """Masks of narrow and of wide lists, first and later ones, in turns; and the test of a pair."""
-    one_of_state = canonicity.forest.order[np.unique(canonicity.lists.state_of[canonicity.forest.order], True)[1]]
+    one_of_state = canonicity.merge_tree.order[
+        np.unique(canonicity.lists.state_of[canonicity.merge_tree.order], True)[1]
+    ]
     counts = canonicity.forbidden_counts[canonicity.lists.state_of[one_of_state]]
     choices = {"narrow": one_of_state[(counts > 0) & (counts <= NARROW)], "wide": one_of_state[counts > NARROW]}
     samples = {width: drawn.permutation(tokens)[:count].tolist() for width, tokens in choices.items() if len(tokens)}
-    parts = (canonicity.vocabulary, canonicity.source, canonicity.rules, canonicity.derivations, canonicity.forest)
+    parts = (canonicity.vocabulary, canonicity.source, canonicity.rules, canonicity.derivations, canonicity.merge_tree)
     seconds: dict[str, list[float]] = {f"{width} {when}": [] for width in samples for when in ("first", "again")}
     out = allocate_mask(canonicity.size)
     with collector_off():
@@ -244,17 +246,17 @@ def _measure_masks(
                     for token in tokens:
                         _, ns = time_call(partial(fresh.forbidden_mask, token, out))
                         seconds[f"{width} {when}"].append(ns * 1e-9)
-        pairs = drawn.choice(canonicity.forest.order, (count * repeats, 2)).tolist()
+        pairs = drawn.choice(canonicity.merge_tree.order, (count * repeats, 2)).tolist()
         test = canonicity.pair_is_canonical
         test(*pairs[0])
         seconds["pair"] = [time_call(partial(test, *pair))[1] * 1e-9 for pair in pairs]
     figures.medians("mask", seconds)
 
 
-def _measure_judge(figures: Figures, canonicity: Canonicity, repeats: int, drawn: np.random.Generator) -> None:
+def _measure_judge(figures: Statistics, canonicity: Canonicity, repeats: int, drawn: np.random.Generator) -> None:
     """A sequence of two tokens in the compiled judge."""
     judge = Judge(canonicity)
-    tokens = drawn.choice(canonicity.forest.order, 2 * COMPILED_PAIRS)
+    tokens = drawn.choice(canonicity.merge_tree.order, 2 * COMPILED_PAIRS)
     pairs = TokenSequences(tokens, np.arange(0, 2 * COMPILED_PAIRS + 1, 2))
     judge.verdicts(pairs)
     with collector_off():
@@ -262,7 +264,7 @@ def _measure_judge(figures: Figures, canonicity: Canonicity, repeats: int, drawn
     figures.medians("mask", {"pair judged": [one / COMPILED_PAIRS for one in seconds]})
 
 
-def _judge(figures: Figures, group: str, tokenizer: Tokenizer, count: int, limit: float, seed: int) -> None:
+def _judge(figures: Statistics, group: str, tokenizer: Tokenizer, count: int, limit: float, seed: int) -> None:
     """Sequences of one piece, or of whole texts, judged by us and by the reference."""
 
     def run(judged: int) -> Tally:
@@ -285,7 +287,7 @@ def _judge(figures: Figures, group: str, tokenizer: Tokenizer, count: int, limit
         figures.add(group, "unfinished", None, status="timeout", message=message)
 
 
-def _replay(figures: Figures, canonicity: Canonicity) -> None:
+def _replay(figures: Statistics, canonicity: Canonicity) -> None:
     """002's way, on the rules for which it is exact."""
     result = compare_with_replay(with_rules_only(canonicity, untied_rules(canonicity.rules)))
     figures.add("replay", "seconds", result.seconds, "s")

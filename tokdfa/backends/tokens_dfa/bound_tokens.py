@@ -1,10 +1,10 @@
-"""Ghosts in the table: tokens that lead on in another way than by their bytes.
+"""Bound tokens in the table: tokens that lead on in another way than by their bytes.
 
 If literals were muted (`tokdfa.backends.tokens_dfa.muting`), a token may lead from one state to two: by its bytes, and
-as a ghost. The token then gets a class of its own (`add_ghosts`), and the table is made deterministic by subset
-construction (`determinize`), which starts new states only where two readings really part.
+as a bound token. The token then gets a class of its own (`add_bound_tokens`), and the table is made deterministic by
+subset construction (`determinize`), which starts new states only where two readings really part.
 
-Source: 001, part 5. There a ghost gets its token's number, so that one transition overwrites the other.
+Source: 001, part 5. There a bound token gets its token's number, so that one transition overwrites the other.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import Columns, places_of
 
 
-class Ghosts(NamedTuple):
+class BoundTokens(NamedTuple):
     """Transitions that a token makes other than by its bytes.
 
-    ``ranks``: int32, shape (G,), the token bound to each ghost, by rank; ``targets``: int32, shape (states, G), -1 for
-    none.
+    ``ranks``: int32, shape (G,), the token bound to each bound token, by rank; ``targets``: int32, shape (states, G),
+    -1 for none.
     """
 
     ranks: npt.NDArray[np.int32]
     targets: npt.NDArray[np.int32]
 
 
-def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
-    """With the token of each ghost as a class of its own: what its bytes do, and what its ghosts do.
+def add_bound_tokens(columns: Columns, bound_tokens: BoundTokens) -> Columns:
+    """With the token of each bound token as a class of its own: what its bytes do, and what its bound tokens do.
 
-    O(tokens + transitions of ghosts); nothing is done token by token in Python.
+    O(tokens + transitions of bound tokens); nothing is done token by token in Python.
     """
-    bound = np.array(list(dict.fromkeys(ghosts.ranks.tolist())), dtype=np.int32)
+    bound = np.array(list(dict.fromkeys(bound_tokens.ranks.tolist())), dtype=np.int32)
     before = np.searchsorted(columns.ranks, bound)
     missing = np.sort(bound[np.append(columns.ranks, -1)[before] != bound])
     before = np.searchsorted(columns.ranks, missing)
@@ -50,17 +50,17 @@ def add_ghosts(columns: Columns, ghosts: Ghosts) -> Columns:
     known = old >= 0
     entries, _ = places_of(columns.offsets, old[known])
     by_bytes = np.repeat(new[known], lengths[old[known]]), columns.sources[entries], columns.targets[entries]
-    states, which = np.nonzero(ghosts.targets >= 0)
+    states, which = np.nonzero(bound_tokens.targets >= 0)
     number = dict(zip(bound.tolist(), new.tolist(), strict=True))
-    class_of_ghost = np.array([number[rank] for rank in ghosts.ranks.tolist()], dtype=np.int32)
-    by_ghosts = class_of_ghost[which], states.astype(np.int32), ghosts.targets[states, which]
-    added = np.stack([np.concatenate(pair) for pair in zip(by_bytes, by_ghosts, strict=True)])
+    class_of_bound_token = np.array([number[rank] for rank in bound_tokens.ranks.tolist()], dtype=np.int32)
+    by_bound_tokens = class_of_bound_token[which], states.astype(np.int32), bound_tokens.targets[states, which]
+    added = np.stack([np.concatenate(pair) for pair in zip(by_bytes, by_bound_tokens, strict=True)])
     added = added[:, np.lexsort(added[::-1])]
     distinct = np.ones(added.shape[1], dtype=np.bool_)
     distinct[1:] = np.any(added[:, 1:] != added[:, :-1], axis=0)
     classes, sources, targets = added[:, distinct]
 
-    # a class whose only tokens have become ghosts' has none left, and leaves the table
+    # a class whose only tokens have become bound tokens' has none left, and leaves the table
     lengths = np.concatenate([lengths, np.bincount(classes - columns.class_count, minlength=len(bound))])
     has_tokens = np.zeros(len(lengths), dtype=np.bool_)
     has_tokens[class_of] = True

@@ -1,4 +1,4 @@
-"""The situations of any matcher, for the proper filter: see `tokdfa.backends.texts`.
+"""The situations of any matcher, for the proper filter: see `tokdfa.backends.situation_source`.
 
 The grammar engines find where all tokens lead by one walk over the token trie (`earley_trie.targets`,
 `pushdown_trie.targets`). This is for any other, a token at a time.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Int32 = npt.NDArray[np.int32]
 
 
-class MatcherTexts:
+class MatcherSituations:
     """The states of any matcher as situations, numbered as they are met. `targets` takes some us a token."""
 
     def __init__(self, matcher: StateMatcher[Any]) -> None:

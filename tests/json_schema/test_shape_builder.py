@@ -14,7 +14,7 @@ from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, l
 from tests.naive.schema_values import holds
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema.document import Document
-from tokdfa.json_schema.expand import Expander
+from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 
@@ -25,16 +25,16 @@ def test_states_and_negated_states_hold_what_the_library_says() -> None:
     @settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(), st.lists(values, max_size=8))
     def check(schema: dict[str, Any], drawn: list[Any]) -> None:
-        expander, root, negated = expand(schema)
+        shape_builder, root, negated = expand(schema)
         library = library_validator(schema)
         for state, wanted in ((root, True), (negated, False)):
             count["all"] += 1
             try:
-                expander.shape(state)
+                shape_builder.shape(state)
                 for value in (*COMMON_VALUES, *drawn):
                     is_valid = library.is_valid(value)
                     count["valid" if is_valid else "invalid"] += 1
-                    assert holds(expander, state, exact(value)) == (is_valid == wanted), (value, wanted)
+                    assert holds(shape_builder, state, exact(value)) == (is_valid == wanted), (value, wanted)
             except SchemaUnsupported:
                 count["refused"] += 1
 
@@ -76,14 +76,14 @@ COMMON: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize(("schema", "valid", "invalid"), COMMON, ids=[str(k) for k in range(len(COMMON))])
 def test_common_forms_are_not_refused(schema: Any, valid: Any, invalid: Any) -> None:
-    expander, root, negated = expand(schema)
+    shape_builder, root, negated = expand(schema)
     assert library_validator(schema).is_valid(valid)
     assert not library_validator(schema).is_valid(invalid)
     for value, wanted in ((valid, True), (invalid, False)):
-        assert holds(expander, root, exact(value)) == wanted
-        assert holds(expander, negated, exact(value)) != wanted
-    assert expander.inhabited.state(root)
-    assert expander.inhabited.state(negated)
+        assert holds(shape_builder, root, exact(value)) == wanted
+        assert holds(shape_builder, negated, exact(value)) != wanted
+    assert shape_builder.inhabited.state(root)
+    assert shape_builder.inhabited.state(negated)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_common_forms_are_not_refused(schema: Any, valid: Any, invalid: Any) -> 
     ],
 )  # fmt: skip
 def test_a_loop_in_place_adds_nothing(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
-    expander, root, _ = expand(schema)
-    assert expander.inhabited.state(root)
-    assert all(holds(expander, root, value) for value in valid)
-    assert not any(holds(expander, root, value) for value in invalid)
+    shape_builder, root, _ = expand(schema)
+    assert shape_builder.inhabited.state(root)
+    assert all(holds(shape_builder, root, value) for value in valid)
+    assert not any(holds(shape_builder, root, value) for value in invalid)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_loop_in_place_adds_nothing(schema: Any, valid: list[Any], invalid: li
     ],
 )
 def test_a_loop_in_place_under_a_choice_is_refused(schema: Any) -> None:
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     with pytest.raises(SchemaUnsupported, match="in place, under a choice"):
-        expander.shape(root)
+        shape_builder.shape(root)
 
 
 def test_a_loop_in_place_is_not_kept_by_those_inside_of_it() -> None:
@@ -126,40 +126,40 @@ def test_a_loop_in_place_is_not_kept_by_those_inside_of_it() -> None:
         "d1": {"allOf": [{"$ref": "#/$defs/d0"}], "minLength": 2},
     }
     schema = {"prefixItems": [{"$ref": "#/$defs/d0"}, {"$ref": "#/$defs/d1"}], "$defs": definitions}
-    expander, root, _ = expand(schema)
-    assert holds(expander, root, ["ab", "ab"])
-    assert not holds(expander, root, ["ab", 1])
-    assert not holds(expander, root, ["ab", "a"])
+    shape_builder, root, _ = expand(schema)
+    assert holds(shape_builder, root, ["ab", "ab"])
+    assert not holds(shape_builder, root, ["ab", 1])
+    assert not holds(shape_builder, root, ["ab", "a"])
 
 
 def test_many_loops_in_place_are_refused_soon() -> None:
     names = [f"d{k}" for k in range(12)]
     definitions = {name: {"allOf": [{"$ref": f"#/$defs/{other}"} for other in names]} for name in names}
-    expander, root, _ = expand({"$ref": "#/$defs/d0", "$defs": definitions})
+    shape_builder, root, _ = expand({"$ref": "#/$defs/d0", "$defs": definitions})
     with pytest.raises(SchemaUnsupported, match="in too many ways"):
-        expander.shape(root)
+        shape_builder.shape(root)
 
 
 def test_too_many_alternatives_are_refused() -> None:
-    expander, root, _ = expand({"not": {"anyOf": [{"required": [f"a{k}", f"b{k}"]} for k in range(12)]}})
+    shape_builder, root, _ = expand({"not": {"anyOf": [{"required": [f"a{k}", f"b{k}"]} for k in range(12)]}})
     with pytest.raises(SchemaUnsupported, match="alternatives"):
-        expander.shape(root)
+        shape_builder.shape(root)
 
 
 def test_none_of_many_tags_is_few_alternatives() -> None:
     branches = [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in range(100)]
-    expander, root, _ = expand({"not": {"anyOf": branches}})
-    assert len(expander.shape(root).objects) == 2
-    assert [holds(expander, root, value) for value in ({}, {"k": 7}, {"k": 100}, 7)] == [True, False, True, True]
+    shape_builder, root, _ = expand({"not": {"anyOf": branches}})
+    assert len(shape_builder.shape(root).objects) == 2
+    assert [holds(shape_builder, root, value) for value in ({}, {"k": 7}, {"k": 100}, 7)] == [True, False, True, True]
 
 
 def test_schemas_nested_in_place_too_deep_are_refused() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(200):
         schema = {"allOf": [schema]}
-    expander, root, _ = expand(schema)
+    shape_builder, root, _ = expand(schema)
     with pytest.raises(SchemaUnsupported, match="more than 150 schemas"):
-        expander.shape(root)
+        shape_builder.shape(root)
 
 
 @pytest.mark.parametrize(
@@ -191,18 +191,18 @@ def test_schemas_nested_in_place_too_deep_are_refused() -> None:
     ],
 )
 def test_broken_keywords_are_errors_with_place_and_keyword(schema: Any, pointer: str, keyword: str) -> None:
-    expander, root, _ = expand({"$ref": "#/$defs/it", "$defs": {"it": schema}})
+    shape_builder, root, _ = expand({"$ref": "#/$defs/it", "$defs": {"it": schema}})
     with pytest.raises(SchemaError) as caught:
-        _look_everywhere(expander, root)
+        _look_everywhere(shape_builder, root)
     assert (caught.value.pointer, caught.value.keyword) == ("/$defs/it" + pointer, keyword)
 
 
-def _look_everywhere(expander: Expander, root: frozenset[int]) -> None:
+def _look_everywhere(shape_builder: ShapeBuilder, root: frozenset[int]) -> None:
     """Make the shapes of all schemas that are met."""
-    expander.shape(root)
+    shape_builder.shape(root)
     met = 0
-    while met < len(expander.schemas.document.nodes):
-        expander.shape(expander.schemas.state(expander.schemas.document.nodes[met]))
+    while met < len(shape_builder.schemas.document.nodes):
+        shape_builder.shape(shape_builder.schemas.state(shape_builder.schemas.document.nodes[met]))
         met += 1
 
 
@@ -220,9 +220,9 @@ def _look_everywhere(expander: Expander, root: frozenset[int]) -> None:
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_its_keyword(text: str, keyword: str) -> None:
-    expander, root, _ = expand(text)
+    shape_builder, root, _ = expand(text)
     with pytest.raises(SchemaUnsupported) as caught:
-        _look_everywhere(expander, root)
+        _look_everywhere(shape_builder, root)
     assert caught.value.keyword == keyword
 
 
@@ -230,19 +230,19 @@ def test_dropped_keywords_demand_nothing() -> None:
     document = Document(json.dumps({"properties": {"a": {"type": "string", "minLength": 2, "not": {"const": "abc"}}}}))
     place = "/properties/a"
     for dropped, wanted in ((("minLength",), ["a"]), (("not",), ["abc"]), (("type", "minLength", "not"), [1, "a"])):
-        expander = Expander(document, frozenset((place, keyword) for keyword in dropped))
-        root = expander.schemas.state(document.root)
-        assert all(holds(expander, root, {"a": value}) for value in wanted)
-        assert holds(expander, root, {"a": "abcd"})
-    kept = Expander(document)
+        shape_builder = ShapeBuilder(document, frozenset((place, keyword) for keyword in dropped))
+        root = shape_builder.schemas.state(document.root)
+        assert all(holds(shape_builder, root, {"a": value}) for value in wanted)
+        assert holds(shape_builder, root, {"a": "abcd"})
+    kept = ShapeBuilder(document)
     assert not any(holds(kept, kept.schemas.state(document.root), {"a": value}) for value in ("a", "abc", 1))
 
 
 @pytest.mark.parametrize("demand", [["a"], ["a", "a"]])
 def test_a_name_that_requires_itself_is_one_name(demand: list[str]) -> None:
-    expander, root, _ = expand({"type": "object", "dependentRequired": {"a": demand}, "maxProperties": 1})
-    assert expander.inhabited.state(root)
-    assert len(expander.shape(root).objects) == 2
+    shape_builder, root, _ = expand({"type": "object", "dependentRequired": {"a": demand}, "maxProperties": 1})
+    assert shape_builder.inhabited.state(root)
+    assert len(shape_builder.shape(root).objects) == 2
     schema = {"type": "object", "dependentRequired": {"a": demand}, "maxProperties": 1, "required": ["a"]}
-    expander, root, _ = expand(schema)
-    assert expander.inhabited.state(root)
+    shape_builder, root, _ = expand(schema)
+    assert shape_builder.inhabited.state(root)

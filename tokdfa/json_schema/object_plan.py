@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK, NEVER, State, both
+from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK, NEVER, State, intersect_states
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def value_state(oracle: Oracle, clause: ObjectClause, name: str) -> State:
     for scope in clause.scopes:
         known = scope.properties.get(name)
         if known is not None:
-            found = both(found, known)
+            found = intersect_states(found, known)
         matched = known is not None
         for pattern, state in scope.patterns:
             if oracle.may_match(pattern, name):  # where readings differ, the value has to do for both
-                found, matched = both(found, state), matched or oracle.matches(pattern, name)
+                found, matched = intersect_states(found, state), matched or oracle.matches(pattern, name)
         if not matched:
-            found = both(found, scope.additional)
+            found = intersect_states(found, scope.additional)
     if clause.names and not any(strings.holds(name) for strings in oracle.shape_of(clause.names).strings):
         return frozenset([NEVER])
     return found
@@ -134,7 +134,7 @@ def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
             tuple(
                 k
                 for k, demand in enumerate(clause.demands)
-                if may_meet(oracle, demand, name) and oracle.has_value(both(state, demand.value))
+                if may_meet(oracle, demand, name) and oracle.has_value(intersect_states(state, demand.value))
             )
         )
     kinds = name_kinds(oracle, clause, tuple(names) + tuple(excluded))
@@ -245,7 +245,7 @@ def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) 
         for scope in clause.scopes:
             own = [value for pattern, value in scope.patterns if pattern in matched]
             for value in own or [scope.additional]:
-                state = both(state, value)
+                state = intersect_states(state, value)
         if not oracle.has_value(state) or (strings is not ANY_STRING and oracle.is_empty(strings)):
             continue
         for names, met in _split_by_demands(oracle, clause, strings, matched, state):
@@ -263,7 +263,7 @@ def _split_by_demands(  # type: ignore[no-untyped-def]
             continue
         if demand.scope is not None and any(pattern in matched for pattern, _ in demand.scope.patterns):
             continue
-        if not oracle.has_value(both(state, demand.value)):
+        if not oracle.has_value(intersect_states(state, demand.value)):
             continue
         if not demand.names:
             parts = [(names, (*met, k)) for names, met in parts]

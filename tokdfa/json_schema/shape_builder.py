@@ -35,7 +35,7 @@ from tokdfa.json_schema.clauses import (
 from tokdfa.json_schema.complement import NotOneState, complement
 from tokdfa.json_schema.disjoint import candidates
 from tokdfa.json_schema.document import DRAFT_7, Node
-from tokdfa.json_schema.emptiness import Inhabited
+from tokdfa.json_schema.emptiness import Emptiness
 from tokdfa.json_schema.keyword_names import APPLICATORS
 from tokdfa.json_schema.keywords import local_shape
 from tokdfa.json_schema.making import NO_LOOP, InProgress, Making
@@ -58,7 +58,7 @@ MAX_DEPTH = 150
 MAX_REMADE = 10_000
 
 
-class Expander:
+class ShapeBuilder:
     """Makes the shapes of a document's literals and states, each once.
 
     `dropped`: (pointer, keyword) of keywords that are left out (`lenient`). `distinct`: no object has two equal names.
@@ -69,7 +69,7 @@ class Expander:
     ) -> None:
         self.schemas = SchemaStates(document, dropped)
         self._making = Making(self.schemas)
-        self.inhabited = Inhabited(self.schemas, self.shape, self._making, distinct)
+        self.inhabited = Emptiness(self.schemas, self.shape, self._making, distinct)
         self.oracle = self.inhabited.oracle
         self._states = self.schemas.shapes
         self._shapes: dict[int, Shape] = {}

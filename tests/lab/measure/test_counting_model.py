@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tokdfa.lab.measure.asked_model import AskedModel
+from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.models.cache import CachedModel
 from tokdfa.models.registry import load_model
 
@@ -10,11 +10,11 @@ from tokdfa.models.registry import load_model
 def test_prefixes_count_once_and_rows_each_time():
     inside = load_model("table?seed=1", "bytes")
     kept = CachedModel(inside)
-    asked = AskedModel(kept)
+    asked = CountingModel(kept)
     for prefixes in ([(1,), (2,), (1,)], [(2,)], [(2,), (3, 4)]):
         rows = asked.log_probabilities(prefixes)
         assert np.array_equal(rows, inside.log_probabilities(prefixes))
     assert (asked.different_rows, asked.calls) == (3, 2)
     assert (asked.counts.rows, asked.counts.batches) == (6, 3)
-    assert AskedModel(kept).different_rows == 0
+    assert CountingModel(kept).different_rows == 0
     assert (asked.name, asked.fingerprint, asked.vocabulary) == (inside.name, inside.fingerprint, inside.vocabulary)

@@ -9,15 +9,15 @@ import pytest
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTexts, EarleyTrie
-from tokdfa.backends.matcher_texts import MatcherTexts
-from tokdfa.backends.pushdown_trie.matcher import PushdownTexts
+from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
+from tokdfa.backends.matcher_situations import MatcherSituations
+from tokdfa.backends.pushdown_trie.matcher import PushdownSituations
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tokdfa.backends.texts import Texts
+    from tokdfa.backends.situation_source import Texts
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,16 @@ def test_targets_are_steps(grammar: str, lacking: bytes, engine: str) -> None:
     if name == "earley":
         compiled = EarleyTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
         assert isinstance(compiled, CompiledEarley)
-        bulk: Texts = EarleyTexts(compiled)
+        bulk: Texts = EarleySituations(compiled)
         situations = [compiled.machine.start]
     else:
         compiled = PushdownTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
         assert isinstance(compiled, CompiledPushdown)
-        bulk = PushdownTexts(compiled, compiled.generation)
+        bulk = PushdownSituations(compiled, compiled.generation)
         situations = [0]
     matcher = compiled.start()
     assert isinstance(matcher, StateMatcher)
-    single = MatcherTexts(matcher)
+    single = MatcherSituations(matcher)
     mask = masks.allocate_mask(vocabulary.size)
     for situation in situations:  # grows on the way
         targets = bulk.targets(situation)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.proper.pair_test import first_merge
+from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build, rules_folder
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Figures:
+class Statistics:
     """Counts of a tokenizer's proper sequences, memory in bytes, times in seconds.
 
     `proper_tokens`, `improper_tokens`, `irregular_tokens`: see `tokdfa.proper.derivations`; `byte_tokens`: those that
     byte fallback uses; `whole_pieces`: the improper tokens that are proper as a whole piece. `states`, `intervals`: of
     the lists of forbidden successors. `largest_count`: the most tokens that a token forbids next; `largest_after`: the
-    tokens that forbid so many. `memory_bytes`: rules, derivations, forest, lists. `marked_states`, `marked_bytes`: the
-    automaton of the pre-tokenizer, None without one. `build_seconds`: from the loaded tokenizer to the lists, without
-    the disk; `load_seconds`: the same from the disk, verified (if `on_disk`; else built again).
+    tokens that forbid so many. `memory_bytes`: rules, derivations, merge_tree, lists. `marked_states`, `marked_bytes`:
+    the automaton of the pre-tokenizer, None without one. `build_seconds`: from the loaded tokenizer to the lists,
+    without the disk; `load_seconds`: the same from the disk, verified (if `on_disk`; else built again).
     """
 
     tokens: int
@@ -53,7 +53,7 @@ class Figures:
     load_seconds: float
 
 
-def collect_figures(tokenizer: Tokenizer) -> Figures:
+def collect_statistics(tokenizer: Tokenizer) -> Statistics:
     """The figures of `tokenizer`; both times are measured here and now: about 1 s for 131,072 tokens.
 
     Raises as `load_canonicity` and `load_marked_dfa` do.
@@ -66,9 +66,9 @@ def collect_figures(tokenizer: Tokenizer) -> Figures:
     loaded = time.perf_counter()
     marked = load_marked_dfa(tokenizer)
     derivations, lists, fallback = canonicity.derivations, canonicity.lists, canonicity.fallback
-    parts: list[Any] = [canonicity.rules, derivations, canonicity.forest, lists, *filter(None, [fallback])]
+    parts: list[Any] = [canonicity.rules, derivations, canonicity.merge_tree, lists, *filter(None, [fallback])]
     largest = int(canonicity.forbidden_counts.argmax())
-    return Figures(
+    return Statistics(
         tokens=canonicity.size,
         rules=len(canonicity.rules),
         proper_tokens=int(derivations.is_proper.sum()),
@@ -97,7 +97,7 @@ def forbidden_by_rule(canonicity: Canonicity, token: int) -> dict[int, list[int]
     VocabularyError for a token that is not proper inside a piece.
     """
     starts, ends = canonicity.forbidden(token)
-    order = canonicity.forest.order
+    order = canonicity.merge_tree.order
     parts = [order[begin:end] for begin, end in zip(starts, ends, strict=True)]
     forbidden = np.sort(np.concatenate([order[:0], *parts]))
     by_rule: dict[int, list[int]] = {}

@@ -1,10 +1,10 @@
 """Tokens that end a name, where other strings may stand in its place, too.
 
-A string that may be a name or any other has the exits of strings (`tokdfa.backends.pushdown_trie.exits`): what follows
-is what follows another string. Wrong is that of tokens with which the string becomes one of the names, since something
-else follows that, or the name is refused. There are few: the bytes before their closing quote go on with what some name
-goes on with. They are found in the rest of the partition without exits, which has all tokens with a closing quote, by
-walking only such bytes, and are decided by what their bytes lead to.
+A string that may be a name or any other has the exits of strings (`tokdfa.backends.pushdown_trie.suffix_trie`): what
+follows is what follows another string. Wrong is that of tokens with which the string becomes one of the names, since
+something else follows that, or the name is refused. There are few: the bytes before their closing quote go on with what
+some name goes on with. They are found in the rest of the partition without exits, which has all tokens with a closing
+quote, by walking only such bytes, and are decided by what their bytes lead to.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tokdfa.models.base import LogProbabilities
 
 
-class AskedModel(LanguageModel):
+class CountingModel(LanguageModel):
     """`model`, whose rows it passes on, from now on counted.
 
     `counts.rows`: rows asked for; `different_rows`: prefixes asked for; `calls`: batches with a prefix that had not

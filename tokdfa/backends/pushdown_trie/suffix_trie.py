@@ -32,14 +32,14 @@ from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, NEXT_SHIFT, TOKEN_SH
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: Columns of `ExitScratch.links`, by node of the trie that is being merged: its byte, its first child, the next of its
-#: siblings, whose bytes ascend, and its first token, as a link; -1 for none.
+#: Columns of `SuffixScratch.links`, by node of the trie that is being merged: its byte, its first child, the next of
+#: its siblings, whose bytes ascend, and its first token, as a link; -1 for none.
 L_BYTE, L_CHILD, L_SIBLING, L_TOKEN = range(4)
-#: Indices into `ExitScratch.counts`: nodes of the merged trie, the root included; tokens of its groups.
+#: Indices into `SuffixScratch.counts`: nodes of the merged trie, the root included; tokens of its groups.
 E_NODES, E_TOKENS = range(2)
 
 
-class ExitScratch:
+class SuffixScratch:
     """The trie of suffixes that is being merged. `nodes`: of the trie whose exits these are; `depth`: its depth."""
 
     def __init__(self, nodes: int, depth: int) -> None:

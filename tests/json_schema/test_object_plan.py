@@ -16,74 +16,77 @@ from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema import array_states, plans
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.clauses import ArrayClause, ObjectClause
+from tokdfa.json_schema.object_plan import plan_object
 from tokdfa.json_schema.object_states import ObjectStates
-from tokdfa.json_schema.plans import plan_object
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.expand import Expander
+    from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 
 def test_automata_accept_what_their_clauses_hold() -> None:
     count: Counter[str] = Counter()
 
-    def compare(expander: Expander, clause: ObjectClause | ArrayClause, value: Any) -> None:
+    def compare(shape_builder: ShapeBuilder, clause: ObjectClause | ArrayClause, value: Any) -> None:
         count["all"] += 1
         try:
             if isinstance(clause, ArrayClause):
-                assert array_accepted(expander, clause, value) == array_holds(expander, clause, value), (clause, value)
+                assert array_accepted(shape_builder, clause, value) == array_holds(shape_builder, clause, value), (
+                    clause,
+                    value,
+                )
                 return
-            wanted = object_holds(expander, clause, value)
+            wanted = object_holds(shape_builder, clause, value)
             count[f"object {wanted}"] += 1
             for any_order in (False, True):
-                assert object_accepted(expander, clause, value, any_order) == wanted, (clause, value)
+                assert object_accepted(shape_builder, clause, value, any_order) == wanted, (clause, value)
         except SchemaUnsupported:
             count["refused"] += 1
 
     @settings(max_examples=60, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(documents(), st.lists(values, max_size=8))
     def check(schema: dict[str, Any], drawn: list[Any]) -> None:
-        expander, root, negated = expand(schema)
+        shape_builder, root, negated = expand(schema)
         for state in (root, negated):
             try:
-                shape = expander.shape(state)
+                shape = shape_builder.shape(state)
             except SchemaUnsupported:
                 continue
             for value in map(exact, (*COMMON_VALUES, *drawn)):
                 clauses = shape.objects if isinstance(value, dict) else shape.arrays if isinstance(value, list) else ()
                 for clause in clauses[:12]:
-                    compare(expander, clause, value)
+                    compare(shape_builder, clause, value)
 
     check()
     assert count["refused"] <= 0.15 * count["all"]
     assert min(count["object True"], count["object False"]) > 150
 
 
-def _clause(schema: dict[str, Any]) -> tuple[Expander, ObjectClause]:
-    expander, root, _ = expand({"type": "object", **schema})
-    (clause,) = expander.shape(root).objects
-    return expander, clause
+def _clause(schema: dict[str, Any]) -> tuple[ShapeBuilder, ObjectClause]:
+    shape_builder, root, _ = expand({"type": "object", **schema})
+    (clause,) = shape_builder.shape(root).objects
+    return shape_builder, clause
 
 
 def test_too_many_ways_to_match_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "MAX_KINDS", 7)
-    expander, clause = _clause({"patternProperties": {letter: {"minLength": 1} for letter in "abc"}})
+    shape_builder, clause = _clause({"patternProperties": {letter: {"minLength": 1} for letter in "abc"}})
     with pytest.raises(SchemaUnsupported, match="more than 7 ways"):
-        plan_object(expander.oracle, clause)
+        plan_object(shape_builder.oracle, clause)
 
 
 def test_too_many_demands_on_members_are_refused() -> None:
     negated = [{"not": {"additionalProperties": {"const": k}}} for k in range(7)]
-    expander, clause = _clause({"allOf": negated})
-    plan = plan_object(expander.oracle, clause)
+    shape_builder, clause = _clause({"allOf": negated})
+    plan = plan_object(shape_builder.oracle, clause)
     assert plan is not None
     with pytest.raises(SchemaUnsupported, match="more than 6 demands"):
-        ObjectStates(expander.oracle, clause, plan)
+        ObjectStates(shape_builder.oracle, clause, plan)
 
 
-def _array_clause(schema: dict[str, Any]) -> tuple[Expander, ArrayClause]:
-    expander, root, _ = expand({"type": "array", **schema})
-    (clause,) = expander.shape(root).arrays
-    return expander, clause
+def _array_clause(schema: dict[str, Any]) -> tuple[ShapeBuilder, ArrayClause]:
+    shape_builder, root, _ = expand({"type": "array", **schema})
+    (clause,) = shape_builder.shape(root).arrays
+    return shape_builder, clause
 
 
 @pytest.mark.parametrize(
@@ -100,12 +103,12 @@ def test_integers_between_bounds_are_followed_as_listed_ones(items: dict[str, An
     schema: dict[str, Any] = {"uniqueItems": True, "items": items, "minItems": 2}
     if "$schema" in items:
         schema["$schema"] = items["$schema"]
-    expander, clause = _array_clause(schema)
+    shape_builder, clause = _array_clause(schema)
     library, found = library_validator({"type": "array", **schema}), Counter[bool]()
     for length in range(4):
         for value in itertools.product((0, 1, 2, 3, 4, 8, True, "1"), repeat=length):
             expected = library.is_valid(list(value))
-            assert array_accepted(expander, clause, list(value)) == expected, value
+            assert array_accepted(shape_builder, clause, list(value)) == expected, value
             found[expected] += 1
     assert found[True] > 10
 
@@ -119,22 +122,22 @@ def test_integers_between_bounds_are_followed_as_listed_ones(items: dict[str, An
     ],
 )  # fmt: skip
 def test_items_that_differ_are_refused_if_there_are_many(items: dict[str, Any]) -> None:
-    expander, clause = _array_clause({"uniqueItems": True, "items": items})
+    shape_builder, clause = _array_clause({"uniqueItems": True, "items": items})
     with pytest.raises(SchemaUnsupported) as caught:
-        ArrayStates(expander.oracle, clause)
+        ArrayStates(shape_builder.oracle, clause)
     assert caught.value.keyword == "uniqueItems"
 
 
 def test_equal_items_cannot_be_demanded() -> None:
-    expander, clause = _array_clause({"not": {"uniqueItems": True}})
+    shape_builder, clause = _array_clause({"not": {"uniqueItems": True}})
     with pytest.raises(SchemaUnsupported, match="two items are equal"):
-        ArrayStates(expander.oracle, clause)
+        ArrayStates(shape_builder.oracle, clause)
 
 
 def test_counting_too_far_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_states, "MAX_STATES", 1_000)
-    expander, clause = _array_clause({"minItems": 2_000, "contains": {"const": 1}})
-    states = ArrayStates(expander.oracle, clause)
+    shape_builder, clause = _array_clause({"minItems": 2_000, "contains": {"const": 1}})
+    states = ArrayStates(shape_builder.oracle, clause)
     with pytest.raises(SchemaUnsupported) as caught:
         states.is_inhabited()
     assert caught.value.keyword == "minItems"
@@ -147,16 +150,16 @@ def test_names_that_match_in_one_reading_only() -> None:
         "additionalProperties": {"type": ["string", "null"]},
     }
     for schema in (both, {**both, "required": ["é"]}):
-        expander, root, _ = expand(schema)
-        (clause,) = expander.shape(root).objects
+        shape_builder, root, _ = expand(schema)
+        (clause,) = shape_builder.shape(root).objects
         needed = {"é": None} if "required" in schema else {}
-        assert object_accepted(expander, clause, {"a": 1, "-": "s", **needed}, False)
+        assert object_accepted(shape_builder, clause, {"a": 1, "-": "s", **needed}, False)
         for value in ({"é": 1}, {"é": "s"}, {"a": "s", **needed}, {"-": 1, **needed}):
-            assert not object_accepted(expander, clause, value, False)
+            assert not object_accepted(shape_builder, clause, value, False)
         if needed:
-            assert plan_object(expander.oracle, clause).names == ("é",)  # type: ignore[union-attr]
+            assert plan_object(shape_builder.oracle, clause).names == ("é",)  # type: ignore[union-attr]
     no_other = {"not": {"patternProperties": {r"^\w+$": True}, "additionalProperties": {"type": "string"}}}
-    expander, root, _ = expand({"type": "object", "required": ["é"], **no_other})
-    (clause,) = expander.shape(root).objects
-    assert object_accepted(expander, clause, {"é": 1, "-": 1}, True)
-    assert not object_accepted(expander, clause, {"é": 1}, True)
+    shape_builder, root, _ = expand({"type": "object", "required": ["é"], **no_other})
+    (clause,) = shape_builder.shape(root).objects
+    assert object_accepted(shape_builder, clause, {"é": 1, "-": 1}, True)
+    assert not object_accepted(shape_builder, clause, {"é": 1}, True)

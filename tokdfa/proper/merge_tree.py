@@ -1,15 +1,15 @@
-"""The forest of left parts, numbered so that the tokens a rule forbids stand side by side.
+"""The merge tree of left parts, numbered so that the tokens a rule forbids stand side by side.
 
-left(.) (`tokdfa.proper.derivations`) makes a forest of the proper tokens: the children of y are the tokens whose last
-merge has y on its left, the roots are letters. The subtree of y holds exactly the tokens that have y on their left
+left(.) (`tokdfa.proper.derivations`) makes a merge tree of the proper tokens: the children of y are the tokens whose
+last merge has y on its left, the roots are letters. The subtree of y holds exactly the tokens that have y on their left
 spine. Tokens are numbered in preorder, the children of one token by falling level, irregular ones last; a child u of y
 is irregular here if the greatest rank still to come for u, once y is complete, is less than u's level.
 
 So for regular children both bounds of the interval rule (`tokdfa.proper.intervals`) cut off a tail of the list of
 children, and "y itself and the subtrees of its children of level at least r" is one interval of numbers.
 
-The forest of right parts is the same from the other side: the subtree of x holds the tokens that have x on their right
-spine. With it one reads off which tokens a given one may not follow (`tokdfa.proper.predecessors`).
+The merge tree of right parts is the same from the other side: the subtree of x holds the tokens that have x on their
+right spine. With it one reads off which tokens a given one may not follow (`tokdfa.proper.predecessors`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """A forest of left parts, or of right parts. All arrays int32; n is the number of tokens in the forest.
+class MergeTree:
+    """A merge tree of left parts, or of right parts. All arrays int32; n is the number of tokens in the merge tree.
 
     `order`: shape (n,), the tokens in preorder. `number`: shape (V,), the place of each token in `order`, -1 for the
     others. `end`: shape (V,), the first number after the token's subtree. `child_starts`: shape (V + 1,), the children
@@ -46,10 +46,10 @@ class Forest:
     irregular_starts: Int32
 
 
-def build_forest(
+def build_merge_tree(
     derivations: Derivations, also: npt.NDArray[np.int32], side: Literal["left", "right"] = "left"
-) -> Forest:
-    """The forest of all proper tokens and of `also` (tokens that never merge), which become roots. O(V log V)."""
+) -> MergeTree:
+    """The merge tree of all proper tokens and of `also` (tokens that never merge), which become roots. O(V log V)."""
     size = len(derivations.left)
     tokens = np.flatnonzero(derivations.left >= 0)
     part, rest = derivations.left, derivations.rest_after_left
@@ -69,7 +69,7 @@ def build_forest(
     order = np.empty(len(tokens) + len(roots), dtype=np.int32)
     number, end = np.full(size, -1, dtype=np.int32), np.zeros(size, dtype=np.int32)
     _number_tokens_kernel(roots, part, children, child_starts, order, number, end)
-    return Forest(order, number, end, children, child_starts, irregular_starts)
+    return MergeTree(order, number, end, children, child_starts, irregular_starts)
 
 
 @kernel
