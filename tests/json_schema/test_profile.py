@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.json_schema.schemas import documents, library_validator
-from tests.json_schema.test_form_grammar import grammar_machine, walk_together
+from tests.json_schema.test_program_grammar import grammar_machine, walk_together
 from tests.json_schema.test_lower import (
     CASES,
     FAR_FROM_AN_END,

@@ -35,7 +35,7 @@ POOL_FORMAT = Format("tokdfa pushdown pool", 3, SavedIndexError, "stored pool", 
 
 #: The modules on which the content of a pool's file depends, below the package.
 _SOURCES = (
-    *(f"backends/pushdown_trie/{name}.py" for name in ("automaton_table", "divide", "exits", "partition")),
+    *(f"backends/pushdown_trie/{name}.py" for name in ("automaton_table", "divide", "suffix_trie", "partition")),
     *(f"backends/pushdown_trie/{name}.py" for name in ("pool", "pool_file", "slices", "state_table")),
     *("program/json_text.py", "program/lower.py"),
     *("regex/state_names.py", "regex/derivative.py", "regex/laws.py", "automata/minimize.py", "vocabulary/trie.py"),
