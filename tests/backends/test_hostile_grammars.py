@@ -196,7 +196,10 @@ def test_limits_are_raised_and_survived(backend, lexer, limit, value, text):
     """The matcher is where it was before the token that was too much, and goes on from there."""
     many = " | ".join(f'"x" "{letter}" x' for letter in "abcdefghijklmnopq")
     grammar = f'start: "(" start ")" | x | /y{{400,4000}}/ | "q"\nx: "q" | "x" t\nt: {many}\n'
-    compiled = compile_with(Grammar(grammar), tokenizer_of("bytes").vocabulary, backend, lexer=lexer, **{limit: value})
+    options = {limit: value, "lexer": lexer}
+    if backend == "earley_trie":
+        options["patience"] = 0  # a walk asks for the row behind a lexeme where no token goes on, a table does not
+    compiled = compile_with(Grammar(grammar), tokenizer_of("bytes").vocabulary, backend, **options)
     matcher = compiled.start()
     before = mask_of(matcher)
     assert before == list(b"(qxy")

@@ -14,7 +14,7 @@ from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 SMALL = {"judge": 600, "repeats": 2, "processes": 1, "masks": 5, "trained_size": 1_200}
-BUILD = ["rules", "derivations", "forest", "interval lists", "total"]
+BUILD = ["rules", "derivations", "merge tree", "interval lists", "total"]
 STEPS = ["tokenizer", "canonicity", "marked language"]
 
 

@@ -142,7 +142,7 @@ def _measure_build(figures: Statistics, tokenizer: Tokenizer, repeats: int) -> N
             also = np.zeros(0, dtype=np.int32)
             if source.byte_tokens is not None:
                 also = timed("byte fallback", partial(_build_fallback, source, vocabulary)).used_tokens()
-            merge_tree = timed("merge_tree", partial(build_merge_tree, derivations, also))
+            merge_tree = timed("merge tree", partial(build_merge_tree, derivations, also))
             timed("interval lists", partial(build_lists, rules, derivations, merge_tree))
             timed("total", partial(build_canonicity, tokenizer))
     figures.medians("build", seconds)
