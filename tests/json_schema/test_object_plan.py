@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, library_validator, values
 from tests.naive.schema_values import array_accepted, array_holds, object_accepted, object_holds
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema import array_states, plans
+from tokdfa.json_schema import array_states, object_plan
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.clauses import ArrayClause, ObjectClause
 from tokdfa.json_schema.object_plan import plan_object
@@ -68,7 +68,7 @@ def _clause(schema: dict[str, Any]) -> tuple[ShapeBuilder, ObjectClause]:
 
 
 def test_too_many_ways_to_match_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "MAX_KINDS", 7)
+    monkeypatch.setattr(object_plan, "MAX_KINDS", 7)
     shape_builder, clause = _clause({"patternProperties": {letter: {"minLength": 1} for letter in "abc"}})
     with pytest.raises(SchemaUnsupported, match="more than 7 ways"):
         plan_object(shape_builder.oracle, clause)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.json_schema.schemas import documents, library_validator
-from tests.json_schema.test_program_grammar import grammar_machine, walk_together
 from tests.json_schema.test_lower import (
     CASES,
     FAR_FROM_AN_END,
@@ -21,6 +20,7 @@ from tests.json_schema.test_lower import (
     machine_of,
     random_text,
 )
+from tests.json_schema.test_program_grammar import grammar_machine, walk_together
 from tokdfa import mask as masks
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import PROFILES, JsonSchema, describe_constraint, rebuild_constraint

@@ -126,6 +126,6 @@ def test_merge_letters_is_the_plain_replay(name: str) -> None:
     rules = real(name).rules
     listed = plain(rules)
     random = np.random.default_rng(2)
-    letters = np.concatenate([rules.letters(int(token)) for token in random.choice(real(name).forest.order, 60)])
+    letters = np.concatenate([rules.letters(int(token)) for token in random.choice(real(name).merge_tree.order, 60)])
     assert merge_letters(rules, letters).tolist() == replay_merges(letters.tolist(), listed)
     assert merge_letters(rules, []).tolist() == []

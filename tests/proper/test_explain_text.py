@@ -350,7 +350,7 @@ def test_a_wrong_rule_is_an_error_not_a_verdict(tmp_path: Path) -> None:
     tokenizer = fresh(trained_byte_level(tmp_path / "t.json"))
     right = load_canonicity(tokenizer)
     backwards = replace(right.rules, rank=(right.rules.rank.max() - right.rules.rank).astype(np.int32))
-    parts: Any = (right.derivations, right.forest, right.lists, right.fallback)
+    parts: Any = (right.derivations, right.merge_tree, right.lists, right.fallback)
     tokenizer._kept["canonicity"] = Canonicity(right.vocabulary, right.source, backwards, *parts)
     text = "The quick brown fox jumps over the lazy dog. " * 2 + " ".join(TEXTS)
     with pytest.raises(TokenizerError, match="internal error: the tokens"):

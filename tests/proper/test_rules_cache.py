@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tokdfa.proper.canonical import Canonicity
 
-PARTS = ("rules", "derivations", "forest", "lists", "fallback")
+PARTS = ("rules", "derivations", "merge_tree", "lists", "fallback")
 
 
 @pytest.fixture
@@ -72,10 +72,10 @@ def changes() -> list[tuple[str, Any]]:
         ("rules.rank", lambda array: array.astype(np.int64)),
         ("derivations.left", lambda array: np.where(array >= 0, 10_000, array).astype(np.int32)),
         ("derivations.is_proper", lambda array: array.astype(np.int32)),
-        ("forest.order", lambda array: array + 10_000),
-        ("forest.end", lambda array: array + 10_000),
-        ("forest.irregular_starts", lambda array: array + 10_000),
-        ("forest.child_starts", lambda array: array[:-1]),
+        ("merge_tree.order", lambda array: array + 10_000),
+        ("merge_tree.end", lambda array: array + 10_000),
+        ("merge_tree.irregular_starts", lambda array: array + 10_000),
+        ("merge_tree.child_starts", lambda array: array[:-1]),
         ("lists.ends", lambda array: array + 10_000),
         ("lists.starts", lambda array: -array - 5),
         ("lists.list_starts", lambda array: array[::-1].copy()),
