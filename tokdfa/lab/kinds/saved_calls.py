@@ -28,12 +28,11 @@ from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.declare import Bars, Column, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
-from tokdfa.lab.measure.engines import EngineSet
+from tokdfa.lab.measure.engines import Engines, EngineSet
 from tokdfa.lab.measure.forced_steps import follow_text, write_text
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.model_bench import (
     Count,
-    Engines,
     ModelSettings,
     distinct_labels,
     failure_columns,

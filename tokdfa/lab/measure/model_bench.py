@@ -14,12 +14,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Kind
 from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
-from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure, failure_of
 from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, finish_row, load_models
 from tokdfa.lab.measure.settings import typed_settings
@@ -73,15 +72,6 @@ class Prompt(Strict):
 
 S = TypeVar("S", bound=ModelSettings)
 T = TypeVar("T")
-
-
-def _checked(engines: list[Engine]) -> list[Engine]:
-    check_engines(engines)
-    return engines
-
-
-#: The type of the setting: backends with options, at least one.
-Engines = Annotated[list[Engine], Field(min_length=1), AfterValidator(_checked)]
 
 
 def distinct_labels(entries: list[T]) -> list[T]:

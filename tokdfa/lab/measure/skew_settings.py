@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys, with_schema
-from tokdfa.lab.measure.engines import spread
-from tokdfa.lab.measure.model_bench import Count, Engines, ModelSettings, Prompt, distinct_labels
+from tokdfa.lab.measure.engines import Engines, spread
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, distinct_labels
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.skew_comparison import IDEAL
 from tokdfa.regex.parse import parse
