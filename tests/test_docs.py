@@ -184,6 +184,21 @@ def test_code_of_a_guide_prints_what_it_says(page: Path, capsys: pytest.CaptureF
             assert capsys.readouterr().out.splitlines() == said
 
 
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_commands_of_a_guide_print_what_it_says(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "130")
+    for block in blocks(page):
+        if block.kind == "text" and block.text.startswith("$ tokdfa "):
+            command, said = block.text.split("\n", 1)
+            monkeypatch.setattr("sys.argv", shlex.split(command.removeprefix("$ ")))
+            with pytest.raises(SystemExit):
+                cli.main()
+            printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+            assert [line for line in printed if not re.search(r" in [\d.]+ s$", line)] == said.splitlines(), command
+
+
 def test_the_site_has_every_page() -> None:
     nav = (ROOT / "mkdocs.yml").read_text()
     assert [page.name for page in (*PAGES, *GUIDES) if f" {page.name}\n" not in nav] == []
