@@ -107,6 +107,7 @@ class CompiledCfgFsm(CompiledSituations):
 
 def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.backends.cfg_fsm` once; many brackets make the stacks grow."""
+    from tokdfa.backends.cfg_fsm.regex_fsm import RegexFsm
     from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -121,3 +122,4 @@ def _warm_up() -> None:
                 matcher.advance(byte)
             for _ in range(2):  # a new mask, and a kept one
                 matcher.fill_mask(mask)
+    (RegexFsm("x", vocab) + RegexFsm("y", vocab)).mask()

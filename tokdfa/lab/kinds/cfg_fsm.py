@@ -175,7 +175,7 @@ KIND = Kind(
             "What is kept between masks",
             "Over the cases of terminals in a row. All ways keep the machine (tables, lexer states, stacks and "
             "situations met). Tree: split table, vectors and the tree of terminals with its groups of tokens. Nothing: "
-            "vectors and tree are made for each mask. Product: 003's vectors, multiplied for each mask. "
+            "vectors and tree are made for each mask. Product: 003's vectors, packed, multiplied for each mask. "
             "Walk: the token trie. Kept: as tree, and each mask. Nodes: of the tree, or of the trie, mean of a mask. "
             "Tokens that differ from the walk's: the product finds none that run through three terminals.",
             by=("tokenizer", "way"),

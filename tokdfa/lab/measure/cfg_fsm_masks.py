@@ -7,8 +7,8 @@ them; ways take turns, A B C, B C A, ... What is kept between masks:
   of tokens; a mask is a descent of the tree that ORs groups (`tokdfa.backends.cfg_fsm.speculation`). Option ``memo:
   false``;
 - ``nothing``: the split table. Vectors and tree are forgotten before each mask, which is not timed, and made again;
-- ``product``: the split table and, for each situation, the vectors that 003 precomputes. Their product is done for each
-  mask (`Product`);
+- ``product``: the split table and, for each situation, the vectors that 003 precomputes, packed. Their product is done
+  for each mask (`Product`);
 - ``walk``: no mask. The token trie is walked with sets of hypotheses;
 - ``kept``: the mask itself, by situation; the backend as it is by default.
 
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.backends.cfg_fsm.packed_vectors import multiply_kernel, pack
 from tokdfa.backends.cfg_fsm.speculation import Speculation
 from tokdfa.backends.cfg_fsm.splits import split_table
 from tokdfa.backends.cfg_fsm.stacks import REFUSED
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tokdfa.backends.cfg_fsm.packed_vectors import Packed
     from tokdfa.backends.cfg_fsm.splits import RestVectors
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
@@ -59,10 +61,11 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 class _Ready(NamedTuple):
-    """Of a situation. `inside`: bool, shape (V,); `pairs`: vectors over cuts, to be multiplied."""
+    """Of a situation, packed. `inside`: over tokens; `prefixes`, `suffixes`: over cuts, row by row to be multiplied."""
 
-    inside: Bools
-    pairs: list[tuple[Bools, Bools]]
+    inside: Packed
+    prefixes: Packed
+    suffixes: Packed
 
 
 class Product:
@@ -73,8 +76,9 @@ class Product:
     lexeme begins there is another: whether that lexeme takes the whole suffix. Their product marks the cuts whose
     tokens are allowed across this boundary ("RegexFSM() + RegexFSM()", the base case of two); tokens inside of one
     lexeme come from one more vector, and those that run through three terminals or more are not found. The vectors of a
-    situation are made once, as 003 precomputes them. `tokdfa.backends.cfg_fsm.speculation` does such a product once for
-    each pair of lexer states and keeps what came out. `cut_count`: how many cuts the tokens have together.
+    situation are made once, as 003 precomputes them, and packed into bits. `tokdfa.backends.cfg_fsm.speculation` does
+    such a product once for each pair of lexer states and keeps what came out. `cut_count`: how many cuts the tokens
+    have together.
     """
 
     def __init__(self, compiled: CompiledCfgFsm) -> None:
@@ -89,14 +93,12 @@ class Product:
         #: By place of a byte of the vocabulary, the cut before it.
         self._cut_at = np.cumsum(is_cut) - 1
         self._ready: dict[int, _Ready] = {}
+        self._allowed: Packed = pack(np.zeros(self._vocab.size, dtype=np.bool_))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the vectors."""
-        return sum(
-            one.inside.nbytes + sum(prefix.nbytes + suffix.nbytes for prefix, suffix in one.pairs)
-            for one in self._ready.values()
-        )
+        return sum(vectors.nbytes for one in self._ready.values() for vectors in one)
 
     def prepare(self, situation: int) -> None:
         """Make the vectors of a situation. Milliseconds."""
@@ -115,7 +117,10 @@ class Product:
                 pairs.append((prefixes[outcome], following.after[self._cut_rests] >= 0))
         if self._compiled.can_end(situation):
             inside[list(self._vocab.end_tokens)] = True
-        self._ready[situation] = _Ready(inside, pairs)
+        packed = np.zeros((2, len(pairs), (self.cut_count + 63) // 64), dtype=np.uint64)
+        for row, (prefix, suffix) in enumerate(pairs):
+            packed[0, row], packed[1, row] = pack(prefix), pack(suffix)
+        self._ready[situation] = _Ready(pack(inside), packed[0], packed[1])
 
     def _prefixes(self, vectors: RestVectors) -> Bools:
         """By outcome and cut, whether the lexeme may end so after the prefix: bool, shape (O, cuts)."""
@@ -132,11 +137,10 @@ class Product:
 
     def fill(self, situation: int, out: Mask) -> None:
         """Write the mask of a prepared situation, by one product for each pair of vectors."""
-        inside, pairs = self._ready[situation]
-        allowed = inside.copy()
-        for prefix, suffix in pairs:
-            allowed[self._cut_tokens[np.flatnonzero(prefix & suffix)]] = True
-        out[:] = masks.mask_from_bool(allowed)
+        ready = self._ready[situation]
+        self._allowed[:] = ready.inside
+        multiply_kernel(ready.prefixes, ready.suffixes, self._cut_tokens, self._allowed)
+        out[:] = self._allowed.view(np.int32)[: len(out)]
 
 
 @dataclass

@@ -1,0 +1,102 @@
+"""`RegexFsm`: its packed masks against one regex by the brute force, and against the naive product."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tokdfa
+from tokdfa import mask as masks
+from tokdfa.backends.cfg_fsm.packed_vectors import multiply_kernel, pack
+from tokdfa.backends.cfg_fsm.regex_fsm import RegexFsm, labels_of
+from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+LETTERS = [b"a", b"b", b"c", *b"ab ba aa abab bca cc caab ab aabba bcb abcabc".split()]
+#: Letters, words of them, two ids for one text, an end token, padding.
+PIECES = Vocabulary([*LETTERS, b""], end_tokens=[len(LETTERS)], size=70)
+
+singles = st.sampled_from(["a", "b*", "(ab|c)+", "a?", "[ab]{1,3}", "abc", "(aab)*", "[abc]*", "ab|abca"])
+#: A regex in brackets and the same as a RegexFsm.
+trees = st.recursive(
+    singles.map(lambda pattern: (f"(?:{pattern})", RegexFsm(pattern, PIECES))),
+    lambda inner: st.tuples(inner, inner, st.booleans()).map(
+        lambda three: (
+            (f"(?:{three[0][0]}|{three[1][0]})", three[0][1] | three[1][1])
+            if three[2]
+            else (three[0][0] + three[1][0], three[0][1] + three[1][1])
+        )
+    ),
+    max_leaves=5,
+)
+
+
+@given(trees, st.integers(0, 2**32))
+@settings(deadline=None, derandomize=True, max_examples=80)
+def test_masks_are_those_of_the_regex_written_out(tree: tuple[str, RegexFsm], seed: int) -> None:
+    pattern, fsm = tree
+    matcher = tokdfa.compile(tokdfa.Regex(pattern), PIECES, backend="brute_force").start()
+    rng, out = np.random.default_rng(seed), masks.allocate_mask(PIECES.size)
+    for _ in range(4):
+        matcher.fill_mask(out)
+        np.testing.assert_array_equal(fsm.mask(), out)
+        np.testing.assert_array_equal(fsm.naive_mask(), out)
+        tokens = [token for token in masks.mask_to_ids(out).tolist() if PIECES.token_bytes(token)]
+        if not tokens:
+            break
+        token = int(rng.choice(tokens))
+        matcher.advance(token)
+        fsm = fsm.after(PIECES.token_bytes(token))
+
+
+@given(st.integers(1, 300).flatmap(lambda size: st.tuples(*[st.binary(min_size=size, max_size=size)] * 2)))
+@settings(deadline=None, derandomize=True)
+def test_the_product_marks_what_is_in_both(pair: tuple[bytes, bytes]) -> None:
+    one, other = (np.frombuffer(part, dtype=np.uint8) % 2 == 1 for part in pair)
+    labels = (np.arange(len(one)) * 7 % 40).astype(np.int32)
+    out = np.zeros(1, dtype=np.uint64)
+    multiply_kernel(pack(one)[None], pack(other)[None], labels, out)
+    assert int(out[0]) == sum(1 << label for label in set(labels[one & other].tolist()))
+
+
+def test_labels_are_tokens_and_then_their_prefixes() -> None:
+    labels = labels_of(PIECES)
+    assert labels is labels_of(PIECES)
+    assert labels.strings[:3] == LETTERS[:3]
+    assert labels.token_cuts == sum(len(token) - 1 for token in LETTERS)
+    prefixes = {token[:end] for token in LETTERS for end in range(1, len(token))} - set(LETTERS)
+    assert set(labels.strings[PIECES.size :]) == prefixes
+    for whole, prefix in zip(labels.wholes.tolist(), labels.prefixes.tolist(), strict=True):
+        assert labels.strings[whole].startswith(labels.strings[prefix])
+
+
+def test_the_prototype_of_the_issue() -> None:
+    """ "Hap" + "py Ne" over Mistral's vocabulary: every tokenization of "Happy Ne" can be walked, and no other text."""
+    vocab = tokdfa.load_tokenizer("mistral-v1").vocabulary
+    both = RegexFsm("Hap", vocab) + RegexFsm("py Ne", vocab)
+    text = b"Happy Ne"
+    for place in range(len(text) + 1):
+        allowed = masks.mask_to_ids(both.after(text[:place]).mask()).tolist()
+        rest = text[place:]
+        fits = [
+            token
+            for token in range(vocab.size)
+            if vocab.token_bytes(token) and rest.startswith(vocab.token_bytes(token))
+        ]
+        assert allowed == (fits if rest else list(vocab.end_tokens))
+    np.testing.assert_array_equal(both.mask(), both.naive_mask())
+    assert repr(both) == "(/Hap/ + /py Ne/)"
+
+
+def test_faults() -> None:
+    one = RegexFsm("[abc]*", PIECES)
+    with pytest.raises(ArgumentError, match="begins with b'd'"):
+        one.after(b"d")
+    with pytest.raises(ArgumentError, match="the same vocabulary"):
+        one + RegexFsm("a", Vocabulary([b"a", b""], end_tokens=[1]))
+    with pytest.raises(LimitExceeded, match="the naive product of"):
+        (one + one + one).naive_mask(1000)
+    with pytest.raises(EmptyLanguageError):
+        RegexFsm("(?!a)a", PIECES)
