@@ -1,7 +1,7 @@
 """The situations of any matcher, for the proper filter: see `tokdfa.backends.situation_source`.
 
 The grammar engines find where all tokens lead by one walk over the token trie (`earley_trie.targets`,
-`pushdown_trie.targets`). This is for any other, a token at a time.
+`pushdown_trie.machine`). This is for any other, a token at a time.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import fill, partition
-from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_PRUNES
+from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_PRUNES, OWN
 from tokdfa.backends.pushdown_trie.fill import Filler
-from tokdfa.backends.pushdown_trie.partition_key import OWN
 from tokdfa.backends.pushdown_trie.rows import LOOPS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary

@@ -14,7 +14,7 @@ from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa.backends.pushdown_trie import partition
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, OWN, STRICT, find_partition
+from tokdfa.backends.pushdown_trie.arrays import ALONE, EXITS, OWN, STRICT, find_partition
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import Regex
 from tokdfa.program import lower

@@ -14,7 +14,7 @@ from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import partition, slices
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, KEY_SHIFT, STRICT
+from tokdfa.backends.pushdown_trie.arrays import ALONE, EXITS, KEY_SHIFT, STRICT
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS

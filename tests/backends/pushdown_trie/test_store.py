@@ -11,7 +11,7 @@ import pytest
 
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import schema_tables
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS
+from tokdfa.backends.pushdown_trie.arrays import ALONE, EXITS
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.pool_file import POOL_FORMAT, pool_path, read_pool, write_pool
 from tokdfa.backends.pushdown_trie.shared_pools import pool_of, save_pool

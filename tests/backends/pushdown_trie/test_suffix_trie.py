@@ -14,7 +14,7 @@ from tests.backends.pushdown_trie.test_partition import start_of, target
 from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa import mask as masks
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, find_partition
+from tokdfa.backends.pushdown_trie.arrays import ALONE, EXITS, find_partition
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie

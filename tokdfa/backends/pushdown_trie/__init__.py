@@ -1,25 +1,24 @@
 """Our own engine: a lazily determinised pushdown automaton over bytes.
 
-A constraint is lowered to a small byte-level program (`tokdfa.program`). Its texts are automata that all constraints of
-a vocabulary share (`automaton_table`). The machine follows all readings of a text
-at once: a *row* is the set of places where the program may be, interned by content (`rows`), and what is still owed
-after the current call is a *return stack* that rows share (`stacks`). Rows and their transitions are made when they are
-first needed, so a matcher's state is one number. A mask is what the texts that are alive allow by themselves
-(`partition`, `slices`, `suffix_trie`), and a walk over what is left of the token trie (`fill`).
+A constraint is lowered to a small byte-level program (`tokdfa.program`). Its terminals are automata that all
+constraints of a vocabulary share (`automaton_table`). The machine follows all readings of a text at once: a *row* is
+the set of places where the program may be, interned by content (`rows`), and what is still owed after the current call
+is a *return stack* that rows share (`stacks`). Rows and their transitions are made when they are first needed, so a
+matcher's state is one number. A mask is what the terminals that are alive allow by themselves (`partition`, `slices`,
+`suffix_trie`), and a walk over what is left of the token trie (`fill`).
 
 JSON has instructions of its own: names as they may be spelled (`names`, `name_trie`) and strings of bounded length
-(`counted`, `lengths`), over the automaton of any string (`tokdfa.program.json_text`); `items` puts them beside texts.
-Large programs are written as they are needed (`program`).
+(`counted`, `lengths`), over the automaton of any string (`tokdfa.program.json_text`); `items` puts them beside
+terminals. Large programs are written as they are needed (`bound_program`).
 
 Reading order:
 
 - `strategy`: the options; `tables`: what is kept of a constraint; `schema_tables`: what schemas find ready;
-- the program, bound to a vocabulary: `program`;
-- the states of its texts: `state_table`, `lazy_rows`, `automaton_table`;
-- the vocabulary, divided by these states: `partition_key`, `suffix_trie`, `divide`, `branches`, `partition`,
-  `slices`;
+- the program, bound to a vocabulary: `bound_program`;
+- the states of its terminals: `state_table`, `automaton_table`;
+- the vocabulary, divided by these states: `suffix_trie`, `divide`, `branches`, `partition`, `slices`;
 - what constraints share: `pool`, which puts these together, `shared_pools`, `pool_file`;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
-- strings of JSON: `name_trie`, `name_spelling`, `name_others`, `names`, `counted`, `items`, `lengths`;
+- strings of JSON: `name_trie`, `name_others`, `names`, `counted`, `items`, `lengths`;
 - masks: `partition_lookup`, `name_suffixes`, `fill`; then the `matcher`.
 """

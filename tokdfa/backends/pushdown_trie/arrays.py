@@ -28,6 +28,7 @@ import numpy as np
 from tokdfa.core.interning import TableArrays
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct, struct_at
+from tokdfa.core.key_map import look_up
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,7 +38,7 @@ OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PART
 NEEDS_CODE = 8
 
 #: Indices into `meta`: rows and live items made so far; the stamp of the last closure; whether the longest match rules;
-#: the text that is skipped or -1; what NEEDS_POOL and NEEDS_PARTITION ask for (a state; a place of the trie), and
+#: the terminal that is skipped or -1; what NEEDS_POOL and NEEDS_PARTITION ask for (a state; a place of the trie), and
 #: NEEDS_CODE (a place of the program); limit on the items of a row; counters: nodes visited by walks, rows closed;
 #: whether bytes that no live item reads are marked when a row is closed.
 # fmt: off
@@ -46,10 +47,18 @@ NEEDS_CODE = 8
 ) = range(11)
 # fmt: on
 
-#: An item is 63 bits: place, state and stack. Its state is 0 where nothing of a text was read.
+#: An item is 63 bits: place, state and stack. Its state is 0 where nothing of a terminal was read.
 STACK_BITS, STATE_BITS, PLACE_BITS = 22, 21, 20
 STACK_MASK, STATE_MASK = (1 << STACK_BITS) - 1, (1 << STATE_BITS) - 1
 PLACE_SHIFT = STACK_BITS + STATE_BITS
+
+#: What partitions of the vocabulary (`tokdfa.backends.pushdown_trie.partition`) are known by. Added to a state: its
+#: strict partition; one for an item that is alone in its row; one of the tokens that begin with a byte that it reads;
+#: one (ALONE, too) with exits. What these are added to.
+STRICT, ALONE, OWN, EXITS = 1 << 21, 1 << 22, 1 << 23, 1 << 24
+STATE_PART = STRICT - 1
+#: Key of a partition: its place, and the bits of its state.
+KEY_SHIFT = 25
 
 # fmt: off
 MACHINE_FIELDS = (
@@ -183,3 +192,9 @@ def gather_machine(owner: Any, reused: dict[str, Any] | None = None) -> MachineA
 def pack_item(place, state, stack):  # type: ignore[no-untyped-def]
     """An item as one number."""
     return np.int64(place) << PLACE_SHIFT | np.int64(state) << STACK_BITS | np.int64(stack)
+
+
+@kernel
+def find_partition(place, state, pool):  # type: ignore[no-untyped-def]
+    """The number of a partition, or -1."""
+    return np.int64(look_up(np.int64(place) << KEY_SHIFT | np.int64(state), pool.part_keys, pool.part_slots))

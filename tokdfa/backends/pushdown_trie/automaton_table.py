@@ -3,7 +3,7 @@
 Automata are found by their key, so a fresh grammar with strings and numbers like those of the last one builds no
 automaton, and finds the partitions of their states (`tokdfa.backends.pushdown_trie.partition`), too. Small automata are
 explicit and minimal. Large ones (counters up to 100,000) are lazy: their states get numbers when they are met and rows
-when they are read (`tokdfa.backends.pushdown_trie.lazy_rows`).
+when they are read (`tokdfa.backends.pushdown_trie.state_table.LazyRows`).
 
 States that agree on the strings no longer than the longest token are one *partition class*: no token tells them apart,
 and they divide the vocabulary alike. The inside of a string is one class in all automata that have strings; so are the
@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.backends.pushdown_trie.lazy_rows import LazyRows
 from tokdfa.backends.pushdown_trie.rows import WIDE
-from tokdfa.backends.pushdown_trie.state_table import StateTable, pack_bytes
+from tokdfa.backends.pushdown_trie.state_table import LazyRows, StateTable, pack_bytes
 from tokdfa.regex.state_names import ExpressionNames, name_states
 from tokdfa.vocabulary.walk import DEAD
 
@@ -69,19 +68,20 @@ class AutomatonTable(StateTable):
         #: Whether every byte is a token by itself.
         self.has_all_bytes = bool(self.available.all())
 
-    def start_of(self, text: Terminal, anew: bool = False) -> int:
-        """The state in which a text begins; its automaton is made if no equal text was asked for before, or `anew`.
+    def start_of(self, terminal: Terminal, anew: bool = False) -> int:
+        """The state in which a terminal begins; its automaton is made if no equal terminal was asked for before, or
+        `anew`.
 
         Raises what making an automaton raises, and LimitExceeded.
         """
-        key = text.key, text.shortest
+        key = terminal.key, terminal.shortest
         found = None if anew else self.starts.get(key)
         if found is None:
-            automaton = text.make()
+            automaton = terminal.make()
             if isinstance(automaton, Dfa):
-                found = self._add(automaton, text.shortest)
+                found = self._add(automaton, terminal.shortest)
             else:
-                found = self.lazy_rows.add(self, automaton, text.shortest)
+                found = self.lazy_rows.add(self, automaton, terminal.shortest)
                 self.spelled[found] = not (automaton.bytes_read & ~self.available).any()
             self.starts[key] = found
         return found

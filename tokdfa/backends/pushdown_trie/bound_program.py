@@ -3,8 +3,8 @@
 In the program a TERMINAL names an automaton; here it has the state in which that begins in the table. The names of
 NAMES are tries (`tokdfa.backends.pushdown_trie.name_trie`), with the other states of their nodes.
 
-*Growth.* Code that is written later (`ProgramBuilder.lazy`) is appended here, with its texts and names, and only that
-is bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
+*Growth.* Code that is written later (`ProgramBuilder.lazy`) is appended here, with its terminals and names, and only
+that is bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
 machines run one program, and each holds the arrays that it has seen. A machine with old code meets the LAZY there that
 its old arrays know nothing beyond, asks for it, and gets the new arrays (`Machine.supply`). A machine with the present
 code sees what is appended in place; all that it may lead to is in arrays that it has, too.
@@ -57,11 +57,11 @@ class BoundProgram:
     def __init__(self, program: Program, automata: AutomatonTable, anew: bool = False) -> None:
         self._automata, self._anew = automata, anew
         self._program = program = program.newest()
-        self._starts: list[int] = []  # by text
+        self._starts: list[int] = []  # by terminal
         self._followed = program.written
         #: Whether it has counted strings.
         self.counts = False
-        #: Whether every state of all texts and names can reach an end by bytes that are tokens by themselves.
+        #: Whether every state of all terminals and names can reach an end by bytes that are tokens by themselves.
         self.is_spelled = automata.has_all_bytes or (
             program.source is None and _spells_strings(program, automata.available)
         )
@@ -152,11 +152,13 @@ class BoundProgram:
         array[used:past] = part
         return replace
 
-    def _new_starts(self, texts: Sequence[Terminal]) -> list[int]:
-        """The states in which texts begin."""
+    def _new_starts(self, terminals: Sequence[Terminal]) -> list[int]:
+        """The states in which terminals begin."""
         automata, anew = self._automata, self._anew
         known = {} if anew else automata.starts  # as most are, which spares the call
-        starts = [known.get((text.key, text.shortest)) or automata.start_of(text, anew) for text in texts]
+        starts = [
+            known.get((terminal.key, terminal.shortest)) or automata.start_of(terminal, anew) for terminal in terminals
+        ]
         if not automata.has_all_bytes:
             self.is_spelled = self.is_spelled and all(automata.spelled[start] for start in starts)
         return starts
@@ -174,16 +176,16 @@ class BoundProgram:
     def _new_other_states(
         self, pairs: Sequence[tuple[int, int]], used: int, starts: list[int], tables: Int32, names: Int32
     ) -> tuple[Int32, Int32]:
-        """(where the other states of each pair of a name table and a text begin, these), after `used` others."""
+        """(where the other states of each pair of a name table and a terminal begin, these), after `used` others."""
         if not pairs:
             return NO_NUMBERS, NO_NUMBERS
         begins, found = [], []
-        for table, text in pairs:
+        for table, terminal in pairs:
             base, past = tables[table, : T_PAST + 1].tolist()
             other_states = np.empty(past - base + 1, dtype=np.int32)
             while (
                 missing := find_other_states_kernel(
-                    starts[text], base, past, names, other_states, self._automata.transitions
+                    starts[terminal], base, past, names, other_states, self._automata.transitions
                 )
             ) >= 0:
                 self._automata.fill_rows([missing])
@@ -220,7 +222,7 @@ def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
 
 @kernel
 def _bind_kernel(code, begin, end, starts):  # type: ignore[no-untyped-def]
-    """Put states in place of the numbers of texts in code[begin:end]; whether it has a COUNTED."""
+    """Put states in place of the numbers of terminals in code[begin:end]; whether it has a COUNTED."""
     counts = False
     for place in range(begin, end):
         if code[place, OPERATION] == TERMINAL:

@@ -26,7 +26,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STATE_MASK,
     pack_item,
 )
-from tokdfa.backends.pushdown_trie.items import item_reads, text_state
+from tokdfa.backends.pushdown_trie.items import item_reads, terminal_state
 from tokdfa.backends.pushdown_trie.rows import (
     ACCEPTS,
     ENDS,
@@ -204,11 +204,11 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
                 continue
             seen |= pool.flags[state]
         elif operation in (NAMES, COUNTED):
-            status, text = text_state(pack_item(place, state, 0), machine, pool)
+            status, terminal = terminal_state(pack_item(place, state, 0), machine, pool)
             if status != OK:
                 return status
-            if text >= 0:
-                seen |= pool.flags[text] & WIDE
+            if terminal >= 0:
+                seen |= pool.flags[terminal] & WIDE
         elif operation == TOKEN:
             flags |= ROW_TOKENS
         else:
@@ -266,7 +266,7 @@ def _note_reads(row, machine, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
-    """The live items of a row in the middle of a lexeme: its kernel, but for texts that cannot go on. A status."""
+    """The live items of a row in the middle of a lexeme: its kernel, but for terminals that cannot go on. A status."""
     begin = machine.meta[M_LIVE]
     end = begin
     seen, may_end = 0, False
@@ -296,7 +296,7 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def _wide_flag(seen, items, meta):  # type: ignore[no-untyped-def]
-    """ROW_WIDE if partitions may be used: not where a text that ends at its first match may cut others off."""
+    """ROW_WIDE if partitions may be used: not where a terminal that ends at its first match may cut others off."""
     if not seen & WIDE or (meta[M_LONGEST] and seen & SHORTEST and items > 1):
         return 0
     return ROW_WIDE
@@ -306,9 +306,3 @@ def _wide_flag(seen, items, meta):  # type: ignore[no-untyped-def]
 def _is_dead(items, accepts):  # type: ignore[no-untyped-def]
     """Whether a border is dead: nothing can be read there and the text may not end."""
     return items == 0 and not accepts
-
-
-@kernel
-def close_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
-    """`close_row` for Python code."""
-    return close_row(row, machine, pool)

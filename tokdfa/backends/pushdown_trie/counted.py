@@ -151,10 +151,3 @@ def clip_row(row, least, most, machine):  # type: ignore[no-untyped-def]
     if not changed:
         return OK, row
     return intern_row(np.int64(end - begin), False, np.int64(-1), machine)
-
-
-@kernel
-def clip_kernel(row, least, most, machine):  # type: ignore[no-untyped-def]
-    """`clip_row` for Python code: the row, or -10 - status."""
-    status, found = clip_row(np.int64(row), least, most, machine)
-    return found if status == OK else -10 - np.int64(status)

@@ -1,7 +1,7 @@
 """The walk of an automaton over a trie that divides the vocabulary (`tokdfa.vocabulary.division`).
 
 A row of a lazy automaton that nobody has made leaves what is below open, too, with the state before it as the tag.
-When all such rows are made, at once, the walk goes on at these places only. With the bit EXITS, what follows a text
+When all such rows are made, at once, the walk goes on at these places only. With the bit EXITS, what follows a terminal
 that cannot go on is left apart (`tokdfa.backends.pushdown_trie.suffix_trie`).
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, OWN, STATE_PART, STRICT
+from tokdfa.backends.pushdown_trie.arrays import ALONE, EXITS, OWN, STATE_PART, STRICT
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
@@ -30,12 +30,12 @@ REST, EXIT, MISSING = range(3)
 #: What a node counts as that a partition is made over, in ns.
 NODE_WORK = 4
 
-#: ``kind``: the bits of the partition; ``stack``, by depth: twice the state, and one more if the text has been complete
-#: on the way; the automata.
+#: ``kind``: the bits of the partition; ``stack``, by depth: twice the state, and one more if the terminal has been
+#: complete on the way; the automata.
 _FIELDS = {"kind": ("int64", 1), "stack": ("int32", 1), "transitions": ("int32", 1), "flags": ("uint8", 1)}
 
 
-class _TextArrays(Struct, fields=tuple(_FIELDS), declared=_FIELDS):
+class _TerminalArrays(Struct, fields=tuple(_FIELDS), declared=_FIELDS):
     """What a step works on."""
 
 
@@ -50,7 +50,7 @@ def divide(
     agenda, resumed = np.array([(begin, end, 2 * (key & STATE_PART))], dtype=np.int64), False
     while len(agenda):
         spend(NODE_WORK * int((agenda[:, PAST] - agenda[:, FIRST]).sum()))
-        arrays, kept = _TextArrays(kind, stack, automata.transitions, automata.flags), found.ranges.copy()
+        arrays, kept = _TerminalArrays(kind, stack, automata.transitions, automata.flags), found.ranges.copy()
         while not _divide_kernel(nodes, agenda, arrays, found.arrays) and found.make_room():
             found.keep_ranges(kept)  # once more from the start: what is inside is set already
         ranges = found.ranges
@@ -66,11 +66,11 @@ def divide(
 
 
 @kernel
-def _step_text(arrays, stack, depth, byte):  # type: ignore[no-untyped-def]
+def _step_terminal(arrays, stack, depth, byte):  # type: ignore[no-untyped-def]
     """A state, DEAD or, with the tag, LEFT.
 
-    Where the text is ALONE, what dies before it has been complete is refused; OWN: what begins with a byte that the
-    state does not read. STRICT: a text that is complete is read no further.
+    Where the terminal is ALONE, what dies before it has been complete is refused; OWN: what begins with a byte that the
+    state does not read. STRICT: a terminal that is complete is read no further.
     """
     here, kind = np.int64(arrays.stack[depth]), arrays.kind[0]
     target = np.int64(arrays.transitions[np.uint64(here >> 1) * np.uint64(256) + byte])
@@ -95,7 +95,7 @@ def _step_text(arrays, stack, depth, byte):  # type: ignore[no-untyped-def]
     return np.int64(LEFT)
 
 
-_walk_text = specialise(f"{__name__}._walk_text", _step_text, allow, note_range, inline=True)
+_walk_terminal = specialise(f"{__name__}._walk_terminal", _step_terminal, allow, note_range, inline=True)
 
 
 @kernel
@@ -107,14 +107,14 @@ def _divide_kernel(nodes, agenda, arrays, out):  # type: ignore[no-untyped-def]
             continue
         depth = (nodes[first] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
         arrays.stack[depth] = agenda[k, TAG]
-        if _walk_text(nodes, first, past, arrays, arrays, out, 0)[0] < past:
+        if _walk_terminal(nodes, first, past, arrays, arrays, out, 0)[0] < past:
             return False
     return True
 
 
 def warm_up() -> None:
     """Compile all of it."""
-    arrays = _TextArrays(*(np.zeros(1, dtype=dtype) for dtype, _ in _FIELDS.values()))
+    arrays = _TerminalArrays(*(np.zeros(1, dtype=dtype) for dtype, _ in _FIELDS.values()))
     _divide_kernel(np.zeros(1, dtype=np.uint64), np.zeros((1, 3), dtype=np.int64), arrays, _nothing().arrays)
 
 

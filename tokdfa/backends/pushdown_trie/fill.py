@@ -7,8 +7,8 @@ put off: its partition is taken, and the rest of what is below it is walked on i
 the smallest rest is walked: a token outside of it is inside one of them. Nodes of a rest at which the item that the
 rest is of goes on are not put off for its sake: no token below them stays inside it, or it would not be in the rest.
 
-Where a row has one text, or several in one state, what comes after it is put off, too: the row after the text is walked
-over the trie of suffixes (`tokdfa.backends.pushdown_trie.suffix_trie`).
+Where a row has one terminal, or several in one state, what comes after it is put off, too: the row after the terminal
+is walked over the trie of suffixes (`tokdfa.backends.pushdown_trie.suffix_trie`).
 
 At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
 walk of the vocabulary's trie leaves those bytes out.
@@ -36,6 +36,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     PLACE_SHIFT,
     STACK_BITS,
     STATE_MASK,
+    STATE_PART,
     machine_at,
     pool_at,
 )
@@ -44,7 +45,6 @@ from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.counted import STATES
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.name_suffixes import decide_names
-from tokdfa.backends.pushdown_trie.partition_key import STATE_PART
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NEEDS_DEFERRED,
     NOT_LISTED,

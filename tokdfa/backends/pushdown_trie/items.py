@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import (
+    ALONE,
     M_PLACE,
     M_STATE,
     NEEDS_CODE,
@@ -19,12 +20,12 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STACK_BITS,
     STACK_MASK,
     STATE_MASK,
+    STRICT,
 )
 from tokdfa.backends.pushdown_trie.counted import ENDED as STRING_ENDED
 from tokdfa.backends.pushdown_trie.counted import REFUSED, STATES, count_is_met, count_left, count_reads, step_count
 from tokdfa.backends.pushdown_trie.name_others import other_state
 from tokdfa.backends.pushdown_trie.names import ENDED, LEFT, name_reads, step_name
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, STRICT
 from tokdfa.backends.pushdown_trie.rows import ENDS, WIDE, add_found
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import (
@@ -48,29 +49,29 @@ ANY_LENGTH = 1 << 40
 
 
 @kernel
-def text_state(item, machine, pool):  # type: ignore[no-untyped-def]
+def terminal_state(item, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the state of the automaton of strings that an item is in, or DEAD: it is in none)."""
     place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
     at = machine.code[place, FIRST]
     if machine.code[place, OPERATION] == COUNTED:
         start = np.int64(machine.code[machine.arguments[at + COUNTED_TERMINAL], FIRST])
         return OK, start + (state - 1) % STATES
-    text, missing = other_state(state, at, machine, pool)
-    if text == UNKNOWN or (text >= 0 and pool.transitions[text * 256] == UNKNOWN):
-        machine.meta[M_STATE] = missing if text == UNKNOWN else text
-        return NEEDS_POOL, text
-    return OK, text
+    terminal, missing = other_state(state, at, machine, pool)
+    if terminal == UNKNOWN or (terminal >= 0 and pool.transitions[terminal * 256] == UNKNOWN):
+        machine.meta[M_STATE] = missing if terminal == UNKNOWN else terminal
+        return NEEDS_POOL, terminal
+    return OK, terminal
 
 
 @kernel
 def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
-    """The set of bytes that an item reads, four words; what `text_state` needs must be there."""
+    """The set of bytes that an item reads, four words; what `terminal_state` needs must be there."""
     place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
-    _, text = text_state(item, machine, pool)
+    _, terminal = terminal_state(item, machine, pool)
     none = np.uint64(0)
     reads = (none, none, none, none)
-    if text >= 0:
-        reads = (pool.reads[text, 0], pool.reads[text, 1], pool.reads[text, 2], pool.reads[text, 3])
+    if terminal >= 0:
+        reads = (pool.reads[terminal, 0], pool.reads[terminal, 1], pool.reads[terminal, 2], pool.reads[terminal, 3])
     if machine.code[place, OPERATION] == NAMES:
         return name_reads(state, np.int64(machine.code[place, FIRST]), reads, False, machine)
     return count_reads(place, state, reads, machine)
@@ -99,7 +100,7 @@ def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-unt
         return state | ALONE if alone else state
     if machine.code[item >> PLACE_SHIFT, OPERATION] == TOKEN:
         return np.int64(-1)
-    _, state = text_state(item, machine, pool)
+    _, state = terminal_state(item, machine, pool)
     if state < 0 or not pool.flags[state] & WIDE:
         return np.int64(-1)
     if item_left(item, machine) < depth and not (alone and place == 0):
@@ -109,7 +110,7 @@ def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-unt
 
 @kernel
 def leaves_freely(item, depth, machine):  # type: ignore[no-untyped-def]
-    """Whether an item that is alone in its row may leave its text at any end that a token of `depth` bytes comes to.
+    """Whether an item that is alone in its row may leave its terminal at any end within a token of `depth` bytes.
 
     Of NAMES that is said of other strings than names.
     """
@@ -124,7 +125,7 @@ def leaves_freely(item, depth, machine):  # type: ignore[no-untyped-def]
 
 @kernel
 def left_item(item, count, machine):  # type: ignore[no-untyped-def]
-    """Append what follows the text of an item, of NAMES that of other strings, to `found`; the new count, or -1."""
+    """Append what follows the terminal of an item, of NAMES that of other strings, to `found`; the new count, or -1."""
     place = item >> PLACE_SHIFT
     if machine.code[place, OPERATION] == NAMES:
         place = np.int64(machine.arguments[machine.code[place, FIRST] + NAMES_OTHER])
@@ -164,24 +165,24 @@ def _step_names(place, state, stack, byte, count, machine, pool):  # type: ignor
     elif following == LEFT:
         if other < 0:
             return OK, count
-        text, missing = other_state(state, at, machine, pool)
-        if text >= 0:
-            missing = text
-            text = np.int64(pool.transitions[text * 256 + byte])
-        if text == UNKNOWN:
+        terminal, missing = other_state(state, at, machine, pool)
+        if terminal >= 0:
+            missing = terminal
+            terminal = np.int64(pool.transitions[terminal * 256 + byte])
+        if terminal == UNKNOWN:
             machine.meta[M_STATE] = missing
             return NEEDS_POOL, count
-        if text < 0:
+        if terminal < 0:
             return OK, count
-        place, following = other, text
-        if pool.flags[text] & ENDS:
+        place, following = other, terminal
+        if pool.flags[terminal] & ENDS:
             place, following = np.int64(code[other, SECOND]), np.int64(0)
     elif what == 0:
-        text, missing = other_state(following, at, machine, pool)
-        if text == UNKNOWN:
+        terminal, missing = other_state(following, at, machine, pool)
+        if terminal == UNKNOWN:
             machine.meta[M_STATE] = missing
             return NEEDS_POOL, count
-        if text < 0:
+        if terminal < 0:
             return OK, count
     count = add_found(place, following, stack, count, machine)
     return (OK, count) if count >= 0 else (NEEDS_SCRATCH, count)

@@ -141,7 +141,7 @@ def _intern_middle(count, fallback, machine):  # type: ignore[no-untyped-def]
 
 @kernel
 def end_row(row, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the border after the texts that may end in a row in the middle of a lexeme, -1 if none may)."""
+    """(status, the border after the terminals that may end in a row in the middle of a lexeme, -1 if none may)."""
     if machine.row_ended[row] != NOT_ASKED:
         return OK, np.int64(machine.row_ended[row])
     begin, end = kernel_of(row, machine)
@@ -164,7 +164,7 @@ def end_row(row, machine, pool):  # type: ignore[no-untyped-def]
 def _put_ended(count, machine, pool):  # type: ignore[no-untyped-def]
     """Replace found[:count], items in lexemes, by what follows those that may end. The new count, or -1: no room.
 
-    A text that ends at its first match wins over others.
+    A terminal that ends at its first match wins over others.
     """
     found = machine.found
     shortest = False
@@ -178,7 +178,8 @@ def _put_ended(count, machine, pool):  # type: ignore[no-untyped-def]
         if flags & ACCEPTS and (not shortest or flags & SHORTEST):
             found[kept] = found[k]
             kept += 1
-    # `found` serves as input and output, and one item of skipped text may become many: so the input moves to the end
+    # `found` serves as input and output, and one item of a skipped terminal may become many: so the input moves to the
+    # end
     if 2 * kept > len(found):
         return np.int64(-1)
     first = len(found) - kept
@@ -202,10 +203,3 @@ def _put_ended(count, machine, pool):  # type: ignore[no-untyped-def]
             if made < 0:
                 return made
     return made
-
-
-@kernel
-def end_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
-    """`end_row` for Python code: the border, -1 if there is none, or -10 - status."""
-    status, border = end_row(row, machine, pool)
-    return border if status == OK else -10 - np.int64(status)

@@ -17,26 +17,27 @@ import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie import arrays as a
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
-from tokdfa.backends.pushdown_trie.closure import close_kernel
-from tokdfa.backends.pushdown_trie.counted import clip_kernel
-from tokdfa.backends.pushdown_trie.longest import end_kernel
+from tokdfa.backends.pushdown_trie.closure import close_row
+from tokdfa.backends.pushdown_trie.counted import clip_row
+from tokdfa.backends.pushdown_trie.longest import end_row
 from tokdfa.backends.pushdown_trie.machine_tables import MachineTables
 from tokdfa.backends.pushdown_trie.rows import (
     OPEN,
     ROW_ACCEPTS,
     ROW_MIDDLE,
     ROW_TOKENS,
-    add_found_kernel,
-    intern_kernel,
+    add_found,
+    intern_row,
 )
 from tokdfa.backends.pushdown_trie.stacks import ROOT, pack_entry
-from tokdfa.backends.pushdown_trie.steps import only_byte_kernel, run_kernel
+from tokdfa.backends.pushdown_trie.steps import only_byte_kernel, run_kernel, walk_rows_kernel
 from tokdfa.core.budget import spend
 from tokdfa.program.program import FIRST, OPERATION, RETURN_PLACE, SECOND, TOKEN
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.pool import Pool
     from tokdfa.program.program import Program
+    from tokdfa.vocabulary.trie import TokenTrie
 
 #: What `Machine.supply` counts as, besides what it does, in ns: the kernel is called again from its start.
 SUPPLY_WORK = 20_000
@@ -64,7 +65,8 @@ class Machine(MachineTables):
             bound = bound or BoundProgram(program, pool.automata)
             super().__init__(bound, pool.spare_tables, max_items, max_bytes, first_bytes)
             self.stacks.intern(_bottom_entry())
-            if add_found_kernel(program.start, ROOT, 0, self.arrays) < 0 or intern_kernel(1, self.arrays) != 0:
+            count = add_found(program.start, 0, ROOT, 0, self.arrays)
+            if count < 0 or intern_row(count, False, -1, self.arrays) != (a.OK, 0):
                 raise AssertionError("a machine without rows has no room for its first one")
 
     @property
@@ -88,6 +90,19 @@ class Machine(MachineTables):
         """The row after a text, or -1."""
         return self.run(row, np.frombuffer(text, dtype=np.uint8), 0, len(text))
 
+    def targets(self, row: int, trie: TokenTrie) -> npt.NDArray[np.int32]:
+        """int32, shape (V,): the row after each token, -1 where a token is not allowed. Special tokens are not.
+
+        One walk over the token trie, 0.5 to 2 ms for Llama 3.
+        """
+        rows = np.empty(trie.depth_limit + 2, dtype=np.int32)
+        found = np.full(trie.size + 1, -1, dtype=np.int32)
+        while True:
+            status = int(walk_rows_kernel(trie.nodes, row, rows, found, self.arrays, self.pool.arrays))
+            if status == a.OK:
+                return found[:-1]
+            self.supply(status)
+
     def forced_bytes(self, row: int, limit: int) -> bytes:
         """The bytes with which every completion goes on, up to `limit`: none where the text may end. O(256 x bytes)."""
         forced = bytearray()
@@ -105,12 +120,12 @@ class Machine(MachineTables):
     def border(self, row: int) -> int:
         """The row in which the next lexeme may begin: `row` itself, or with longest match what follows it; or -1."""
         while row >= 0 and self.row_flags[row] & ROW_MIDDLE:
-            found = int(end_kernel(row, self.arrays, self.pool.arrays))
-            if found <= -10:
-                self.supply(-10 - found)
+            status, found = end_row(row, self.arrays, self.pool.arrays)
+            if status != a.OK:
+                self.supply(status)
                 continue
             if found >= 0:
-                return found
+                return int(found)
             row = int(self.row_fallback[row])
         return row
 
@@ -126,7 +141,7 @@ class Machine(MachineTables):
     def close(self, row: int) -> None:
         """Make sure that a row's live items are known."""
         while self.live_end[row] == OPEN:
-            status = int(close_kernel(row, self.arrays, self.pool.arrays))
+            status = int(close_row(row, self.arrays, self.pool.arrays))
             if status != a.OK:
                 self.supply(status)
 
@@ -159,10 +174,10 @@ class Machine(MachineTables):
         if not self.bound.counts:
             return row
         while True:
-            found = int(clip_kernel(row, *self.pool.lengths.levels(), self.arrays))
-            if found >= 0:
-                return found
-            self.supply(-10 - found)
+            status, found = clip_row(row, *self.pool.lengths.levels(), self.arrays)
+            if status == a.OK:
+                return int(found)
+            self.supply(status)
 
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""
@@ -180,11 +195,11 @@ class Machine(MachineTables):
             self.supply(a.NEEDS_SCRATCH)
         while True:
             for count, (place, stack) in enumerate(following):
-                add_found_kernel(place, stack, count, self.arrays)
-            found = int(intern_kernel(len(following), self.arrays))
-            if found > -10:
-                return found
-            self.supply(-10 - found)
+                add_found(place, 0, stack, count, self.arrays)
+            status, found = intern_row(len(following), False, -1, self.arrays)
+            if status == a.OK:
+                return int(found)
+            self.supply(status)
 
     def supply(self, status: int, more: int = 0) -> None:
         """Do what a kernel asked for. Raises LimitExceeded or MachineFull.

@@ -1,7 +1,7 @@
 """The arrays of one machine (`tokdfa.backends.pushdown_trie.arrays`): where they come from, and how they grow.
 
 They are the program's, those of stacks and rows, and scratch. Those of a machine that is gone are used again
-(`tokdfa.backends.pushdown_trie.spare_tables`).
+(`SpareTables`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
-    from tokdfa.backends.pushdown_trie.spare_tables import SpareTables
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -32,6 +31,9 @@ FIRST_ROOM = 32
 #: Rows whose memory the first machine of a vocabulary writes to, so that no text waits for the system to hand out
 #: the page: that takes some µs each, and up to ten on a virtual machine.
 TOUCHED_ROWS = 1_024
+#: Keep up to so many sets of tables, each with at most so many rows used, each of which takes 1 kB, and at most so many
+#: bytes of everything else.
+SPARE_TABLES, SPARE_ROWS, SPARE_BYTES = 4, 16_384, 8 << 20
 
 
 class MachineFull(LimitExceeded):
@@ -201,3 +203,38 @@ class MachineTables:
             live = a.longer(live, room)
         grow_together(*tables)
         self.live_items = live
+
+
+class SpareTables:
+    """Tables of machines that are gone, for those to come: memory that was touched before costs a tenth of new memory,
+    and tables that have grown need not grow again.
+
+    Not thread-safe: the lock of the vocabulary's pool is held.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[int, dict[str, Any]]] = []  # with their bytes
+        #: Whether a machine has touched the memory that it, or the next one, will use.
+        self.has_touched = False
+
+    def take(self, transitions: int, max_bytes: int) -> dict[str, Any] | None:
+        """The largest arrays there are with so many transitions that take a quarter of `max_bytes` at most; or None.
+
+        Transitions and hash tables are empty.
+        """
+        fitting = [
+            (size, place)
+            for place, (size, tables) in enumerate(self._kept)
+            if len(tables["transitions"]) == transitions and 4 * size <= max_bytes
+        ]
+        return self._kept.pop(max(fitting)[1])[1] if fitting else None
+
+    def give_back(self, tables: dict[str, Any]) -> None:
+        """Keep the arrays of a machine that is gone for others, unless they are large."""
+        rows = int(tables["meta"][a.M_ROWS])
+        size: int = tables[a.SHARED_BYTES]
+        if len(self._kept) < SPARE_TABLES and rows <= SPARE_ROWS and size <= SPARE_BYTES:
+            tables["transitions"][: rows * 256] = 0
+            for name in a.TABLE_FIELDS:
+                tables[name].clear()
+            self._kept.append((size, tables))

@@ -16,7 +16,6 @@ from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_ROWS
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.backends.pushdown_trie.partition_lookup import W_LISTED, W_SIGNATURE
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
-from tokdfa.backends.pushdown_trie.targets import targets_of
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ class PushdownSituations:
         """
         compiled, trie = self.compiled, self.compiled.vocab.trie
         with compiled.lock:
-            found = targets_of(self.generation.machine, trie, situation)
+            found = self.generation.machine.targets(situation, trie)
             if not compiled.complete:
                 allowed = masks.allocate_mask(trie.size)
                 self.fill(situation, allowed)

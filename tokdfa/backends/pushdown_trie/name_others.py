@@ -1,6 +1,6 @@
-"""The states of the text that reads any other string, beside those of a NAMES.
+"""The states of the TERMINAL that reads any other string, beside those of a NAMES.
 
-If an instruction has a TERMINAL for other strings, each node of its trie has an *other state*: that of the text's
+If an instruction has a TERMINAL for other strings, each node of its trie has an *other state*: that of the TERMINAL's
 automaton after the same characters; so has each phase, found by reading the few bytes of the spelling that are read
 from the other state of the node above. What follows from that: `tokdfa.backends.pushdown_trie.names`.
 """
@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokdfa.backends.pushdown_trie.name_spelling import (
+from tokdfa.backends.pushdown_trie.name_trie import (
+    AT_ROOT,
     BACKSLASH,
+    ESCAPED,
     LETTER_U,
+    N_PARENT,
+    N_UNIT,
+    PHASES,
     QUOTE,
+    RAW,
+    T_NODES,
+    WHOLE,
     character,
     node_above,
     short_escape,
     utf8_byte,
     utf8_length,
 )
-from tokdfa.backends.pushdown_trie.name_trie import AT_ROOT, ESCAPED, N_PARENT, N_UNIT, PHASES, RAW, T_NODES, WHOLE
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import NAMES_PAIR, NAMES_TABLE
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN

@@ -11,28 +11,18 @@ closing quote.
 
 *Masks.* The other state says how much of the vocabulary stays inside the string: whatever a token does there, in the
 trie or out of it, it can go on if the other state can. Only a closing quote is different, since a name may be refused:
-so the partition is one that counts tokens as inside only if the text is not complete after them (`strict`).
+so the partition is one that counts tokens as inside only if the terminal is not complete after them (`strict`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tokdfa.backends.pushdown_trie.name_spelling import (
-    BACKSLASH,
-    LETTER_U,
-    QUOTE,
-    character,
-    is_high,
-    must_escape,
-    node_above,
-    short_escape,
-    utf8_byte,
-    utf8_length,
-)
 from tokdfa.backends.pushdown_trie.name_trie import (
     AT_ROOT,
+    BACKSLASH,
     ESCAPED,
+    LETTER_U,
     N_FIRST,
     N_HIGH,
     N_LEAST,
@@ -43,6 +33,7 @@ from tokdfa.backends.pushdown_trie.name_trie import (
     N_PAST,
     N_UNIT,
     PHASES,
+    QUOTE,
     RAW,
     START,
     T_NEEDED,
@@ -50,6 +41,13 @@ from tokdfa.backends.pushdown_trie.name_trie import (
     T_ORDER,
     UNICODE,
     WHOLE,
+    character,
+    is_high,
+    must_escape,
+    node_above,
+    short_escape,
+    utf8_byte,
+    utf8_length,
 )
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import NAMES_HIGH, NAMES_LOW, NAMES_TABLE

@@ -1,19 +1,20 @@
-"""Partitions of the vocabulary by a state of an automaton: what stays inside its text, and a trie of the rest.
+"""Partitions of the vocabulary by a state of an automaton: what stays inside its terminal, and a trie of the rest.
 
-Whatever else may be read in a row: if one of its texts reads a token to its end and stays alive, the token is allowed.
-These tokens depend on the text's state alone, so they are found once for all rows and constraints of a vocabulary. The
-mask of a row is what its wide states allow inside, and a walk over the trie of the remaining tokens from that row.
-In a JSON string 123,000 of Llama 3's 128,000 tokens are inside, and the trie of the rest has a few thousand nodes.
+Whatever else may be read in a row: if one of its terminals reads a token to its end and stays alive, the token is
+allowed. These tokens depend on the terminal's state alone, so they are found once for all rows and constraints of a
+vocabulary. The mask of a row is what its wide states allow inside, and a walk over the trie of the remaining tokens
+from that row. In a JSON string 123,000 of Llama 3's 128,000 tokens are inside, and the trie of the rest has a few
+thousand nodes.
 
 The same is done for subtrees: where the walk comes to a node with many descendants in a row that has a wide state
 (after the quote that opens a string, after a blank), it takes the partition of what is below that node. A partition is
 therefore known by a *place* of the trie (0: all of it; else a node's number and one) and a state.
 
-A *strict* partition counts a token as inside only if the text is not complete after it: for items that do not end
-where the text does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends.pushdown_trie.counted`). It is known by the
-state with the bit STRICT.
+A *strict* partition counts a token as inside only if the terminal is not complete after it: for items that do not end
+where the terminal does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends.pushdown_trie.counted`). It is known by
+the state with the bit STRICT.
 
-If the state is that of all items of a row, then a token that dies before the text has been complete is refused. The
+If the state is that of all items of a row, then a token that dies before the terminal has been complete is refused. The
 rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
 the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote
 (`tokdfa.backends.pushdown_trie.suffix_trie`).
@@ -44,10 +45,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.arrays import longer, zeros_by_page
+from tokdfa.backends.pushdown_trie.arrays import EXITS, KEY_SHIFT, longer, zeros_by_page
 from tokdfa.backends.pushdown_trie.branches import Branches
 from tokdfa.backends.pushdown_trie.divide import EXIT, REST, divide
-from tokdfa.backends.pushdown_trie.partition_key import EXITS, KEY_SHIFT
 from tokdfa.backends.pushdown_trie.suffix_trie import E_NODES, E_TOKENS, SuffixScratch, write_exits_kernel
 from tokdfa.core.budget import hold
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map

@@ -8,19 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import (
+    ALONE,
+    EXITS,
     M_LONGEST,
     M_PLACE,
     M_STATE,
     NEEDS_PARTITION,
     NEEDS_SCRATCH,
     OK,
+    OWN,
     PLACE_SHIFT,
     STACK_BITS,
     STATE_MASK,
+    STATE_PART,
+    STRICT,
+    find_partition,
 )
 from tokdfa.backends.pushdown_trie.branches import count_ones
-from tokdfa.backends.pushdown_trie.items import leaves_freely, left_item, text_state, wide_state
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, EXITS, OWN, STATE_PART, STRICT, find_partition
+from tokdfa.backends.pushdown_trie.items import leaves_freely, left_item, terminal_state, wide_state
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, intern_row
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import NAMES, OPERATION, TERMINAL
@@ -92,9 +97,9 @@ def take_inside(part, first, words, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a closed row has one item, or several of texts in the same state, and no text is complete.
+    """Whether a closed row has one item, or several of terminals in the same state, and no terminal is complete.
 
-    With the longest match a text that dies may have had another end, which its row falls back on.
+    With the longest match a terminal that dies may have had another end, which its row falls back on.
     """
     begin, end = machine.live_begin[row], machine.live_end[row]
     if machine.meta[M_LONGEST] or begin == end:
@@ -165,7 +170,7 @@ def defer_exits(row, place, part, deferred, waiting, machine, pool):  # type: ig
     """
     item = machine.live_items[machine.live_begin[row]]
     if machine.code[item >> PLACE_SHIFT, OPERATION] == NAMES:
-        _, state = text_state(item, machine, pool)
+        _, state = terminal_state(item, machine, pool)
         without = find_partition(place, np.int64(pool.partition_class[state]) | STRICT | ALONE, pool)
         if without < 0:
             machine.meta[M_PLACE], machine.meta[M_STATE] = place, state | STRICT | ALONE
@@ -183,7 +188,7 @@ def defer_exits(row, place, part, deferred, waiting, machine, pool):  # type: ig
 
 @kernel
 def row_after(row, machine):  # type: ignore[no-untyped-def]
-    """(status, the row after the text of the items of a row, which are `is_alone`)."""
+    """(status, the row after the terminal of the items of a row, which are `is_alone`)."""
     count = np.int64(0)
     for k in range(machine.live_begin[row], machine.live_end[row]):
         count = left_item(machine.live_items[k], count, machine)

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.arrays import POOL_FIELDS, PoolArrays
+from tokdfa.backends.pushdown_trie.arrays import ALONE, POOL_FIELDS, STATE_PART, PoolArrays
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.lengths import TokenLengths
+from tokdfa.backends.pushdown_trie.machine_tables import SpareTables
 from tokdfa.backends.pushdown_trie.partition import Partitions, TrieParts
-from tokdfa.backends.pushdown_trie.partition_key import ALONE, STATE_PART
 from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, WalkScratch
 from tokdfa.backends.pushdown_trie.slices import Slices
-from tokdfa.backends.pushdown_trie.spare_tables import SpareTables
 from tokdfa.core.locks import new_lock
 
 if TYPE_CHECKING:

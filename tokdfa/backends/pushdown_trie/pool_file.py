@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.backends.pushdown_trie.arrays import KEY_SHIFT, STATE_PART
 from tokdfa.backends.pushdown_trie.automaton_table import NAME_BYTES
 from tokdfa.backends.pushdown_trie.partition import MAX_DENSE, most_rest_nodes
-from tokdfa.backends.pushdown_trie.partition_key import KEY_SHIFT, STATE_PART
 from tokdfa.core.folders import cache_folder
 from tokdfa.core.stored_file import Format, code_stamp
 from tokdfa.errors import SavedIndexError

@@ -4,8 +4,8 @@ Words. An *item* is a place of the program, a state of what is read there (0: no
 the state is one of the pool, for NAMES and COUNTED one of their own (`tokdfa.backends.pushdown_trie.names`,
 `tokdfa.backends.pushdown_trie.counted`). A *row* is the set of items after some bytes. Its *kernel* holds the items as
 the last byte left them; its *live* items are those that can read, found by *closure*: calls are entered, returns taken,
-alternatives spread, and a text that may end is left. Rows are interned by kernel, behind whose items stands whether it
-is in the middle and its fallback (see below); they are closed once, and stepped once for each byte; so a matcher's
+alternatives spread, and a terminal that may end is left. Rows are interned by kernel, behind whose items stands whether
+it is in the middle and its fallback (see below); they are closed once, and stepped once for each byte; so a matcher's
 state is the number of a row, and what was found out about a row holds wherever it comes up again.
 
 Closure merges calls of the same frame (`tokdfa.backends.pushdown_trie.stacks`), so left recursion and empty rules come
@@ -14,13 +14,13 @@ to all its callers, those that turn up later included.
 
 **Longest match** (`Program.longest`; `tokdfa.backends.earley_trie.machine` says the rule and why). Then a row is either
 a *border*, at which lexemes may begin, or in the *middle* of a lexeme, for all its items alike. In the middle nothing
-is closed: texts go on while any can. If none can, the row that follows the texts that may end here takes the byte; it
-is the border ``row_ended``. Where texts that may end are left for some that may not yet, the row keeps what ending
-there would have led to as its *fallback*, which is stepped along and takes over if the texts die. Skipped text is an
-item whose stack says to which border it returns.
+is closed: terminals go on while any can. If none can, the row that follows the terminals that may end here takes the
+byte; it is the border ``row_ended``. Where terminals that may end are left for some that may not yet, the row keeps
+what ending there would have led to as its *fallback*, which is stepped along and takes over if the terminals die. A
+skipped terminal is an item whose stack says to which border it returns.
 
-Before a row is interned its items are moved on where there is no choice: past a text that cannot go on, out of a frame
-with one caller, into a tail call. So rows that mean the same are more often equal.
+Before a row is interned its items are moved on where there is no choice: past a terminal that cannot go on, out of a
+frame with one caller, into a tail call. So rows that mean the same are more often equal.
 
 Source: ours; a pushdown automaton determinised lazily, as a regex's NFA is by sets of states.
 ``row_reads`` is the set of bytes that lead on from a closed row, or more. So most bytes are refused by a look at it,
@@ -63,8 +63,8 @@ from tokdfa.program.program import (
     TERMINAL,
 )
 
-#: Flags of a state of the pool: its text may end; it cannot go on; it reads many bytes; it ends where it first may; it
-#: reads few bytes, but some of them over and over, or many of these lead to such a state.
+#: Flags of a state of the pool: its terminal may end; it cannot go on; it reads many bytes; it ends where it first may;
+#: it reads few bytes, but some of them over and over, or many of these lead to such a state.
 ACCEPTS, ENDS, WIDE, SHORTEST, LOOPS = 1, 2, 4, 8, 16
 #: Flags of a row: the text may end here (of borders); in the middle of a lexeme; partitions of its items pay; it takes
 #: special tokens.
@@ -139,16 +139,3 @@ def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def
 def kernel_of(row, machine):  # type: ignore[no-untyped-def]
     """Where the items of a row's kernel begin and end in ``rows.words``."""
     return machine.rows.begin[row], machine.rows.begin[row + 1] - 1
-
-
-@kernel
-def intern_kernel(count, machine):  # type: ignore[no-untyped-def]
-    """`intern_row` of a border for Python code, from found[:count]: the row, or -10 - status."""
-    status, row = intern_row(np.int64(count), False, np.int64(-1), machine)
-    return row if status == OK else -10 - np.int64(status)
-
-
-@kernel
-def add_found_kernel(place, stack, count, machine):  # type: ignore[no-untyped-def]
-    """`add_found` for Python code."""
-    return add_found(np.int64(place), np.int64(0), np.int64(stack), np.int64(count), machine)

@@ -44,7 +44,7 @@ C_PLACE, C_STACK, C_NEXT = range(3)
 T_FRAME, T_CALLER, T_MET, T_BEGIN = range(4)
 #: The stack of the whole text.
 ROOT = 0
-#: The place of an entry that goes on in a row, whose number is the rest (for skipped text).
+#: The place of an entry that goes on in a row, whose number is the rest (for skipped terminals).
 ROW_PLACE = -1
 
 

@@ -2,8 +2,8 @@
 
 Strategy (`tokdfa.backends.pushdown_trie` is its page of theory). A constraint is lowered to a byte-level program; rows,
 the sets of places where the program may be, are interned by content and stepped once for each byte. A mask is what the
-texts alive in a row allow by themselves, known once for a vocabulary, and a walk over the little that is left of its
-trie.
+terminals alive in a row allow by themselves, known once for a vocabulary, and a walk over the little that is left of
+its trie.
 
 Options:
 
@@ -13,13 +13,14 @@ Options:
   trie is walked.
 - ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie, as it
   does for grammars.
-- ``exits``: what may follow a text is walked once for all tokens that end the text; otherwise once for each of them.
+- ``exits``: what may follow a terminal is walked once for all tokens that end the terminal; otherwise once for each of
+  them.
 - ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
   otherwise a walk comes to every byte, and each is tried on each item.
 - ``memo``: keep the mask of a row once made.
 - ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
   ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
-  constraint costs whose texts nobody has had before.
+  constraint costs whose terminals nobody has had before.
 - ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
   `tokdfa.backends.pushdown_trie.shared_pools.save_pool` wrote.
 - ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
@@ -76,10 +77,10 @@ class PushdownTrie(WithProper):
     looks_ahead: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = (
         Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
-        Option("partition", bool, True, "take what texts allow by themselves from partitions of the vocabulary"),
+        Option("partition", bool, True, "take what terminals allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
         Option("slices", bool, True, "make partitions with slices of plain text, but for grammars"),
-        Option("exits", bool, True, "walk what may follow a text once, not once for each token that ends it"),
+        Option("exits", bool, True, "walk what may follow a terminal once, not once for each token that ends it"),
         Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
@@ -186,11 +187,11 @@ def _warm_up() -> None:
     grow.
     """
     from tokdfa.automata import containment
-    from tokdfa.backends.pushdown_trie import divide, explore, lazy_rows, lengths
+    from tokdfa.backends.pushdown_trie import divide, explore, lengths, state_table
     from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-    for module in (containment, divide, lazy_rows, lengths, explore):
+    for module in (containment, divide, state_table, lengths, explore):
         module.warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'

@@ -1,19 +1,20 @@
-"""Exits: the ways out of a text, merged into one trie of what comes after them.
+"""Exits: the ways out of a terminal, merged into one trie of what comes after them.
 
 In a JSON string most tokens stay inside. The others have a closing quote somewhere: ``",`` and ``word",`` and ``s",``
 differ before it only, and nothing that follows depends on that. A walk of the rest of the partition (`partition`) comes
 to the row after the string once for each of them. Here the bytes after the exit, the *suffixes*, are a trie of their
-own, and the tokens that have a suffix in common are a *group* of it. The row after the text is walked over this trie
-once, and where it can read a suffix, the group is allowed.
+own, and the tokens that have a suffix in common are a *group* of it. The row after the terminal is walked over this
+trie once, and where it can read a suffix, the group is allowed.
 
-This holds where a text is alone in its row, because then the row after it is the same however it came to its end, and
-for exits at which the text cannot go on. Tokens whose text is complete earlier, but may go on, stay in the rest (digits
-of a number). A string of bounded length may be left wherever it is if it is long enough and no token is too long.
+This holds where a terminal is alone in its row, because then the row after it is the same however it came to its end,
+and for exits at which the terminal cannot go on. Tokens whose terminal is complete earlier, but may go on, stay in the
+rest (digits of a number). A string of bounded length may be left wherever it is if it is long enough and no token is
+too long.
 
 A partition with the bit EXITS has them: its rest is without the tokens of exits. Layout: the trie of suffixes comes
 after that of the rest in ``nodes``, and is packed like it, with the number of a group of the partition in place of a
-token; group 0 has the tokens that end with the text, which has no node. ``exit_begin`` int32: where the tokens of each
-group begin in ``exit_tokens`` int32.
+token; group 0 has the tokens that end with the terminal, which has no node. ``exit_begin`` int32: where the tokens of
+each group begin in ``exit_tokens`` int32.
 
 Source: ours. Cost: O(nodes below exits), and the walk of some tens of nodes instead
 of some hundreds in a JSON string.
