@@ -16,10 +16,8 @@ from tokdfa.constraint import JsonSchema
 from tokdfa.errors import ConfigError, OptionError, TokdfaError
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.config.resolve import load_config
-from tokdfa.lab.kinds.maskbench import KIND, measure
-from tokdfa.lab.measure.limits import Failure, Limits
+from tokdfa.lab.kinds.maskbench import KIND
 from tokdfa.lab.measure.maskbench_plan import complete, split
-from tokdfa.lab.measure.maskbench_process import Unprepared, in_forks
 from tokdfa.lab.measure.maskbench_replay import run_case
 from tokdfa.lab.measure.maskbench_schema import keyword_in, reordered
 from tokdfa.lab.measure.maskbench_walks import Walks
@@ -158,17 +156,22 @@ def write(folder: Path, name: str, schema: dict[str, Any], *tests: tuple[bool, A
     (folder / f"{name}.json").write_text(json.dumps({"schema": schema, "tests": made}))
 
 
-def rows_of(folder: Path, **more: Any) -> list[dict[str, Any]]:
-    given = {"data": str(folder), "engines": [ENGINE], "tokenizer": "bytes", **more}
-    return [row for _, part in split(complete(given), 0) for row in measure(part, 0)]
+def rows_of(folder: Path, results: Path, seed: int = 0, **more: Any) -> list[dict[str, Any]]:
+    """The rows of a run on the cases of a folder, in a folder below `results`."""
+    settings = {"data": str(folder), "engines": [ENGINE], **more}
+    experiment = {"name": "bench", "question": "Who?", "kind": "maskbench", "tokenizers": ["bytes"], "seed": seed}
+    file = results / f"{len(list(results.glob('*.yaml')))}.yaml"
+    file.write_text(yaml.safe_dump({**experiment, "settings": settings}))
+    return open_run(run(load_config(file)).folder).results().to_dict("records")
 
 
 def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     tricks = [None, "segfault", "exit", "panic", None, "sleep", "hog", "raise", None]
     for number, trick in enumerate(tricks, 1):
         where = {"exit": "advance", "panic": "mask"}.get(str(trick), "compile")
-        write(tmp_path, str(number), {**SCHEMA, **({"trick": trick, "where": where} if trick else {})}, GOOD)
-    rows = rows_of(tmp_path, seconds=5.0, memory_mb=50.0)
+        trouble = {"trick": trick, "where": where} if trick else {}
+        write(tmp_path / "data", str(number), {**SCHEMA, **trouble}, GOOD)
+    rows = rows_of(tmp_path / "data", tmp_path, seconds=5.0, memory_mb=50.0)
     assert [row["case"] for row in rows] == list("123456789")
     assert [row["outcome"] for row in rows] == [
         *("passed", "crash", "crash", "crash", "passed", "timeout", "memory", "refused", "passed"),
@@ -178,37 +181,18 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     assert said[2] == "the process died of exit code 7 during 'mask'; its last words: so long"
     assert said[5] == "'compile' took longer than 5 s"
     assert said[6].startswith("'compile' took ")
-    found = rows_of(tmp_path, engines=[{**ENGINE, "options": {"broken": True}}])
+    found = rows_of(tmp_path / "data", tmp_path, engines=[{**ENGINE, "options": {"broken": True}}])
+    assert len(found) == len(tricks)
     assert {(row["outcome"], row["message"]) for row in found} == {("unavailable", "RuntimeError: it cannot be made")}
-
-
-def test_forks_keep_what_was_found_before_they_die() -> None:
-    def work(tasks: Any, begin: Any, ready: Any, send: Any) -> None:
-        ready()
-        for task in tasks:
-            begin("mask")
-            if task == 1:
-                send(task, "half")
-                while True:
-                    pass
-            send(task, f"whole {task}")
-            send(task, None)
-            if task == 2:
-                return
-
-    assert in_forks(work, 4, Limits(seconds=0.3)) == ["whole 0", "half", "whole 2", "whole 3"]
-    silent = in_forks(lambda tasks, begin, ready, send: None, 2, Limits(seconds=1))
-    assert silent == [Unprepared("crash", "the process ended without a result")] * 2
-    lazy = in_forks(lambda tasks, begin, ready, send: ready(), 2, Limits(seconds=1))
-    assert lazy == [Failure("crash", "the process ended without a result")] * 2
 
 
 def test_a_suite_is_judged_by_the_end_of_its_texts(tmp_path: Path) -> None:
     tests = [{"description": "", "valid": valid, "data": data} for valid, data in ((True, 12), (False, 1), (True, 1))]
-    (tmp_path / "draft7").mkdir()
+    suite = tmp_path / "suite"
+    (suite / "draft7").mkdir(parents=True)
     groups = [{"description": name, "schema": {"texts": ["12"]}, "tests": tests} for name in ("one", "two")]
-    (tmp_path / "draft7" / "minimum.json").write_text(json.dumps(groups))
-    rows = rows_of(tmp_path, data=None, suite=str(tmp_path), chunk=1)
+    (suite / "draft7" / "minimum.json").write_text(json.dumps(groups))
+    rows = rows_of(tmp_path, tmp_path, data=None, suite=str(suite), chunk=1)
     assert [(row["case"], row["split"]) for row in rows] == [
         ("draft7/minimum[0] one", "draft7/minimum"), ("draft7/minimum[1] two", "draft7/minimum"),
     ]  # fmt: skip

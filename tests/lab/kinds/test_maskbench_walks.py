@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.lab.kinds.fake_schemas import FakeSchemas
+from tests.lab.kinds.test_maskbench import rows_of, write
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
-from tokdfa.lab.kinds import maskbench
 from tokdfa.lab.measure import maskbench_walks
-from tokdfa.lab.measure.maskbench_plan import complete, split
+from tokdfa.lab.measure.maskbench_plan import complete
 from tokdfa.lab.measure.maskbench_walks import (
     DEAD_END,
     FINISHED,
@@ -160,18 +160,16 @@ def test_our_engine_walks_without_a_fault(walker: Walker) -> None:
 
 def test_walks_are_part_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = {"type": "array", "items": {"enum": [1, "a"]}, "maxItems": 3}
-    case = {"schema": schema, "tests": [{"valid": True, "data": [1]}]}
-    (tmp_path / "good.json").write_text(json.dumps(case))
-    (tmp_path / "refused.json").write_text(json.dumps({"schema": {"pattern": r"(a)\1"}, "tests": []}))
-    settings = {"data": str(tmp_path), "engines": [{"backend": "pushdown_trie"}], "tokenizer": "bytes", "walks": 15}
-    ((_, part),) = split(complete(settings), 0)
-    good, refused = maskbench.measure(part, 0)
+    write(tmp_path / "data", "good", schema, (True, [1]))
+    write(tmp_path / "data", "refused", {"pattern": r"(a)\1"})
+    settings: dict[str, Any] = {"engines": [{"backend": "pushdown_trie"}], "walks": 15}
+    good, refused = rows_of(tmp_path / "data", tmp_path, **settings)
     assert (good["outcome"], good["walks_asked"], good["walks"], good["walks_finished"]) == ("passed", 15, 15, 15)
     assert (refused["outcome"], refused["walks_asked"], refused["walks"]) == ("refused", 15, 0)
-    assert maskbench.measure(part, 1)[0]["walk_tokens"] != good["walk_tokens"]
+    assert rows_of(tmp_path / "data", tmp_path, seed=1, **settings)[0]["walk_tokens"] != good["walk_tokens"]
     monkeypatch.setitem(__import__("sys").modules, "jsonschema", None)
     with pytest.raises(ImportError, match="judging random walks needs the package jsonschema"):
-        complete(settings)
+        complete({**settings, "data": str(tmp_path / "data")})
 
 
 def test_signs_are_drawn_from_wide_and_narrow_masks() -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from tests.lab.run.experiments import experiment, trick
 from tokdfa.lab.config.expand import expand_groups
+from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.measure.limits import Activity, Failure
 from tokdfa.lab.measure.measure import Outcome, Sample
 from tokdfa.lab.measure.workloads import Walk
-from tokdfa.lab.run.jobs import GroupResult, MemoryJob, MemoryResult
+from tokdfa.lab.run.jobs import GroupResult, MemoryJob, MemoryResult, SpecialResult
 from tokdfa.lab.run.supervisor import Answer
 from tokdfa.lab.run.tasks import GroupTask
 
@@ -164,3 +165,61 @@ def test_what_is_being_done_is_told_by_name(group):
     title = "bytes / choice / random_walk 2x4:"
     assert told[:4] == [f"{title} fake compile", f"{title} idle", f"{title} fake compile", f"{title} idle"]
     assert told[4:6] == [f"{title} wide compile", f"{title} idle"]
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """An item of four cases; no case is read."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in "abcd":
+        (data / f"{name}.json").write_text('{"schema": true, "tests": []}')
+    file = tmp_path / "bench.yaml"
+    settings = {"data": str(data), "engines": [{"backend": "fake"}]}
+    file.write_text(json.dumps({"name": "b", "kind": "maskbench", "tokenizers": ["bytes"], "settings": settings}))
+    config = load_config(file)
+    return config, expand_groups(config)[0]
+
+
+def sent(*cases, failure=None, **more):
+    """The answer to a job that has sent rows of these cases, and has come to its end unless it failed."""
+    rows = tuple((case, {"case": case, "by": failure}) for case in cases)
+    result = None if failure or more else SpecialResult()
+    return Answer(result, Failure(failure, f"a {failure}") if failure else None, rows=rows, **more)
+
+
+def cases_of(jobs):
+    """What each job was left with, and which failures it was told."""
+    return [({0, 1, 2, 3} - job.done, {case: one.kind for case, one in job.failures.items()}) for job in jobs]
+
+
+def test_a_case_that_ends_its_process_costs_that_case_only(bench):
+    answers = [sent(0, failure="timeout", contender=1), sent(1, 2, failure="crash", contender=2), sent(3)]
+    _, jobs, measured = measure(bench, *answers)
+    assert cases_of(jobs) == [
+        ({0, 1, 2, 3}, {}), ({1, 2, 3}, {1: "timeout"}), ({3}, {1: "timeout", 2: "crash"}),
+    ]  # fmt: skip
+    assert [row["case"] for row in measured.tables["results"]] == [0, 1, 2, 3]
+    assert set(measured.statuses.values()) == {"ok"}
+
+
+def test_a_process_that_ends_between_cases_is_followed_by_another(bench):
+    _, jobs, measured = measure(bench, sent(0, 1), sent(2, 3))
+    assert cases_of(jobs) == [({0, 1, 2, 3}, {}), ({2, 3}, {})]
+    assert len(measured.tables["results"]) == 4
+    # one that does nothing will not get further, and the next makes the rows of that
+    _, jobs, _ = measure(bench, sent(), sent(0, 1, 2, 3))
+    assert cases_of(jobs)[1] == ({0, 1, 2, 3}, {-1: "crash"})
+
+
+def test_a_case_killed_from_outside_is_forgiven_once(bench):
+    killed = fail("crash", 0, from_outside=True)
+    _, jobs, _ = measure(bench, killed, killed, sent(0, 1, 2, 3))
+    assert cases_of(jobs) == [({0, 1, 2, 3}, {}), ({0, 1, 2, 3}, {}), ({0, 1, 2, 3}, {0: "crash"})]
+
+
+def test_an_item_whose_failures_cannot_be_told_fails_itself(bench):
+    _, jobs, measured = measure(bench, fail("error"), fail("error"))
+    assert len(jobs) == 2
+    assert set(measured.statuses.values()) == {"error"}
+    assert measured.tables["results"] == []

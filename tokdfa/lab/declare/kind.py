@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.lab.declare.results import Results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from pydantic import BaseModel
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tokdfa.lab.declare.columns import Column
     from tokdfa.lab.declare.sentences import Sentence
     from tokdfa.lab.declare.tables import Declared
+    from tokdfa.lab.measure.cases import CaseQueue, Cases
 
     Settings = dict[str, Any]
     Rows = list[dict[str, Any]]
@@ -40,6 +41,9 @@ class Kind:
     each item, where one set of settings makes several. `prepare(settings)`: makes, in the worker, what the processes of
     its items inherit. `threads`: how many threads an item uses unless its settings say so.
 
+    `cases(settings)`, in place of one measure an item: its cases, which may each break a limit or end their process
+    without harm to the others; `measure_cases(settings, seed, queue)` yields their rows (`tokdfa.lab.measure.cases`).
+
     `columns`: those of the rows, and of `frames`. `engine`: the column with the contenders; `reference`: the contender
     that ratios refer to; `case`: the columns that tell what a contender was measured on; `place`: those that tell
     samples of one case apart. `frames(rows)`: further frames made of the rows, by name, and the main one as "".
@@ -50,6 +54,8 @@ class Kind:
     complete: Callable[[Settings], Settings] | None = None
     split: Callable[[Settings, int], list[tuple[str, Settings]]] | None = None
     prepare: Callable[[Settings], None] | None = None
+    cases: Callable[[Settings], Cases] | None = None
+    measure_cases: Callable[[Settings, int, CaseQueue], Iterator[tuple[int, dict[str, Any]]]] | None = None
     threads: int | Sequence[int] = 1
     columns: Sequence[Column] = ()
     engine: str = "engine"

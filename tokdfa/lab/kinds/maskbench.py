@@ -11,7 +11,7 @@ in the same order. One that is too slow for all may get a *sample*: the first so
 smaller samples are parts of larger ones; reports set the other engines beside it on the same sample.
 
 An item is a *chunk*: one engine, and about 25 cases one after another in one process, with a limit on the time of a
-case and on memory (`tokdfa.lab.measure.maskbench_process`). The engine is created and warmed up on a small schema
+case and on memory (`tokdfa.lab.measure.cases`). The engine is created and warmed up on a small schema
 first, so what it makes once for a vocabulary is there, and what it shares between schemas stays from case to case;
 every schema is compiled anew. With ``chunk: 1`` no case finds anything of another. Engines take turns, chunk by chunk.
 The garbage collector is off while a case is measured and runs after it; one thread
@@ -33,11 +33,11 @@ from tokdfa.backends.registry import create_backend
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Distribution, Kind, Listing, Pivot, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.cases import NOBODY, Cases
 from tokdfa.lab.measure.clock import clock_overhead_ns
-from tokdfa.lab.measure.limits import Failure, Limits
+from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.maskbench_numbers import frames
-from tokdfa.lab.measure.maskbench_plan import BenchEngine, Settings, complete, read, split
-from tokdfa.lab.measure.maskbench_process import Unprepared, in_forks
+from tokdfa.lab.measure.maskbench_plan import Settings, complete, read, split
 from tokdfa.lab.measure.maskbench_replay import (
     CRASH,
     MAX_MESSAGE,
@@ -57,10 +57,15 @@ from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from tokdfa.backends.base import CompiledConstraint
+    from tokdfa.lab.measure.cases import CaseQueue
     from tokdfa.lab.measure.schema_corpus import SchemaCase
+
+
+#: The kind of what ended a process -> the outcome of its case.
+_FAILED = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
 
 
 @lru_cache(maxsize=1)
@@ -74,8 +79,14 @@ def prepare(settings: dict[str, Any]) -> None:
     _ = load_cached(settings["tokenizer"]).vocabulary.trie
 
 
-def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure one chunk, as `split` gives it, with the setting ``tokenizer``; a row for each case.
+def cases_of(settings: dict[str, Any]) -> Cases:
+    """The cases of one chunk, as `split` gives it."""
+    typed = typed_settings(Settings, settings)
+    return Cases(len(typed.names or ()), Limits(seconds=typed.seconds, memory_mb=typed.memory_mb))
+
+
+def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Measure one chunk, as `split` gives it, with the setting ``tokenizer``: yields cases with their rows.
 
     `seed` is that of the walks; the cases were drawn when the experiment was split.
     """
@@ -84,53 +95,37 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise OptionError("maskbench needs a tokenizer: in the experiment's tokenizers, or as a setting")
     (engine,) = typed.engines
     cases = read(typed.data, typed.suite, typed.inputs, tuple(typed.names or ()))
-    work = partial(_work, engine, cases, typed, seed)
     place = {
         **{"tokenizer": typed.tokenizer, "suite": typed.suite is not None, "to_end": typed.ends_count},
         **{"engine": engine.name, **(Walks(typed.walks).columns() if typed.walks else {})},
     }
-    limits = Limits(seconds=typed.seconds, memory_mb=typed.memory_mb)
-    found = zip(cases, in_forks(work, len(cases), limits), strict=True)
-    return [{**place, **(row if isinstance(row, dict) else described(case) | _of_failure(row))} for case, row in found]
-
-
-def _of_failure(failure: Failure) -> dict[str, Any]:
-    """The outcome of a case whose process was ended, or could not begin."""
-    outcome = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}.get(failure.kind, REFUSED)
-    outcome = UNAVAILABLE if isinstance(failure, Unprepared) else outcome
-    return {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
-
-
-def _work(
-    engine: BenchEngine,
-    cases: Sequence[SchemaCase],
-    typed: Settings,
-    seed: int,
-    tasks: Sequence[int],
-    begin: Callable[[str], None],
-    ready: Callable[[], None],
-    send: Callable[[int, Any], None],
-) -> None:
-    """What a fork does: the engine, warm, then the cases. It ends itself after a crash that it has survived."""
-    assert typed.tokenizer is not None
+    left = []
+    for number in queue.left:
+        failure = queue.failure(number)
+        if failure is None:
+            left.append(number)
+        else:
+            outcome = _FAILED.get(failure.kind, REFUSED) if number in queue.failures else UNAVAILABLE
+            found = {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
+            yield number, place | described(cases[number]) | found
+    if not left:
+        return
     tokenizer = load_cached(typed.tokenizer)
     backend = create_backend(engine.backend, tokenizer.vocabulary, **engine.options)
-    begin("warm up")
+    queue.begin(NOBODY, "warm up")
     warm_up(backend, "json_schema")
     clock_ns = clock_overhead_ns()
     walker = Walker(tokenizer.vocabulary) if typed.walks else None
-    ready()
-    for task in tasks:
-        case = cases[task]
+    queue.ready()
+    for number in left:
+        case, begin = cases[number], partial(queue.begin, number)
+        begin("idle")
         constraint = engine.constraint(case.schema_text)
         more = None if walker is None else partial(_walk, case, walker, typed.walks, seed, begin)
         for row in run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin, more):
-            send(task, row | {"clock_ns": clock_ns})
+            yield number, place | row | {"clock_ns": clock_ns}
             if row["outcome"] in (CRASH, MEMORY):
-                send(task, None)
-                return
-        begin("idle")
-        send(task, None)
+                return  # the process cannot be trusted any more
 
 
 def _walk(
@@ -179,7 +174,8 @@ _VERDICTS = {
 }
 
 KIND = Kind(
-    measure=measure,
+    cases=cases_of,
+    measure_cases=measure_cases,
     settings=Settings,
     complete=complete,
     split=split,

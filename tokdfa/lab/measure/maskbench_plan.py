@@ -43,8 +43,8 @@ class Settings(BaseModel):
     `data` or `suite`: the folder, relative to the current one (``{folder: NAME}`` in a file: relative to the file). Of
     its cases those called `names`, all by default, and of these `max_cases`, drawn by the seed. `to_end`: whether the
     end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
-    `memory_mb` (MiB) that it may take. An item has up to `chunk` cases, so the limit of the experiment on an item must
-    be a multiple of `seconds`. `walks`: random walks for each case; every ten of them may take `seconds` again.
+    `memory_mb` (MiB) that it may take; the experiment's limits are for making an engine. An item has up to `chunk` cases.
+    `walks`: random walks for each case; every ten of them may take `seconds` again.
     `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
     no list of tokenizers.
     """

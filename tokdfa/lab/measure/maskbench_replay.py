@@ -14,8 +14,7 @@ masks of the first token are asked for again.
 - ``refused`` (its "compile error"): the engine says so, or raises any other error, when it compiles;
 - ``over`` ("validation error", over-constrained): a valid instance was rejected, or an error broke it off;
 - ``under`` ("invalidation error", under-constrained): an invalid instance went through;
-- ``timeout``, ``crash`` and ``memory``: the process ran into a limit or broke down
-  (`tokdfa.lab.measure.maskbench_process`);
+- ``timeout``, ``crash`` and ``memory``: the process ran into a limit or broke down (`tokdfa.lab.measure.cases`);
 - ``unavailable``, which the benchmark does not have: the engine cannot be made, such as for want of a package.
 
 Stricter than the benchmark, beside it: whether a valid instance may also *end* where it ends, and whether an invalid

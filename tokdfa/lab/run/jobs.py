@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.core import jit
 from tokdfa.lab.kinds import load_kind
 from tokdfa.lab.measure.batch import measure_batches
+from tokdfa.lab.measure.cases import NOBODY, CaseQueue
 from tokdfa.lab.measure.limits import GOT_THROUGH, Failure, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
@@ -23,10 +24,13 @@ from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import Strings, Texts, plan_walks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from tokdfa.backends.base import Backend
     from tokdfa.constraint import Constraint
     from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
     from tokdfa.lab.measure.batch import Batch
+    from tokdfa.lab.measure.cases import Cases
     from tokdfa.lab.measure.limits import Board, Limits
     from tokdfa.lab.measure.workloads import Walk, Workload
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -80,18 +84,24 @@ class MemoryResult:
 
 @dataclass(frozen=True)
 class SpecialJob:
-    """One item of a special kind of experiment: ``target`` is the place of its kind, "module:KIND"."""
+    """One item of a special kind of experiment: ``target`` is the place of its kind, "module:KIND".
+
+    `cases`: of an item that has some; `done` have their rows, and `failures` says how earlier processes were ended.
+    """
 
     target: str
     settings: dict[str, Any]
     seed: int
     limits: Limits
     tokenizer: str | None = None
+    cases: Cases | None = None
+    done: frozenset[int] = frozenset()
+    failures: Mapping[int, Failure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class SpecialResult:
-    """The rows of a special item; or why there are none."""
+    """The rows of a special item, those of cases apart; or why there are none."""
 
     rows: tuple[dict[str, Any], ...] = ()
     failure: Failure | None = None
@@ -158,13 +168,20 @@ class Workbench:
         return backend
 
 
-def run_job(job: Job, bench: Workbench, board: Board) -> Result:
-    """Measure. To be called in a fork of the process that has prepared `bench`."""
+def limits_of(job: Job, contender: int) -> Limits:
+    """The limits that hold while a contender, or a case, is at work."""
+    if isinstance(job, SpecialJob) and job.cases is not None and contender != NOBODY:
+        return job.cases.limits
+    return job.limits
+
+
+def run_job(job: Job, bench: Workbench, board: Board, send: Callable[[tuple[int, dict[str, Any]]], None]) -> Result:
+    """Measure. To be called in a fork of the process that has prepared `bench`; `send` is given the rows of cases."""
     if isinstance(job, GroupJob):
         return _run_group(job, bench, board)
     if isinstance(job, MemoryJob):
         return _run_memory(job, bench, board)
-    return _run_special(job, board)
+    return _run_special(job, board, send)
 
 
 def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
@@ -260,12 +277,20 @@ def _run_memory(job: MemoryJob, bench: Workbench, board: Board) -> MemoryResult:
     return MemoryResult(peak, retained)
 
 
-def _run_special(job: SpecialJob, board: Board) -> SpecialResult:
+def _run_special(job: SpecialJob, board: Board, send: Callable[[tuple[int, dict[str, Any]]], None]) -> SpecialResult:
+    kind, settings = load_kind(job.target), dict(job.settings)
     try:
-        measure = load_kind(job.target).measure
-        assert measure is not None
-        board.begin(-1, "run")
-        return SpecialResult(tuple(measure(dict(job.settings), job.seed)))
+        if job.cases is None:
+            assert kind.measure is not None
+            board.begin(NOBODY, "run")
+            return SpecialResult(tuple(kind.measure(settings, job.seed)))
+        assert kind.measure_cases is not None
+        board.begin(NOBODY, "prepare")
+        left = tuple(case for case in range(job.cases.count) if case not in job.done)
+        for row in kind.measure_cases(settings, job.seed, CaseQueue(job.cases, left, board, job.failures)):
+            gc.collect()
+            send(row)
+        return SpecialResult()
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

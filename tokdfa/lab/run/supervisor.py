@@ -16,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from tokdfa.lab.measure.clock import ONE_THREAD
 from tokdfa.lab.measure.limits import Activity, Board, Failure, breach, death_failure, resident_bytes
 from tokdfa.lab.run.cores import pin
+from tokdfa.lab.run.jobs import limits_of
 from tokdfa.lab.run.worker import DIED, DONE, KILL, UNPREPARED
 
 if TYPE_CHECKING:
@@ -47,13 +48,14 @@ _START = (
 class Answer:
     """How a job ended: with a result, or with a failure and the contender (index in the job, -1 for none) at work.
 
-    `from_outside`: killed by a SIGKILL that the supervisor has not sent.
+    `from_outside`: killed by a SIGKILL that the supervisor has not sent. `rows`: those of cases, each with its case.
     """
 
     result: Result | None = None
     failure: Failure | None = None
     contender: int = -1
     from_outside: bool = False
+    rows: tuple[tuple[int, dict[str, Any]], ...] = ()
 
 
 @dataclass
@@ -151,7 +153,7 @@ class Supervisor:
                     kind, content = worker.pipe.recv()
                     break
             except (EOFError, OSError):  # it crashed while it prepared, or was killed, by us or from outside
-                kind, content = DIED, (worker.process.wait(), worker.board.read())
+                kind, content = DIED, (worker.process.wait(), worker.board.read(), [])
                 break
             activity = worker.board.read()
             if verdict is None:
@@ -163,14 +165,15 @@ class Supervisor:
                 worker.process.kill()
             look(activity)
         if kind == DONE:
-            return Answer(result=pickle.loads(content))
+            *rows, result = map(pickle.loads, content)
+            return Answer(result=result, rows=tuple(rows))
         if kind == UNPREPARED:
             return Answer(failure=content)
-        code, last = content
+        code, last, messages = content
         answer = verdict or _death(code, last, worker.last_words())
         if worker.process.poll() is not None:
             self.close()
-        return answer
+        return replace(answer, rows=tuple(map(pickle.loads, messages)))
 
     def _worker_for(self, tokenizer: str | None) -> _Worker:
         if self._worker is not None and self.tokenizer != tokenizer:
@@ -190,7 +193,7 @@ class Supervisor:
 
 
 def _breach(activity: Activity, job: Job) -> Answer | None:
-    failure = breach(activity, job.limits, resident_bytes(activity.pid))
+    failure = breach(activity, limits_of(job, activity.contender), resident_bytes(activity.pid))
     return None if failure is None else Answer(failure=failure, contender=activity.contender)
 
 

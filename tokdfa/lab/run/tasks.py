@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.kinds import targets
+from tokdfa.lab.kinds import load_kind, targets
+from tokdfa.lab.measure.cases import NOBODY
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import Outcome
 from tokdfa.lab.run.jobs import GroupJob, GroupResult, MemoryJob, MemoryResult, SpecialJob, SpecialResult, failed
@@ -100,7 +101,12 @@ class GroupTask:
             outcome.fail(Failure(failure.kind, f"while measuring memory: {failure.message}"))
 
     def _measure_special(self, item: Item) -> None:
-        job = SpecialJob(targets()[item.kind], item.settings, item.seed, self.config.limits, item.tokenizer)
+        target = targets()[item.kind]
+        job = SpecialJob(target, item.settings, item.seed, self.config.limits, item.tokenizer)
+        cases = load_kind(target).cases
+        if cases is not None:
+            self._measure_cases(item, replace(job, cases=cases(dict(item.settings))))
+            return
         answer = self._answer(job, [item])
         result = answer.result
         if not isinstance(result, SpecialResult):
@@ -110,6 +116,33 @@ class GroupTask:
         if result.failure is not None:
             outcome.fail(result.failure)
         self.results += [{"item_id": item.item_id, **row} for row in result.rows]
+
+    def _measure_cases(self, item: Item, job: SpecialJob) -> None:
+        """Measure an item of many cases: the rows of a process that was ended stay, and the next one goes on.
+
+        A case that ended a process keeps the row it had, or else gets one of its failure from the next.
+        """
+        assert job.cases is not None
+        outcome = self.outcomes[item.label] = Outcome(item.label)
+        rows: dict[int, dict[str, Any]] = {}
+        forgiven: set[int] = set()
+        while len(rows) < job.cases.count:
+            answer = self._carry(job, lambda activity: self._look(activity, [item]))
+            rows |= answer.rows
+            failure = answer.failure
+            if isinstance(answer.result, SpecialResult):
+                failure = answer.result.failure
+                if failure is None and not answer.rows:
+                    failure = Failure("crash", "the process ended without a result")
+            elif answer.from_outside and answer.contender not in forgiven:
+                forgiven.add(answer.contender)
+                failure = None
+            if failure is not None and NOBODY in job.failures:  # not even the rows of failures could be made
+                outcome.fail(failure)
+                break
+            failures = {**job.failures, **({} if failure is None else {answer.contender: failure})}
+            job = replace(job, done=frozenset(rows), failures=failures)
+        self.results += [{"item_id": item.item_id, **rows[case]} for case in sorted(rows)]
 
     def _group_job(self, items: list[Item]) -> GroupJob:
         first, config = items[0], self.config
@@ -131,18 +164,17 @@ class GroupTask:
 
     def _answer(self, job: Job, items: list[Item]) -> Answer:
         """How a job ended, whose contenders are `items`; begun again if it was killed from outside."""
-
-        def look(activity: Activity) -> None:
-            self._tell(" ".join(filter(None, (f"{self.group.title}:", named(activity.contender), activity.phase))))
-
-        def named(index: int) -> str:
-            return items[index].label if 0 <= index < len(items) else ""
-
         while True:
-            answer = self._carry(job, look)
-            if not answer.from_outside or named(answer.contender) in self._forgiven:
+            answer = self._carry(job, lambda activity: self._look(activity, items))
+            at_work = _label(answer.contender, items)
+            if not answer.from_outside or at_work in self._forgiven:
                 return answer
-            self._forgiven.add(named(answer.contender))
+            self._forgiven.add(at_work)
+
+    def _look(self, activity: Activity, items: list[Item]) -> None:
+        """Tell what is being done."""
+        at_work = _label(activity.contender, items)
+        self._tell(" ".join(filter(None, (f"{self.group.title}:", at_work, activity.phase))))
 
     def _blame(self, answer: Answer, items: list[Item]) -> None:
         """The failure is that of the contender at work; if there was none, nobody can be measured here."""
@@ -198,6 +230,11 @@ class GroupTask:
         """label -> "status: message" of those that failed."""
         found = {item.label: self.outcomes[item.label] for item in self.group.items}
         return {label: f"{one.status}: {one.message}" for label, one in found.items() if one.status != OK}
+
+
+def _label(contender: int, items: list[Item]) -> str:
+    """The label of a contender of a job; empty for none."""
+    return items[contender].label if 0 <= contender < len(items) else ""
 
 
 def _median_seconds(ns: list[int]) -> float | None:

@@ -4,9 +4,10 @@ A fork starts from the prepared state and ends with its job. So no job finds wha
 caches or heaps, the memory of a contender is the growth of its own process, and a contender that dies takes nothing
 with it. The worker itself only loads, builds and waits.
 
-It talks to its supervisor through a pipe: jobs come in; (DONE, pickled result), (DIED, (exit
-code, last activity)) or (UNPREPARED, failure) goes out; KILL ends the job at work. What is going on at any moment
-stands on the board. If the supervisor goes away, the worker kills its fork and ends.
+It talks to its supervisor through a pipe: jobs come in; (DONE, messages), (DIED, (exit code, last activity, messages))
+or (UNPREPARED, failure) goes out; KILL ends the job at work. Messages are what the fork has sent, pickled: the rows of
+cases as they come, and last the result. What is going on at any moment stands on the board. If the supervisor goes
+away, the worker kills its fork and ends.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ def _serve(job: Job, bench: Workbench, board: Board, supervisor: Connection) -> 
         supervisor.close()  # else the supervisor would not see the worker's death while this fork lives
         _run_in_fork(job, bench, board, writer)
     writer.close()
+    messages: list[bytes] = []
     try:
-        result = _await_result(fork, reader, supervisor)
+        is_done = _hear_out(fork, reader, supervisor, messages)
     except BaseException:
         os.kill(fork, signal.SIGKILL)
         raise
@@ -78,19 +80,24 @@ def _serve(job: Job, bench: Workbench, board: Board, supervisor: Connection) -> 
         _, status = os.waitpid(fork, 0)
         last = board.read()
         board.open_job()
-    return (DIED, (os.waitstatus_to_exitcode(status), last)) if result is None else (DONE, result)
+    return (DONE, messages) if is_done else (DIED, (os.waitstatus_to_exitcode(status), last, messages))
 
 
-def _await_result(fork: int, reader: Connection, supervisor: Connection) -> bytes | None:
-    """The pickled result of the fork, None if it died without one. EOFError if the supervisor goes away."""
+def _hear_out(fork: int, reader: Connection, supervisor: Connection, messages: list[bytes]) -> bool:
+    """Gather what the fork sends; whether it came to its end, which is an empty message. EOFError if the supervisor
+    goes away.
+    """
     while True:
         ready = wait([supervisor, reader])
         if reader in ready:
             try:
-                return reader.recv_bytes()
+                message = reader.recv_bytes()
             except EOFError:
-                return None
-        if supervisor.recv() == KILL:
+                return False
+            if not message:
+                return True
+            messages.append(message)
+        elif supervisor.recv() == KILL:
             os.kill(fork, signal.SIGKILL)
 
 
@@ -101,7 +108,12 @@ def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -
         die_with_parent()
         board.open_job()
         limit_address_space(job.limits)
-        writer.send_bytes(pickle.dumps(run_job(job, bench, board)))
+
+        def send(message: object) -> None:
+            writer.send_bytes(pickle.dumps(message))
+
+        send(run_job(job, bench, board, send))
+        writer.send_bytes(b"")
         code = 0
     except BaseException:
         traceback.print_exc()
