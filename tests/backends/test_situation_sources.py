@@ -10,14 +10,14 @@ import pytest
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
-from tokdfa.backends.matcher_situations import MatcherSituations
+from tokdfa.backends.proper import MatcherSituations
 from tokdfa.backends.pushdown_trie.matcher import PushdownSituations
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tokdfa.backends.situation_source import Texts
+    from tokdfa.backends.situation_source import SituationSource
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_targets_are_steps(grammar: str, lacking: bytes, engine: str) -> None:
     if name == "earley":
         compiled = EarleyTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
         assert isinstance(compiled, CompiledEarley)
-        bulk: Texts = EarleySituations(compiled)
+        bulk: SituationSource = EarleySituations(compiled)
         situations = [compiled.machine.start]
     else:
         compiled = PushdownTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))

@@ -26,7 +26,6 @@ from tokdfa.backends.earley_trie.earley_rows import (
     gather_rows,
 )
 from tokdfa.backends.earley_trie.earley_scan import first_row_kernel
-from tokdfa.backends.earley_trie.growth import longer
 from tokdfa.core.budget import hold
 from tokdfa.core.interning import Column, InterningTable, Limit
 from tokdfa.core.key_map import is_crowded, longer_map, new_map
@@ -192,3 +191,11 @@ class Rows:
         counts = np.array([len(dots) for dots in dots_of], dtype=np.int32)
         self.initial_begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         self.initial_dots = np.array([dot for dots in dots_of for dot in dots], dtype=np.int32)
+
+
+def longer(array: npt.NDArray[Any], more: int) -> npt.NDArray[Any]:
+    """`array` with twice its rows and twice `more`, and one, undefined; it counts towards the budget."""
+    grown = np.empty((2 * len(array) + 2 * more + 1, *array.shape[1:]), dtype=array.dtype)
+    hold(grown.nbytes - array.nbytes)
+    grown[: len(array)] = array
+    return grown

@@ -40,11 +40,12 @@ token inside, or V/8 if there are many.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.backends.earley_trie.earley import longer
 from tokdfa.backends.earley_trie.effect_kernels import LONGEST as LONGEST_RULE
 from tokdfa.backends.earley_trie.effect_kernels import (
     MADE,
@@ -67,12 +68,10 @@ from tokdfa.backends.earley_trie.effect_kernels import (
     fill_kernel,
     width_kernel,
 )
-from tokdfa.backends.earley_trie.growth import longer
 from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import OK, S_LONGEST
 from tokdfa.backends.earley_trie.shared_effects import SharedEffects, StoredEffect
 from tokdfa.backends.earley_trie.walk import FIRST_SHIFT, PAST_SHIFT, PROGRESS, whole_rest
-from tokdfa.core.budget import hold
 from tokdfa.core.interning import Column, InterningTable
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.trie import DEPTH_BITS, NEXT_BITS
@@ -207,16 +206,16 @@ class Effects:
         if meta[USED_TOKENS] + tokens > len(self._token_pool):
             self._token_pool = longer(self._token_pool, tokens)
         if meta[USED_WIDE] >= len(self._wide_pool):
-            self._wide_pool = _longer_rows(self._wide_pool, 1)
+            self._wide_pool = longer(self._wide_pool, 1)
         if meta[USED_ENDS] + ranges > len(self._end_pool):
-            self._end_pool = _longer_rows(self._end_pool, ranges)
+            self._end_pool = longer(self._end_pool, ranges)
         if ranges >= len(self._ranges):
-            self._ranges = _longer_rows(self._ranges, ranges)
+            self._ranges = longer(self._ranges, ranges)
             self._content = longer(self._content, 2 * ranges)
         if sets > len(self._group_of):
             self._group_of = np.full((2 * sets, 2), -1, dtype=np.int32)
         if meta[WANTED] >= len(self._situations):
-            self._situations = _longer_rows(self._situations, int(meta[WANTED]))
+            self._situations = longer(self._situations, int(meta[WANTED]))
         self._gather()
 
     # States that others are like.
@@ -305,11 +304,3 @@ class Effects:
         np.bitwise_or.at(words, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
         words[self.trie.size >> 5] &= np.uint32(~(1 << (self.trie.size & 31)) & 0xFFFFFFFF)
         return words
-
-
-def _longer_rows(array: npt.NDArray[Any], more: int) -> npt.NDArray[Any]:
-    """`array` with twice as many rows, and `more`; the rest is undefined."""
-    grown = np.empty((2 * len(array) + more, array.shape[1]), dtype=array.dtype)
-    hold(grown.nbytes - array.nbytes)
-    grown[: len(array)] = array
-    return grown

@@ -31,9 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.backends.earley_trie.earley_rows import ACCEPTS
-from tokdfa.backends.earley_trie.lexer_states import START_MARK
-from tokdfa.backends.earley_trie.machine import DEAD, OK, end_lexeme, step_kernel, view_situation
+from tokdfa.backends.earley_trie.machine import DEAD, OK, step_kernel
 from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
@@ -53,16 +51,23 @@ def forced_bytes(machine: Machine, situation: int, limit: int = 256) -> bytes:
 
     Raises LimitExceeded as the machine does. O(bytes x byte classes) steps of the machine.
     """
-    progress = np.array([0, *machine.view(situation)], dtype=np.int64)
-    forced = np.empty(max(limit, 0), dtype=np.uint8)
+    forced, byte = bytearray(), np.zeros(1, dtype=np.uint8)
     class_sizes = np.bincount(machine.lexer.byte_class, minlength=machine.lexer.class_count)
-    while True:
-        status = _force_bytes_kernel(
-            progress, forced, class_sizes, machine.lexer.arrays, machine.rows.arrays, machine.arrays
-        )
-        if status == OK:
-            return forced[: progress[0]].tobytes()
-        machine.supply(status)
+    while len(forced) < limit:
+        border = machine.row_at_border(situation)
+        if border >= 0 and _allows_no_byte(machine, border):
+            break
+        arrays = machine.lexer.arrays, machine.rows.arrays, machine.arrays
+        status, only = _only_byte_kernel(*machine.view(situation), class_sizes, *arrays)
+        if status != OK:
+            machine.supply(status)
+            continue
+        if only < 0:
+            break
+        byte[0] = only
+        forced.append(only)
+        situation = machine.run(situation, byte, 0, 1)
+    return bytes(forced)
 
 
 def forced_mask_tokens(
@@ -142,60 +147,22 @@ def _without_open_end(tokens: list[int], machine: Machine, situation: int, trie:
     return tokens[: len(sizes)]
 
 
-@kernel
-def _find_border(row, state, fallback, lexer, rows, machine):  # type: ignore[no-untyped-def]
-    """(status, the row after the lexeme being read if it may end here; the row itself if none was begun; else -1)."""
-    while True:
-        first = lexer.states.begin[state]
-        if lexer.states.begin[state + 1] > first and lexer.states.words[first] == START_MARK:
-            return OK, row
-        if lexer.accepting[state] >= 0:
-            status, border, _ = end_lexeme(row, np.int64(lexer.accepting[state]), lexer, rows, machine)
-            return (OK, np.int64(-1)) if status == DEAD else (status, border)
-        if fallback < 0:
-            return OK, np.int64(-1)
-        row, state, fallback = view_situation(fallback, machine)
-
-
-@kernel
-def _allows_no_byte(row, lexer, rows):  # type: ignore[no-untyped-def]
+def _allows_no_byte(machine: Machine, row: int) -> bool:
     """Whether something that is no byte may come in a row: the end of the text, or a special token."""
-    if rows.flags[row] & ACCEPTS:
-        return True
-    for segment in range(rows.segment_begin[row], rows.segment_begin[row + 1]):
-        symbol = rows.segment_symbol[segment]
-        if symbol >= len(lexer.start_component):
-            break
-        if lexer.start_component[symbol] < 0:
-            return True
-    return False
+    start = machine.lexer.components.start_component
+    return machine.rows.accepts(row) or any(start[lexeme] < 0 for lexeme in machine.rows.allowed(row))
 
 
 @kernel
-def _force_bytes_kernel(progress, forced, class_sizes, lexer, rows, machine):  # type: ignore[no-untyped-def]
-    """Write forced bytes. Returns a status; `progress` says where it stands: how many bytes, row, state, fallback."""
-    while progress[0] < len(forced):
-        row, state, fallback = progress[1], progress[2], progress[3]
-        status, border = _find_border(row, state, fallback, lexer, rows, machine)
-        if status != OK:
-            return status
-        if border >= 0 and _allows_no_byte(border, lexer, rows):
-            return OK
-        only = -1
-        for column in range(len(class_sizes)):
-            status, new_row, new_state, new_fallback = step_kernel(
-                progress[1], progress[2], progress[3], np.int64(column), lexer, rows, machine
-            )
-            if status > DEAD:
-                return status
-            if status == OK:
-                if only >= 0 or class_sizes[column] > 1:
-                    return OK
-                only = column
-                row, state, fallback = new_row, new_state, new_fallback
-        if only < 0:
-            return OK
-        forced[progress[0]] = lexer.representatives[only]
-        progress[0] += 1
-        progress[1], progress[2], progress[3] = row, state, fallback
-    return OK
+def _only_byte_kernel(row, state, fallback, class_sizes, lexer, rows, machine):  # type: ignore[no-untyped-def]
+    """(status, the only byte with which the machine goes on, or -1 if there are none or several)."""
+    only = np.int64(-1)
+    for column in range(len(class_sizes)):
+        status, _, _, _ = step_kernel(row, state, fallback, np.int64(column), lexer, rows, machine)
+        if status > DEAD:
+            return status, only
+        if status == OK:
+            if only >= 0 or class_sizes[column] > 1:
+                return OK, np.int64(-1)
+            only = np.int64(lexer.representatives[column])
+    return OK, only
