@@ -48,6 +48,18 @@ def test_quotients_have_intervals():
     assert Quotient("value:sum", "of:sum").interval(rows, {}) is None
 
 
+@pytest.mark.parametrize(("above", "below"), [("name:count", "value:count"), ("name:distinct", "text:count")])
+def test_quotients_of_counts_have_intervals(above, below):
+    rows = ROWS.assign(name=[None if number % 3 else f"n{number % 7}" for number in range(len(ROWS))])
+    share = Quotient(above, below, unit="share", resample=("text",))
+    low, high = share.interval(rows, {})
+    assert low < share.compute(rows, {}) < high or above == "name:distinct"
+    # the whole sample once is what is computed of the rows
+    whole = [Stat.of(one).sampled(rows, {})(np.arange(len(rows))) for one in (above, below)]
+    assert whole[0] / whole[1] == share.compute(rows, {})
+    assert 0 < low <= high <= 1
+
+
 def test_an_interval_that_the_rows_have_is_shown():
     rows = pd.DataFrame({"engine": ["a", "b"], "case": "x", "ms": [2.0, 3.0], "low": [1.0, 3.0], "high": [4.0, 3.0]})
     results = Results({"": rows}, {"ms": Column("ms", unit="s", factor=1e-3)})

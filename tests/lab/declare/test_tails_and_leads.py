@@ -10,7 +10,7 @@ from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Distribution, Results, Say
 from tokdfa.lab.declare.columns import seconds
 from tokdfa.lab.declare.look import PALETTE, looks
-from tokdfa.lab.measure.settings import item_settings
+from tokdfa.lab.measure.constraint_entry import item_settings
 
 COLUMNS = {"ns": seconds("ns"), "count": Column("count")}
 

@@ -53,6 +53,13 @@ def table(results, name: str):
     return next(one.build(results) for one in KIND.tables if one.name == name)
 
 
+def test_who_fails_on_a_case_has_a_cell_that_says_how(results):
+    found = table(results, "compile")
+    cells = {row[1].text: dict(zip(found.columns[2:], row[2:], strict=True)) for row in found.rows}
+    assert list(cells) == ["a", "b", "c"]
+    assert {name: cell.text for name, cell in cells["c"].items()} == {"memo": "–", "plain": "–", "peer": "timeout"}
+
+
 def test_the_overview_pairs_case_by_case(results):
     overview = table(results, "overview")
     frame = overview.frame.set_index("backend")

@@ -16,12 +16,13 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from tokdfa.lab.config.shipped import installed_folder
 from tokdfa.lab.measure.batch import Batch  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import Limits
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import Workload, canonical_json
 
 if TYPE_CHECKING:
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
 Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "batch", "memory"]
 
 
-class BackendEntry(BaseModel):
+class BackendEntry(Strict):
     """One backend with one value for each of its options. `label` is its name in tables."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: str
     label: str
@@ -48,20 +47,18 @@ class BackendEntry(BaseModel):
         return backend_class(self.name)
 
 
-class Part(BaseModel):
+class Part(Strict):
     """A part of an ablation by its title, and the labels of the backends with it and without it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     part: str
     having: Annotated[str, Field(alias="with")]
     without: str
 
 
-class ExperimentConfig(BaseModel):
+class ExperimentConfig(Strict):
     """An experiment, resolved. Made by `load_config`; see the module's page for what it guarantees."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
     question: str = ""

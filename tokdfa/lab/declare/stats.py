@@ -21,7 +21,7 @@ from tokdfa.lab.declare.columns import Column, Ratio
 from tokdfa.lab.declare.intervals import cluster_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     import pandas as pd
@@ -99,11 +99,22 @@ class Stat:
         if not by or self.column not in rows:
             return None
         rows = (rows.query(self.where) if self.where else rows).dropna(subset=[self.column])
-        values, how = numbers_of(rows[self.column]) if len(rows) else np.empty(0), self.how or "median"
-        clusters = list(rows[by].itertuples(index=False, name=None))
-        ends = cluster_interval(lambda chosen: _of_numbers(values[chosen], how), clusters)
+        return cluster_interval(self.sampled(rows, columns), list(rows[by].itertuples(index=False, name=None)))
+
+    def sampled(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Callable[[Any], float]:
+        """Its value over some of the rows, which are given by their numbers; what `compute` says of them."""
+        how = self.how or "median"
+        if how in ("count", "distinct"):
+            codes = rows[self.column].factorize()[0]
+            return lambda chosen: float(_count(codes[chosen], how))
+        values = rows[self.column].to_numpy(dtype=np.float64, na_value=math.nan)
         factor = 1.0 if how == "share" else columns.get(self.column, Column(self.column)).factor
-        return None if ends is None else (ends[0] * factor, ends[1] * factor)
+
+        def statistic(chosen: Any) -> float:
+            found = values[chosen]
+            return _of_numbers(found[~np.isnan(found)], how) * factor
+
+        return statistic
 
 
 @dataclass(frozen=True)
@@ -134,14 +145,12 @@ class Quotient:
         stats = [Stat.of(one) for one in (self.above, self.below)]
         if not by or not {stat.column for stat in stats} <= set(rows):
             return None
-        rows = rows.dropna(subset=[stat.column for stat in stats])
-        above, below = (numbers_of(rows[stat.column]) if len(rows) else np.empty(0) for stat in stats)
-        first, second = (stat.how or "median" for stat in stats)
-        factors = [columns.get(stat.column, Column(stat.column)).factor for stat in stats]
+        rows = rows.dropna(subset=[stat.column for stat in stats], how="all")
+        above, below = (stat.sampled(rows, columns) for stat in stats)
 
         def quotient(chosen: Any) -> float:
-            under = _of_numbers(below[chosen], second) * factors[1]
-            return _of_numbers(above[chosen], first) * factors[0] / under if under else math.nan
+            under = below(chosen)
+            return above(chosen) / under if under else math.nan
 
         return cluster_interval(quotient, list(rows[by].itertuples(index=False, name=None)))
 
@@ -176,6 +185,12 @@ def _of_numbers(values: np.ndarray[Any, np.dtype[np.float64]], how: str) -> floa
     if how in ("first", "last"):
         return float(values[0 if how == "first" else -1])
     return float(getattr(np, "mean" if how == "share" else how)(values))
+
+
+def _count(codes: np.ndarray[Any, np.dtype[np.int64]], how: str) -> int:
+    """How many values there are, or how many different ones; -1 is none."""
+    known = codes[codes >= 0]
+    return len(known) if how == "count" else len(np.unique(known))
 
 
 def paired(mine: pd.Series[Any], theirs: pd.Series[Any], column: Column) -> Ratio | None:

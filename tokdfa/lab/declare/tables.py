@@ -152,7 +152,7 @@ class Pivot(Declared):
                     cell = cell._replace(detail=between(ends, column))
                 cells.append(cell)
             built.append(cells)
-        if all(cell == NOTHING for cells in built for cell in cells[len(by) + len(beside) :]):
+        if not any(is_known(cell.value) for cells in built for cell in cells[len(by) + len(beside) :]):
             return self.table((), ())  # it was not measured
         places = [results.column(name).head for name in by]
         others = [one.described(results.columns).head for one in beside]

@@ -82,11 +82,14 @@ WIDE = 0.5
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The frames of a run.
 
-    "": the items that succeeded, with the numbers of their samples and of their matchers' counters; ``mask``, ``seen``,
+    "": the items, those that succeeded with the numbers of their samples and of their matchers' counters, the others
+    with their status alone, so that their cells say how they failed; ``mask``, ``seen``,
     ``advance``: the samples of masks, of masks seen before, and of single tokens; ``compared``: the masks that were
     compared with another contender's; ``differing``: of these the ones of contenders and places where some mask
     differs.
     """
+    import pandas as pd
+
     items = rows.drop_duplicates("item_id").drop(columns=["measure", "repeat", "step", "ns", "allowed", "differs"])
     done = items[items["status"] == "ok"].set_index("item_id")
     times = rows[rows["status"].eq("ok") & rows["ns"].notna()]
@@ -110,8 +113,10 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     masks = masks.assign(share=masks["allowed"] / masks["vocab_size"])
     compared = masks[masks["differs"].notna()]
     places = compared.groupby(["label", *CASE], dropna=False)["differs"].transform("max") > 0
+    failed = items.loc[items["status"] != "ok", ["item_id", "label", "backend", "options", *CASE, "status"]]
+    measured = done.assign(**numbers, done=done["label"].map(_done(items))).reset_index()
     return {
-        "": done.assign(**numbers, done=done["label"].map(_done(items))).reset_index(),
+        "": pd.concat([measured, failed]) if len(failed) else measured,
         "mask": masks,
         "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
         "advance": times[times["measure"] == "advance"].rename(columns={"ns": "advance_ns"}),

@@ -36,8 +36,7 @@ from tokdfa.lab.declare import Bars, Column, Distribution, Kind, Listing, Pivot,
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.canonicity_statistics import measure_tokenizer
 from tokdfa.lab.measure.limits import OK
-from tokdfa.lab.measure.model_bench import Strict
-from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.lab.measure.trained_tokenizers import TRAINED, train_tokenizer
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa.backends.cfg_fsm.splits import SplitTable
 from tokdfa.constraint import Grammar
@@ -27,8 +27,9 @@ from tokdfa.lab.declare import Bars, Column, Curves, Kind, Pivot, Say, Stat, Sum
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cfg_fsm_masks import KEPT, NOTHING, PRODUCT, TREE, WALK, WAYS, measure_ways
 from tokdfa.lab.measure.clock import time_call
+from tokdfa.lab.measure.constraint_entry import item_settings
 from tokdfa.lab.measure.growing import MOST, fill_grammar, is_grammar_template, sample_by_length
-from tokdfa.lab.measure.settings import Rising, item_settings
+from tokdfa.lab.measure.settings import Rising, Strict
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -43,20 +44,16 @@ SOURCE_RATE = 44_191.0
 CONCATENATION, TERMINALS, TOKEN_BYTES = "concatenation", "terminals", "token bytes"
 
 
-class TokenBytes(BaseModel):
+class TokenBytes(Strict):
     """Of which `grammars` masks are made over `tokens` tokens of at most so many bytes, for each of `lengths`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     tokens: Annotated[int, Field(ge=256)]
     lengths: Rising
     grammars: list[str]
 
 
-class Settings(BaseModel):
+class Settings(Strict):
     """`terminals`: label of a template -> rising numbers of terminals, 2 to 64. The others: see `measure_ways`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     terminals: dict[str, Rising] = Field(default_factory=dict)
     token_bytes: TokenBytes | None = None

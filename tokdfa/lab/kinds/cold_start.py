@@ -35,9 +35,9 @@ from tokdfa.errors import UnknownNameError
 from tokdfa.lab.declare import Against, Bars, Kind, Listing, Quotient, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cold_start_process import PHASES, Order
+from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import rotated
-from tokdfa.lab.measure.settings import item_constraint, item_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.maskbench_walks import Judge
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, Strict, distinct_labels, failure_columns, model_kind
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, distinct_labels, failure_columns, model_kind
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import derive_seed
 from tokdfa.models.cache import CachedModel
 

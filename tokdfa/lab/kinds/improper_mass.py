@@ -23,7 +23,8 @@ from pydantic import AfterValidator, Field
 
 from tokdfa.lab.declare import Column, Distribution, Listing, Points, Say, Stat, Summary, percentiles
 from tokdfa.lab.declare.columns import text
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, Strict, distinct_labels, model_kind
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, distinct_labels, model_kind
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.skew.improper_mass import improper_mass
 
 if TYPE_CHECKING:

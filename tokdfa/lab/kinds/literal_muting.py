@@ -12,27 +12,26 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Bars, Column, Kind, Listing, Quotient, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import text
+from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
 from tokdfa.lab.measure.limits import OK
 from tokdfa.lab.measure.muting_tokenizations import follow_texts
-from tokdfa.lab.measure.settings import item_constraint, item_settings
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Settings(BaseModel):
+class Settings(Strict):
     """`texts`: followed on every constraint whose language they are in; `drawn`: how many more are drawn for each
     constraint, of at most `max_bytes` each.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     texts: list[str] = Field(default_factory=list)
     drawn: Annotated[int, Field(ge=0, le=100_000)] = 200

@@ -27,16 +27,17 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Against, Bars, Column, Kind, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import clock_overhead_ns
+from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
 from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import Contender, check_support, make_contenders, measure_compiles, replay
-from tokdfa.lab.measure.settings import item_constraint, item_settings
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import RandomWalk, Texts, plan_walks
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -69,15 +70,13 @@ class StepEngine(Engine):
     tokenizers: list[str] = Field(default_factory=list)
 
 
-class Settings(BaseModel):
+class Settings(Strict):
     """The settings of the experiment; see the module's page.
 
     `engines`: the first with step 3 is what masks are compared with. `texts`: label of a constraint -> its texts; in an
     item of a constraint that brings texts, those. `repeats`: of compiles; `seconds`: after which an engine takes no
     further repeats. `walks` random walks of at most `steps` tokens.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     engines: list[StepEngine] = Field(min_length=1)
     texts: dict[str, list[str]] | list[str] = Field(default_factory=dict)

@@ -21,7 +21,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.nfa import glushkov, subset_construction
@@ -29,7 +29,8 @@ from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.lab.declare import Bars, Column, Kind, Listing, Pivot, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import collector_off
-from tokdfa.lab.measure.settings import item_constraint, item_settings
+from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.regex.compile import lower_constraint
 from tokdfa.regex.expression import LAWS, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -46,10 +47,8 @@ if TYPE_CHECKING:
 ALL_LAWS, NO_LAWS, SUBSETS, MINIMAL = "all laws", "no laws", "subset construction", "minimal"
 
 
-class Settings(BaseModel):
+class Settings(Strict):
     """`max_states`: what a variant may have."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     max_states: Annotated[int, Field(ge=1)] = 20_000
 

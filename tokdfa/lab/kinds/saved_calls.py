@@ -27,7 +27,7 @@ from tokdfa.decoding.sampling import Sampler
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.declare import Bars, Column, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys, item_constraint
 from tokdfa.lab.measure.engines import Engines, EngineSet
 from tokdfa.lab.measure.forced_steps import follow_text, write_text
 from tokdfa.lab.measure.limits import OK, Failure
@@ -40,7 +40,7 @@ from tokdfa.lab.measure.model_bench import (
     model_kind,
 )
 from tokdfa.lab.measure.model_entries import OptionalModels  # noqa: TC001 (pydantic reads the annotation)
-from tokdfa.lab.measure.settings import item_constraint, typed_settings
+from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.skew_comparison import language_of
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import derive_seed

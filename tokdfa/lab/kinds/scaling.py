@@ -20,13 +20,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Curves, Growth, Kind, Pivot, Say, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.declare.variants import exponent
+from tokdfa.lab.measure.constraint_entry import item_settings
 from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.growing import (
     fill_template,
@@ -38,7 +39,7 @@ from tokdfa.lab.measure.growing import (
 )
 from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, make_contenders, measure_compiles
-from tokdfa.lab.measure.settings import Rising, item_settings
+from tokdfa.lab.measure.settings import Rising, Strict
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -58,23 +59,19 @@ AXES = {
 }
 
 
-class TokenLength(BaseModel):
+class TokenLength(Strict):
     """Vocabularies of `tokens` tokens of at most so many bytes each."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     tokens: Annotated[int, Field(ge=1)]
     lengths: Rising
 
 
-class Settings(BaseModel):
+class Settings(Strict):
     """The settings of the experiment.
 
     `states`: the label of a template -> the values of n. `vocabulary`: numbers of tokens. `repeats`: compiles of each
     size. `seconds`: what one compile, and all repeats of a size, may take before the engine is left alone.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     states: dict[str, Rising] = Field(default_factory=dict)
     vocabulary: Rising | None = None

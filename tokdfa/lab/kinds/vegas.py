@@ -36,10 +36,9 @@ from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import OK
-from tokdfa.lab.measure.model_bench import Strict
 from tokdfa.lab.measure.part_merging import PartBench
 from tokdfa.lab.measure.schema_corpus import read_cases
-from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

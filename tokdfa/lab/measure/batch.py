@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_masks
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.limits import Failure, failure_of
 from tokdfa.lab.measure.measure import Contender, Sample, rotated
+from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,10 +41,8 @@ LOOP = 0
 Count = Annotated[int, Field(ge=1, le=4096)]
 
 
-class Batch(BaseModel):
+class Batch(Strict):
     """How many matchers have their masks filled together, and by how many threads in an engine's call for batches."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     sizes: Annotated[list[Count], Field(min_length=1)] = Field(default_factory=lambda: [8, 32, 128])
     threads: Annotated[list[Count], Field(min_length=1)] = Field(default_factory=lambda: [1, 2])

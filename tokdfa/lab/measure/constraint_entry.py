@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from tokdfa.constraint import (
     MAX_NESTING,
@@ -20,10 +20,11 @@ from tokdfa.constraint import (
 )
 from tokdfa.errors import ConfigError, OptionError
 from tokdfa.lab.measure.schema_corpus import read_cases
+from tokdfa.lab.measure.settings import Strict, Typed, typed_settings
 from tokdfa.lab.measure.workloads import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 #: Options of JSON schemas, by the names that `JsonSchema` has for them.
 SCHEMA_OPTIONS = ("profile", "order", "duplicates", *SPELLING, "max_nesting", "lenient")
@@ -38,15 +39,13 @@ CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
 }
 
 
-class ConstraintEntry(BaseModel):
+class ConstraintEntry(Strict):
     """One constraint: exactly one of `regex`, `choice`, `grammar` (Lark text) and `json_schema`, with its options.
 
     `texts` are texts of its language, by which the workload ``texts`` and some special kinds drive along. In a file,
     ``grammar_file``, ``schema_file`` and ``texts_file`` name files in place of `grammar`, `json_schema` and `texts`
     (`tokdfa.lab.config.constraints`).
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     label: str = ""
     regex: str | None = None
@@ -133,3 +132,16 @@ def with_schema(entry: dict[str, Any], folder: str | None, options: dict[str, An
         raise OptionError(f"settings: {entry['label']}: schema_name needs settings.schemas, a folder of schemas")
     (case,) = read_cases(Path(folder), [name])
     return {**completed, "json_schema": case.schema_text}
+
+
+def item_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
+    """The typed settings of an item, which stand beside its tokenizer and the fields of its constraint."""
+    others = {"tokenizer", *ConstraintEntry.model_fields} - {*kind.model_fields}
+    return typed_settings(kind, {key: value for key, value in settings.items() if key not in others})
+
+
+def item_constraint(settings: Mapping[str, Any]) -> ConstraintEntry:
+    """The constraint of an item. Raises OptionError for settings with none."""
+    return typed_settings(
+        ConstraintEntry, {key: settings[key] for key in ConstraintEntry.model_fields if key in settings}
+    )

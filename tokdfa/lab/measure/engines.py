@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from tokdfa.backends.registry import backend_class, create_backend
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.measure.limits import Failure, failure_of
+from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,10 +27,8 @@ P = ParamSpec("P")
 Item = TypeVar("Item")
 
 
-class Engine(BaseModel):
+class Engine(Strict):
     """A backend with its options. `label` is its name in tables, by default the backend's."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     backend: str
     options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)

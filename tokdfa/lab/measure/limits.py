@@ -28,9 +28,10 @@ import sys
 import time
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa.errors import LimitExceeded, RegexUnsupported, UnsupportedConstraint
+from tokdfa.lab.measure.settings import Strict
 
 OK = "ok"
 #: A setting left it out, or its turn came after the time for all.
@@ -52,12 +53,10 @@ PREPARE_SECONDS = 300.0
 ADDRESS_SPACE_SLACK = 512 * 2**20
 
 
-class Limits(BaseModel):
+class Limits(Strict):
     """What one item may use. `seconds`: wall time of one call, and of all masks and advances of an item together;
     `memory_mb`: growth of resident memory (MiB) over the prepared process.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     seconds: float = Field(default=60.0, gt=0, le=7 * 86400)
     memory_mb: float = Field(default=4000.0, gt=0, le=2**24)

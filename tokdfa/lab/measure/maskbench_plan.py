@@ -8,14 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.maskbench_walks import Judge
 from tokdfa.lab.measure.schema_corpus import read_cases, read_suite
-from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.lab.measure.workloads import derive_seed
 
 if TYPE_CHECKING:
@@ -37,19 +37,17 @@ class BenchEngine(Engine):
         return JsonSchema(schema, label="schema", **self.json_schema)
 
 
-class Settings(BaseModel):
+class Settings(Strict):
     """The settings of the experiment.
 
     `data` or `suite`: the folder, relative to the current one (``{folder: NAME}`` in a file: relative to the file). Of
     its cases those called `names`, all by default, and of these `max_cases`, drawn by the seed. `to_end`: whether the
     end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
-    `memory_mb` (MiB) that it may take; the experiment's limits are for making an engine. An item has up to `chunk` cases.
-    `walks`: random walks for each case; every ten of them may take `seconds` again.
+    `memory_mb` (MiB) that it may take; the experiment's limits are for making an engine. An item has up to `chunk`
+    cases. `walks`: random walks for each case; every ten of them may take `seconds` again.
     `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
     no list of tokenizers.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     engines: list[BenchEngine] = Field(min_length=1)
     data: str | None = None

@@ -14,14 +14,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Kind
 from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
 from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure, failure_of
 from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, finish_row, load_models
-from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.settings import Strict, typed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0)]
-
-
-class Strict(BaseModel):
-    """Settings: no other keys, no conversions, immutable."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class ModelSettings(Strict):

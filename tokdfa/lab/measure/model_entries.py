@@ -16,10 +16,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from tokdfa.errors import ModelError, OptionError, UnknownNameError
 from tokdfa.lab.measure.limits import OK, failure_of
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.models.registry import load_model, model_names
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
@@ -36,10 +37,8 @@ PART = "model"
 MAX_MESSAGE = 300
 
 
-class ModelEntry(BaseModel):
+class ModelEntry(Strict):
     """A model by name, with the tokenizer of those that bring none. `label`: its name in tables."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: str
     tokenizer: str | None = None

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from tokdfa.errors import OptionError
-from tokdfa.lab.measure.constraint_entry import ConstraintEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Typed = TypeVar("Typed", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """Settings: no other keys, no conversions, immutable."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def _rising(values: list[int]) -> list[int]:
@@ -33,16 +38,3 @@ def typed_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         raise OptionError(f"settings.{key}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
-
-
-def item_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
-    """The typed settings of an item, which stand beside its tokenizer and the fields of its constraint."""
-    others = {"tokenizer", *ConstraintEntry.model_fields} - {*kind.model_fields}
-    return typed_settings(kind, {key: value for key, value in settings.items() if key not in others})
-
-
-def item_constraint(settings: Mapping[str, Any]) -> ConstraintEntry:
-    """The constraint of an item. Raises OptionError for settings with none."""
-    return typed_settings(
-        ConstraintEntry, {key: settings[key] for key in ConstraintEntry.model_fields if key in settings}
-    )

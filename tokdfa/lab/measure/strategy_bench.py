@@ -47,7 +47,8 @@ from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, drawn_distance
 from tokdfa.lab.measure.engines import Engines, EngineSet, attempt
 from tokdfa.lab.measure.limits import OK, Failure
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, Seconds, Strict, failure_columns
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, Seconds, failure_columns
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
 from tokdfa.lab.measure.workloads import derive_seed
 from tokdfa.models.cache import CachedModel

@@ -23,10 +23,11 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tokdfa import mask as masks
 from tokdfa.lab.measure.oracle import in_language
+from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,9 +40,7 @@ Walks = Annotated[int, Field(ge=1, le=100_000)]
 Steps = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
-class _Workload(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _Workload(Strict):
     #: Short name for tables; by default the kind and its numbers.
     label: str = ""
 
