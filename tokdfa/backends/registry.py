@@ -27,6 +27,7 @@ BUILT_IN: dict[str, str] = {
     "brute_force": "tokdfa.backends.brute_force:BruteForce",
     "encoded_texts": "tokdfa.backends.encoded_texts:EncodedTexts",
     "token_index": "tokdfa.backends.token_index:TokenIndex",
+    "outlines_2023": "tokdfa.backends.outlines_2023:Outlines2023",
     "tokens_dfa": "tokdfa.backends.tokens_dfa.strategy:TokensDfa",
     "direct_merge": "tokdfa.backends.proper_merge.direct_merge:DirectMerge",
     "cartesian_merge": "tokdfa.backends.proper_merge.cartesian_merge:CartesianMerge",

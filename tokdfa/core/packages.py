@@ -21,7 +21,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "mistral": ("mistral-common", "sentencepiece", "tiktoken"),
     "llama3": ("llama-models", "tiktoken"),
     "lm": ("torch", "transformers", "accelerate", "gguf"),
-    "peers": ("llguidance", "outlines-core", "glrmask", "lm-format-enforcer"),
+    "peers": ("llguidance", "outlines-core", "glrmask", "lm-format-enforcer", "interegular"),
     "xgrammar": ("xgrammar", "torch", "transformers"),
     "scale": ("dask",),
 }
