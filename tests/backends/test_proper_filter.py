@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.backends.proper_oracle import allowed, check_texts
-from tokdfa.backends.proper import MatcherSituations, ProperFilter, all_texts
+from tokdfa.backends.matcher_situations import MatcherSituations
+from tokdfa.backends.proper import ProperFilter, all_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.token_index import TokenIndex, _IndexMatcher

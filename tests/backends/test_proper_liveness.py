@@ -18,7 +18,8 @@ from tests.proper.small_tokenizers import ranked_pieces, trained_byte_level
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
-from tokdfa.backends.proper import MatcherSituations, ProperFilter, proper_texts
+from tokdfa.backends.matcher_situations import MatcherSituations
+from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer

@@ -10,7 +10,7 @@ import pytest
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
-from tokdfa.backends.proper import MatcherSituations
+from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.pushdown_trie.matcher import PushdownSituations
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Grammar

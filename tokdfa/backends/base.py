@@ -22,10 +22,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa.backends.matcher import Matcher, StateMatcher
+from tokdfa.backends.max_tokens import EndingMatcher, ends_of
 from tokdfa.backends.options import BUDGET_OPTIONS, NO_TOKENIZER, YES, Option, Support
 from tokdfa.constraint import check_constraint
 from tokdfa.core import budget
-from tokdfa.core.arguments import as_tokens
+from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.jit import expect_first_mask
 from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import as_vocabulary
@@ -33,6 +34,7 @@ from tokdfa.vocabulary.vocabulary import as_vocabulary
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tokdfa.backends.shortest_ends import ShortestEnds
     from tokdfa.constraint import Constraint
     from tokdfa.json_schema.document import Dropped
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -188,21 +190,35 @@ class CompiledConstraint(ABC):
         self.working = budget.spending(budget.STEP, f"a step of {backend_name}")
         self.phases = Phases()
         self.sizes: dict[str, int] = {}
+        self.ends: dict[Any, ShortestEnds] = {}
 
     def __repr__(self) -> str:
         sizes = "".join(f", {count} {what}" for what, count in self.sizes.items())
         return f"<{self.backend_name}: {self.constraint.kind} {self.constraint.name!r} for {self.vocab!r}{sizes}>"
 
-    def start(self, context: Sequence[int] = ()) -> Matcher:
+    def start(self, context: Sequence[int] = (), max_tokens: int | None = None) -> Matcher:
         """A matcher before the first token. `context`: tokens before the constrained part (matter only to some).
 
-        Raises ArgumentError or VocabularyError if `context` holds anything but token ids of the vocabulary, and what
-        the strategy raises if nothing can follow it.
+        `max_tokens`: with it every text ends within so many tokens, an end token not counted: masks leave out what
+        cannot be closed in time (`tokdfa.backends.max_tokens`).
+
+        Raises ArgumentError or VocabularyError if `context` holds anything but token ids of the vocabulary,
+        ArgumentError if no text has as few as `max_tokens` tokens, and what the strategy raises if nothing can follow
+        the context.
         """
         tokens = () if type(context) is tuple and not context else as_tokens(context, self.vocab.size, "context")
         matcher = self._start(tokens)
         matcher._origin = self, tokens
-        return matcher
+        if max_tokens is None:
+            return matcher
+        ending = EndingMatcher.start(self, matcher, as_integer(max_tokens, "max_tokens", 0))
+        ending._origin = matcher._origin
+        return ending
+
+    def shortest_completion(self, matcher: Matcher) -> list[int]:
+        """The fewest tokens to an end from where one of its matchers is: see `Matcher.shortest_completion`."""
+        with self.working:
+            return ends_of(self, matcher).path(matcher._whereabouts())
 
     @abstractmethod
     def _start(self, context: tuple[int, ...]) -> Matcher:

@@ -39,6 +39,9 @@ class Startable(Protocol):
     def start(self, context: Sequence[int] = ()) -> Matcher:
         """A matcher before the first token."""
 
+    def shortest_completion(self, matcher: Matcher) -> list[int]:
+        """The fewest tokens to an end from where one of its matchers is."""
+
 
 #: Before the first mask; nobody else has it.
 _NO_MASK = masks.allocate_mask(0)
@@ -180,6 +183,19 @@ class Matcher(ABC):
             forced.append(int(masks.mask_to_ids(mask)[0]))
             ahead.advance(forced[-1])
         return forced
+
+    def shortest_completion(self) -> list[int]:
+        """The fewest tokens after which the text may end, an end token not among them; [] where it may end now.
+
+        Exact, by a breadth-first search over the states of the constraint, which remembers what it found: see
+        `tokdfa.backends.shortest_ends`. Raises LimitExceeded past the budget of a step, and UnsupportedConstraint for
+        an engine that does not show its states.
+        """
+        if self.is_finished():
+            return []
+        if self._origin is None:
+            raise TokdfaError(f"{self!r} was not made by `CompiledConstraint.start`, so its ends are not known")
+        return self._origin[0].shortest_completion(self)
 
     def forced_bytes(self, limit: int = 256) -> bytes:
         """The bytes with which every text that tokens can still spell goes on, up to `limit`; b"" where it may end.
@@ -373,7 +389,7 @@ class StateMatcher(Matcher, Generic[StateT]):
         return self.state
 
     def situation_source(self) -> SituationSource | None:
-        """For the proper filter: where all tokens lead at once, if the strategy has a way; equal ones are the same."""
+        """Where all tokens lead at once, if the strategy has a way; equal ones know the same states."""
         return None
 
     def _count(self, **work: int) -> None:

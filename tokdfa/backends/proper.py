@@ -24,6 +24,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
+from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import (
     CONTEXT_TABLES,
@@ -160,49 +161,6 @@ class ProperFilter(StateMatcher[tuple[Any, Any]]):
 
     def _fork_empty(self) -> ProperFilter:
         return ProperFilter(self._text, self._proper, self._liveness)
-
-
-class MatcherSituations:
-    """The states of any matcher as situations (`tokdfa.backends.situation_source`), numbered as they are met.
-
-    The grammar engines find where all tokens lead by one walk over the token trie; here `targets` takes some us a
-    token.
-    """
-
-    def __init__(self, matcher: StateMatcher[Any]) -> None:
-        self._matcher = matcher
-        self._numbers: dict[Any, int] = {}
-        self._states: list[Any] = []
-
-    def number(self, state: Any) -> int:
-        """The number of a state, a new one if need be."""
-        found = self._numbers.setdefault(state, len(self._states))
-        if found == len(self._states):
-            self._states.append(state)
-        return found
-
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        following = self._matcher._step(self._states[situation], token)
-        return -1 if following is None else self.number(following)
-
-    def targets(self, situation: int) -> Int32:
-        """The situation after each token, one after another: int32, shape (V,), -1 where a token is not allowed."""
-        vocabulary = self._matcher.vocab
-        allowed, found = masks.allocate_mask(vocabulary.size), np.full(vocabulary.size, -1, dtype=np.int32)
-        self.fill(situation, allowed)
-        for token in masks.mask_to_ids(allowed).tolist():
-            if token not in vocabulary.end_token_set:
-                found[token] = self.step(situation, token)
-        return found
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
-        self._matcher._fill(self._states[situation], out)
-
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
-        return self._matcher._accepts(self._states[situation])
 
 
 def all_texts(tokenizer: Tokenizer) -> Regex:

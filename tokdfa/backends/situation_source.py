@@ -1,4 +1,4 @@
-"""What the proper filter asks of a strategy that knows the text, beyond one mask and one step at a time.
+"""What the proper filter and the search for ends ask of a strategy, beyond one mask and one step at a time.
 
 Words. A *situation* is a state of the strategy, as a number; the *targets* of a situation are the situations after each
 token.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SituationSource(Protocol):
-    """What the liveness asks of the strategy that knows the text. Situations are numbers from 0 on."""
+    """What is asked of the strategy that knows the text. Situations are numbers from 0 on."""
 
     def number(self, state: Any) -> int:
         """The situation that a matcher's state is."""

@@ -28,16 +28,19 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.backends.matcher_situations import NumberedSituations
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
 from tokdfa.token_automata.prefix_graphs import bytes_alive
 from tokdfa.token_automata.token_index import build_token_table
 from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk, walk_collect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.base import Phases
@@ -112,6 +115,9 @@ class _IndexMatcher(StateMatcher[int]):
         if not self._index.masks.fill(state, out):
             self._index.make_mask(state, out, self._count)
 
+    def situation_source(self) -> NumberedSituations:
+        return NumberedSituations(self._index)
+
     def _fork_empty(self) -> _IndexMatcher:
         return _IndexMatcher(self._index)
 
@@ -157,6 +163,21 @@ class LazyTokenIndex(CompiledConstraint):
                 return int(state)
             with self.masks.lock, self.working:
                 automaton.fill_row(int(state))
+
+    def targets(self, state: int) -> npt.NDArray[np.int32]:
+        """The state after each token, by one walk: int32, shape (V,), -1 where a token is not allowed."""
+        size = self.vocab.size
+        tokens, reached = np.empty(size + 1, dtype=np.int32), np.empty(size + 1, dtype=np.int32)
+        with self.masks.lock, self.working:
+            count, _ = walk_collect(self.vocab.trie, self.automaton, state, tokens, reached)
+        found = np.full(size, DEAD, dtype=np.int32)
+        found[tokens[:count]] = reached[:count]
+        return found
+
+    def fill(self, state: int, out: Mask) -> None:
+        """Write the mask of `state`."""
+        if not self.masks.fill(state, out):
+            self.make_mask(state, out, lambda **_: None)
 
     def make_mask(self, state: int, out: Mask, count: Callable[..., None]) -> None:
         """Write the mask of `state` by a walk, and keep it if masks are cached."""
@@ -227,6 +248,18 @@ class ExplicitTokenIndex(CompiledConstraint):
         row = slice(int(self.table.offsets[state]), int(self.table.offsets[state + 1]))
         tokens = self.vocab.trie.order[self.table.ranks[row]]
         return dict(zip(tokens.tolist(), self.table.targets[row].tolist(), strict=True))
+
+    def targets(self, state: int) -> npt.NDArray[np.int32]:
+        """The state after each token: int32, shape (V,), -1 where a token is not allowed."""
+        row = slice(int(self.table.offsets[state]), int(self.table.offsets[state + 1]))
+        found = np.full(self.vocab.size, DEAD, dtype=np.int32)
+        found[self._order[self.table.ranks[row]]] = self.table.targets[row]
+        return found
+
+    def fill(self, state: int, out: Mask) -> None:
+        """Write the mask of `state`."""
+        if not self.masks.fill(state, out):
+            self.make_mask(state, out, lambda **_: None)
 
     def make_mask(self, state: int, out: Mask, count: Callable[..., None]) -> None:
         """Write the mask of `state` from its row, and keep it if masks are cached."""

@@ -102,16 +102,24 @@ class Constrained:
         """The tokens it was compiled for."""
         return self.compiled.vocab
 
-    def start(self, context: Sequence[int] = ()) -> Matcher:
-        """A matcher before the first token, for a decoding loop of one's own."""
-        return self.compiled.start(context)
+    def start(self, context: Sequence[int] = (), max_tokens: int | None = None) -> Matcher:
+        """A matcher before the first token, for a decoding loop of one's own: see `CompiledConstraint.start`."""
+        return self.compiled.start(context, max_tokens)
 
     def logits_processor(
-        self, *, pad_token_id: int | None = None, contexts: Sequence[Sequence[int]] | None = None
+        self,
+        *,
+        pad_token_id: int | None = None,
+        contexts: Sequence[Sequence[int]] | None = None,
+        max_tokens: int | None = None,
     ) -> ConstraintLogitsProcessor:
         """A LogitsProcessor for one call of generate(); make one for each call. See `ConstraintLogitsProcessor`."""
         return ConstraintLogitsProcessor(
-            self.compiled, eos_token_id=self.end_tokens, pad_token_id=pad_token_id, contexts=contexts
+            self.compiled,
+            eos_token_id=self.end_tokens,
+            pad_token_id=pad_token_id,
+            contexts=contexts,
+            max_tokens=max_tokens,
         )
 
     def parse(self, text: str | bytes) -> Any:

@@ -142,12 +142,20 @@ class Draws(Costs):
 class Target:
     """What a strategy draws from: p under the condition of a constraint, after a context (see `tokdfa.decoding`).
 
+    `always_ends`: masks leave out what cannot be closed in `max_tokens` tokens, the end token included.
+
     Raises ModelError if model and constraint have different vocabularies, OptionError for values out of range,
     ArgumentError for values of other types.
     """
 
     def __init__(
-        self, model: LanguageModel, compiled: CompiledConstraint, context: Sequence[int], max_tokens: int, eos: Eos
+        self,
+        model: LanguageModel,
+        compiled: CompiledConstraint,
+        context: Sequence[int],
+        max_tokens: int,
+        eos: Eos,
+        always_ends: bool = False,
     ) -> None:
         if not isinstance(model, LanguageModel):
             raise ArgumentError(
@@ -162,13 +170,14 @@ class Target:
         check_count("max_tokens", max_tokens)
         check_eos(eos)
         self.model, self.compiled, self.max_tokens, self.eos = model, compiled, max_tokens, eos
+        self._text_tokens = max_tokens - 1 if always_ends else None
         self.vocabulary = compiled.vocab
         self.context = as_tokens(context, compiled.vocab.size, "context")
         self._before = (*model.start_tokens, *self.context)
 
     def start(self) -> Matcher:
         """A matcher before the first token."""
-        return self.compiled.start(self.context)
+        return self.compiled.start(self.context, self._text_tokens)
 
     def prefix(self, tokens: Sequence[int]) -> tuple[int, ...]:
         """What the model has seen once `tokens` are generated."""

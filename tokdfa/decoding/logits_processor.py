@@ -53,7 +53,9 @@ class ConstraintLogitsProcessor:
     them at least must be an end token of the vocabulary. `pad_token_id`: what finished rows are padded with, if it is
     another token. `contexts`: for each prompt of the batch, in order, the tokens that the constrained text goes on
     from; by default the prompt without the special tokens that it begins with. It matters to backends with proper
-    tokenization. `steps` and `seconds`: how often and how long the processor was at work.
+    tokenization. `max_tokens`: with it every text is whole within so many tokens, end token not counted; give
+    generate() the same `max_new_tokens`, or one more. `steps` and `seconds`: how often and how long the processor was
+    at work.
 
     Its instances are LogitsProcessors of transformers, which is imported when the first is made. Raises ModelError for
     an EOS that the vocabulary lacks. Calls raise ModelError (other widths, rows that do not go on from those of the
@@ -71,8 +73,9 @@ class ConstraintLogitsProcessor:
         eos_token_id: int | Sequence[int],
         pad_token_id: int | None = None,
         contexts: Sequence[Sequence[int]] | None = None,
+        max_tokens: int | None = None,
     ) -> None:
-        self._compiled, self._contexts = compiled, contexts
+        self._compiled, self._contexts, self._max_tokens = compiled, contexts, max_tokens
         vocabulary = compiled.vocab
         wanted = np.atleast_1d(np.asarray(eos_token_id, dtype=np.int64)).tolist()
         ends = sorted(vocabulary.end_token_set.intersection(wanted))
@@ -125,7 +128,7 @@ class ConstraintLogitsProcessor:
         for row, context in zip(tokens, contexts, strict=True):
             key = row.tobytes()
             if key not in started:
-                started[key] = self._compiled.start(context)
+                started[key] = self._compiled.start(context, self._max_tokens)
         return [started[row.tobytes()] for row in tokens]
 
     def _without_specials(self, row: npt.NDArray[np.int64]) -> list[int]:

@@ -78,9 +78,10 @@ def generate(
     sampler: Sampler | None = None,
     max_tokens: int = 256,
     skip_forced: bool = True,
+    always_ends: bool = False,
 ) -> Generation:
     """One sequence through local masks, after `context` (the prompt, as tokens or as a text). See `generate_batch`."""
-    return generate_batch(model, compiled, [context], sampler, max_tokens, skip_forced)[0]
+    return generate_batch(model, compiled, [context], sampler, max_tokens, skip_forced, always_ends)[0]
 
 
 def generate_batch(
@@ -90,12 +91,14 @@ def generate_batch(
     sampler: Sampler | None = None,
     max_tokens: int = 256,
     skip_forced: bool = True,
+    always_ends: bool = False,
 ) -> list[Generation]:
     """One sequence for each context (which may be equal), the model being asked for all of them together.
 
     `compiled`: what `tokdfa.compile` or `tokdfa.constrain` returns; contexts are tokens, or texts for the tokenizer.
     Each sequence has a stream of random numbers spawned from the `sampler` (default: temperature 1, seed 0), so a
-    second call with the same sampler draws others. At most `max_tokens` tokens are appended, the end token included.
+    second call with the same sampler draws others. At most `max_tokens` tokens are appended, the end token included;
+    with `always_ends` masks leave out what cannot be closed within them, so that every text is whole.
     With skip_forced=False the model is asked at forced steps too, so that `Generation.log_probability` and
     `log_allowed` are known. Raises EmptyMask at a dead end; ModelError if model and constraint have different
     vocabularies, if a prefix is too long for the model, or if it gives probability 0 to all that is allowed;
@@ -108,7 +111,7 @@ def generate_batch(
     prompts = [_tokens_of(model, context) for context in as_sequence(contexts, "contexts", "contexts")]
     samplers = (sampler or Sampler()).spawn(len(prompts))
     sequences = [
-        _Sequence(Target(model, inner, context, max_tokens, "counted"), own)
+        _Sequence(Target(model, inner, context, max_tokens, "counted", always_ends), own)
         for context, own in zip(prompts, samplers, strict=True)
     ]
     costs = Costs()

@@ -34,6 +34,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.backends.matcher_situations import NumberedSituations
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.tokens_dfa.bound_tokens import BoundTokens, add_bound_tokens, determinize
 from tokdfa.backends.tokens_dfa.ready_masks import assemble_mask, make_masks
@@ -51,6 +52,8 @@ from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.tokens_dfa.reduced_table import ReducedTable
@@ -271,6 +274,19 @@ class CompiledTokensDfa(CompiledConstraint):
         entries = zip(self.table.classes[row].tolist(), self.table.targets[row].tolist(), strict=True)
         return {token: target for found, target in entries for token in self.table.members_of(found).tolist()}
 
+    def targets(self, state: int) -> npt.NDArray[np.int32]:
+        """The state after each token: int32, shape (V,), -1 where a token is not allowed."""
+        found = np.full(self.vocab.size, -1, dtype=np.int32)
+        row = self.table.row(state)
+        for token_class, target in zip(self.table.classes[row].tolist(), self.table.targets[row].tolist(), strict=True):
+            found[self.table.members_of(token_class)] = target
+        return found
+
+    def fill(self, state: int, out: Mask) -> None:
+        """Write the mask of `state`."""
+        if not self.masks.fill(state, out):
+            self.make_mask(state, out)
+
     def make_mask(self, state: int, out: Mask) -> None:
         """Write the mask of `state`, put together from its token classes."""
         assemble_mask(self.table, state, self._ends, out)
@@ -295,6 +311,9 @@ class TokensDfaMatcher(StateMatcher[int]):
         if not self._compiled.masks.fill(state, out):
             self._compiled.make_mask(state, out)
             self._count(masks_made=1)
+
+    def situation_source(self) -> NumberedSituations:
+        return NumberedSituations(self._compiled)
 
     def _fork_empty(self) -> TokensDfaMatcher:
         return TokensDfaMatcher(self._compiled)

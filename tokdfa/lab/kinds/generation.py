@@ -55,9 +55,13 @@ SAMPLED: Literal["sampled"] = "sampled"
 
 
 class WritingEngine(Engine):
-    """A backend with its options. `json_schema`: options of the constraint, such as ``profile: generation``."""
+    """A backend with its options. `json_schema`: options of the constraint, such as ``profile: generation``.
+
+    `always_ends`: masks leave out what cannot be closed within the limit on tokens.
+    """
 
     json_schema: dict[str, Any] = Field(default_factory=dict)
+    always_ends: bool = False
 
     def constraint(self, schema: dict[str, Any], label: str) -> JsonSchema:
         """A schema as this engine gets it. Raises OptionError, and TypeError for an option that does not exist."""
@@ -112,6 +116,7 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     for task in settings.tasks[: settings.most]:
         place = {"schema": task.label, "sort": task.sort}
         compiled: dict[str, CompiledConstraint] = {}
+        always = {engine.name: engine.always_ends for engine in settings.engines}
         for engine in settings.engines:
             about = {**place, "part": COMPILE, "engine": engine.name, "backend": engine.backend}
             yield about, _compile(engines, engine, task, compiled)
@@ -122,7 +127,9 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
                     drawn = derive_seed(seed, task.label, sample)
                     sampler = Sampler(settings.temperature, greedy=decoding == GREEDY, seed=drawn)
                     about = {**place, "engine": name, "backend": one.backend_name, "decoding": decoding}
-                    write = partial(generate, model, one, context, sampler, settings.max_tokens)
+                    write = partial(
+                        generate, model, one, context, sampler, settings.max_tokens, always_ends=always[name]
+                    )
                     yield {**about, "sample": sample}, _write(write, judge)
         model.clear()  # no other schema has the prompt
 

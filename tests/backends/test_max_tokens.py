@@ -1,0 +1,199 @@
+"""Exact ends: distances, shortest completions and masks of `max_tokens` against a search over forks of matchers."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tokdfa
+from tokdfa import mask as masks
+from tokdfa.errors import ArgumentError, LimitExceeded, TokenRefused, UnsupportedConstraint
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import CompiledConstraint, Matcher
+
+BYTES = [bytes([byte]) for byte in range(256)]
+LONGER = [b"aa", b"ab", b"a(", b"((", b"))", b")]", b'":', b'{"', b'"a":', b"1,", b"]]", b'"}', b"abb", b"[1", b"true"]
+VOCAB = Vocabulary([*BYTES, *LONGER, b""], end_tokens=[256 + len(LONGER)])
+
+NESTED = 'start: "(" [start] ")" | "[" item "]" | "ab"\nitem: start ("," start)*\n'
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "array", "items": {"type": "integer"}, "minItems": 1}, "ok": {"type": "boolean"}},
+    "required": ["a", "ok"],
+    "additionalProperties": False,
+}
+CASES: list[tuple[str, dict[str, Any], Any]] = [
+    ("token_index", {}, tokdfa.Regex(r"a+(\(\(|b{2,5})\)\)")),
+    ("token_index", {"lazy": True}, tokdfa.Regex(r"a+(\(\(|b{2,5})\)\)")),
+    ("tokens_dfa", {}, tokdfa.Regex(r"(ab|a\(){2,4}")),
+    ("tokens_dfa", {"mute_literals": True}, tokdfa.Regex(r"true(ab|a\(){2,4}")),
+    ("earley_trie", {}, tokdfa.Grammar(NESTED)),
+    ("pushdown_trie", {}, tokdfa.Grammar(NESTED)),
+    ("cfg_fsm", {}, tokdfa.Grammar('start: "(" inner ")" | "ab"\ninner: start | "[1" "]"\n')),
+    ("pushdown_trie", {}, tokdfa.JsonSchema(SCHEMA, whitespace="compact")),
+    ("brute_force", {}, tokdfa.Regex(r"(ab|a\(){1,2}")),
+]
+
+
+def ids(case: tuple[str, dict[str, Any], Any]) -> str:
+    return "-".join([case[0], *case[1], case[2].kind])
+
+
+def distance_by_forks(matcher: Matcher, limit: int) -> int | None:
+    """Breadth first over forks, the states told apart by what they do next."""
+    agenda, seen = [matcher.fork()], set()
+    for steps in range(limit + 1):
+        following = []
+        for here in agenda:
+            if here.can_end():
+                return steps
+            mask = masks.allocate_mask(here.vocab.size)
+            here.fill_mask(mask)
+            for token in masks.mask_to_ids(mask).tolist():
+                after = here.fork()
+                after.advance(token)
+                if after._whereabouts() not in seen:
+                    seen.add(after._whereabouts())
+                    following.append(after)
+        agenda = following
+    return None
+
+
+@pytest.mark.parametrize("case", CASES, ids=map(ids, CASES))
+def test_shortest_completions_are_shortest_and_complete(case: tuple[str, dict[str, Any], Any]) -> None:
+    backend, options, constraint = case
+    compiled = tokdfa.compile(constraint, VOCAB, backend, **options)
+    for matcher in walks(compiled, count=6, length=6):
+        ends = matcher.shortest_completion()
+        assert len(ends) == distance_by_forks(matcher, len(ends))
+        for token in ends:
+            assert not matcher.can_end()
+            matcher.advance(token)
+        assert matcher.can_end()
+        assert matcher.shortest_completion() == []
+
+
+def walks(compiled: CompiledConstraint, count: int, length: int) -> list[Matcher]:
+    """Matchers after some random tokens."""
+    chance, found = random.Random(1), []
+    for _ in range(count):
+        matcher = compiled.start()
+        for _ in range(chance.randrange(length)):
+            allowed = allowed_by(matcher)
+            if not allowed:
+                break
+            matcher.advance(chance.choice(allowed))
+        if not matcher.is_finished():
+            found.append(matcher)
+    return found
+
+
+def allowed_by(matcher: Matcher) -> list[int]:
+    mask = masks.allocate_mask(matcher.vocab.size)
+    matcher.fill_mask(mask)
+    return masks.mask_to_ids(mask).tolist()
+
+
+@pytest.mark.parametrize("case", CASES, ids=map(ids, CASES))
+def test_masks_hold_what_can_be_closed_in_time_and_nothing_else(case: tuple[str, dict[str, Any], Any]) -> None:
+    backend, options, constraint = case
+    compiled = tokdfa.compile(constraint, VOCAB, backend, **options)
+    shortest = len(compiled.start().shortest_completion())
+    chance = random.Random(2)
+    for spare in (0, 1, 3, 30):
+        plain, ending = compiled.start(), compiled.start(max_tokens=shortest + spare)
+        for step in range(shortest + spare + 1):
+            left = shortest + spare - step
+            expected = []
+            for token in allowed_by(plain):
+                after = plain.fork()
+                after.advance(token)
+                if after.is_finished() or (left and distance_by_forks(after, left - 1) is not None):
+                    expected.append(token)
+            assert allowed_by(ending) == expected
+            assert [token for token in range(VOCAB.size) if ending.allows(token)] == expected
+            texts = [token for token in expected if token not in VOCAB.end_tokens]
+            if not texts:
+                break
+            assert step < shortest + spare
+            token = chance.choice(texts)
+            plain.advance(token)
+            ending.advance(token)
+        assert ending.can_end()
+
+
+def test_what_comes_too_late_is_refused_and_changes_nothing() -> None:
+    compiled = tokdfa.compile(tokdfa.Grammar(NESTED), VOCAB, "pushdown_trie")
+    matcher = compiled.start(max_tokens=3)
+    matcher.advance(ord("("))
+    before = allowed_by(matcher)
+    with pytest.raises(TokenRefused, match="2 tokens left"):
+        matcher.advance(256 + LONGER.index(b"(("))
+    assert allowed_by(matcher) == before
+    twin = matcher.fork()
+    for token in twin.shortest_completion():
+        twin.advance(token)
+    assert twin.can_end()
+    assert not matcher.can_end()
+    for other in (copy.copy(matcher), pickle.loads(pickle.dumps(matcher))):
+        assert allowed_by(other) == before
+        assert other.tokens == matcher.tokens
+    matcher.rollback(1)
+    assert matcher.tokens_left == 3
+    assert allowed_by(matcher) == allowed_by(compiled.start(max_tokens=3))
+
+
+def test_special_tokens_of_a_grammar_count() -> None:
+    vocab = Vocabulary([*BYTES, b"", b""], end_tokens=[256], special_tokens={257: "<|tool|>"})
+    grammar = tokdfa.Grammar('start: /[a-z]{3,9}/ | <|tool|> "x"\n')
+    for backend in ("earley_trie", "pushdown_trie"):
+        matcher = tokdfa.compile(grammar, vocab, backend).start(max_tokens=2)
+        assert allowed_by(matcher) == [257]
+        assert matcher.shortest_completion() == [257, ord("x")]
+
+
+def test_errors_say_what_to_do() -> None:
+    compiled = tokdfa.compile(tokdfa.JsonSchema(SCHEMA, whitespace="compact"), VOCAB, "pushdown_trie")
+    shortest = len(compiled.start().shortest_completion())
+    with pytest.raises(ArgumentError, match=f"the shortest has {shortest}"):
+        compiled.start(max_tokens=shortest - 1)
+    compiled.start(max_tokens=shortest)
+    with pytest.raises(ArgumentError, match="max_tokens"):
+        compiled.start(max_tokens=-1)
+    with pytest.raises(ArgumentError, match="max_tokens"):
+        compiled.start(max_tokens="many")  # type: ignore[arg-type]
+    peer = tokdfa.compile(tokdfa.Regex("a+"), VOCAB, "llguidance")
+    with pytest.raises(UnsupportedConstraint, match="own backends"):
+        peer.start(max_tokens=3)
+    with pytest.raises(UnsupportedConstraint, match="own backends"):
+        peer.start().shortest_completion()
+
+
+def test_a_search_without_end_is_bounded_and_keeps_what_it_found() -> None:
+    vocab = Vocabulary([b"a", b"b", b"c", b""], end_tokens=[3])
+    compiled = tokdfa.compile(tokdfa.Regex("[abc]{5000}"), vocab, "token_index", lazy=True)
+    with pytest.raises(LimitExceeded, match="step_seconds"):
+        compiled.start().shortest_completion()
+    known = len(next(iter(compiled.ends.values()))._edges)
+    assert known > 100
+    patient = tokdfa.compile(tokdfa.Regex("[abc]{5000}"), vocab, "token_index", lazy=True, step_seconds=60)
+    assert len(patient.start().shortest_completion()) == 5000
+
+
+def test_proper_sequences_end_too() -> None:
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    compiled = tokdfa.compile(tokdfa.Regex("(true|false) [a-c]{2}"), tokenizer.vocabulary, "cartesian_merge")
+    ends = compiled.start().shortest_completion()
+    matcher = compiled.start(max_tokens=len(ends))
+    for token in ends:
+        assert token in allowed_by(matcher)
+        matcher.advance(token)
+    assert matcher.can_end()
+    assert np.all(np.isin(allowed_by(matcher), tokenizer.vocabulary.end_tokens))

@@ -1,0 +1,105 @@
+"""The situations of matchers: see `tokdfa.backends.situation_source`.
+
+The grammar engines find where all tokens lead by one walk over the token trie (`earley_trie.targets`,
+`pushdown_trie.targets`). Here are those of strategies whose states are numbers, with a table by which a compiled
+constraint knows the same, and of any other, a token at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tokdfa import mask as masks
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tokdfa.backends.matcher import StateMatcher
+    from tokdfa.mask import Mask
+
+    Int32 = npt.NDArray[np.int32]
+
+
+class Numbered(Protocol):
+    """What `NumberedSituations` asks of a compiled constraint."""
+
+    def step(self, state: int, token: int) -> int:
+        """The state after `token`, or -1."""
+
+    def targets(self, state: int) -> Int32:
+        """The state after each token: int32, shape (V,), -1 where a token is not allowed."""
+
+    def accepts(self, state: int) -> bool:
+        """Whether the text may end in `state`."""
+
+    def fill(self, state: int, out: Mask) -> None:
+        """Overwrite `out` with the mask of `state`."""
+
+
+@dataclass(frozen=True)
+class NumberedSituations:
+    """The states of a compiled constraint, each its own number."""
+
+    compiled: Numbered
+
+    def number(self, state: int) -> int:
+        """The state itself."""
+        return state
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        return self.compiled.step(situation, token)
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token: int32, shape (V,), -1 where a token is not allowed."""
+        return self.compiled.targets(situation)
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+        self.compiled.fill(situation, out)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        return self.compiled.accepts(situation)
+
+
+class MatcherSituations:
+    """The states of any matcher as situations, numbered as they are met. `targets` takes some us a token."""
+
+    def __init__(self, matcher: StateMatcher[Any]) -> None:
+        self._matcher = matcher
+        self._numbers: dict[Any, int] = {}
+        self._states: list[Any] = []
+
+    def number(self, state: Any) -> int:
+        """The number of a state, a new one if need be."""
+        found = self._numbers.setdefault(state, len(self._states))
+        if found == len(self._states):
+            self._states.append(state)
+        return found
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        following = self._matcher._step(self._states[situation], token)
+        return -1 if following is None else self.number(following)
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token, one after another: int32, shape (V,), -1 where a token is not allowed."""
+        vocabulary = self._matcher.vocab
+        allowed, found = masks.allocate_mask(vocabulary.size), np.full(vocabulary.size, -1, dtype=np.int32)
+        self.fill(situation, allowed)
+        for token in masks.mask_to_ids(allowed).tolist():
+            if token not in vocabulary.end_token_set:
+                found[token] = self.step(situation, token)
+        return found
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+        self._matcher._fill(self._states[situation], out)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        return self._matcher._accepts(self._states[situation])

@@ -1,0 +1,141 @@
+"""Matchers that always come to an end: ``compiled.start(max_tokens=n)`` around the matcher of any strategy.
+
+A token is allowed if the strategy allows it and the tokens left after it are enough to end the text, by the exact least
+number of tokens (`tokdfa.backends.shortest_ends`). So while tokens are left some token is allowed or the text may end,
+and after `max_tokens` tokens it may. With tokens to spare the masks are the strategy's own.
+
+Cost: the first mask of a situation takes the search of its targets; one whose targets are known some 10 us, and where
+some are too far, the targets of all tokens again (0.5 to 2 ms).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tokdfa.backends.matcher import Matcher, StateMatcher
+from tokdfa.backends.matcher_situations import MatcherSituations
+from tokdfa.backends.shortest_ends import ShortestEnds
+from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from tokdfa.constraint import Constraint
+    from tokdfa.core.budget import spending
+    from tokdfa.mask import Mask
+
+#: For how many numberings of states distances are kept: generations of tables, contexts.
+KEPT_SOURCES = 4
+
+
+class Countable(Protocol):
+    """What is asked of a compiled constraint."""
+
+    constraint: Constraint
+    backend_name: str
+    working: spending
+    #: Distances, by what tells the states of matchers apart.
+    ends: dict[Any, ShortestEnds]
+
+    def start(self, context: Sequence[int] = (), max_tokens: int | None = None) -> Matcher:
+        """A matcher before the first token."""
+
+
+def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
+    """The distances of the states of a matcher and its like.
+
+    Raises UnsupportedConstraint for an engine whose states cannot be told apart.
+    """
+    if not isinstance(matcher, StateMatcher):
+        raise UnsupportedConstraint(
+            f"{compiled.backend_name} does not show its states, so nobody can count the tokens to an end; take one of "
+            "our own backends"
+        )
+    source = matcher.situation_source()  # equal ones know the same states
+    key: Any = source if source is not None else matcher._origin and matcher._origin[1]
+    ends = compiled.ends.get(key)
+    if ends is None:
+        if len(compiled.ends) >= KEPT_SOURCES:
+            compiled.ends.clear()
+        own = matcher.fork()  # which numbers states and steps from them, and is not a user's
+        assert isinstance(own, StateMatcher)
+        ends = compiled.ends[key] = ShortestEnds(source or MatcherSituations(own), matcher.vocab)
+    return ends
+
+
+class EndingMatcher(Matcher):
+    """A matcher that comes to an end within `max_tokens` tokens; an end token does not count."""
+
+    def __init__(self, compiled: Countable, inner: Matcher, max_tokens: int) -> None:
+        super().__init__(inner.vocab)
+        self._compiled, self._inner, self._max_tokens = compiled, inner, max_tokens
+        self.counters = inner.counters
+
+    @classmethod
+    def start(cls, compiled: Countable, inner: Matcher, max_tokens: int) -> EndingMatcher:
+        """Raises ArgumentError if no text of the constraint has so few tokens."""
+        made = cls(compiled, inner, max_tokens)
+        if not made._is_within(max_tokens):
+            raise ArgumentError(
+                f"max_tokens: {max_tokens} tokens are not enough for any text of {compiled.constraint.name!r}; the "
+                f"shortest has {len(inner.shortest_completion())}"
+            )
+        return made
+
+    @property
+    def tokens_left(self) -> int:
+        """How many tokens may still follow, without an end token."""
+        return max(0, self._max_tokens - len(self._tokens))
+
+    def can_end(self) -> bool:
+        return self._inner.can_end()
+
+    def is_finished(self) -> bool:
+        return self._inner.is_finished()
+
+    def _fill_mask(self, out: Mask) -> None:
+        self._inner.fill_mask(out)
+        if not self.is_finished():
+            with self._compiled.working:
+                ends_of(self._compiled, self._inner).restrict(self._inner._whereabouts(), self.tokens_left - 1, out)
+
+    def _advance(self, token: int) -> None:
+        self._inner.advance(token)
+        if not self._inner.is_finished() and not self._is_within(self.tokens_left - 1):
+            self._inner.rollback(1)
+            raise TokenRefused(token, f"no text that goes on with it ends within the {self.tokens_left} tokens left")
+
+    def _allows(self, token: int) -> bool:
+        if not self._inner.allows(token):
+            return False
+        self._inner.advance(token)
+        allowed = self._inner.is_finished() or self._is_within(self.tokens_left - 1)
+        self._inner.rollback(1)
+        return allowed
+
+    def _is_within(self, tokens: int) -> bool:
+        with self._compiled.working:
+            return ends_of(self._compiled, self._inner).is_within(self._inner._whereabouts(), tokens)
+
+    def shortest_completion(self) -> list[int]:
+        return self._inner.shortest_completion()
+
+    def _rollback(self, count: int) -> None:
+        self._inner.rollback(count)
+
+    def _fork(self) -> EndingMatcher:
+        return EndingMatcher(self._compiled, self._inner.fork(), self._max_tokens)
+
+    def _whereabouts(self) -> Hashable:
+        return self.tokens_left, self._inner._whereabouts()
+
+    def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
+        assert self._origin is not None
+        return _restore, (*self._origin, self._max_tokens, self.tokens)
+
+
+def _restore(compiled: Countable, context: tuple[int, ...], max_tokens: int, tokens: tuple[int, ...]) -> Matcher:
+    matcher = compiled.start(context, max_tokens=max_tokens)
+    for token in tokens:
+        matcher.advance(token)
+    return matcher
