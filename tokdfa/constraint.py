@@ -6,17 +6,22 @@ A constraint says nothing about tokens. Each is immutable, hashable and printabl
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+import re
+from dataclasses import InitVar, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
-from tokdfa.errors import ArgumentError, EmptyLanguageError, OptionError, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, OptionError, UnsupportedConstraint, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from typing import NoReturn
 
 
+#: Grammars that one grammar imports at most, and their bytes together.
+MAX_SOURCES, MAX_SOURCE_TEXT = 100, 10_000_000
+_IMPORT = re.compile(r"^[ \t]*%import[ \t]+\.?([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)", re.MULTILINE)
 #: The largest `max_nesting`, and the largest `number_digits`, of a JsonSchema.
 MAX_NESTING, MAX_NUMBER_DIGITS = 100, 1_000
 
@@ -150,15 +155,51 @@ class Choice(Constraint):
 
 @dataclass(frozen=True)
 class Grammar(Constraint):
-    """All texts derived from `start` in a Lark grammar."""
+    """All texts derived from `start` in a Lark grammar.
+
+    - `text`: the grammar, or what says it as ``str(text)``: a part of `tokdfa.grammar.parts`.
+    - `sources`: grammars by name, for ``%import name.rule`` (kept as sorted pairs); `path`: a folder to read them from,
+      ``name.lark``, ``folder/name.lark`` for ``%import folder.name.rule``. They are read at once, those that they
+      import too: at most `MAX_SOURCES` files, `MAX_SOURCE_TEXT` characters. A file that is missing is reported by its
+      ``%import``, when the grammar is compiled.
+    - `json_options`: options of `JsonSchema` for all ``%json`` of the grammar (kept as sorted pairs); a schema's own
+      member ``x-tokdfa`` overrides them.
+    """
 
     text: str
     start: str = "start"
+    sources: Mapping[str, str] | tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+    json_options: Mapping[str, Any] | tuple[tuple[str, Any], ...] = field(default=(), kw_only=True)
+    path: InitVar[str | Path | None] = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, path: str | Path | None) -> None:
+        if hasattr(self.text, "as_grammar"):  # a part
+            object.__setattr__(self, "text", str(self.text))
         as_text(self.text, "text")
         as_text(self.start, "start")
         as_text(self.label, "label")
+        sources = dict(self.sources)
+        for name, text in sources.items():
+            as_text(text, f"sources[{as_text(name, 'sources')!r}]")
+        if path is not None:
+            sources = _read_sources(self.text, Path(path), sources)
+        if len(sources) > MAX_SOURCES:
+            raise OptionError(f"sources has {len(sources)} grammars; at most {MAX_SOURCES} are imported")
+        object.__setattr__(self, "sources", tuple(sorted(sources.items())))
+        options = dict(self.json_options)
+        JsonSchema(True, **_known_options(options))
+        object.__setattr__(self, "json_options", tuple(sorted(options.items())))
+
+    def schema(self, text: str) -> JsonSchema:
+        """The constraint of a ``%json`` in this grammar. Raises OptionError for an option that cannot be."""
+        options, schema = dict(self.json_options), DECODER.decode(text)
+        if isinstance(schema, dict) and "x-tokdfa" in schema:
+            own = schema.pop("x-tokdfa")
+            if not isinstance(own, dict):
+                raise OptionError("x-tokdfa takes an object of JsonSchema's options")
+            options |= _known_options(own)
+            text = json.dumps(schema, ensure_ascii=False)
+        return JsonSchema(text, **options)
 
     @property
     def kind(self) -> str:
@@ -295,6 +336,41 @@ class JsonSchema(Constraint):
         return json.loads(self.text)
 
 
+def _known_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`options`, if each is one of JsonSchema; OptionError names the nearest."""
+    known = {*JsonSchema.__dataclass_fields__} - {"text", "label"}
+    for name in options:
+        if name not in known:
+            raise OptionError(f"JsonSchema has no option {name!r}; {nearest(str(name), known)}")
+    return options
+
+
+def _read_sources(text: str, folder: Path, sources: dict[str, str]) -> dict[str, str]:
+    """`sources`, and the grammars of a folder that `text` imports, and those that these import."""
+    pending, size = [text], 0
+    while pending:
+        for path in _IMPORT.findall(pending.pop()):
+            parts = path.split(".")
+            # NAME of %import NAME (a, b), and of %import NAME.a
+            for name in (".".join(parts), ".".join(parts[:-1])):
+                file = folder.joinpath(*name.split(".")).with_suffix(".lark") if name else folder
+                if name in sources or name == "common" or not file.is_file():
+                    continue
+                size += file.stat().st_size
+                if len(sources) >= MAX_SOURCES or size > MAX_SOURCE_TEXT:
+                    raise LimitExceeded(
+                        f"{file}: a grammar imports at most {MAX_SOURCES} files of {MAX_SOURCE_TEXT} bytes together",
+                        limit="imported grammars",
+                        value=MAX_SOURCES,
+                    )
+                try:
+                    sources[name] = file.read_text(encoding="utf-8")
+                except (OSError, UnicodeDecodeError) as error:
+                    raise OptionError(f"{file} cannot be read: {error}") from None
+                pending.append(sources[name])
+    return sources
+
+
 def _one_of(value: Any, option: str, known: Collection[str]) -> str:
     """`value`, if it is one of the values of an option that are known; else OptionError lists them."""
     if as_text(value, option) not in known:
@@ -309,7 +385,7 @@ def _schema_text(schema: Any) -> str:
     try:
         if not isinstance(schema, str):
             return json.dumps(schema, allow_nan=False)
-        _DECODER.decode(schema)
+        DECODER.decode(schema)
     except (ValueError, TypeError, RecursionError) as error:
         raise OptionError(f"the schema is not JSON: {error}") from None
     return schema
@@ -319,7 +395,8 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+#: Reads JSON, without the NaN and Infinity that Python adds.
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def check_constraint(constraint: Any) -> Constraint:
@@ -335,7 +412,11 @@ def check_constraint(constraint: Any) -> Constraint:
 def describe_constraint(constraint: Constraint) -> dict[str, Any]:
     """A constraint as JSON can hold it. Raises UnsupportedConstraint for a kind that is none of ours."""
     if isinstance(constraint, Grammar):
-        return {"kind": "grammar", "text": constraint.text, "start": constraint.start, "label": constraint.label}
+        described: dict[str, Any] = {"kind": "grammar", "text": constraint.text, "start": constraint.start}
+        for name in ("sources", "json_options"):
+            if chosen := dict(getattr(constraint, name)):
+                described[name] = chosen
+        return {**described, "label": constraint.label}
     if isinstance(constraint, Regex):
         return {"kind": "regex", **{name: getattr(constraint, name) for name in constraint.__dataclass_fields__}}
     if isinstance(constraint, Choice):

@@ -30,13 +30,17 @@ class RegexUnsupported(RegexSyntaxError):
 
 
 class GrammarSyntaxError(TokdfaError):
-    """A grammar cannot be read. `line` and `column` (from 1) are the place of the fault in `text`."""
+    """A grammar cannot be read. `line` and `column` (from 1) are the place of the fault in `text`.
 
-    def __init__(self, message: str, text: str, line: int, column: int) -> None:
-        self.reason, self.text, self.line, self.column = message, text, line, column
+    `source`: the name by which the text was imported, "" for the grammar itself.
+    """
+
+    def __init__(self, message: str, text: str, line: int, column: int, source: str = "") -> None:
+        self.reason, self.text, self.line, self.column, self.source = message, text, line, column, source
         lines = text.split("\n")
         shown = lines[line - 1] if 0 < line <= len(lines) else ""
-        super().__init__(f"{message} at line {line}, column {column} of the grammar\n{_point_at(shown, column - 1)}")
+        which = f"the grammar {source!r}" if source else "the grammar"
+        super().__init__(f"{message} at line {line}, column {column} of {which}\n{_point_at(shown, column - 1)}")
 
 
 class GrammarUnsupported(GrammarSyntaxError):

@@ -111,7 +111,9 @@ def _print_program(constraint: Constraint, lexer: str, console: Console) -> None
 
         program, _ = lower_schema(constraint)
     else:
-        program = lower_constraint(constraint, longest=lexer == "longest")
+        from tokdfa.json_schema.expand import SchemaPrograms
+
+        program = lower_constraint(constraint, longest=lexer == "longest", schema=SchemaPrograms())
     console.print(plain(format_program(program)), highlight=False, soft_wrap=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
+from tokdfa.grammar.cfg import Cfg, Lexeme, SchemaTexts, SpecialTokens
 from tokdfa.grammar.lexemes import matches_nothing, without_empty
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class CfgBuilder:
     def __init__(self, store: ExpressionStore) -> None:
         self.store = store
         self.names: list[str] = []
-        self._lexemes: list[Lexeme | SpecialTokens] = []
+        self._lexemes: list[Lexeme | SpecialTokens | SchemaTexts] = []
         self._known: dict[tuple[object, ...], int] = {}
         self._nullable: dict[tuple[int, bool], int] = {}
         self._rules: list[dict[tuple[int, ...], None]] = []
@@ -57,6 +57,14 @@ class CfgBuilder:
         key = tokens.names, tokens.ranges, tokens.negated
         if key not in self._known:
             self._lexemes.append(tokens)
+            self._known[key] = -len(self._lexemes)
+        return self._known[key]
+
+    def schema(self, texts: SchemaTexts) -> int:
+        """The symbol for the texts of a schema; equal constraints are one."""
+        key = (texts.constraint,)
+        if key not in self._known:
+            self._lexemes.append(texts)
             self._known[key] = -len(self._lexemes)
         return self._known[key]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
+    from tokdfa.constraint import JsonSchema
     from tokdfa.regex.expression import ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -29,6 +30,7 @@ class Lexeme:
     `name`: the terminal's name, or the literal as it is written; `lazy`: ends as soon as it can (the shortest match);
     `line`, `column`: where it stands in the grammar's text, from 1; 0 if nowhere. `automaton`: for a lexeme that is no
     expression of the grammar's store: makes its automaton, with live states only, and says in which state it starts.
+    `key`: of such a lexeme, says what language it is, if two may be one; b"" if nobody knows.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Lexeme:
     line: int = 0
     column: int = 0
     automaton: Callable[[], tuple[Dfa | LazyDfa, int]] | None = None
+    key: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -56,16 +59,30 @@ class SpecialTokens:
 
 
 @dataclass(frozen=True)
+class SchemaTexts:
+    """A terminal that stands for all texts of a JSON schema, which are no regular language: engines expand it.
+
+    `tokdfa.program.link` makes it a part of a program, `tokdfa.json_schema.expand` rules over lexemes. Nothing is
+    skipped inside it.
+    """
+
+    constraint: JsonSchema
+    name: str
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True)
 class Cfg:
     """A context-free grammar. Immutable.
 
     `lexemes`: symbols 0 .. len(lexemes) - 1; `names`: one for each symbol; `rules`: (left side, right side) with symbol
     numbers; `start`: a nonterminal; `skip`: the skip lexeme's symbol, -1 if there is none (it stands in no rule);
     `store`: holds the lexemes' expressions. Terminals that are special tokens are lexemes, too, of the class
-    SpecialTokens, and stand in `lexemes` like the others.
+    SpecialTokens, and stand in `lexemes` like the others; so do schemas (SchemaTexts).
     """
 
-    lexemes: tuple[Lexeme | SpecialTokens, ...]
+    lexemes: tuple[Lexeme | SpecialTokens | SchemaTexts, ...]
     names: tuple[str, ...]
     rules: tuple[tuple[int, tuple[int, ...]], ...]
     start: int

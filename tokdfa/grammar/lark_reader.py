@@ -19,10 +19,18 @@ from collections import deque
 from textwrap import shorten
 from typing import TYPE_CHECKING, NoReturn
 
+from tokdfa.constraint import Grammar
 from tokdfa.core.budget import spend
-from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded, UnknownNameError, nearest
+from tokdfa.errors import (
+    GrammarSyntaxError,
+    GrammarUnsupported,
+    LimitExceeded,
+    OptionError,
+    UnknownNameError,
+    nearest,
+)
 from tokdfa.grammar.builder import CfgBuilder
-from tokdfa.grammar.cfg import Lexeme
+from tokdfa.grammar.cfg import Lexeme, SchemaTexts
 from tokdfa.grammar.common_terminals import COMMON_TEXT, common_definitions
 from tokdfa.grammar.lark_syntax import parse_statements
 from tokdfa.grammar.lark_terminals import TerminalReader, placed
@@ -37,6 +45,7 @@ from tokdfa.grammar.lark_tree import (
     Range,
     Repetition,
     Special,
+    Structured,
     Text,
     Use,
     Word,
@@ -61,27 +70,52 @@ MAX_INSTANCES = 10_000
 
 
 def read_lark(text: str, start: str = "start") -> Cfg:
-    """The grammar that `text` defines, without useless rules, with `start` as its start.
+    """`read_grammar` of a text that imports no text of one's own."""
+    return read_grammar(Grammar(text, start))
+
+
+def read_grammar(grammar: Grammar) -> Cfg:
+    """The grammar that a text defines, without useless rules, with its start.
 
     Linear in the text, apart from templates and counts (`tokdfa.grammar.repetition`). Raises GrammarSyntaxError or
     GrammarUnsupported with line and column, UnknownNameError if there is no rule `start`, EmptyLanguageError if it
     derives no text, and LimitExceeded.
     """
-    return remove_useless(_Reader(text).read(start))
+    return remove_useless(_Reader(grammar.text, _Reading(grammar)).read(grammar.start))
 
 
-class _Reader:
-    """The rules of one grammar. What has been reached and is not lowered yet stands in `pending`."""
+class _Reading:
+    """What the texts of one grammar share. What has been reached and is not lowered yet stands in `pending`."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar, self.sources = grammar, dict(grammar.sources)
         self.store = ExpressionStore()
         self.builder = CfgBuilder(self.store)
         self.repetitions = Repetitions(self.builder)
+        self.pending: deque[tuple[_Reader, int, Definition, Mapping[str, int]]] = deque()
+        self.instances: dict[tuple[str, str, tuple[int, ...]], int] = {}
+        self.template_count = 0
+        self.lexemes: dict[tuple[int, bool], int] = {}
+        #: The texts that have been imported, by name; None while one is read.
+        self.readers: dict[str, _Reader | None] = {}
+
+
+class _Reader:
+    """The definitions of one text, the grammar itself or one that it imports as `source`."""
+
+    def __init__(self, text: str, reading: _Reading, source: str = "") -> None:
+        self.text, self.reading, self.source = text, reading, source
+        self.store, self.builder, self.repetitions = reading.store, reading.builder, reading.repetitions
         self.definitions: dict[str, Definition] = {}
+        #: Rules and terminals of other texts, by what they are called here.
+        self.foreign: dict[str, tuple[_Reader, Definition]] = {}
         self.ignored: list[Ignore] = []
         self.imports: dict[str, tuple[Word, Word]] = {}
-        for statement in parse_statements(text):
+        try:
+            statements = parse_statements(text)
+        except GrammarSyntaxError as error:
+            raise type(error)(error.reason, text, error.line, error.column, source) from None
+        for statement in statements:
             match statement:
                 case Definition():
                     self.add_definition(statement)
@@ -90,14 +124,11 @@ class _Reader:
                 case Import():
                     self.add_import(statement)
         terminals = {name: definition for name, definition in self.definitions.items() if definition.is_terminal}
-        self.terminals = TerminalReader(text, terminals, self.store, self.imported_terminals())
-        self.pending: deque[tuple[int, Definition, Mapping[str, int]]] = deque()
-        self._instances: dict[tuple[str, tuple[int, ...]], int] = {}
-        self._template_count = 0
-        self._lexemes: dict[tuple[int, bool], int] = {}
+        self.terminals = TerminalReader(text, terminals, self.store, self.imported_terminals(), source)
 
     def fail(self, reason: str, part: Part, refused: bool = False) -> NoReturn:
-        raise (GrammarUnsupported if refused else GrammarSyntaxError)(reason, self.text, part.line, part.column)
+        kind = GrammarUnsupported if refused else GrammarSyntaxError
+        raise kind(reason, self.text, part.line, part.column, self.source)
 
     # Statements.
 
@@ -111,21 +142,43 @@ class _Reader:
             self.fail(f"{name} is defined in line {earlier.line} already; write its alternatives there", part)
 
     def add_import(self, statement: Import) -> None:
-        if statement.path != ("common",):
-            source = ".".join(statement.path) or statement.names[0][0].name
-            self.fail(f"there is nothing to import from {source!r}; only common terminals are", statement, refused=True)
+        reader = None if statement.path == ("common",) else self.imported(statement)
+        known = common_definitions() if reader is None else reader.definitions
         for name, called in statement.names:
-            if name.name not in common_definitions():
-                self.fail(
-                    f"there is no common terminal {name.name!r}; {nearest(name.name, common_definitions())}", name
-                )
+            if name.name not in known:
+                what = "common terminal" if reader is None else f"definition in {reader.source!r} of"
+                self.fail(f"there is no {what} {name.name!r}; {nearest(name.name, known)}", name)
             self.check_new(called.name, called)
             self.imports[called.name] = name, called
+            if reader:
+                self.foreign[called.name] = reader, reader.definitions[name.name]
+
+    def imported(self, statement: Import) -> _Reader:
+        """The reader of a text that is imported, read once."""
+        source, readers, sources = ".".join(statement.path), self.reading.readers, self.reading.sources
+        if source not in sources:
+            shown = source or statement.names[0][0].name
+            reason = f"there is nothing to import from {shown!r}; only common terminals are there"
+            if sources:
+                reason += f", and {', '.join(map(repr, sorted(sources)[:20]))}"
+            self.fail(reason + ", and what Grammar is given as sources or path", statement, refused=True)
+        if source not in readers:
+            readers[source] = None
+            found = readers[source] = _Reader(sources[source], self.reading, source)
+            found.check_names()
+        reader = readers[source]
+        if reader is None:
+            self.fail(f"{source!r} imports itself, by way of other texts or not; imports go one way", statement)
+        return reader
 
     def imported_terminals(self) -> dict[str, int]:
         """What imported terminals are called here -> their expressions."""
-        common = TerminalReader(COMMON_TEXT, common_definitions(), self.store)
-        return {called: common.named(name) for called, (name, _) in self.imports.items()}
+        common, found = TerminalReader(COMMON_TEXT, common_definitions(), self.store), {}
+        for called, (name, _) in self.imports.items():
+            if is_terminal_name(called):
+                reader = self.foreign[called][0].terminals if called in self.foreign else common
+                found[called] = reader.named(name)
+        return found
 
     def check_names(self) -> None:
         """Raise GrammarSyntaxError for a name that nothing defines, used or not."""
@@ -138,8 +191,8 @@ class _Reader:
     def check_defined(self, part: Word | Use) -> None:
         if is_terminal_name(part.name) and isinstance(part, Word):
             self.terminals.check_name(part)
-        elif part.name not in self.definitions:
-            rules = [name for name in self.definitions if not is_terminal_name(name)]
+        elif part.name not in self.definitions and part.name not in self.foreign:
+            rules = [name for name in (*self.definitions, *self.foreign) if not is_terminal_name(name)]
             self.fail(f"there is no rule {part.name!r}; {nearest(part.name, rules)}", part)
 
     # Rules.
@@ -150,13 +203,13 @@ class _Reader:
             raise UnknownNameError("rule", start, rules)
         self.check_names()
         skip = self.skip()
-        first = self.instance(self.definitions[start], (), self.definitions[start])
-        while self.pending:
-            symbol, definition, environment = self.pending.popleft()
+        first = self.instance(start, (), self.definitions[start])
+        while self.reading.pending:
+            reader, symbol, definition, environment = self.reading.pending.popleft()
             if definition.attributes:
-                self.builder.add_rule(symbol, (self.lazy_lexeme(definition),))
+                self.builder.add_rule(symbol, (reader.lazy_lexeme(definition),))
             else:
-                self.alternatives(symbol, definition.body, environment)
+                reader.alternatives(symbol, definition.body, environment)
         return self.builder.finish(first, skip)
 
     def skip(self) -> Lexeme | None:
@@ -174,31 +227,32 @@ class _Reader:
             return None
         return Lexeme("%ignore", expression, line=self.ignored[0].line, column=self.ignored[0].column)
 
-    def instance(self, definition: Definition, arguments: tuple[int, ...], part: Part) -> int:
+    def instance(self, name: str, arguments: tuple[int, ...], part: Part) -> int:
         """The nonterminal of a rule, or of a template with these arguments."""
+        reader, definition = self.foreign[name] if name in self.foreign else (self, self.definitions[name])
         if len(arguments) != len(definition.parameters):
             self.fail(
                 f"{definition.name} takes {len(definition.parameters)} arguments, not {len(arguments)}; "
                 f"its definition is in line {definition.line}",
                 part,
             )
-        key = definition.name, arguments
-        if key not in self._instances:
+        key, instances = (reader.source, definition.name, arguments), self.reading.instances
+        if key not in instances:
             environment = {word.name: symbol for word, symbol in zip(definition.parameters, arguments, strict=True)}
             if len(environment) < len(arguments):
-                self.fail("two parameters have one name", definition)
-            name = definition.name
+                reader.fail("two parameters have one name", definition)
+            name = ".".join(filter(None, (reader.source, definition.name)))
             if arguments:
                 name += "{" + shorten(", ".join(map(self.builder.name, arguments)), 60, placeholder="…") + "}"
                 self.count_template(part)
-            self._instances[key] = self.builder.nonterminal(name)
-            self.pending.append((self._instances[key], definition, environment))
-        return self._instances[key]
+            instances[key] = self.builder.nonterminal(name)
+            self.reading.pending.append((reader, instances[key], definition, environment))
+        return instances[key]
 
     def count_template(self, part: Part) -> None:
         """LimitExceeded if templates have become too many rules."""
-        self._template_count += 1
-        if self._template_count > MAX_INSTANCES:
+        self.reading.template_count += 1
+        if self.reading.template_count > MAX_INSTANCES:
             raise LimitExceeded(
                 f"templates become more than {MAX_INSTANCES} rules at line {part.line}, column {part.column} of the "
                 "grammar; a template must not use itself with ever larger arguments",
@@ -231,13 +285,13 @@ class _Reader:
 
     def lexeme(self, name: str, expression: int, part: Part, lazy: bool = False) -> int:
         """The symbol of an expression; `part` is where it stands."""
-        key = expression, lazy
-        if key not in self._lexemes:
+        key, lexemes = (expression, lazy), self.reading.lexemes
+        if key not in lexemes:
             with placed(part):
                 if matches_nothing(self.store, expression):
                     self.fail(f"no text matches {name}", part)
-                self._lexemes[key] = self.builder.lexeme(name, expression, lazy, part.line, part.column)
-        return self._lexemes[key]
+                lexemes[key] = self.builder.lexeme(name, expression, lazy, part.line, part.column)
+        return lexemes[key]
 
     # Right sides. Nesting is bounded by the syntax, so these recurse.
 
@@ -268,12 +322,12 @@ class _Reader:
                 definition = self.terminals.definitions.get(name, part)
                 return self.lexeme(name, self.terminals.named(part), definition)
             case Word(name=name):
-                return self.instance(self.definitions[name], (), part)
+                return self.instance(name, (), part)
             case Use(name=name, arguments=arguments):
                 if name in environment or is_terminal_name(name):
                     self.fail(f"{name} is no template", part)
                 symbols = tuple(self.symbol(argument, left, environment) for argument in arguments)
-                return self.instance(self.definitions[name], symbols, part)
+                return self.instance(name, symbols, part)
             case Group():
                 symbol = self.group_symbol(part, left)
                 self.alternatives(symbol, part, environment)
@@ -289,6 +343,14 @@ class _Reader:
                     return self.builder.special(parse_special(written, part.line, part.column))
                 except ValueError as error:
                     self.fail(str(error), part)
+            case Structured(directive="%json"):
+                try:
+                    constraint = self.reading.grammar.schema(self.text[part.begin : part.end])
+                except OptionError as error:
+                    self.fail(str(error), part)
+                return self.builder.schema(SchemaTexts(constraint, "%json", part.line, part.column))
+            case Structured():
+                return self.literal("%regex", part)
             case Complement():
                 self.fail("~ stands in terminals only; give this expression an upper-case name", part)
         raise AssertionError(part)

@@ -9,8 +9,13 @@ The dialect is Lark's own plus what llguidance adds to it. In short:
   ``template{x, y}``; behind one of them ``? * +``, ``~n``, ``~m..n``, ``{n} {m,} {,n} {m,n}``.
 - In terminals ``x & y`` (both; binds tighter than ``|``) and ``~x`` (not; binds tightest). llguidance.
 - In rules special tokens: ``<name>``, ``<[12]>``, ``<[1-5,9]>``, ``<[^1-5]>``, ``<[*]>``. llguidance.
+- In rules ``%json {..}``: the texts of a JSON schema; anywhere ``%regex {"substring_words": ".."}``: the texts that are
+  a run of words of a text, the empty run too (`substring_chars`: of characters, `substring_chunks`: of a list of
+  texts). llguidance.
 - ``name[lazy]: ..`` and ``name[suffix="text"]: ..`` define a terminal that ends as soon as it can. llguidance.
 - ``template{x, y}: ..``, ``%ignore``, ``%import common.X [-> Y]``, ``%import common (A, B)``, ``%llguidance {}``.
+- ``%import name.rule``, ``%import name (a, B)``: rules, templates and terminals of a grammar of one's own
+  (`tokdfa.Grammar.sources`), with a ``.`` before the name, as in Lark, or without. What that ignores is not imported.
 
 What the dialect lacks is refused by name (`_REFUSED`). The tree is made bottom-up while Lark parses, so that nesting
 costs no Python stack; it is bounded by `MAX_NESTING`, so that later passes may recurse.
@@ -24,6 +29,7 @@ import re
 from functools import cache
 from typing import Any, NoReturn
 
+from tokdfa.constraint import DECODER
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 from tokdfa.grammar.lark_tree import (
@@ -41,6 +47,7 @@ from tokdfa.grammar.lark_tree import (
     Sequence,
     Special,
     Statement,
+    Structured,
     Text,
     Use,
     Word,
@@ -68,7 +75,7 @@ attribute: NAME ["=" (STRING | NUMBER | REGEX)]
 ignore: IGNORE options
 import_one: IMPORT path ["->" NAME]
 import_many: IMPORT path "(" NAME ("," NAME)* ")"
-path: NAME ("." NAME)*
+path: "."? NAME ("." NAME)*
 
 options: option (_OR option)*
 option: conjunction [ARROW NAME]
@@ -79,13 +86,14 @@ _atom: group | optional | complement | _value
 group: LEFT options ")"
 optional: LEFT_BRACKET options "]"
 complement: TILDE _atom
-_value: text | regex | range | word | use | special
+_value: text | regex | range | word | use | special | structured
 text: STRING
 regex: REGEX
 range: STRING ".." STRING
 word: NAME
 use: NAME "{" _value ("," _value)* "}"
 special: SPECIAL
+structured: STRUCTURED
 
 IGNORE: "%ignore"
 IMPORT: "%import"
@@ -105,12 +113,14 @@ STRING: /"(?:\\.|[^"\\\n])*"i?/
 REGEX: /\/(?!\/)(?:(?:\\.|[^\/\\\n])+\/[imslux]*|(?:\\[\s\S]|[^\/\\])+\/[imslu]*x[imslux]*)/
 NUMBER: /[+-]?\d+(?:\.\d+)?/
 SPECIAL: /<\[[^\]\n]*\]>|<[^<>\s]+>/
+STRUCTURED: /%(?:json|regex)[ \t\r\n\x00]*\x00/
 _OR.2: /(?:(?:(?:\/\/|#)[^\n]*)?\r?\n(?:\s|(?:\/\/|#)[^\n]*\n)*)?\|/
 _NL: /(?:(?:\/\/|#)[^\n]*)?\r?\n(?:\s|(?:\/\/|#)[^\n]*\n)*/
 BLANK: /(?:[ \t\f\r]|\\[ \t]*\r?\n)+/
 %ignore BLANK
 """
 
+_NOT_LINE_END = re.compile(r"[^\n]")
 _RULE_NAME = re.compile(r"_?[a-z][a-z0-9_-]*")
 _TERMINAL_NAME = re.compile(r"_?[A-Z][A-Z0-9_-]*")
 
@@ -118,16 +128,18 @@ _TERMINAL_NAME = re.compile(r"_?[A-Z][A-Z0-9_-]*")
 _REFUSED: tuple[tuple[re.Pattern[str], bool, str], ...] = tuple(
     (re.compile(pattern), refused, reason)
     for pattern, refused, reason in (
-        (r"%json", True, "%json is not supported; write the schema's grammar out, or use a JsonSchema constraint"),
-        (r"%regex", True, "%regex is not supported; write a /regex/ or list the texts as alternatives"),
-        (r"%lark", True, "%lark (a nested grammar) is not supported; write its rules into this grammar"),
-        (r"@", True, "a reference to another grammar is not supported; write its rules into this grammar"),
+        (
+            r"%lark",
+            True,
+            "%lark (a nested grammar) is not supported; give it to Grammar as a source, and %import its rules",
+        ),
+        (r"@", True, "a reference to another grammar is not supported; give it as a source, and %import its rules"),
         (r"%llguidance", True, "options inside a grammar are not supported; pass them to the backend instead"),
         (r"%declare", True, "%declare is not supported: a declared terminal has no text; define it, or use <token>"),
         (r"%override", True, "%override is not supported; import another name and define this one yourself"),
         (r"%extend", True, "%extend is not supported; write the alternatives into one definition"),
         (r"%if|::", True, "parametric rules are not supported; write one rule for each case"),
-        (r"%", False, "unknown directive; known: %ignore, %import"),
+        (r"%", False, "unknown directive; known: %ignore, %import; in rules %json, %regex"),
         (r"'", False, "a string stands in double quotes"),
         (r'"', False, "this string is not closed on its line"),
         (r"//", False, 'this group is not closed on its line; a regex for nothing is written ""'),
@@ -160,12 +172,44 @@ def parse_statements(text: str) -> list[Statement]:
         )
     spend(NS_PER_CHARACTER * len(text))
     try:
-        statements: list[Statement] = _meta_parser().parse(text + "\n")
+        statements: list[Statement] = _meta_parser().parse(_hide_json(text) + "\n")
     except UnexpectedInput as error:
         _explain(text, error)
     except _Fault as fault:
         raise fault.kind(fault.reason, text, fault.line, fault.column) from None
     return statements
+
+
+#: What may hold a ``%`` that is no directive, a directive with JSON, and what begins neither (Lark refuses it).
+_PIECES = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|<\[[^\]\n]*\]>|<[^<>\s]+>|(?://|#)[^\n]*|'
+    r"/(?!/)(?:(?:\\.|[^/\\\n])+/[imslux]*|(?:\\[\s\S]|[^/\\])+/[imslu]*x[imslux]*)|"
+    r'(?P<json>%(?:json|regex)\b[ \t\r\n]*)|(?P<broken>["/])'
+)
+
+
+def _hide_json(text: str) -> str:
+    """`text` with zeros for the JSON of ``%json`` and ``%regex``, which no regular terminal reads; lines stay lines."""
+    if "%json" not in text and "%regex" not in text:
+        return text
+    parts, begin = [], 0
+    while match := _PIECES.search(text, begin):
+        parts.append(text[begin : match.end()])
+        begin = match.end()
+        if match["broken"]:
+            break
+        if match["json"]:
+            try:
+                _, past = DECODER.raw_decode(text, begin)
+            except (ValueError, RecursionError) as error:
+                position = getattr(error, "pos", begin)
+                line, column = text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+                directive = match["json"].strip()
+                reason = f"{directive} is followed by JSON; {getattr(error, 'msg', error)}"
+                raise GrammarSyntaxError(reason, text, line, column) from None
+            parts.append(_NOT_LINE_END.sub("\0", text[begin:past]))
+            begin = past
+    return "".join([*parts, text[begin:]])
 
 
 @cache
@@ -309,6 +353,12 @@ class _Actions:
 
     def special(self, children: list[Any]) -> Special:
         return Special(children[0].line, children[0].column, str(children[0]))
+
+    def structured(self, children: list[Any]) -> Structured:
+        token = children[0]
+        directive = "%json" if token.startswith("%json") else "%regex"
+        begin = token.end_pos - len(token[len(directive) :].lstrip(" \t\r\n"))
+        return Structured(token.line, token.column, directive, begin, token.end_pos)
 
 
 def _kind(child: Any) -> str:

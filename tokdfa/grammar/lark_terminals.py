@@ -20,6 +20,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
+from tokdfa.constraint import DECODER
 from tokdfa.errors import (
     GrammarSyntaxError,
     GrammarUnsupported,
@@ -38,6 +39,7 @@ from tokdfa.grammar.lark_tree import (
     Range,
     Repetition,
     Special,
+    Structured,
     Text,
     Use,
     Word,
@@ -55,6 +57,10 @@ if TYPE_CHECKING:
 
     from tokdfa.regex.expression import ExpressionStore
 
+#: Ways of ``%regex`` -> what a chunk of its text is.
+_CHUNKS = {"substring_chars": r".", "substring_words": r"\w+|\s+|[^\w\s]+", "substring_chunks": ""}
+#: Chunks of one ``%regex``.
+MAX_CHUNKS = 10_000
 _ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))")
 _ANY_TEXT = Repeat(CharSet(ALL), 0, None)
@@ -80,7 +86,7 @@ class TerminalReader:
     """The expressions of a grammar's terminals.
 
     `text`: the grammar, for messages; `definitions`: its terminals by name; `imported`: name -> the expression of a
-    terminal defined elsewhere.
+    terminal defined elsewhere; `source`: the name of the text, if it is imported.
     """
 
     def __init__(
@@ -89,14 +95,16 @@ class TerminalReader:
         definitions: Mapping[str, Definition],
         store: ExpressionStore,
         imported: Mapping[str, int] | None = None,
+        source: str = "",
     ) -> None:
-        self.text, self.definitions, self.store = text, definitions, store
+        self.text, self.definitions, self.store, self.source = text, definitions, store, source
         self._done: dict[str, int] = dict(imported or {})
         self._any_text = lower(_ANY_TEXT, store)
 
     def fail(self, reason: str, part: Part, refused: bool = False) -> NoReturn:
         """Raise a GrammarSyntaxError, or (`refused`) a GrammarUnsupported, at `part`."""
-        raise (GrammarUnsupported if refused else GrammarSyntaxError)(reason, self.text, part.line, part.column)
+        kind = GrammarUnsupported if refused else GrammarSyntaxError
+        raise kind(reason, self.text, part.line, part.column, self.source)
 
     def check_name(self, word: Word) -> None:
         """Raise GrammarSyntaxError unless `word` is a terminal of this grammar."""
@@ -164,6 +172,10 @@ class TerminalReader:
                 return store.intersection([self._any_text, store.complement(self.part(body))])
             case Text() | Pattern() | Range():
                 return self.leaf(part)
+            case Structured(directive="%regex"):
+                return self.run_of_chunks(part)
+            case Structured():
+                self.fail("a JSON schema is no regular language; %json stands in rules only", part)
             case Special():
                 self.fail("special tokens are no text; they stand in rules only", part)
             case Use():
@@ -189,6 +201,27 @@ class TerminalReader:
             folded = (CharSet(fold_closure(((ord(character), ord(character)),))) for character in characters)
             return lower(concat(folded), self.store)
         return self.store.literal(characters.encode()) if characters else EMPTY
+
+    def run_of_chunks(self, part: Structured) -> int:
+        """The expression of ``%regex``: any run of the chunks of a text. O(chunks)."""
+        given = DECODER.decode(self.text[part.begin : part.end])
+        if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in _CHUNKS:
+            self.fail(f"%regex takes an object with one of {', '.join(_CHUNKS)}", part)
+        [(way, value)] = given.items()
+        is_list = way == "substring_chunks"
+        if not isinstance(value, list if is_list else str) or not all(isinstance(chunk, str) for chunk in value):
+            self.fail(f"{way} takes {'a list of texts' if is_list else 'a text'}", part)
+        chunks: list[str] = value if isinstance(value, list) else re.findall(_CHUNKS[way], value, re.DOTALL)
+        if len(chunks) > MAX_CHUNKS:
+            raise LimitExceeded(f"{way} has more than {MAX_CHUNKS} chunks", limit="chunks", value=MAX_CHUNKS)
+        rest, runs = EMPTY, [EMPTY]
+        for chunk in reversed(chunks):
+            try:
+                rest = self.store.union([EMPTY, self.store.concat(self.store.literal(chunk.encode()), rest)])
+            except UnicodeEncodeError:
+                self.fail(f"{way} has a surrogate without its other half", part)
+            runs.append(rest)
+        return self.store.union(runs)
 
     def string(self, part: Text) -> str:
         """The characters of a string."""

@@ -58,6 +58,15 @@ class Special(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class Structured(Part):
+    """``%json`` or ``%regex`` (`directive`) with JSON, which stands at characters `begin` to `end` of the text."""
+
+    directive: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Use(Part):
     """A template with arguments."""
 

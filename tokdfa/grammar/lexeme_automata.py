@@ -18,7 +18,7 @@ from tokdfa.automata.minimize import minimize
 from tokdfa.core.budget import hold, spend
 from tokdfa.core.jit import kernel
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
-from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.grammar.cfg import Lexeme, SpecialTokens
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import K_BYTES, K_CONCAT
 from tokdfa.vocabulary.walk import DEAD
@@ -46,6 +46,7 @@ def read_automata(cfg: Cfg, max_states: int) -> Automata:
         if isinstance(lexeme, SpecialTokens):
             found[symbol] = None
             continue
+        assert isinstance(lexeme, Lexeme), "schemas are expanded before"
         if lexeme.automaton is not None:
             found[symbol], found.starts[symbol] = lexeme.automaton()
             continue

@@ -23,7 +23,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
   `regex_format`: those of strings; `blanks`: those without runaway blanks;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `lazy_frames`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the program.
-- `lexemes`, `program_grammar`: the program as a grammar over lexemes, for `earley_trie`.
+- `lexemes`, `program_grammar`: the program as a grammar over lexemes, for `earley_trie`; `expand`: schemas in grammars.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).
 """

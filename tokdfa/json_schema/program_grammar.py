@@ -104,8 +104,8 @@ class _ProgramGrammar:
         self.entries: Sequence[int] = growing.entries if growing else program.entries.tolist()
         self.strings = StringExpressions(escapes)
         self._uses: Counter[int] = Counter()
-        #: The name of each lexeme, and what makes its automaton.
-        self._lexemes: list[tuple[str, MakeAutomaton]] = []
+        #: The name of each lexeme, what makes its automaton, and its key, if it has one.
+        self._lexemes: list[tuple[str, MakeAutomaton, bytes]] = []
         self._lexeme_of: dict[tuple[object, ...], Symbol] = {}
         self._names: list[str] = []
         self._rules: dict[tuple[Symbol, tuple[Symbol, ...]], None] = {}
@@ -134,8 +134,8 @@ class _ProgramGrammar:
             (left + count, tuple([symbol + count if symbol >= 0 else ~symbol for symbol in right]))
             for left, right in self._rules
         )
-        lexemes = tuple(Lexeme(name, NOTHING, automaton=make) for name, make in self._lexemes)
-        names = (*(name for name, _ in self._lexemes), *self._names)
+        lexemes = tuple(Lexeme(name, NOTHING, automaton=make, key=key) for name, make, key in self._lexemes)
+        names = (*(lexeme.name for lexeme in lexemes), *self._names)
         return Cfg(lexemes, names, rules, start + count, -1, self.strings.store)
 
     def _count_uses(self) -> None:
@@ -300,7 +300,7 @@ class _ProgramGrammar:
     def _strings(self, key: tuple[object, ...], name: str, write: Callable[[], int]) -> Symbol:
         """The symbol of a lexeme that is an expression, which `write` writes."""
         if key not in self._lexeme_of:
-            self._lexemes.append((name, partial(self.strings.automaton, write())))
+            self._lexemes.append((name, partial(self.strings.automaton, write()), b""))
             self._lexeme_of[key] = -len(self._lexemes)
         return self._lexeme_of[key]
 
@@ -308,7 +308,7 @@ class _ProgramGrammar:
         """The symbol of a lexeme that is a text of the program."""
         key, text = (TERMINAL, number), self.program.terminals[number]
         if key not in self._lexeme_of:
-            self._lexemes.append((text.label, partial(text_automaton, text)))
+            self._lexemes.append((text.label, partial(text_automaton, text), text.key))
             self._lexeme_of[key] = -len(self._lexemes)
         return self._lexeme_of[key]
 

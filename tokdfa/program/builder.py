@@ -277,11 +277,15 @@ class ProgramBuilder(GrowingCode):
         """The numbers of a table and of the terminal that reads other strings. Raises ValueError if it is none."""
         if self.code[3 * other] != TERMINAL or not escapes_of(self.terminals[self.code[3 * other + 1]]):
             raise ValueError(f"what reads other strings is a TERMINAL of any string, not instruction {other}")
-        both = table, self.code[3 * other + 1]
-        pair = self._pair_numbers.setdefault(both, len(self.pairs))
-        if pair == len(self.pairs):
+        return self.pair(table, self.code[3 * other + 1])
+
+    def pair(self, table: int, terminal: int) -> int:
+        """The number of a name table and the terminal that reads other strings."""
+        both = table, terminal
+        number = self._pair_numbers.setdefault(both, len(self.pairs))
+        if number == len(self.pairs):
             self.pairs.append(both)
-        return pair
+        return number
 
     def counted(self, minimum: int, maximum: int | None, following: int) -> int:
         """COUNTED: any JSON string of `minimum` to `maximum` (None: any number of) characters, then `following`.

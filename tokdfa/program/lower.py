@@ -19,10 +19,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from tokdfa.errors import EmptyLanguageError, LimitExceeded
-from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.errors import EmptyLanguageError, LimitExceeded, UnsupportedConstraint
+from tokdfa.grammar.cfg import Lexeme, SchemaTexts, SpecialTokens
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES, chain_automaton, read_chain
 from tokdfa.program.builder import ProgramBuilder
+from tokdfa.program.link import link
 from tokdfa.program.program import RETURN_PLACE, Terminal
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import (
@@ -36,24 +37,27 @@ from tokdfa.regex.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import Constraint
-    from tokdfa.grammar.cfg import Cfg, Lexeme
+    from tokdfa.grammar.cfg import Cfg
     from tokdfa.program.program import Program
     from tokdfa.regex.expression import ExpressionStore
 
+    #: Makes the program of a schema of a grammar.
+    LowerSchema = Callable[[SchemaTexts], Program]
 
-def lower_constraint(constraint: Constraint, *, longest: bool) -> Program:
+
+def lower_constraint(constraint: Constraint, *, longest: bool, schema: LowerSchema | None = None) -> Program:
     """The program of a Regex, a Choice or a Grammar, read first. Raises what reading raises."""
     from tokdfa.constraint import Grammar
 
     if not isinstance(constraint, Grammar):
         return lower_regular(constraint)
-    from tokdfa.grammar.lark_reader import read_lark
+    from tokdfa.grammar.lark_reader import read_grammar
 
-    return lower_grammar(read_lark(constraint.text, constraint.start), longest=longest)
+    return lower_grammar(read_grammar(constraint), longest=longest, schema=schema)
 
 
 def lower_regular(constraint: Constraint) -> Program:
@@ -74,19 +78,23 @@ def lower_regular(constraint: Constraint) -> Program:
     return builder.build(builder.read(terminal, RETURN_PLACE))
 
 
-def lower_grammar(cfg: Cfg, *, longest: bool) -> Program:
-    """The program of a grammar. O(size of the grammar)."""
-    return _Lowering(cfg, longest).lower()
+def lower_grammar(cfg: Cfg, *, longest: bool, schema: LowerSchema | None = None) -> Program:
+    """The program of a grammar. O(size of the grammar). `schema`: makes the programs of its schemas, if it has some.
+
+    Raises UnsupportedConstraint for schemas with `longest`: their programs take every way to cut a text.
+    """
+    return _Lowering(cfg, longest, schema).lower()
 
 
 class _Lowering:
     """One run of `lower_grammar`."""
 
-    def __init__(self, cfg: Cfg, longest: bool) -> None:
-        self.cfg, self.longest = cfg, longest
+    def __init__(self, cfg: Cfg, longest: bool, schema: LowerSchema | None) -> None:
+        self.cfg, self.longest, self.schema = cfg, longest, schema
         self.builder = ProgramBuilder()
         self.keys = ExpressionKeys(cfg.store)
         self.terminals: dict[tuple[int, ...], int] = {}
+        self.frames: dict[int, int] = {}
         #: The terminal that is skipped: one lexeme, or any number of them.
         self.skip = -1
         if cfg.skip >= 0:
@@ -98,6 +106,9 @@ class _Lowering:
         first = len(cfg.lexemes)
         for name in cfg.names[first:]:
             builder.frame(name)
+        for symbol, lexeme in enumerate(cfg.lexemes):
+            if isinstance(lexeme, SchemaTexts):
+                self.frames[symbol] = self._schema(lexeme)
         rules: list[list[tuple[int, ...]]] = [[] for _ in cfg.names[first:]]
         for left, right in cfg.rules:
             rules[left - first].append(right)
@@ -117,11 +128,20 @@ class _Lowering:
             places.append(self._lexeme(tuple(sorted(set(singles))), RETURN_PLACE))
         return self.builder.any_of(places)
 
+    def _schema(self, texts: SchemaTexts) -> int:
+        """The frame of a schema."""
+        if self.longest or self.schema is None:
+            raise UnsupportedConstraint(
+                f"%json (line {texts.line} of the grammar) is read in any way to cut its text, not by longest match;"
+                " take lexer=any (or auto), or earley_trie"
+            )
+        return link(self.builder, self.schema(texts), f"{texts.name}:{texts.line}:{texts.column}")
+
     def _can_unite(self, symbol: int) -> bool:
         if not self.cfg.is_lexeme(symbol):
             return False
         lexeme = self.cfg.lexemes[symbol]
-        return not isinstance(lexeme, SpecialTokens) and not lexeme.lazy
+        return isinstance(lexeme, Lexeme) and not lexeme.lazy
 
     def _sequence(self, right: tuple[int, ...]) -> int:
         """The place at which the symbols of a right side are read, and then RETURN."""
@@ -133,6 +153,8 @@ class _Lowering:
             lexeme = self.cfg.lexemes[symbol]
             if isinstance(lexeme, SpecialTokens):
                 place = self.builder.take(lexeme, self._after_lexeme(place))
+            elif isinstance(lexeme, SchemaTexts):
+                place = self.builder.call(self.frames[symbol], self._after_lexeme(place))
             else:
                 place = self._lexeme((symbol,), place)
         return place

@@ -6,6 +6,7 @@ lexeme has to be the whole text, any lexeme that is not the longest is followed 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from tokdfa.backends.cfg_fsm.match_automata import match_automaton
 from tokdfa.backends.cfg_fsm.stacks import Stacks
 from tokdfa.constraint import Grammar
 from tokdfa.core.budget import spend
-from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, RegexSyntaxError
+from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
 from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
@@ -77,8 +78,22 @@ def build_machine(constraint: Constraint, limits: Mapping[str, int], conflicts: 
     if not isinstance(constraint, Grammar):
         dfa = compile_dfa(constraint)
         return Machine(one_terminal_tables(bool(dfa.accepting[dfa.start])), [dfa], limits)
+    refuse_additions(constraint)
     tables = read_tables(constraint.text, constraint.start, conflicts)
     return Machine(tables, [_automaton(terminal, constraint.text) for terminal in tables.terminals], limits)
+
+
+def refuse_additions(grammar: Grammar) -> None:
+    """UnsupportedConstraint for what Lark's notation lacks and our own has: schemas, %regex, grammars of one's own."""
+    found = [
+        directive for directive in ("%json", "%regex") if re.search(rf"^[^#/\"\n]*{directive}\b", grammar.text, re.M)
+    ]
+    if grammar.sources:
+        found.append("%import of one's own grammars")
+    if found:
+        raise UnsupportedConstraint(
+            f"cfg_fsm takes what Lark's LALR(1) parser takes, not {found[0]}; earley_trie and pushdown_trie do"
+        )
 
 
 def _automaton(terminal: Terminal, text: str) -> Dfa:

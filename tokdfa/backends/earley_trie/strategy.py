@@ -122,9 +122,11 @@ class EarleyTrie(WithProper):
 
                 cfg, dropped = schema_grammar(constraint, self.settings["max_instructions"])
             elif isinstance(constraint, Grammar):
-                from tokdfa.grammar.lark_reader import read_lark
+                from tokdfa.grammar.lark_reader import read_grammar
+                from tokdfa.json_schema.expand import expand_schemas
 
-                cfg = read_lark(constraint.text, constraint.start)
+                skip_at_ends = self.settings["ignore"] == "anywhere"
+                cfg, dropped = expand_schemas(read_grammar(constraint), self.settings["max_instructions"], skip_at_ends)
             else:
                 cfg = regular_cfg(constraint)
         compiled = CompiledEarley(constraint, self.vocab, cfg, dict(self.settings), phases)

@@ -41,6 +41,8 @@ from tokdfa.backends.peers.common import (
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import TokdfaError, UnsupportedConstraint
+from tokdfa.grammar.lark_syntax import parse_statements
+from tokdfa.grammar.lark_tree import Definition, Structured, parts_in
 
 if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
@@ -90,11 +92,25 @@ class LlguidancePeer(Peer):
 
     def _grammar(self, constraint: Constraint) -> str:
         if isinstance(constraint, Grammar):
-            return _HEADER + with_start_rule(constraint)
+            return _HEADER + with_start_rule(_translated(constraint))
         if isinstance(constraint, JsonSchema):
             return f"{_HEADER}start: %json {_schema_text(constraint)}\n"
         assert isinstance(constraint, Regex | Choice)
         return f"{_HEADER}start: /{escape_slashes(self.fitted_pattern(constraint).pattern)}/\n"
+
+
+def _translated(grammar: Grammar) -> Grammar:
+    """A grammar whose ``%json`` say their options in llguidance's way."""
+    if grammar.sources:
+        raise UnsupportedConstraint("llguidance imports no grammars of one's own; earley_trie and pushdown_trie do")
+    parts, done = [], 0
+    for statement in parse_statements(grammar.text) if "%json" in grammar.text else ():
+        for part in parts_in(statement.body) if isinstance(statement, Definition) else ():
+            if isinstance(part, Structured) and part.directive == "%json":
+                schema = grammar.schema(grammar.text[part.begin : part.end])
+                parts += [grammar.text[done : part.begin], _schema_text(schema)]
+                done = part.end
+    return Grammar("".join([*parts, grammar.text[done:]]), grammar.start, label=grammar.label)
 
 
 def _schema_text(constraint: JsonSchema) -> str:

@@ -8,7 +8,8 @@ its trie.
 Options:
 
 - ``lexer``, for grammars: ``longest`` is maximal munch, as Lark means it; ``any`` takes every way to cut the text into
-  lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`.
+  lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`. ``auto`` is ``any`` for a grammar with
+  ``%json`` and ``longest`` for others: a schema's program is scannerless.
 - ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
   trie is walked.
 - ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie, as it
@@ -55,6 +56,7 @@ from tokdfa.errors import (
     UnknownNameError,
     UnsupportedConstraint,
 )
+from tokdfa.grammar.cfg import SchemaTexts
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class PushdownTrie(WithProper):
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
     looks_ahead: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = (
-        Option("lexer", str, "longest", "how a grammar's text is cut into lexemes", choices=("longest", "any")),
+        Option("lexer", str, "auto", "how a grammar's text is cut into lexemes", choices=("auto", "longest", "any")),
         Option("partition", bool, True, "take what terminals allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
         Option("slices", bool, True, "make partitions with slices of plain text, but for grammars"),
@@ -114,12 +116,21 @@ class PushdownTrie(WithProper):
             with phases.measure("lower"):
                 program, dropped = lower_schema(constraint)
         elif isinstance(constraint, Grammar):
-            from tokdfa.grammar.lark_reader import read_lark
+            from tokdfa.grammar.lark_reader import read_grammar
+            from tokdfa.json_schema.expand import SchemaPrograms
 
             with phases.measure("parse"):
-                cfg = read_lark(constraint.text, constraint.start)
+                cfg = read_grammar(constraint)
+            schemas = [lexeme.constraint for lexeme in cfg.lexemes if isinstance(lexeme, SchemaTexts)]
+            if schemas and self.settings["shared"] and self.settings["shared_automata"]:
+                with phases.measure("vocabulary"):
+                    self._prepare(pool, schemas[0])
+            lexer = self.settings["lexer"]
             with phases.measure("lower"):
-                program = lower_grammar(cfg, longest=self.settings["lexer"] == "longest")
+                programs = SchemaPrograms()
+                longest = lexer == "longest" or (lexer == "auto" and not schemas)
+                program = lower_grammar(cfg, longest=longest, schema=programs)
+                dropped = tuple(programs.dropped)
         else:
             with phases.measure("lower"):
                 program = lower_regular(constraint)
