@@ -52,6 +52,22 @@ def expected_pairs(vocab: Vocabulary, dfa: Dfa) -> dict[int, tuple[tuple[int, in
     return found
 
 
+def steps_taken(strings: list[bytes], table: np.ndarray, shared: bool) -> int:
+    """Look-ups in the table from all states, each string by itself or each beginning of one once."""
+    taken = 0
+    for state in range(len(table)):
+        begun: set[bytes] = set()
+        for string in strings:
+            here = state
+            for place, letter in enumerate(string):
+                taken += not (shared and string[: place + 1] in begun)
+                begun.add(string[: place + 1])
+                here = int(table[here, letter])
+                if here < 0:
+                    break
+    return taken
+
+
 def numbered_by_first_token(columns: Columns) -> bool:
     return list(dict.fromkeys(columns.class_of.tolist())) == list(range(columns.class_count))
 
@@ -89,7 +105,10 @@ def test_prefix_graphs(
         for rank, token_class in zip(kept, graphs.class_of.tolist(), strict=True):
             assert strings[token_class] == bytes(int(letters[byte]) for byte in spelled[rank])
         assert graphs.class_count == (len(set(strings)) if merge else len(kept))
-        found.append(walk_graphs(graphs, dfa, byte_classes=by_class, prefix_graphs=shared))
+        columns, steps = walk_graphs(graphs, dfa, byte_classes=by_class, prefix_graphs=shared)
+        if not shared or (merge and parts == 1):  # a part has beginnings of tokens of the next one, too
+            assert steps == steps_taken(strings, dfa.transitions if by_class else dfa.byte_table(), shared)
+        found.append(columns)
         assert pairs_by_rank(found[-1]) == {rank: expected[rank] for rank in kept}
     assert pairs_by_rank(join(found)) == {rank: pairs for one in found for rank, pairs in pairs_by_rank(one).items()}
     for united, wanted in zip(unite(found), transformations(vocab.trie, dfa), strict=True):

@@ -122,8 +122,9 @@ def walk_graphs(
     byte_classes: bool = True,
     prefix_graphs: bool = True,
     max_pairs: int = 30_000_000,
-) -> Columns:
-    """What each token class does to the states of `dfa`: its column, for all classes, the empty ones included.
+) -> tuple[Columns, int]:
+    """What each token class does to the states of `dfa`: its column, for all classes, the empty ones included; and the
+    steps of `dfa` that it took to find out, each a look-up in its table.
 
     `byte_classes` as the graphs were built; `prefix_graphs`: walk them; otherwise run each class string by itself.
     Raises LimitExceeded past `max_pairs` pairs (8 bytes each).
@@ -137,8 +138,8 @@ def walk_graphs(
         for array in words:
             array.flags.writeable = False  # as those of a vocabulary: numba compiles once more for others
     itself = np.arange(dfa.state_count, dtype=np.int32)
-    rows = fill_rows(words, count, steps, (itself, itself), dfa.state_count, max_pairs)
-    return Columns(graphs.ranks, graphs.class_of, *transpose(count, *rows))
+    offsets, classes, targets, taken = fill_rows(words, count, steps, (itself, itself), dfa.state_count, max_pairs)
+    return Columns(graphs.ranks, graphs.class_of, *transpose(count, offsets, classes, targets)), taken
 
 
 @kernel

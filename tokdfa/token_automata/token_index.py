@@ -73,7 +73,7 @@ def build_token_table(
     state_of = np.zeros(dfa.state_count, dtype=np.int32)
     state_of[0] = dfa.start
     words = (trie.ranked_nodes, trie.depth_limit) if by_trie else (vocab.byte_data, vocab.offsets, trie.order)
-    offsets, ranks, targets = fill_rows(
+    offsets, ranks, targets, _ = fill_rows(
         words, len(trie.order), (dfa.transitions, dfa.byte_class), (number_of, state_of), 1, max_entries
     )
     return TokenTable(offsets, ranks, targets, state_of[: len(offsets) - 1])
@@ -86,8 +86,9 @@ def fill_rows(
     numbering: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
     found: int,
     max_entries: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Run `count` words from each state: (offsets, the words that can be read, by number, the state each leads to).
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
+    """Run `count` words from each state: (offsets, the words that can be read, by number, the state each leads to, and
+    how many steps of the automaton that took, each a look-up in its table).
 
     `words`: packed nodes of a trie, with numbers for tokens, and its depth, for a walk; or bytes, offsets, and which
     word is which, to run each by itself. `steps`: state x class -> state, and the class of a byte. `numbering`: state
@@ -98,7 +99,7 @@ def fill_rows(
     width = transitions.shape[1]
     table = np.where(transitions >= 0, transitions * np.int32(width), DEAD).astype(np.int32).ravel()
     offsets = np.zeros(len(transitions) + 1, dtype=np.int64)
-    progress = np.array([0, found], dtype=np.int64)  # states done, states found
+    progress = np.array([0, found, 0], dtype=np.int64)  # states done, states found, steps
     room = 4 * (count + 1)
     numbers, targets = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     by_trie = len(words) == 2
@@ -109,7 +110,7 @@ def fill_rows(
     while True:
         arrays = (table, width, *numbering, offsets, progress, numbers, targets)
         (_index_by_trie_kernel if by_trie else _index_by_token_kernel)(*words, *arrays)
-        done, found = progress.tolist()
+        done, found, taken = progress.tolist()
         used = int(offsets[done])
         if used > max_entries:
             raise LimitExceeded(
@@ -119,7 +120,7 @@ def fill_rows(
                 value=max_entries,
             )
         if done == found:
-            return offsets[: done + 1].copy(), numbers[:used], targets[:used]
+            return offsets[: done + 1].copy(), numbers[:used], targets[:used], taken
         more = max(2 * room, used + count + 1)
         hold(8 * (more - room))
         room = more
@@ -183,6 +184,7 @@ def _index_by_trie_kernel(  # type: ignore[no-untyped-def]
         )
         _number_targets(begin, written, class_count, number_of, state_of, progress, targets)
         work += visited
+        progress[2] += visited
         progress[0] += 1
         offsets[progress[0]] = written
 
@@ -211,6 +213,7 @@ def _index_by_token_kernel(  # type: ignore[no-untyped-def]
             word = order[rank]
             for position in range(byte_offsets[word], byte_offsets[word + 1]):
                 row = np.int64(transitions[row + letters[position]])
+                progress[2] += 1
                 if row < 0:
                     break
             if row >= 0:

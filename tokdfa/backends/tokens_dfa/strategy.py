@@ -176,7 +176,9 @@ class TokensDfa(WithProper):
         with phases.measure("walks"):
             shared = settings["prefix_graphs"]
             walk = partial(walk_graphs, dfa=dfa, byte_classes=by_class, prefix_graphs=shared, max_pairs=limit)
-            found = run_in_threads([partial(walk, one) for one in graphs])
+            walked = run_in_threads([partial(walk, one) for one in graphs])
+        found = [columns for columns, _ in walked]
+        sizes["dfa_steps"] = sum(steps for _, steps in walked)
         with phases.measure("reduce"):
             return unite(found) if settings["reduce"] else join(found)
 

@@ -52,6 +52,9 @@ RETAINED_RESOLUTION = 5e3
 #: The prefix of columns with what matchers have counted.
 COUNTED = "count_"
 
+#: What `tokens_dfa` calls the steps of its walks, among its sizes.
+STEPS = "dfa_steps"
+
 _TIMES = (
     *("compile", "first_mask", "mask_p50", "mask_mean", "mask_p90", "mask_p99", "mask_max", "wide_mean", "seen_p50"),
     "advance_p50",
@@ -59,7 +62,7 @@ _TIMES = (
 #: What an option or a part may change.
 _PARTS_OF_COST = (
     *("mask_mean", "mask_p50", "mask_p99", "wide_mean", "seen_p50", "advance_p50", "compile", "nodes"),
-    *("transitions", "memory_retained_bytes"),
+    *("transitions", "dfa_steps", "memory_retained_bytes"),
 )
 _PARTS = Pairs(
     "parts",
@@ -109,6 +112,10 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         numbers[COUNTED + name] = [one.get(name) for one in counted]
     if COUNTED + "nodes_visited" in numbers:
         numbers["nodes"] = numbers[COUNTED + "nodes_visited"]
+    if "sizes" in done:
+        sizes = [json.loads(text or "{}") for text in done["sizes"].fillna("")]
+        if any(STEPS in one for one in sizes):
+            numbers[STEPS] = [one.get(STEPS) for one in sizes]
     masks = times[times["measure"] == "mask"].rename(columns={"ns": "mask_ns"})
     masks = masks.assign(share=masks["allowed"] / masks["vocab_size"])
     compared = masks[masks["differs"].notna()]
@@ -117,6 +124,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     measured = done.assign(**numbers, done=done["label"].map(_done(items))).reset_index()
     return {
         "": pd.concat([measured, failed]) if len(failed) else measured,
+        "steps": measured[measured[STEPS].notna()] if STEPS in measured else measured[:0],
         "mask": masks,
         "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
         "advance": times[times["measure"] == "advance"].rename(columns={"ns": "advance_ns"}),
@@ -243,6 +251,7 @@ _COLUMNS = (
         resolution=RETAINED_RESOLUTION,
     ),
     Column("nodes", "nodes visited", "", "lower", "nodes of the token trie that the walks of all masks visit"),
+    Column(STEPS, "steps of the DFA", "", "lower", "look-ups in the DFA's table by the walks of a compile"),
     Column("states", "states", "", "lower", "states of the compiled constraint"),
     Column("transitions", "transitions", "", "lower", "token transitions of the compiled constraint"),
     Column("vocab_size", "vocabulary size", "", "neither", "logit width of the model"),
@@ -273,6 +282,15 @@ KIND = Kind(
         _PARTS,
         _OPTIONS,
         _by_constraint("compile", "Compile time"),
+        Pivot(
+            "steps",
+            "Steps of the DFA by constraint and tokenizer",
+            "Look-ups in the table of the DFA over bytes, or over byte classes, by the walks that find out what token "
+            "classes do to its states.",
+            rows=("tokenizer", "constraint"),
+            value=STEPS,
+            frame="steps",
+        ),
         _by_constraint("mask_mean", "Mean mask time"),
         _by_constraint("mask_p99", "P99 mask time"),
         Pivot(
