@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # at run time the package `tokdfa.backends`, which can be called; for type checkers what calling it does
-    from tokdfa.backends.batch import fill_masks
+    from tokdfa.backends.batch import fill_masks, fill_tree
     from tokdfa.backends.registry import backends, compile
     from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
     from tokdfa.decoding.constrain import Constrained, constrain
@@ -40,6 +40,7 @@ _PUBLIC = {
     "mask_to_ids": "tokdfa.mask",
     "load_model": "tokdfa.models.registry",
     "fill_masks": "tokdfa.backends.batch",
+    "fill_tree": "tokdfa.backends.batch",
     "Constrained": "tokdfa.decoding.constrain",
     "constrain": "tokdfa.decoding.constrain",
     "generate": "tokdfa.decoding.loop",
@@ -67,6 +68,7 @@ __all__ = [
     "compile",
     "constrain",
     "fill_masks",
+    "fill_tree",
     "generate",
     "load_model",
     "load_tokenizer",

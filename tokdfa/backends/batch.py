@@ -161,6 +161,46 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
             batch[k].fill_mask(out[members[k]])
 
 
+def fill_tree(
+    matcher: Matcher, tokens: Sequence[int], parents: Sequence[int], out: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Write the masks of all nodes of a tree of drafted tokens, for speculative decoding; `matcher` stays where it is.
+
+    Node k is ``tokens[k]`` after node ``parents[k]``, which comes before it, or after the text of the matcher if that
+    is -1. Row k of `out` (int32, C-contiguous, shape (nodes, words)) becomes the mask after node k. The result, bool of
+    shape (nodes,), says which nodes the constraint allows with all before them; rows of the others become empty.
+
+    Each node costs an advance, a rollback and a mask, whatever hangs below it: the way to it is not gone again. Raises
+    ArgumentError for parents that make no such tree, and for an `out` that does not fit.
+    """
+    drafted, before = list(as_sequence(tokens, "tokens", "tokens")), list(as_sequence(parents, "parents", "indices"))
+    if len(drafted) != len(before):
+        raise ArgumentError(f"parents: {len(before)} of them for {len(drafted)} tokens; each token has one")
+    out = masks.check_mask(out, matcher.vocab.size, len(drafted), "out")
+    out[:] = 0
+    allowed = np.zeros(len(drafted), dtype=np.bool_)
+    children: list[list[int]] = [[] for _ in range(len(drafted) + 1)]  # the last entry is that of -1
+    for node, parent in enumerate(before):
+        parent = as_integer(parent, f"parents[{node}]", -1)
+        if parent >= node:
+            raise ArgumentError(
+                f"parents[{node}] is {parent}: a node comes after its parent; number them from the root"
+            )
+        children[parent].append(node)
+    walker = matcher.fork()
+    agenda = children[-1][::-1]
+    while agenda:
+        node = agenda.pop()
+        if node < 0:
+            walker.rollback(1)
+        elif walker.allows(drafted[node]):
+            walker.advance(drafted[node])
+            walker.fill_mask(out[node])
+            allowed[node] = True
+            agenda += [-1, *children[node][::-1]]
+    return allowed
+
+
 @cache
 def _workers(threads: int) -> ThreadPoolExecutor:
     """Threads that write masks, kept for the next batch."""
