@@ -72,8 +72,8 @@ for constraint, backend in (
 """
     done = without_extras(code)
     assert not done.returncode, done.stderr
-    # ... nor does it import any where they are installed, except what numba looks for
-    assert not (modules_after(f"exec({code!r})") - modules_after("import numba")) & set(OPTIONAL)
+    # ... nor does it import any where they are installed, except what numba and Lark look for
+    assert not (modules_after(f"exec({code!r})") - modules_after("import numba, lark")) & set(OPTIONAL)
 
 
 @pytest.mark.parametrize(
