@@ -13,16 +13,13 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.config.experiment import ExperimentConfig
 
-#: What an item is taken to need before anything has been measured, and what a worker needs to start.
+#: What an item is taken to need, a worker's start included, before anything has been measured and if no file says it.
 NOMINAL_ITEM_SECONDS = 2.0
-NOMINAL_START_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do. `seconds`: a rough estimate of what is left; `measured`: whether it rests on groups of this
-    run that are finished, rather than on a nominal time per item.
-    """
+    """What a run would do. `seconds`: a rough estimate of what is left; `basis`: what that rests on."""
 
     folder: Path
     tokenizers: int
@@ -33,7 +30,7 @@ class Plan:
     items: int
     finished: int
     seconds: float
-    measured: bool
+    basis: str
 
     def __str__(self) -> str:
         axes = (
@@ -43,10 +40,9 @@ class Plan:
             (self.backends, "backend"),
         )
         product = " x ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in axes if count)
-        basis = "from the groups measured so far" if self.measured else f"taking {NOMINAL_ITEM_SECONDS:g} s an item"
         left = self.items - self.finished
         lines = [f"{self.items} items in {self.groups} groups ({product or 'no axes'}); {self.finished} finished"]
-        lines += [f"about {format_duration(self.seconds)} to go, {basis}" if left else "nothing is left to do"]
+        lines += [f"about {format_duration(self.seconds)} to go, {self.basis}" if left else "nothing is left to do"]
         return "\n".join([*lines, f"run folder: {self.folder}"])
 
 
@@ -63,8 +59,13 @@ def describe(config: ExperimentConfig, folder: str | Path | None = None) -> Plan
     store = RunStore.locate(config, folder)
     finished, seconds_per_item = store.progress()
     left = [item for group in groups for item in group.items if item.item_id not in finished]
-    starts = len({item.tokenizer for item in left})
-    nominal = NOMINAL_ITEM_SECONDS if seconds_per_item is None else seconds_per_item
+    count = sum(len(group.items) for group in groups)
+    if seconds_per_item is not None:
+        basis = "from the groups measured so far"
+    elif config.minutes:
+        seconds_per_item, basis = 60 * config.minutes / max(count, 1), "as its file says"
+    else:
+        seconds_per_item, basis = NOMINAL_ITEM_SECONDS, f"taking {NOMINAL_ITEM_SECONDS:g} s an item"
     return Plan(
         folder=store.folder,
         tokenizers=len(config.tokenizers),
@@ -72,8 +73,8 @@ def describe(config: ExperimentConfig, folder: str | Path | None = None) -> Plan
         backends=len(config.backends),
         workloads=len(config.workloads),
         groups=len(groups),
-        items=sum(len(group.items) for group in groups),
+        items=count,
         finished=sum(item.item_id in finished for group in groups for item in group.items),
-        seconds=len(left) * nominal + starts * NOMINAL_START_SECONDS,
-        measured=seconds_per_item is not None,
+        seconds=len(left) * seconds_per_item,
+        basis=basis,
     )
