@@ -60,8 +60,8 @@ def test_too_many_clauses_are_noticed_while_they_are_made() -> None:
             joined.append(self)
             return super().intersect(other)
 
-    first = Shape(objects=tuple(Noted(required=(f"a{k}",)) for k in range(1_000)))
-    second = Shape(objects=tuple(ObjectClause(required=(f"b{k}",)) for k in range(1_000)))
+    first = Shape(objects=tuple(Noted(required=(f"a{k}",), least=k) for k in range(1_000)))
+    second = Shape(objects=tuple(ObjectClause(required=(f"b{k}",), least=k) for k in range(1_000)))
     with pytest.raises(TooManyClauses):
         intersect(first, second, 2_500)
     assert len(joined) == 3_000

@@ -26,7 +26,7 @@ def branches(schema: dict[str, Any]) -> tuple[ShapeBuilder, list[Shape]]:
 
 
 def compared_pairs(shape_builder: ShapeBuilder, shapes: list[Shape]) -> list[tuple[int, int]]:
-    return candidates(shape_builder.schemas, shapes)
+    return candidates(shape_builder.oracle.listed, shapes)
 
 
 listed = st.one_of(
@@ -48,7 +48,7 @@ tagged = st.builds(
 )
 def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any], drawn: list[Any]) -> None:
     shape_builder, shapes = branches({"oneOf": parts})
-    compared = candidates(shape_builder.schemas, shapes)
+    compared = candidates(shape_builder.oracle.listed, shapes)
     assert compared == sorted(set(compared))
     held = [
         {k for k, shape in enumerate(shapes) if shape_holds(shape_builder, shape, value)} for value in map(exact, drawn)
@@ -63,7 +63,7 @@ def test_branches_of_any_kind(parts: list[dict[str, Any]], drawn: list[Any]) -> 
     definitions = [part.pop("$defs") for part in parts]
     try:
         shape_builder, shapes = branches({"oneOf": parts, "$defs": definitions[0]})
-        compared = set(candidates(shape_builder.schemas, shapes))
+        compared = set(candidates(shape_builder.oracle.listed, shapes))
         for value in map(exact, (*COMMON_VALUES, *drawn)):
             holders = [k for k, shape in enumerate(shapes) if shape_holds(shape_builder, shape, value)]
             assert set(combinations(holders, 2)) <= compared

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 from typing import NamedTuple
 
@@ -294,3 +294,11 @@ def test_two_thousand_digits_are_not_too_many() -> None:
     assert not dfa.accepts(b"1e1998")
     assert dfa.accepts(b"0." + b"0" * 1998 + b"1")
     assert not dfa.accepts(b"0." + b"0" * 1998 + b"09")
+
+
+@pytest.mark.parametrize("plain", [None, True, False])
+def test_listed_integers_are_the_union_of_one_each(plain: bool | None) -> None:
+    sets = [NumberSet(low=value, high=value, plain=plain) for value in range(-200, 900, 5)]
+    sets += [NumberSet(low=Decimal("0.5"), high=Decimal("0.5")), NumberSet(low=2_000, integer=True)]
+    together, apart = numbers_dfa(sets, -1), reduce(union, [number_dfa(numbers, -1) for numbers in sets])
+    assert distinguishing_word(together, apart) is None

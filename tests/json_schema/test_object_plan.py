@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, library_validator, values
 from tests.naive.schema_values import array_accepted, array_holds, object_accepted, object_holds
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema import array_states, object_plan
+from tokdfa.json_schema import array_states, clauses, object_plan
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.clauses import ArrayClause, ObjectClause
 from tokdfa.json_schema.object_plan import plan_object
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 
-def test_automata_accept_what_their_clauses_hold() -> None:
+@pytest.mark.parametrize("multiplied", [clauses.MULTIPLIED, 1])
+def test_automata_accept_what_their_clauses_hold(multiplied: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`multiplied`: so many clauses before there are choices; 1: nothing that can be a choice is multiplied out."""
+    monkeypatch.setattr(clauses, "MULTIPLIED", multiplied)
     count: Counter[str] = Counter()
 
     def compare(shape_builder: ShapeBuilder, clause: ObjectClause | ArrayClause, value: Any) -> None:
@@ -52,13 +55,15 @@ def test_automata_accept_what_their_clauses_hold() -> None:
             except SchemaUnsupported:
                 continue
             for value in map(exact, (*COMMON_VALUES, *drawn)):
-                clauses = shape.objects if isinstance(value, dict) else shape.arrays if isinstance(value, list) else ()
-                for clause in clauses[:12]:
+                found = shape.objects if isinstance(value, dict) else shape.arrays if isinstance(value, list) else ()
+                for clause in found[:12]:
+                    count["choices"] += isinstance(clause, ObjectClause) and bool(clause.choices)
                     compare(shape_builder, clause, value)
 
     check()
     assert count["refused"] <= 0.15 * count["all"]
     assert min(count["object True"], count["object False"]) > 150
+    assert multiplied > 1 or count["choices"] > 50
 
 
 def _clause(schema: dict[str, Any]) -> tuple[ShapeBuilder, ObjectClause]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.json_schema.schemas import expand
 from tokdfa.json_schema.object_plan import plan_object
-from tokdfa.json_schema.object_states import START, ObjectStates
+from tokdfa.json_schema.object_states import ObjectStates
 
 
 def any_order(schema: dict[str, object]) -> ObjectStates:
@@ -18,7 +18,7 @@ def any_order(schema: dict[str, object]) -> ObjectStates:
 def test_many_required_names_in_any_order() -> None:
     """One way to the end is enough for all states: a search from each would look at the square of the names."""
     states = any_order({"required": [f"k{number}" for number in range(300)]})
-    moves = states.moves(START)
+    moves = states.moves(states.start)
     assert len(moves) == 301
     assert all(len(states.moves(move.following)) in (300, 301) for move in moves[:3] + moves[-3:])
     assert len(states._ends._alive) <= 301
@@ -29,4 +29,4 @@ def test_counts_are_looked_ahead_for() -> None:
     names = {"properties": {"a": {}, "b": {}, "c": {}}, "additionalProperties": False, "required": ["a", "b"]}
     for most, expected in ((3, ["a", "b", "c"]), (2, ["a", "b"])):
         states = any_order({**names, "maxProperties": most})
-        assert [states.plan.names[move.member] for move in states.moves(START)] == expected
+        assert [states.plan.names[move.member] for move in states.moves(states.start)] == expected

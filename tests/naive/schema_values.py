@@ -23,7 +23,7 @@ from tokdfa.json_schema.clauses import (
     State,
 )
 from tokdfa.json_schema.object_plan import ObjectPlan, plan_object
-from tokdfa.json_schema.object_states import START, ObjectStates
+from tokdfa.json_schema.object_states import ObjectStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +92,9 @@ def object_holds(shape_builder: ShapeBuilder, clause: ObjectClause, members: dic
         for name, value in members.items():
             if not all(holds(shape_builder, state, value) for state in _states_of(shape_builder, scope, name)):
                 return False
+    for choice in clause.choices:
+        if not any(object_holds(shape_builder, alternative, members) for alternative in choice):
+            return False
     return all(
         any(
             (demand.pattern is None or shape_builder.oracle.matches(demand.pattern, name))
@@ -136,7 +139,7 @@ def object_accepted(
         return False
     states = ObjectStates(shape_builder.oracle, clause, plan, any_order)
     declared = plan.names + plan.excluded
-    here = {START}
+    here = {states.start}
     for name in sorted(members, key=lambda name: plan.names.index(name) if name in plan.names else len(declared)):
         following = set()
         for state in here:
@@ -202,8 +205,8 @@ class Witnesses:
         if plan is None:
             return
         states = ObjectStates(self.shape_builder.oracle, clause, plan)
-        todo: list[tuple[Any, dict[str, Any]]] = [(START, {})]
-        met = {START}
+        todo: list[tuple[Any, dict[str, Any]]] = [(states.start, {})]
+        met = {states.start}
         for state, members in todo:
             if states.can_close(state):
                 yield (members,)

@@ -12,6 +12,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `clauses`: clauses, shapes, states, and how they intersect; `keyword_names`: which keywords there are;
 - `schema_states`: the state of the schema at some place; `keywords`: the shape of the keywords of one type; `values`:
   of enum and const; `complement`: of all other values; `unevaluated`: what unevaluatedProperties reduces to;
+- `listed`: what is seen of states of listed scalars; `choices`: alternatives that are settled while an object is read;
 - `oracle`: what the following may ask; `object_plan`, `object_states`, `array_states`, `ends`: what a clause of an
   object or array comes to; `emptiness`: whether a state has a value at all; `disjoint`: which branches of oneOf may
   overlap;

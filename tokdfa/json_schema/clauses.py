@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.number_set import Number, NumberSet
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ CLAUSE_BYTES, SHAPE_WORK = 500, 5_000
 
 #: Clauses of one shape at most.
 MAX_CLAUSES = 3_000
+
+#: Clauses of objects that are multiplied out at most; more are chosen from while an object is read.
+MULTIPLIED = 16
 
 #: Bits of `Shape.constants`.
 NULL, TRUE, FALSE = 1, 2, 4
@@ -103,7 +106,10 @@ class Demand(NamedTuple):
 
 
 class ObjectClause(NamedTuple):
-    """A conjunction of demands on an object. `required`: in the order of the schema; `names`: a state for all names."""
+    """A conjunction of demands on an object. `required`: in the order of the schema; `names`: a state for all names.
+
+    `choices`: of each of these, one clause holds; all of them are simple (`is_simple`).
+    """
 
     scopes: tuple[Scope, ...] = ()
     required: tuple[str, ...] = ()
@@ -111,6 +117,12 @@ class ObjectClause(NamedTuple):
     most: int | None = None
     names: State = EVERYTHING
     demands: tuple[Demand, ...] = ()
+    choices: tuple[tuple[ObjectClause, ...], ...] = ()
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it says which names are there, and what their values are, and nothing else."""
+        return not (self.names or self.demands or self.choices or self.least or self.most is not None)
 
     def intersect(self, other: ObjectClause) -> ObjectClause:
         """Both."""
@@ -119,6 +131,7 @@ class ObjectClause(NamedTuple):
         if other == ANY_OBJECT:
             return self
         size = len(self.scopes) + len(other.scopes) + len(self.required) + len(other.required)
+        size += len(self.choices) + len(other.choices)
         if size > FEW:
             spend(LOOKUP_WORK * size)
         return ObjectClause(
@@ -128,6 +141,7 @@ class ObjectClause(NamedTuple):
             _least(self.most, other.most),
             intersect_states(self.names, other.names),
             _join(self.demands, other.demands),
+            _join(self.choices, other.choices),
         )
 
 
@@ -188,7 +202,7 @@ def _join(first: tuple[PartT, ...], second: tuple[PartT, ...]) -> tuple[PartT, .
         return first
     if not first:
         return second
-    if len(second) == 1 and len(first) < 8:  # most are
+    if len(second) == 1:  # most are
         return first if second[0] in first else first + second
     return tuple(dict.fromkeys(first + second))
 
@@ -211,8 +225,11 @@ class Shape:
 
     @property
     def size(self) -> int:
-        """How many clauses there are."""
-        return len(self.numbers) + len(self.strings) + len(self.arrays) + len(self.objects)
+        """How many clauses there are; numbers that are listed one by one are one clause."""
+        ranges = len(self.numbers)
+        if ranges > FEW:
+            ranges = 1 + sum(not numbers.is_single for numbers in self.numbers)
+        return ranges + len(self.strings) + len(self.arrays) + len(self.objects)
 
     @property
     def is_nothing(self) -> bool:
@@ -257,11 +274,13 @@ class TooManyClauses(Exception):
     """An intersection has more clauses than were allowed."""
 
 
-def intersect(first: Shape, second: Shape, most: int | None = None) -> Shape:
-    """What both shapes hold. O(product of the clauses of each type).
+def intersect(
+    first: Shape, second: Shape, most: int | None = None, is_void: Callable[[ObjectClause], bool] | None = None
+) -> Shape:
+    """What both shapes hold. O(product of the clauses of each type); many simple clauses of objects become choices.
 
-    Clauses that contradict themselves at a glance are left out. Raises TooManyClauses as soon as more than `most` are
-    left of one type, or are of all types together.
+    Clauses that contradict themselves at a glance, or of objects are `is_void`, are left out. Raises TooManyClauses as
+    soon as more than `most` are left of one type, or are of all types together.
     """
     if first is ANYTHING or second is ANYTHING:
         joined = second if first is ANYTHING else first
@@ -269,20 +288,22 @@ def intersect(first: Shape, second: Shape, most: int | None = None) -> Shape:
         spend(CLAUSE_WORK)
         joined = Shape(
             first.constants & second.constants,
-            _product(first.numbers, second.numbers, most, NumberSet.is_empty),
+            _product_of_numbers(first.numbers, second.numbers, most),
             _product(first.strings, second.strings, most, None),
             _product(first.arrays, second.arrays, most, None),
-            _product(first.objects, second.objects, most, _contradicts),
+            _product_of_objects(first.objects, second.objects, most, is_void),
         )
     if most is not None and joined.size > most:
         raise TooManyClauses
     return joined
 
 
-def join(first: Shape, second: Shape, node: Node, keyword: str) -> Shape:
+def join(
+    first: Shape, second: Shape, node: Node, keyword: str, is_void: Callable[[ObjectClause], bool] | None = None
+) -> Shape:
     """`intersect`. Raises SchemaUnsupported, which names the keyword of a node, for more than MAX_CLAUSES."""
     try:
-        return intersect(first, second, MAX_CLAUSES)
+        return intersect(first, second, MAX_CLAUSES, is_void)
     except TooManyClauses:
         raise _too_many_clauses(node, keyword) from None
 
@@ -316,6 +337,50 @@ def _product(
         if most is not None and len(found) > most:
             raise TooManyClauses
     return tuple(found)
+
+
+def _product_of_numbers(
+    first: tuple[NumberSet, ...], second: tuple[NumberSet, ...], most: int | None
+) -> tuple[NumberSet, ...]:
+    """`_product`, of numbers that are listed one by one on both sides in linear time."""
+    if len(first) * len(second) <= FEW:
+        return _product(first, second, most, NumberSet.is_empty)
+    by_value: dict[Number | None, list[NumberSet]] = {None: []}
+    for numbers in second:
+        by_value.setdefault(numbers.low if numbers.is_single else None, []).append(numbers)
+    found: dict[NumberSet, None] = {}
+    for numbers in first:
+        others = (*by_value.get(numbers.low, ()), *by_value[None]) if numbers.is_single else second
+        spend(CLAUSE_WORK * len(others))
+        found.update(dict.fromkeys(one for other in others if not (one := numbers.intersect(other)).is_empty()))
+        if most is not None and not numbers.is_single and Shape(numbers=tuple(found)).size > most:
+            raise TooManyClauses
+    return tuple(found)
+
+
+def _product_of_objects(
+    first: tuple[ObjectClause, ...],
+    second: tuple[ObjectClause, ...],
+    most: int | None,
+    is_void: Callable[[ObjectClause], bool] | None,
+) -> tuple[ObjectClause, ...]:
+    """`_product` of few clauses; of more, what can be is left to be chosen while an object is read."""
+    if not first or not second:
+        return ()
+    if len(first) > 1 or len(second) > 1:
+        is_open = any(clause.choices for clause in first) or any(clause.choices for clause in second)
+        if is_open or len(first) * len(second) > MULTIPLIED:
+            first, second = _as_choice(first), _as_choice(second)
+    if is_void is None:
+        return _product(first, second, most, _contradicts)
+    return _product(first, second, most, lambda clause: _contradicts(clause) or is_void(clause))
+
+
+def _as_choice(clauses: tuple[ObjectClause, ...]) -> tuple[ObjectClause, ...]:
+    """One clause with a choice, if all are simple and more than one."""
+    if len(clauses) < 2 or not all(clause.is_simple for clause in clauses):
+        return clauses
+    return (ObjectClause(choices=(clauses,)),)
 
 
 def _contradicts(clause: ObjectClause) -> bool:

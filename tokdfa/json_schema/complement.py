@@ -16,6 +16,7 @@ from tokdfa.json_schema.clauses import (
     ANY_NUMBER,
     ANY_OBJECT,
     ANY_STRING,
+    ANYTHING,
     CLAUSE_BYTES,
     CLAUSE_WORK,
     EVERYTHING,
@@ -67,7 +68,13 @@ def complement(shape: Shape, join: Callable[[Shape, Shape], Shape]) -> Shape:
     for array in shape.arrays:
         result = join(result, _only(arrays=_counted(complement_array(array))))
     for members in shape.objects:
-        result = join(result, _only(objects=_counted(complement_object(members))))
+        found = _counted(complement_object(members))
+        for choice in members.choices:
+            broken = ANYTHING
+            for alternative in choice:
+                broken = join(broken, _only(objects=_counted(complement_object(alternative))))
+            found += broken.objects
+        result = join(result, _only(objects=found))
     return result
 
 
@@ -114,7 +121,10 @@ def _negation(state: State) -> State:
 
 
 def complement_object(clause: ObjectClause) -> Iterator[ObjectClause]:
-    """Clauses that hold for exactly the objects for which `clause` does not. Raises NotOneState."""
+    """Clauses that hold for exactly the objects for which `clause` does not, whose choices are left to the caller.
+
+    Raises NotOneState.
+    """
     for name in clause.required:
         yield ObjectClause(scopes=(lone_scope(name, NOTHING),))
     if clause.least > 0:

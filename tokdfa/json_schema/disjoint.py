@@ -13,25 +13,21 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.budget import spend
-from tokdfa.json_schema.clauses import LOOKUP_WORK, NEVER
-from tokdfa.json_schema.document import DRAFT_6, DRAFT_7
+from tokdfa.json_schema.clauses import LOOKUP_WORK
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from tokdfa.json_schema.clauses import ObjectClause, Shape, State
-    from tokdfa.json_schema.document import Node
-    from tokdfa.json_schema.schema_states import SchemaStates
+    from tokdfa.json_schema.clauses import Shape
+    from tokdfa.json_schema.listed import Listed, Values
 
-#: Values by which branches are sorted; None: they may be any.
-Values = frozenset[Any] | None
 #: Pairs of clauses of two branches whose tags are compared at most.
 MOST_PAIRS = 64
 #: Work and memory (`tokdfa.core.budget`) of a pair that is found, mostly more than once.
 PAIR_WORK, PAIR_BYTES = 800, 100
 
 
-def candidates(schemas: SchemaStates, shapes: Sequence[Shape]) -> list[tuple[int, int]]:
+def candidates(known: Listed, shapes: Sequence[Shape]) -> list[tuple[int, int]]:
     """Pairs of indices, in order, of shapes that may have a value in common; all other pairs are surely disjoint.
 
     O(clauses + values that are listed + pairs).
@@ -47,8 +43,7 @@ def candidates(schemas: SchemaStates, shapes: Sequence[Shape]) -> list[tuple[int
     arrays: dict[int, Values] = {k: None for k, shape in enumerate(shapes) if shape.arrays}
     for listed in (constants, numbers, strings, arrays):
         found.update(_sharing(listed))
-    tags = _Tags(schemas)
-    clauses = {k: [tags.of(clause) for clause in shape.objects] for k, shape in enumerate(shapes) if shape.objects}
+    clauses = {k: [known.tags(clause) for clause in shape.objects] for k, shape in enumerate(shapes) if shape.objects}
     found.update(pair for pair in _sharing(_by_tag(clauses)) if pair not in found and _overlap(clauses, *pair))
     return sorted(found)
 
@@ -100,52 +95,3 @@ def _overlap(clauses: Mapping[int, list[dict[str, frozenset[Any]]]], first: int,
     return any(
         all(values & other[name] for name, values in one.items() if name in other) for one in ones for other in others
     )
-
-
-class _Tags:
-    """Finds the tags of clauses: required name -> what its value may be, if that is listed and no array or object."""
-
-    def __init__(self, schemas: SchemaStates) -> None:
-        self.schemas = schemas
-        self._known: dict[State, Values] = {}
-
-    def of(self, clause: ObjectClause) -> dict[str, frozenset[Any]]:
-        found: dict[str, frozenset[Any]] = {}
-        spend(LOOKUP_WORK * (1 + len(clause.required) * len(clause.scopes)))
-        for scope in clause.scopes:
-            for name in clause.required:
-                state = scope.properties.get(name)
-                values = None if state is None else self._values(state)
-                if values is not None:
-                    found[name] = values & found.get(name, values)
-        return found
-
-    def _values(self, state: State) -> Values:
-        if state not in self._known:
-            found: Values = None
-            for literal in state:
-                values = frozenset() if literal == NEVER else None if literal & 1 else self._listed(literal)
-                if values is not None:
-                    found = values if found is None else found & values
-            self._known[state] = found
-        return self._known[state]
-
-    def _listed(self, literal: int) -> Values:
-        """What a schema says by `const` or `enum` itself."""
-        node = self.schemas.document.nodes[literal >> 1]
-        schema = node.schema
-        if not isinstance(schema, dict) or (node.draft <= DRAFT_7 and "$ref" in schema):
-            return None
-        values: Any = None
-        if node.draft >= DRAFT_6 and "const" in schema and not self._is_dropped(node, "const"):
-            values = [schema["const"]]
-        elif "enum" in schema and not self._is_dropped(node, "enum"):
-            values = schema["enum"]
-        if not isinstance(values, list) or any(isinstance(value, list | dict) for value in values):
-            return None
-        spend(LOOKUP_WORK * len(values))
-        return frozenset((isinstance(value, bool), value) for value in values)  # true is not 1
-
-    def _is_dropped(self, node: Node, keyword: str) -> bool:
-        dropped = self.schemas.dropped
-        return bool(dropped) and (node.pointer, keyword) in dropped

@@ -148,7 +148,7 @@ class Emptiness:
                     return False
         elif not all(self.state(value_state(self.oracle, clause, name)) for name in clause.required):
             return False
-        if not clause.demands and clause.least <= len(clause.required):
+        if not (clause.demands or clause.choices) and clause.least <= len(clause.required):
             return True
         plan = plan_object(self.oracle, clause)
         return plan is not None and ObjectStates(self.oracle, clause, plan).is_inhabited()

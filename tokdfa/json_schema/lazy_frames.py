@@ -66,7 +66,9 @@ def _is_plain_array(clause: ArrayClause) -> bool:
 
 def _is_plain_object(clause: ObjectClause) -> bool:
     has_patterns = sum(len(scope.patterns) for scope in clause.scopes) > 1
-    return not (clause.names or clause.demands or clause.most is not None or clause.least > 1 or has_patterns)
+    return not (
+        clause.names or clause.demands or clause.choices or clause.most is not None or clause.least > 1 or has_patterns
+    )
 
 
 def _member_states(oracle: Oracle, clause: ObjectClause) -> Iterable[State]:

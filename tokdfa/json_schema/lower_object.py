@@ -14,7 +14,7 @@ from tokdfa.core.budget import spend
 from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.lower_value import NAME_BYTES, NAME_WORK
 from tokdfa.json_schema.object_plan import plan_object
-from tokdfa.json_schema.object_states import START, Members, ObjectStates
+from tokdfa.json_schema.object_states import Members, ObjectStates
 from tokdfa.program.builder import MemberChain
 from tokdfa.program.program import RETURN_PLACE
 
@@ -43,7 +43,7 @@ class ObjectLowering:
         """The place at which an object of a clause that some object meets is read, before RETURN."""
         plan = plan_object(self.writer.oracle, clause)
         assert plan is not None
-        is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands
+        is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands and not clause.choices
         if is_plain and not plan.remembered and not (self.any_order and plan.names):
             return self._chain(plan)
         return _StateLowering(self, clause, plan).lower()
@@ -157,8 +157,8 @@ class _StateLowering:
 
     def lower(self) -> int:
         """The place at which the object is read."""
-        starts = self._names(START)
-        if self.states.can_close(START):
+        starts = self._names(self.states.start)
+        if self.states.can_close(self.states.start):
             starts.append(self.builder.read(self.objects.bare, RETURN_PLACE))
         return self.builder.read(self.objects.opens, self.builder.any_of(starts))
 

@@ -28,14 +28,16 @@ Without exponents: 8, 8, 17, 4 and 124.
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.automata.algebra import minimize
+from tokdfa.automata.algebra import minimize, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
+from tokdfa.constraint import Choice
 from tokdfa.core.budget import hold, spend
 from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, InterningTable, Limit, intern
 from tokdfa.core.jit import kernel
@@ -43,6 +45,7 @@ from tokdfa.core.kernel_budget import pay
 from tokdfa.json_schema.number_plan import STATE_LIMIT
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.number_states import COLUMNS, explore_states
+from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +58,8 @@ SHIFT = 3
 
 #: Work (`tokdfa.core.budget`) of a set of numbers, of an automaton of one, and of a state of it in a union, by class.
 NS_PER_SET, NS_PER_AUTOMATON, NS_PER_MEMBER = 30_000, 60_000, 4
+#: From more sets on whole numbers that are listed have an automaton of their own.
+MANY = 64
 #: Members of a union that are paid for together.
 PAID_AT_ONCE = 1 << 16
 
@@ -89,6 +94,12 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     joined = _join_neighbours([numbers for numbers in distinct.values() if numbers is not None])
     if len(joined) < 2:
         return number_dfa(joined[0], shift) if joined else Dfa.empty()
+    if shift < 0 and len(joined) > MANY:
+        listed = {plain: _listed_integers(joined, plain) for plain in (None, True, False)}
+        rest = [numbers for numbers in joined if not _is_listed(numbers)]
+        parts = [_listed_dfa(values, plain) for plain, values in listed.items() if values]
+        if parts:
+            return reduce(union, [*parts, numbers_dfa(rest, shift)] if rest else parts)
     tables, acceptings, starts = [], [], [0]
     for normal in joined:
         table, accepting, _ = explore_states(normal, shift)
@@ -98,6 +109,29 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
         starts.append(starts[-1] + len(table))
     table, accepting = _unite_automata(np.concatenate(tables), np.concatenate(acceptings), starts[:-1])
     return minimize(trim_table(table, _BYTE_CLASS, accepting, 0))
+
+
+def _is_listed(numbers: NumberSet) -> bool:
+    return numbers.is_single and numbers.low == int(numbers.low or 0)
+
+
+def _listed_integers(sets: list[NumberSet], plain: bool | None) -> list[int]:
+    return [int(numbers.low or 0) for numbers in sets if _is_listed(numbers) and numbers.plain == plain]
+
+
+def _listed_dfa(values: list[int], plain: bool | None) -> Dfa:
+    """The texts of whole numbers without exponents: a tree of digits, and zeros behind a point unless `plain`."""
+    whole = compile_dfa(Choice([*map(str, values), *(["-0"] if 0 in values else [])]))
+    if plain:
+        return whole
+    count = whole.state_count
+    table = np.full((count + 2, COLUMNS), -1, dtype=np.int32)
+    for byte in b"-0123456789":
+        table[:count, _BYTE_CLASS[byte]] = whole.transitions[:, whole.byte_class[byte]]
+    table[:count, _BYTE_CLASS[ord(".")]] = np.where(whole.accepting, count, -1)
+    table[count:, _BYTE_CLASS[ord("0")]] = count + 1
+    accepting = np.append(whole.accepting if plain is None else np.zeros(count, np.bool_), [False, True])
+    return minimize(trim_table(table, _BYTE_CLASS, accepting, whole.start))
 
 
 def _unite_automata(

@@ -69,6 +69,11 @@ class NumberSet:
             if divisor <= 0:
                 raise OptionError(f"a divisor (multipleOf) is above 0, not {divisor}")
 
+    @property
+    def is_single(self) -> bool:
+        """Whether both bounds are one number."""
+        return self.low is not None and self.low == self.high
+
     def intersect(self, other: NumberSet) -> NumberSet:
         """What belongs to both."""
         if other == _ALL or self == other:

@@ -13,6 +13,7 @@ kinds of too many names (`may_repeat`).
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.core.budget import spend
@@ -21,6 +22,8 @@ from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK,
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tokdfa.json_schema.clauses import Demand, ObjectClause, Scope
     from tokdfa.json_schema.oracle import Oracle
 
@@ -33,11 +36,14 @@ MAX_REMEMBERED = 256
 
 
 class Kind(NamedTuple):
-    """Names that are not declared: the set they are from, the state of the value, the demands a member can meet."""
+    """Names that are not declared: the set they are from, the state of the value, the demands a member can meet, and
+    which of the patterns that anybody asks about they match.
+    """
 
     names: StringSet
     value: State
     demands: tuple[int, ...]
+    matched: frozenset[str] = frozenset()
 
 
 class ObjectPlan(NamedTuple):
@@ -88,6 +94,16 @@ def value_state(oracle: Oracle, clause: ObjectClause, name: str) -> State:
     return found
 
 
+def kind_state(clause: ObjectClause, matched: frozenset[str]) -> State:
+    """The state of the value under a name that is not declared and matches these patterns."""
+    state = EVERYTHING
+    for scope in clause.scopes:
+        own = [value for pattern, value in scope.patterns if pattern in matched]
+        for value in own or [scope.additional]:
+            state = intersect_states(state, value)
+    return state
+
+
 def may_meet(oracle: Oracle, demand: Demand, name: str) -> bool:
     """Whether a member of this name can meet a demand, as far as its name goes."""
     if demand.pattern is not None and not oracle.matches(demand.pattern, name):
@@ -101,15 +117,29 @@ def may_meet(oracle: Oracle, demand: Demand, name: str) -> bool:
 
 
 def declared_names(clause: ObjectClause) -> list[str]:
-    """The names that a clause speaks of, in order: properties as they stand, then what is only required."""
+    """The names that a clause speaks of, in order: properties as they stand, then what is only required.
+
+    Those of the alternatives of a choice are merged place by place, as most keep to one order.
+    """
     found: dict[str, None] = {}
-    for scope in clause.scopes:
-        found.update(dict.fromkeys(scope.properties))
-    found.update(dict.fromkeys(clause.required))
+    for choice in ((clause,), *clause.choices):
+        _merge(found, [[name for scope in each.scopes for name in scope.properties] for each in choice])
+    for choice in ((clause,), *clause.choices):
+        _merge(found, [each.required for each in choice])
     for demand in clause.demands:
         if demand.scope is not None:
             found.update(dict.fromkeys(demand.scope.properties))
     return list(found)
+
+
+def _merge(found: dict[str, None], listed: list[Sequence[str]]) -> None:
+    """Add the names of some lists: the first ones of all, then the second ones, and so on."""
+    if len(listed) == 1:
+        found.update(dict.fromkeys(listed[0]))
+        return
+    for names in zip_longest(*listed):
+        spend(LOOKUP_WORK * len(names))
+        found.update(dict.fromkeys(name for name in names if name is not None))
 
 
 def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
@@ -117,7 +147,7 @@ def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
     names, states, required, demands, excluded = [], [], [], [], []
     needed = frozenset(clause.required)
     scopes = clause.scopes
-    if len(scopes) == 1 and not scopes[0].patterns and not clause.names and not clause.demands:
+    if len(scopes) == 1 and not (scopes[0].patterns or clause.names or clause.demands or clause.choices):
         return _plan_plain(oracle, clause, scopes[0])
     for name in declared_names(clause):
         spend(PLAN_WORK * (1 + len(clause.demands)))
@@ -211,8 +241,9 @@ def _plan_plain(oracle: Oracle, clause: ObjectClause, scope: Scope) -> ObjectPla
 def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) -> tuple[Kind, ...]:
     """The kinds of names that are not declared, without those whose value can be nothing."""
     patterns: dict[str, None] = {}
-    for scope in clause.scopes:
-        patterns.update(dict.fromkeys(pattern for pattern, _ in scope.patterns))
+    for each in (clause, *(alternative for choice in clause.choices for alternative in choice)):
+        for scope in each.scopes:
+            patterns.update(dict.fromkeys(pattern for pattern, _ in scope.patterns))
     for demand in clause.demands:
         if demand.pattern is not None:
             patterns[demand.pattern] = None
@@ -241,15 +272,11 @@ def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) 
     kinds = []
     for strings, matched in found:
         spend(LOOKUP_WORK * (1 + sum(1 + len(scope.patterns) for scope in clause.scopes)))
-        state = EVERYTHING
-        for scope in clause.scopes:
-            own = [value for pattern, value in scope.patterns if pattern in matched]
-            for value in own or [scope.additional]:
-                state = intersect_states(state, value)
+        state = kind_state(clause, matched)
         if not oracle.has_value(state) or (strings is not ANY_STRING and oracle.is_empty(strings)):
             continue
         for names, met in _split_by_demands(oracle, clause, strings, matched, state):
-            kinds.append(Kind(names, state, met))
+            kinds.append(Kind(names, state, met, matched))
     return tuple(kinds)
 
 

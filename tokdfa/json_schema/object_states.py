@@ -3,7 +3,8 @@
 A state knows which declared names may still come, how many members there were (as far as the bounds care), and which
 demands are met. By ``order="schema"`` the names come in their order, so a position is enough, and other names follow
 the declared ones; by ``order="any"`` the names that have been are remembered, and anything may come at any time. Names
-that are remembered without being declared (``duplicates="refused"``) are bits in both orders.
+that are remembered without being declared (``duplicates="refused"``) are bits in both orders. What is left of choices
+is part of the state (`tokdfa.json_schema.choices`).
 
 Whether a member meets a demand is guessed: a move that claims it reads a value that does, one that does not reads any
 value. Moves into states that cannot come to an end are left out.
@@ -11,11 +12,12 @@ value. Moves into states that cannot come to an end are left out.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.choices import Choices, Open
 from tokdfa.json_schema.clauses import State, intersect_states
 from tokdfa.json_schema.ends import Ends, TooManyStates
 
@@ -33,7 +35,8 @@ MOVE_WORK = 3_000
 
 
 class Members(NamedTuple):
-    """A state: the next declared name (or, in any order, the bits of those that were), members, demands met (bits).
+    """A state: the next declared name (or, in any order, the bits of those that were), members, demands met (bits), and
+    what is left of choices.
 
     Behind the last declared name `position` is their number plus the bits of the remembered names that were.
     """
@@ -41,6 +44,7 @@ class Members(NamedTuple):
     position: int
     members: int
     met: int
+    left: Open = ()
 
 
 class Move(NamedTuple):
@@ -49,9 +53,6 @@ class Move(NamedTuple):
     member: int
     value: State
     following: Members
-
-
-START = Members(0, 0, 0)
 
 
 class ObjectStates:
@@ -66,6 +67,8 @@ class ObjectStates:
         self.all_required = sum(1 << k for k, needed in enumerate(plan.required) if needed)
         #: Members are counted up to here.
         self.cap = plan.least if plan.most is None else plan.most
+        self.choices = Choices(oracle, clause, plan, any_order) if clause.choices else None
+        self.start = Members(0, 0, 0, self.choices.start if self.choices else ())
         self._ends = Ends(self.can_close, self._following, MAX_STATES)
         #: How many names are declared.
         self.declared = len(plan.names) - plan.remembered
@@ -82,42 +85,76 @@ class ObjectStates:
 
     def can_close(self, state: Members) -> bool:
         """Whether the object may end."""
-        return self.names_done(state.position) and state.members >= self.plan.least and state.met == self.all_met
+        if not self.names_done(state.position) or state.members < self.plan.least or state.met != self.all_met:
+            return False
+        if self.choices is None:
+            return True
+        return self.choices.may_close(state.left, self._passed(state.position))
 
-    def _all_moves(self, state: Members) -> Iterator[Move]:
-        """The moves from a state, dead ends among them."""
+    def _passed(self, position: int) -> int:
+        """Bits of the declared names that have been, or cannot come any more, as far as choices allow that."""
+        return position if self.any_order else (1 << min(position, self.declared)) - 1
+
+    def _all_moves(self, state: Members, only: int = -1) -> Iterator[Move]:
+        """The moves from a state, dead ends among them; `only`: bits of names, if others and kinds are left out."""
         plan = self.plan
         if plan.most is not None and state.members >= plan.most:
             return
-        for k, position in self._free(state.position):
-            yield from self._members(k, plan.states[k], plan.demands[k], position, state)
+        for k, position, left in self._free(state, only):
+            yield from self._members(k, plan.states[k], plan.demands[k], position, state._replace(left=left))
+        if only >= 0 or not plan.kinds:
+            return
         if self.any_order or self.names_done(state.position):
             position = state.position if self.any_order else max(state.position, self.declared)
+            behind: Open | None = state.left
+            if self.choices is not None and not self.any_order:
+                behind = self.choices.behind(state.left, self._passed(state.position))
+            if behind is None:
+                return
             for k, kind in enumerate(plan.kinds):
-                yield from self._members(~k, kind.value, kind.demands, position, state)
+                yield from self._members(~k, kind.value, kind.demands, position, state._replace(left=behind))
 
-    def _free(self, position: int) -> Iterator[tuple[int, int]]:
-        """The names that may come, and the positions after them."""
-        names, declared = self.plan.names, self.declared
+    def _free(self, state: Members, only: int) -> Iterator[tuple[int, int, Open]]:
+        """The names that may come, the positions after them, and what is left of choices before them."""
+        names, declared, choices = self.plan.names, self.declared, self.choices
+        position, left = state.position, state.left
         if self.any_order:
             for k in range(len(names)):
-                if not position >> k & 1:
-                    yield k, position | 1 << k
+                if not position >> k & 1 and only >> k & 1:
+                    yield k, position | 1 << k, left
             return
         if position < declared:
             for k in range(position, self.window[position] + 1):
-                yield k, k + 1
+                if only >> k & 1:
+                    yield k, k + 1, left
+                if choices is not None:
+                    passed = choices.without(k, left)
+                    if passed is None:
+                        return
+                    left = passed
         if self.plan.remembered and self.names_done(position):
             seen = max(position - declared, 0)
             for k in range(declared, len(names)):
                 bit = 1 << k - declared
-                if not seen & bit:
-                    yield k, declared + (seen | bit)
+                if not seen & bit and only >> k & 1:
+                    yield k, declared + (seen | bit), left
 
     def _members(
         self, member: int, value: State, demands: tuple[int, ...], position: int, state: Members
     ) -> Iterator[Move]:
-        """The moves by one member: one for each set of open demands that it claims to meet."""
+        """The moves by one member: one for each guess about choices and each set of open demands that it claims."""
+        if self.choices is None:
+            yield from self._claims(member, value, value, demands, position, state)
+            return
+        for guess, left in self.choices.claims(member, state.left, value):
+            if member >= 0:
+                left = self.choices.after(member, left, position)
+            yield from self._claims(member, guess, value, demands, position, state._replace(left=left))
+
+    def _claims(
+        self, member: int, value: State, known: State, demands: tuple[int, ...], position: int, state: Members
+    ) -> Iterator[Move]:
+        """The moves by one member whose value is in `value`; that there is such a value is known of `known`."""
         count = min(state.members + 1, self.cap)
         open_demands = [k for k in demands if not state.met >> k & 1]
         for size in range(len(open_demands) + 1):
@@ -126,8 +163,8 @@ class ObjectStates:
                 for k in claimed:
                     claim, met = intersect_states(claim, self.demands[k].value), met | 1 << k
                 spend(MOVE_WORK)
-                if not claimed or self.oracle.has_value(claim):
-                    yield Move(member, claim, Members(position, count, met))
+                if claim == known or self.oracle.has_value(claim):
+                    yield Move(member, claim, Members(position, count, met, state.left))
 
     def moves(self, state: Members) -> list[Move]:
         """The moves from which the object can come to an end. Raises SchemaUnsupported."""
@@ -135,7 +172,13 @@ class ObjectStates:
 
     def _following(self, state: Members) -> Iterator[Members]:
         """What moves lead to, for the question whether that comes to an end."""
-        found = (move.following for move in self._all_moves(state))
+        moves = self._all_moves(state)
+        if self.choices is not None and not self.demands and state.members >= self.plan.least:
+            # no other name brings the end nearer
+            urgent, useful = self.choices.needed(state.left, self._passed(state.position))
+            urgent |= self.all_required
+            moves = chain(self._all_moves(state, urgent), self._all_moves(state, useful & ~urgent))
+        found = (move.following for move in moves)
         return map(self._alike, found) if self.plan.remembered else found
 
     def _alike(self, state: Members) -> Members:
@@ -144,7 +187,7 @@ class ObjectStates:
         Remembered names are optional, so without demands it matters only how many of them are left: there are as many
         such states as names, not as sets of names.
         """
-        if not self.plan.remembered or self.demands:
+        if not self.plan.remembered or self.demands or self.choices is not None:
             return state
         if self.any_order:
             seen = state.position >> self.declared
@@ -155,12 +198,12 @@ class ObjectStates:
 
     def is_inhabited(self) -> bool:
         """Whether the object can come to an end at all."""
-        return self.alive(START)
+        return (self.choices is None or not self.choices.impossible) and self.alive(self.start)
 
     def alive(self, state: Members) -> bool:
-        """Whether a state that moves from START lead to can come to an end. Raises SchemaUnsupported."""
-        if self.any_order and self.plan.most is None and not self.demands:
-            state = START  # what completes the object from there, less the names that were, completes this one
+        """Whether a state that moves from the start lead to can come to an end. Raises SchemaUnsupported."""
+        if self.any_order and self.plan.most is None and not self.demands and self.choices is None:
+            state = self.start  # what completes the object from there, less the names that were, completes this one
         try:
             return self._ends.alive(self._alike(state))
         except TooManyStates:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.clauses import CLAUSE_BYTES, LOOKUP_WORK
+from tokdfa.json_schema.listed import Listed
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Oracle:
         distinct: bool,
     ) -> None:
         self.schemas, self.shape_of, self.has_value, self.distinct = schemas, shape_of, has_value, distinct
+        #: What is seen of states without making their shapes.
+        self.listed = Listed(schemas)
         self._matches: dict[tuple[str, str], bool] = {}
         self._may_match: dict[tuple[str, str], bool] = {}
         self._empty: dict[StringSet, bool] = {}

@@ -88,12 +88,15 @@ class ShapeBuilder:
                 spend(SHAPE_WORK, CLAUSE_BYTES)
                 found = ANYTHING
                 for literal in sorted(state):
-                    found = join(found, self.literal(literal), self._node(literal), "allOf")
+                    found = self._join(found, self.literal(literal), self._node(literal), "allOf")
             if not self._making.active:
                 self._states[state] = found
         if self._loose and not self._loose.isdisjoint(state):
             self.schemas.left_out = True
         return found
+
+    def _join(self, first: Shape, second: Shape, node: Node, keyword: str) -> Shape:
+        return join(first, second, node, keyword, self.oracle.listed.contradicts)
 
     def _node(self, literal: int) -> Node:
         return self.schemas.document.nodes[literal >> 1]
@@ -156,7 +159,7 @@ class ShapeBuilder:
             positive = self.literal(literal ^ 1)
             if self.schemas.left_out:
                 return ANYTHING  # as it holds too much, its complement would hold too little
-            return complement(positive, lambda one, other: join(one, other, outer, keyword))
+            return complement(positive, lambda one, other: self._join(one, other, outer, keyword))
         except NotOneState:
             raise SchemaUnsupported("the negation is too involved", outer.pointer, keyword) from None
         except SchemaUnsupported:
@@ -185,9 +188,9 @@ class ShapeBuilder:
             if not first <= draft <= last or self.schemas.is_dropped(node, keyword):
                 continue
             if pending and keys.index(keyword) > position:
-                result, pending = join(result, local, node, keyword), False
-            result = join(result, self._applied(node, keyword), node, keyword)
-        return join(result, local, node, applied[-1]) if pending else result
+                result, pending = self._join(result, local, node, keyword), False
+            result = self._join(result, self._applied(node, keyword), node, keyword)
+        return self._join(result, local, node, applied[-1]) if pending else result
 
     def _applied(self, node: Node, keyword: str) -> Shape:
         """What one applicator demands."""
@@ -204,7 +207,7 @@ class ShapeBuilder:
             if keyword == "allOf":
                 shape = ANYTHING
                 for state in literals:
-                    shape = join(shape, self.shape(state), node, keyword)
+                    shape = self._join(shape, self.shape(state), node, keyword)
                 return shape
             return self._choose(lambda: self._any_of(literals) if keyword == "anyOf" else self._one_of(node, literals))
         if keyword == "not":
@@ -214,7 +217,7 @@ class ShapeBuilder:
         if keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
             return self._reference(node, keyword)
         if keyword in UNEVALUATED:
-            return self._choose(lambda: unevaluated_shape(self.schemas, self.shape, node, keyword))
+            return self._choose(lambda: unevaluated_shape(self.schemas, self.shape, self._join, node, keyword))
         return self._choose(lambda: self._dependencies(node, keyword))
 
     def _choose(self, make: Callable[[], Shape]) -> Shape:
@@ -241,17 +244,21 @@ class ShapeBuilder:
             return shapes[0]
         overlaps: list[list[int]] = [[] for _ in states]
         # to look for the pairs that may have a value in common pays where there are many
-        pairs = candidates(self.schemas, shapes) if len(shapes) > FEW_BRANCHES else combinations(range(len(shapes)), 2)
+        pairs = (
+            candidates(self.oracle.listed, shapes)
+            if len(shapes) > FEW_BRANCHES
+            else combinations(range(len(shapes)), 2)
+        )
         for first, second in pairs:
             spend(PAIR_WORK)
-            joined = join(shapes[first], shapes[second], node, "oneOf")
+            joined = self._join(shapes[first], shapes[second], node, "oneOf")
             if not joined.is_nothing and self.inhabited.shape(joined):
                 overlaps[first].append(second)
                 overlaps[second].append(first)
         found: list[Shape] = []
         for exact, others in zip(shapes, overlaps, strict=True):
             for other in sorted(others):
-                exact = join(exact, self.negated(states[other]), node, "oneOf")
+                exact = self._join(exact, self.negated(states[other]), node, "oneOf")
             found.append(exact)
         return check_size(unite(found), node, "oneOf")
 
@@ -260,9 +267,9 @@ class ShapeBuilder:
         condition = self.schemas.part(node, schema["if"], "if")
         accepted, refused = self.shape(condition), self.negated(condition)
         if "then" in schema:
-            accepted = join(accepted, self.shape(self.schemas.part(node, schema["then"], "then")), node, "if")
+            accepted = self._join(accepted, self.shape(self.schemas.part(node, schema["then"], "then")), node, "if")
         if "else" in schema:
-            refused = join(refused, self.shape(self.schemas.part(node, schema["else"], "else")), node, "if")
+            refused = self._join(refused, self.shape(self.schemas.part(node, schema["else"], "else")), node, "if")
         return unite([accepted, refused])
 
     def _dependencies(self, node: Node, keyword: str) -> Shape:
@@ -285,8 +292,8 @@ class ShapeBuilder:
                 raise SchemaError("it must be an object of lists of names", node.pointer, keyword)
             else:
                 shape = self.shape(self.schemas.part(node, demand, keyword, name))
-                present = join(Shape(objects=(ObjectClause(required=(name,)),)), shape, node, keyword)
-            result = join(result, unite([absent, present]), node, keyword)
+                present = self._join(Shape(objects=(ObjectClause(required=(name,)),)), shape, node, keyword)
+            result = self._join(result, unite([absent, present]), node, keyword)
         return result
 
     def _reference(self, node: Node, keyword: str) -> Shape:

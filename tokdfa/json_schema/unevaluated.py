@@ -4,19 +4,20 @@
 among them, if they hold. What allOf and references look at is certain. anyOf, oneOf, ``if`` and dependentSchemas look
 at parts only where their branches hold, so what is left over depends on the value.
 
-*Alternatives.* A value is valid if there is a set of branches that all hold, and what these (and the certain rest) do
-not look at is in the unevaluated state. It need not be all branches that hold: another one could only look at more,
-and leave less over. So no branch has to be negated (but ``if``, for its ``else``), and the keyword is a union over sets
-of branches. Each is an `Alternative`: states that hold, names that are there, and what is then looked at. One that asks
-for more than another and sees no more is left out.
+*Claims.* A branch that holds looks at some parts, whether others hold or not: so each part on its own is in the
+unevaluated state, or some branch that looks at it holds. No branch has to be negated (but ``if``, for its ``else``).
+Of an object this is one choice for each name that branches look at; of an array, whose branches look at first items,
+only the branch that looks furthest matters. Where branches look at patterns, or count items by ``contains`` (2020-12),
+what they look at together is more than what each does, so the keyword is a union over the sets of those that hold.
 
-In 2020-12 ``contains`` looks at the items that it counts: the items that are left over are then in its state or in the
-unevaluated one. ``not`` looks at nothing.
+Items that are left over are in the unevaluated state, or in that of a ``contains`` which looks at the items that it
+counts. ``not`` looks at nothing.
 """
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.core.budget import spend
@@ -32,20 +33,21 @@ from tokdfa.json_schema.clauses import (
     State,
     check_size,
     intersect_states,
-    join,
+    lone_scope,
     unite,
 )
 from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.document import DRAFT_2020, Node, escape_key
+from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from tokdfa.json_schema.schema_states import SchemaStates
 
 UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
-#: Alternatives of one keyword at most.
-MAX_ALTERNATIVES = 256
+#: Branches that look at patterns, or count items, of one keyword at most.
+MAX_JOINT = 8
 
 
 #: Keywords of which the value says what is looked at.
@@ -78,60 +80,125 @@ class Seen(NamedTuple):
         return self.join(other) == self
 
 
-class Alternative(NamedTuple):
+class Claim(NamedTuple):
     """If `state` holds and the names `present` are there, `seen` is looked at."""
 
     state: State = EVERYTHING
     present: frozenset[str] = frozenset()
     seen: Seen = Seen()
 
-    def join(self, other: Alternative) -> Alternative:
+    def join(self, other: Claim) -> Claim:
         """Both."""
-        return Alternative(
+        return Claim(
             intersect_states(self.state, other.state), self.present | other.present, self.seen.join(other.seen)
         )
 
-    def covers(self, other: Alternative) -> bool:
-        """Whether `other` asks for as much and looks at no more."""
-        return self.state <= other.state and self.present <= other.present and self.seen.holds(other.seen)
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing is asked for."""
+        return not self.state and not self.present
 
 
 #: Work (`tokdfa.core.budget`) of joining two alternatives, or comparing them, in nanoseconds.
 JOIN_WORK = 3_000
-#: What is always so.
-PLAIN = Alternative()
 
 
-def unevaluated_shape(schemas: SchemaStates, shape_of: Callable[[State], Shape], node: Node, keyword: str) -> Shape:
-    """What the keyword demands. `shape_of`: the shape of a state.
+def unevaluated_shape(
+    schemas: SchemaStates,
+    shape_of: Callable[[State], Shape],
+    join: Callable[[Shape, Shape, Node, str], Shape],
+    node: Node,
+    keyword: str,
+) -> Shape:
+    """What the keyword demands. `shape_of`: the shape of a state; `join`: what two shapes hold.
 
     Raises SchemaUnsupported if that depends on too many branches.
     """
     state = schemas.part(node, node.schema[keyword], keyword)
     if not state:
         return ANYTHING
-    found = _Reader(schemas, node, keyword).alternatives(node, ())
-    shapes = []
-    for alternative in found:
-        left_over = _left_over(schemas, node, keyword, state, alternative.seen)
-        shape = join(shape_of(alternative.state), left_over, node, keyword)
-        if alternative.present:
-            names = ObjectClause(required=tuple(sorted(alternative.present)))
-            shape = join(shape, Shape(objects=(names,)), node, keyword)
-        shapes.append(shape)
-    return check_size(unite(shapes), node, keyword)
+    return _Demand(schemas, shape_of, join, node, keyword, state).shape()
 
 
-def _left_over(schemas: SchemaStates, node: Node, keyword: str, state: State, seen: Seen) -> Shape:
-    """The shape of values whose parts are in `state`, but for those that are looked at."""
-    if seen.all:
-        return ANYTHING
-    if keyword == "unevaluatedItems":
-        array = ArrayClause((EVERYTHING,) * seen.items, _or_counted(schemas, node, state, seen.contains))
-        return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, (array,), ANYTHING.objects)
-    patterns = tuple((pattern, EVERYTHING) for pattern in sorted(seen.patterns))
-    clause = ObjectClause(scopes=(Scope(dict.fromkeys(sorted(seen.names), EVERYTHING), patterns, state),))
-    return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, ANYTHING.arrays, (clause,))
+class _Demand:
+    """One run of `unevaluated_shape`; `state`: of the parts that are left over."""
+
+    def __init__(
+        self,
+        schemas: SchemaStates,
+        shape_of: Callable[[State], Shape],
+        join: Callable[[Shape, Shape, Node, str], Shape],
+        node: Node,
+        keyword: str,
+        state: State,
+    ) -> None:
+        self.schemas, self.shape_of, self.node, self.keyword, self.state = schemas, shape_of, node, keyword, state
+        self._join = join
+        claims = dict.fromkeys(_Reader(schemas, keyword).claims(node, (), Claim()))
+        #: What is looked at for certain, and what else may be.
+        self.seen = reduce(Seen.join, (claim.seen for claim in claims if claim.is_certain), Seen())
+        self.claims = [claim for claim in claims if not claim.is_certain and not self.seen.holds(claim.seen)]
+
+    def join(self, one: Shape, other: Shape) -> Shape:
+        """What both shapes hold."""
+        return self._join(one, other, self.node, self.keyword)
+
+    def shape(self) -> Shape:
+        """The whole demand."""
+        if self.seen.all:
+            return ANYTHING
+        joint = [claim for claim in self.claims if claim.seen.patterns or claim.seen.contains]
+        if len(joint) > MAX_JOINT:
+            message = (
+                f"what is left over depends on more than {MAX_JOINT} branches that look at patterns or count items"
+            )
+            raise SchemaUnsupported(message, self.node.pointer, self.keyword)
+        shapes = []
+        for bits in range(1 << len(joint)):
+            held = reduce(Claim.join, (claim for k, claim in enumerate(joint) if bits >> k & 1), Claim())
+            spend(JOIN_WORK * (1 + len(joint)))
+            seen = self.seen.join(held.seen)
+            left_over = self._members(seen) if self.keyword == "unevaluatedProperties" else self._items(seen)
+            shapes.append(self.join(self._held(held), left_over))
+        return check_size(unite(shapes), self.node, self.keyword)
+
+    def _held(self, claim: Claim) -> Shape:
+        """What a claim asks for."""
+        shape = self.shape_of(claim.state)
+        if claim.present:
+            shape = self.join(shape, Shape(objects=(ObjectClause(required=tuple(sorted(claim.present))),)))
+        return shape
+
+    def _items(self, seen: Seen) -> Shape:
+        """The arrays of which what is left over of `seen`, or of that and what one claim looks at, is in the state."""
+        if seen.all:
+            return ANYTHING
+        shapes = []
+        for claim in (Claim(), *self.claims):
+            if claim.is_certain or claim.seen.all or claim.seen.items > seen.items:
+                rest = _or_counted(self.schemas, self.node, self.state, seen.contains)
+                array = ArrayClause((EVERYTHING,) * max(seen.items, claim.seen.items), rest)
+                left_over = ANYTHING if claim.seen.all else replace(ANYTHING, arrays=(array,))
+                shapes.append(self.join(self._held(claim), left_over))
+        return check_size(unite(shapes), self.node, self.keyword)
+
+    def _members(self, seen: Seen) -> Shape:
+        """The objects of which each member is in `seen`, in the state, or looked at by a claim that holds."""
+        if seen.all:
+            return ANYTHING
+        patterns = tuple((pattern, EVERYTHING) for pattern in sorted(seen.patterns))
+        names = dict.fromkeys(sorted(seen.names.union(*(claim.seen.names for claim in self.claims))), EVERYTHING)
+        others = Scope(names, patterns, self.state)
+        result = self._unless(others, [claim for claim in self.claims if claim.seen.all])
+        for name in names:
+            if name not in seen.names and not any(StringSet(patterns=(each,)).holds(name) for each in seen.patterns):
+                looking = [claim for claim in self.claims if claim.seen.all or name in claim.seen.names]
+                result = self.join(result, self._unless(lone_scope(name, self.state), looking))
+        return result
+
+    def _unless(self, scope: Scope, claims: list[Claim]) -> Shape:
+        """Objects of a scope, or for which one of some claims holds."""
+        return unite([replace(ANYTHING, objects=(ObjectClause(scopes=(scope,)),)), *map(self._held, claims)])
 
 
 def _or_counted(schemas: SchemaStates, node: Node, state: State, contains: frozenset[Node]) -> State:
@@ -151,24 +218,24 @@ def _or_counted(schemas: SchemaStates, node: Node, state: State, contains: froze
 
 
 class _Reader:
-    """Finds the alternatives of one keyword."""
+    """Finds the claims of one keyword."""
 
-    def __init__(self, schemas: SchemaStates, node: Node, keyword: str) -> None:
-        self.schemas, self.outermost, self.keyword = schemas, node, keyword
+    def __init__(self, schemas: SchemaStates, keyword: str) -> None:
+        self.schemas, self.keyword = schemas, keyword
 
-    def alternatives(self, node: Node, above: tuple[int, ...]) -> list[Alternative]:
-        """The alternatives of a node; `above`: the nodes on the way to it, as loops in place add nothing."""
+    def claims(self, node: Node, above: tuple[int, ...], given: Claim) -> Iterator[Claim]:
+        """The claims of a node, which holds if `given` does.
+
+        `above`: the nodes on the way to it, as loops in place add nothing.
+        """
         schema = node.schema
         if not isinstance(schema, dict) or node.number in above:
-            return [PLAIN]
+            return
         spend(JOIN_WORK)
-        found = [Alternative(seen=self._own(node, bool(above)))]
+        yield given._replace(seen=self._own(node, bool(above)))
         above = (*above, node.number)
-        for options in self._applied(node, above):
-            if len(options) > 1 or options[0] != PLAIN:
-                spend(JOIN_WORK * len(found) * len(options))
-                found = self._prune([one.join(other) for one, other in product(found, options)])
-        return found
+        for part, more in self._applied(node):
+            yield from self.claims(part, above, given.join(more))
 
     def _own(self, node: Node, inside: bool) -> Seen:
         """What the keywords of a node itself look at."""
@@ -189,58 +256,27 @@ class _Reader:
         counted = frozenset([node] if in_2020 and "contains" in schema else [])
         return Seen(items=len(listed) if isinstance(listed, list) else 0, contains=counted)
 
-    def _applied(self, node: Node, above: tuple[int, ...]) -> Iterator[list[Alternative]]:
-        """For each keyword that applies schemas to the same value, or for each of its branches, the alternatives."""
-        schema, schemas = node.schema, self.schemas
+    def _applied(self, node: Node) -> Iterator[tuple[Node, Claim]]:
+        """The schemas that are applied to the same value, and what they ask for to hold."""
+        schema, schemas, document = node.schema, self.schemas, self.schemas.document
         for keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
             if keyword in schema and (keyword == "$ref" or (keyword == "$dynamicRef") == (node.draft >= DRAFT_2020)):
-                yield self.alternatives(schemas.document.target(node, keyword, schema[keyword]), above)
-        for place, part in enumerate(_listed(schema, "allOf")):
-            yield self._below(node, part, f"/allOf/{place}", above)
-        exclusive = [PLAIN]
-        for keyword in ("anyOf", "oneOf"):
+                yield document.target(node, keyword, schema[keyword]), Claim()
+        for keyword in ("allOf", "anyOf", "oneOf"):
             for place, part in enumerate(_listed(schema, keyword)):
-                claim = Alternative(schemas.part(node, part, keyword, place))
-                options = [claim.join(one) for one in self._below(node, part, f"/{keyword}/{place}", above)]
-                if keyword == "anyOf":
-                    yield self._prune([PLAIN, *options])
-                else:
-                    exclusive += options
-        yield self._prune(exclusive)
+                state = EVERYTHING if keyword == "allOf" else schemas.part(node, part, keyword, place)
+                yield document.child(node, part, f"/{keyword}/{place}"), Claim(state)
         if "if" in schema:
-            yield self._prune(list(self._conditional(node, above)))
+            condition = schemas.part(node, schema["if"], "if")
+            yield document.child(node, schema["if"], "/if"), Claim(condition)
+            if "then" in schema:
+                yield document.child(node, schema["then"], "/then"), Claim(condition)
+            if "else" in schema:
+                for broken in negations(condition):
+                    yield document.child(node, schema["else"], "/else"), Claim(broken)
         for name, part in _named(schema, "dependentSchemas").items():
-            there = Alternative(present=frozenset([name]))
-            below = self._below(node, part, f"/dependentSchemas{escape_key(name)}", above)
-            yield self._prune([PLAIN, *(there.join(one) for one in below)])
-
-    def _conditional(self, node: Node, above: tuple[int, ...]) -> Iterator[Alternative]:
-        """The alternatives of ``if``: nothing is known of it; it holds, and so does ``then``; it does not."""
-        schema = node.schema
-        condition = self.schemas.part(node, schema["if"], "if")
-        yield PLAIN
-        branches = [PLAIN] if "then" not in schema else self._below(node, schema["then"], "/then", above)
-        for one, other in product(self._below(node, schema["if"], "/if", above), branches):
-            yield Alternative(condition).join(one).join(other)
-        if "else" in schema:
-            for broken in negations(condition):
-                for other in self._below(node, schema["else"], "/else", above):
-                    yield Alternative(broken).join(other)
-
-    def _below(self, node: Node, part: Any, key: str, above: tuple[int, ...]) -> list[Alternative]:
-        return self.alternatives(self.schemas.document.child(node, part, key), above)
-
-    def _prune(self, alternatives: Iterable[Alternative]) -> list[Alternative]:
-        """Those that none of the others covers."""
-        found: list[Alternative] = []
-        for one in dict.fromkeys(alternatives):
-            spend(JOIN_WORK * (1 + 2 * len(found)))
-            if not any(other.covers(one) for other in found):
-                found = [other for other in found if not one.covers(other)] + [one]
-        if len(found) > MAX_ALTERNATIVES:
-            message = f"what is left over depends on more than {MAX_ALTERNATIVES} combinations of branches"
-            raise SchemaUnsupported(message, self.outermost.pointer, self.keyword)
-        return found
+            key = f"/dependentSchemas{escape_key(name)}"
+            yield document.child(node, part, key), Claim(present=frozenset([name]))
 
 
 def _named(schema: dict[str, Any], keyword: str) -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""What states of listed scalars (`const`, `enum`) hold, seen without making their shapes.
+
+A state that demands two values at once holds nothing, and one that demands a value need not say which others it is not.
+Discriminators are made of such states: where hundreds of schemas ask for a tag each, all but a few of their
+combinations are found to be void here, before anything is made of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.core.budget import spend
+from tokdfa.json_schema.clauses import LOOKUP_WORK, NEVER, NOTHING, State, intersect_states
+from tokdfa.json_schema.document import DRAFT_6, DRAFT_7
+from tokdfa.json_schema.keyword_names import DEMANDING
+
+if TYPE_CHECKING:
+    from tokdfa.json_schema.clauses import ObjectClause
+    from tokdfa.json_schema.schema_states import SchemaStates
+
+#: Values that a state has at most, none of them an array or an object; None: it may have any.
+Values = frozenset[Any] | None
+
+
+class Listed:
+    """Answers for the states of one document."""
+
+    def __init__(self, schemas: SchemaStates) -> None:
+        self._schemas = schemas
+        self._bounds: dict[State, Values] = {}
+        #: Node -> the values that its schema lists, and whether it asks for nothing else.
+        self._nodes: dict[int, tuple[Values, bool]] = {}
+
+    def bound(self, state: State) -> Values:
+        """Values among which all of a state are; None if that is not known."""
+        if state not in self._bounds:
+            found: Values = None
+            for literal in state:
+                values = frozenset() if literal == NEVER else None if literal & 1 else self._node(literal >> 1)[0]
+                if values is not None:
+                    found = values if found is None else found & values
+            self._bounds[state] = found
+        return self._bounds[state]
+
+    def merge(self, first: State, second: State) -> State:
+        """What is in both states, without literals that say nothing more; NOTHING if no listed value is in both."""
+        if not first or not second or first == second:
+            return first or second
+        one, other = self.bound(first), self.bound(second)
+        if one is not None and other is not None:
+            if one.isdisjoint(other):
+                return NOTHING
+            if one <= other and self._is_exact(second):
+                return first
+            if other <= one and self._is_exact(first):
+                return second
+        found = intersect_states(first, second)
+        if one is None and other is None:
+            return found
+        both = other if one is None else one if other is None else one & other
+        return found if both is None else self._without_others(found, both)
+
+    def _without_others(self, state: State, values: frozenset[Any]) -> State:
+        """A state without the negations of what `values` are not."""
+        spend(LOOKUP_WORK * len(state))
+        found = [
+            literal
+            for literal in state
+            if not (literal & 1 and literal != NEVER and self._excludes(literal >> 1, values))
+        ]
+        return state if len(found) == len(state) else frozenset(found)
+
+    def _excludes(self, number: int, values: frozenset[Any]) -> bool:
+        listed = self._node(number)[0]
+        return listed is not None and listed.isdisjoint(values)
+
+    def _is_exact(self, state: State) -> bool:
+        """Whether a state has all the values of its bound."""
+        return len(state) == 1 and all(not literal & 1 and self._node(literal >> 1)[1] for literal in state)
+
+    def _node(self, number: int) -> tuple[Values, bool]:
+        if number not in self._nodes:
+            self._nodes[number] = self._read(number)
+        return self._nodes[number]
+
+    def _read(self, number: int) -> tuple[Values, bool]:
+        """What a schema says by `const` or `enum` itself."""
+        node = self._schemas.document.nodes[number]
+        schema = node.schema
+        if not isinstance(schema, dict) or (node.draft <= DRAFT_7 and "$ref" in schema):
+            return None, False
+        values, keyword = None, "const"
+        if node.draft >= DRAFT_6 and "const" in schema and not self._is_dropped(number, "const"):
+            values = [schema["const"]]
+        elif "enum" in schema and not self._is_dropped(number, "enum"):
+            values, keyword = schema["enum"], "enum"
+        if not isinstance(values, list) or any(isinstance(value, list | dict) for value in values):
+            return None, False
+        spend(LOOKUP_WORK * len(values))
+        alone = schema.keys() & DEMANDING == {keyword}
+        return frozenset((isinstance(value, bool), value) for value in values), alone  # true is not 1
+
+    def _is_dropped(self, number: int, keyword: str) -> bool:
+        dropped = self._schemas.dropped
+        return bool(dropped) and (self._schemas.document.nodes[number].pointer, keyword) in dropped
+
+    def tags(self, clause: ObjectClause) -> dict[str, frozenset[Any]]:
+        """Required names of a clause -> what their values may be, if that is listed."""
+        found: dict[str, frozenset[Any]] = {}
+        spend(LOOKUP_WORK * (1 + len(clause.required) * len(clause.scopes)))
+        for scope in clause.scopes:
+            for name in clause.required:
+                state = scope.properties.get(name)
+                values = None if state is None else self.bound(state)
+                if values is not None:
+                    found[name] = values & found.get(name, values)
+        return found
+
+    def contradicts(self, clause: ObjectClause) -> bool:
+        """Whether a required member has no value that is listed for it in every scope."""
+        if len(clause.scopes) < 2:
+            return False
+        spend(LOOKUP_WORK * (1 + len(clause.required) * len(clause.scopes)))
+        for name in clause.required:
+            found: State = frozenset()
+            for scope in clause.scopes:
+                state = scope.properties.get(name)
+                if state is None and not scope.patterns:
+                    state = scope.additional
+                if state and (found := self.merge(found, state)) is NOTHING:
+                    return True
+        return False
