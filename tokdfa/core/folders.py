@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tokdfa.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def cache_folder(name: str = "") -> Path:
@@ -58,3 +63,12 @@ def open_private(path: Path) -> int:
         os.close(descriptor)
         raise StoreError(f"{path} is no plain file of this user alone ({stat.filemode(found.st_mode)}); delete it")
     return descriptor
+
+
+def files_fingerprint(folder: Path, paths: Iterable[Path]) -> str:
+    """10 hex digits of a hash of some files below `folder`, names and contents, in any order. O(bytes)."""
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:10]

@@ -4,8 +4,8 @@ import pytest
 
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
-from tokdfa.lab.measure.engines import Engine, EngineSet, attempt, check_engines, spread
-from tokdfa.lab.measure.limits import Failure
+from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines, spread
+from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 

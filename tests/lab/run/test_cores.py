@@ -12,7 +12,7 @@ from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import Group, Item, expand_groups
 from tokdfa.lab.kinds import targets
 from tokdfa.lab.run import cores
-from tokdfa.lab.run.cores import alone_on_this_machine, pin, take_cores, threads_of, usable_processors
+from tokdfa.lab.run.cores import pin, take_cores, threads_of, usable_processors
 
 
 @pytest.fixture
@@ -90,15 +90,6 @@ def test_what_a_pinned_process_starts_is_pinned_too():
     assert said.splitlines() == [f"{{{core}}}"]
     assert gone(child.pid)
     pin(child.pid, (core,))  # nothing to pin
-
-
-def test_one_at_a_time_on_a_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    alone = alone_on_this_machine
-    with alone("work") as first, alone("work") as second, alone("other work") as third:
-        assert (first, second, third) == (True, False, True)
-    with alone_on_this_machine("work") as again:
-        assert again
 
 
 def test_threads_of_backends_are_an_option(tmp_path):

@@ -172,11 +172,17 @@ class Tally:
         rows = results.rows(self.frame, self.where)
         if rows.empty or "status" not in rows:
             return []
-        counts = Counter(map(readable, rows.loc[rows["status"] != "ok", "status"]))
-        if not counts:
+        failed = failure_counts(rows)
+        if not failed:
             return [f"All {len(rows):,} {self.what} succeeded."]
-        failed = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
-        return [f"{len(rows) - counts.total():,} of {len(rows):,} {self.what} succeeded; the others: {failed}."]
+        done = int((rows["status"] == "ok").sum())
+        return [f"{done:,} of {len(rows):,} {self.what} succeeded; the others: {failed}."]
+
+
+def failure_counts(rows: pd.DataFrame) -> str:
+    """``2 timeout, 1 unsupported``, the most frequent first; empty when all succeeded. Takes rows with a `status`."""
+    counts = Counter(map(readable, rows.loc[rows["status"] != "ok", "status"]))
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, readable, text_cell
+from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, status_cell, text_cell
 from tokdfa.lab.declare.columns import Column, Ratio, between
 from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, per_case, value_of
 
@@ -245,7 +245,7 @@ def _stored(value: Any, column: Column) -> Any:
 def _status(rows: pd.DataFrame) -> Cell:
     """The status of what failed, in a column of numbers."""
     failed = rows.loc[rows["status"] != "ok", "status"] if "status" in rows else rows.iloc[:0]
-    return Cell(readable(failed.iloc[0]), math.nan) if len(failed) else NOTHING
+    return status_cell(failed.iloc[0]) if len(failed) else NOTHING
 
 
 def _ratio_of(mine: float, theirs: float, column: Column) -> Ratio | None:

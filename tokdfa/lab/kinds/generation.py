@@ -34,7 +34,7 @@ from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.maskbench_walks import Judge
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, distinct_labels, failure_columns, model_kind
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, distinct_labels, model_kind
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import derive_seed
 from tokdfa.models.cache import CachedModel
@@ -140,7 +140,7 @@ def _compile(
     """The row of one compile; what came out of it is in `compiled`."""
     found, ns = time_call(partial(engines.compile, engine.name, engine.constraint(task.json_schema, task.label)))
     if isinstance(found, Failure):
-        yield failure_columns(found)
+        yield found.columns
     else:
         compiled[engine.name] = found
         yield {"compile_seconds": ns * 1e-9}

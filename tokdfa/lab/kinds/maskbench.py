@@ -35,12 +35,11 @@ from tokdfa.lab.declare import Column, Distribution, Kind, Listing, Pivot, Say, 
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cases import NOBODY, Cases
 from tokdfa.lab.measure.clock import clock_overhead_ns
-from tokdfa.lab.measure.limits import Limits
+from tokdfa.lab.measure.limits import MAX_MESSAGE, Limits
 from tokdfa.lab.measure.maskbench_numbers import frames
 from tokdfa.lab.measure.maskbench_plan import Settings, complete, read, split
 from tokdfa.lab.measure.maskbench_replay import (
     CRASH,
-    MAX_MESSAGE,
     MEMORY,
     OUTCOMES,
     OVER,

@@ -115,7 +115,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
 def _row(engine: StepEngine, step: int, one: Contender | Failure) -> dict[str, Any]:
     row = {"step": step, "engine": engine.name, "backend": engine.backend}
     if isinstance(one, Failure):
-        return {**row, "status": one.kind, "message": one.message}
+        return row | one.columns
     return {**row, "status": one.outcome.status, "message": one.outcome.message}
 
 

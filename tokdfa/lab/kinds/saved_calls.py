@@ -31,14 +31,7 @@ from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys, 
 from tokdfa.lab.measure.engines import Engines, EngineSet
 from tokdfa.lab.measure.forced_steps import follow_text, write_text
 from tokdfa.lab.measure.limits import OK, Failure
-from tokdfa.lab.measure.model_bench import (
-    Count,
-    ModelSettings,
-    distinct_labels,
-    failure_columns,
-    measure_models,
-    model_kind,
-)
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, distinct_labels, measure_models, model_kind
 from tokdfa.lab.measure.model_entries import OptionalModels  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.skew_comparison import language_of
@@ -132,7 +125,7 @@ def _given(settings: dict[str, Any], typed: Settings) -> Iterator[dict[str, Any]
         compiled = engine_set.compile(engine.name, constraint)
         named = place | {"engine": engine.name, "backend": engine.backend}
         if isinstance(compiled, Failure):
-            yield named | failure_columns(compiled)
+            yield named | compiled.columns
             continue
         for sample, one in enumerate(texts):
             yield named | {"sample": sample, "text": one} | follow_text(compiled, one, tokenizer)
@@ -157,7 +150,7 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
             compiled[key] = one
             backend = engine_set.backend(key[1])
             if isinstance(one, Failure) or isinstance(backend, Failure):
-                yield failure_columns(one) if isinstance(one, Failure) else {}
+                yield one.columns if isinstance(one, Failure) else {}
                 return
             sampler = Sampler(settings.temperature, seed=derive_seed(seed, entry.label, sample))
             context = loaded.tokenizer.encode(entry.prompt)

@@ -15,10 +15,11 @@ ours. Source of the question: 004 and 000 claim 13 cycles a node.
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from tokdfa import mask as masks
 from tokdfa.backends.registry import create_backend
@@ -26,7 +27,9 @@ from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Against, Column, Curves, Kind, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.clock import collector_off
+from tokdfa.lab.measure.clock import collector_off, time_call
+from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.regex.compile import compile_lazy
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import build_trie
@@ -39,27 +42,30 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import CompiledConstraint
 
-#: Options under which a peer really walks its trie.
-PEER_OPTIONS: dict[str, dict[str, Any]] = {"llguidance": {"slices": "off"}}
+#: A peer, and the options under which it really walks its trie.
+PEER: Literal["llguidance"] = "llguidance"
+PEER_OPTIONS = {"slices": "off"}
+
+
+class Settings(Strict):
+    """`repeats`: masks of each engine; `peers`: those whose walk is timed, too."""
+
+    repeats: Annotated[int, Field(ge=1)] = 100
+    peers: list[Literal["llguidance"]] = Field(default_factory=lambda: [PEER])
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Measure one tokenizer and one pattern; a row for each engine.
 
-    `settings`: tokenizer (name), label, regex (and search, ascii_classes, flags), repeats, peers (names). `seed`
-    is not used: nothing is random.
+    `settings`: tokenizer (name), the fields of a regex, and those of `Settings`. `seed` is not used: nothing is random.
     """
-    peers = list(settings.get("peers", ["llguidance"]))
-    for peer in peers:
-        if peer not in PEER_OPTIONS:
-            raise OptionError(
-                f"trie_walk knows no way to make {peer!r} walk its trie; known: {', '.join(PEER_OPTIONS)}"
-            )
+    typed = item_settings(Settings, settings)
+    constraint = item_constraint(settings).build()
+    if not isinstance(constraint, Regex):
+        raise OptionError("trie_walk takes regexes, no other constraints")
     vocab = load_tokenizer(settings["tokenizer"]).vocabulary
-    names = ("search", "ascii_classes", "flags")
-    constraint = Regex(settings["regex"], **{name: settings[name] for name in names if name in settings})
     trie = vocab.trie
-    build_ns = [_timed(lambda: build_trie(vocab.joined_bytes)) for _ in range(5)]
+    build_ns = [time_call(partial(build_trie, vocab.joined_bytes))[1] for _ in range(5)]
 
     table = compile_lazy(constraint)
     work = walk(trie, table, 0, masks.allocate_mask(vocab.size))
@@ -67,16 +73,16 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         "tokdfa": _fill_once(create_backend("token_index", vocab, lazy=True, cache_masks=False).compile(constraint)),
         "tokdfa, walk alone": lambda: _walk_once(lambda mask: walk(trie, table, 0, mask), vocab.size),
     }
-    for peer in peers:
-        label = f"{peer} slices off" if peer == "llguidance" else peer
-        engines[label] = _fill_once(create_backend(peer, vocab, **PEER_OPTIONS[peer]).compile(constraint))
+    if typed.peers:
+        peer = create_backend(PEER, vocab, **PEER_OPTIONS).compile(constraint)
+        engines[f"{PEER} slices off"] = _fill_once(peer)
 
     samples: dict[str, list[int]] = {engine: [] for engine in engines}
     found: dict[str, masks.Mask] = {}
     with collector_off():
         for engine, fill in engines.items():
             _, found[engine] = fill()
-        for _ in range(int(settings.get("repeats", 100))):
+        for _ in range(typed.repeats):
             for engine, fill in engines.items():
                 samples[engine].append(fill()[0])
 
@@ -108,16 +114,10 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _timed(function: Callable[[], object]) -> int:
-    started = time.perf_counter_ns()
-    function()
-    return time.perf_counter_ns() - started
-
-
 def _walk_once(fill: Callable[[masks.Mask], object], size: int) -> tuple[int, masks.Mask]:
     """Nanoseconds of one fill of a fresh mask, and the mask."""
     mask = masks.allocate_mask(size)
-    return _timed(lambda: fill(mask)), mask
+    return time_call(partial(fill, mask))[1], mask
 
 
 def _fill_once(compiled: CompiledConstraint) -> Callable[[], tuple[int, masks.Mask]]:
@@ -140,6 +140,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 KIND = Kind(
     measure=measure,
+    settings=Settings,
     columns=(
         text("tokenizer"),
         text("case", "pattern"),

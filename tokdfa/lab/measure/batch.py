@@ -22,7 +22,7 @@ from pydantic import Field
 from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_masks
 from tokdfa.lab.measure.clock import collector_off, time_call
-from tokdfa.lab.measure.limits import Failure, failure_of
+from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.lab.measure.measure import Contender, Sample, rotated
 from tokdfa.lab.measure.settings import Strict
 
@@ -68,14 +68,11 @@ def measure_batches(
                     if one.dropped or spent[number] > seconds:
                         continue
                     begin(one.index, "batch")
-                    try:
-                        taken = _round(one, constraint, places, threads, turn)
-                    except (KeyboardInterrupt, SystemExit):
-                        raise
-                    except BaseException as error:  # a panic in Rust is no Exception
-                        one.drop(failure_of(error))
-                        continue
-                    spent[number] += taken
+                    taken = attempt(_round, one, constraint, places, threads, turn)
+                    if isinstance(taken, Failure):
+                        one.drop(taken)
+                    else:
+                        spent[number] += taken
 
 
 def _calls(contender: Contender, batch: Batch) -> list[int]:

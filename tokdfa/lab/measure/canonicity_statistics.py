@@ -21,10 +21,9 @@ from tokdfa.core.kernel_store import kernel_folder
 from tokdfa.errors import TokenizerError
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.lab.measure.clock import ONE_THREAD, collector_off, time_call
-from tokdfa.lab.measure.engines import attempt
 from tokdfa.lab.measure.judge import Judge, TokenSequences
 from tokdfa.lab.measure.judge_draws import judge_pieces, judge_texts
-from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.limits import OK, Failure, attempt
 from tokdfa.lab.measure.memory import read_usage, release_free_memory, reset_peak
 from tokdfa.mask import allocate_mask
 from tokdfa.proper.byte_fallback import build_byte_fallback

@@ -1,29 +1,27 @@
 """The setting `engines` of kinds that compare backends themselves: backends with options, checked before a run.
 
-What an engine cannot do is a result. `attempt` runs a step of one and gives what it returns or the failure that it
-amounts to, a panic in compiled code included; `EngineSet` keeps the backends of one vocabulary.
+What an engine cannot do is a result (`tokdfa.lab.measure.limits.attempt`). `EngineSet` keeps the backends of one
+vocabulary.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from tokdfa.backends.registry import backend_class, create_backend
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.lab.measure.limits import Failure, failure_of
+from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-T = TypeVar("T")
-P = ParamSpec("P")
 Item = TypeVar("Item")
 
 
@@ -59,16 +57,6 @@ def _checked(engines: list[Engine]) -> list[Engine]:
 
 #: The setting of kinds whose engines have no more to say.
 Engines = Annotated[list[Engine], Field(min_length=1), AfterValidator(_checked)]
-
-
-def attempt(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Failure:
-    """What `step` returns for these arguments, or how it failed; an interrupt goes through."""
-    try:
-        return step(*args, **options)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic in Rust is no Exception
-        return failure_of(error)
 
 
 class EngineSet:

@@ -27,11 +27,18 @@ import struct
 import sys
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pydantic import Field
 
 from tokdfa.errors import LimitExceeded, RegexUnsupported, UnsupportedConstraint
 from tokdfa.lab.measure.settings import Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 OK = "ok"
 #: A setting left it out, or its turn came after the time for all.
@@ -49,6 +56,8 @@ PHASES = (
 PREPARING = frozenset({"idle", "prepare", "warm up"})
 PREPARE_SECONDS = 300.0
 
+#: What rows keep of a failure's words; some repeat a whole schema.
+MAX_MESSAGE = 400
 #: Beyond the limit on resident memory, so that the kernel refuses an allocation that outruns the watcher's 50 ms.
 ADDRESS_SPACE_SLACK = 512 * 2**20
 
@@ -76,6 +85,11 @@ class Failure:
 
     kind: str
     message: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """``status`` and ``message`` of the row of what failed."""
+        return {"status": self.kind, "message": self.message[:MAX_MESSAGE]}
 
 
 @dataclass(frozen=True)
@@ -159,6 +173,16 @@ def failure_of(error: BaseException) -> Failure:
         return Failure("memory", message)
     # A panic in Rust reaches Python as a BaseException that is no Exception: the engine broke down.
     return Failure("error" if isinstance(error, Exception) else "crash", message)
+
+
+def attempt(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Failure:
+    """What `step` returns for these arguments, or how it failed; an interrupt goes through."""
+    try:
+        return step(*args, **options)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic in Rust is no Exception
+        return failure_of(error)
 
 
 def death_failure(return_code: int, last_words: str, phase: str) -> Failure:

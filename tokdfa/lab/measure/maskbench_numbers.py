@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.lab.measure.maskbench_replay import OUTCOMES, OVER, PASSED, REFUSED, UNDER
+from tokdfa.lab.measure.maskbench_walks import Walks
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 MAX_TEXT = 120
-_WALKS = (
-    *("walks_asked", "walks", "walk_tokens", "walks_finished", "walks_unfinished", "dead_ends", "invalid_texts"),
-    *("unjudged_texts", "walk_faults"),
-)
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -69,7 +66,7 @@ def _timed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with TBM, TTFM and the time of the whole case, of those that were judged."""
     import pandas as pd
 
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *_WALKS]))).reset_index(drop=True)
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *Walks(0).columns()]))).reset_index(drop=True)
     judged = rows["outcome"].isin([PASSED, OVER, UNDER])
     for name in ("compile_ns", "first_ns"):
         rows[name] = pd.to_numeric(rows[name]).astype("float64").where(judged)

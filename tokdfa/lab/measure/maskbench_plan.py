@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from tokdfa.constraint import JsonSchema
+from tokdfa.core.folders import files_fingerprint
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.maskbench_walks import Judge
@@ -92,14 +92,10 @@ def complete(settings: dict[str, Any]) -> dict[str, Any]:
         Judge("true")  # is its library installed?
     key = "data" if typed.data is not None else "suite"
     folder = Path(settings[key]).absolute()
-    paths = sorted(folder.rglob("*.json"))
+    paths = list(folder.rglob("*.json"))
     if not paths:
         raise OptionError(f"there are no JSON files in {folder}")
-    digest = hashlib.sha256()
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
-    found = digest.hexdigest()[:10]
+    found = files_fingerprint(folder, paths)
     if typed.inputs not in (None, found):
         raise OptionError(f"settings.{key}: {folder} has changed since this experiment was resolved (settings.inputs)")
     return {**settings, key: str(folder), "inputs": found}

@@ -34,7 +34,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.errors import EmptyLanguageError, TokenRefused
 from tokdfa.lab.measure.clock import time_call
-from tokdfa.lab.measure.limits import failure_of
+from tokdfa.lab.measure.limits import MAX_MESSAGE, failure_of
 from tokdfa.lab.measure.maskbench_schema import keyword_in, reordered
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ TIMEOUT, CRASH, MEMORY, UNAVAILABLE = "timeout", "crash", "memory", "unavailable
 OUTCOMES = (PASSED, REFUSED, OVER, UNDER, TIMEOUT, CRASH, MEMORY, UNAVAILABLE)
 #: What became of one test.
 RIGHT, BROKEN_OFF = "right", "error"
-#: What is kept of a message; some repeat a whole schema.
-MAX_MESSAGE = 400
 
 
 class TooSlow(Exception):

@@ -21,8 +21,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.registry import create_backend
 from tokdfa.errors import TokdfaError, TokenRefused
 from tokdfa.lab.measure.clock import collector_off
-from tokdfa.lab.measure.engines import attempt
-from tokdfa.lab.measure.limits import OK, Failure, failure_of
+from tokdfa.lab.measure.limits import OK, Failure, attempt, failure_of
 from tokdfa.lab.measure.warm_up import warm_up
 
 if TYPE_CHECKING:

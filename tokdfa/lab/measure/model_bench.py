@@ -19,8 +19,8 @@ from pydantic import Field
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Kind
 from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
-from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure, failure_of
-from tokdfa.lab.measure.model_entries import MAX_MESSAGE, Models, finish_row, load_models
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, failure_of
+from tokdfa.lab.measure.model_entries import Models, finish_row, load_models
 from tokdfa.lab.measure.settings import Strict, typed_settings
 
 if TYPE_CHECKING:
@@ -77,11 +77,6 @@ def distinct_labels(entries: list[T]) -> list[T]:
     return entries
 
 
-def failure_columns(failure: Failure) -> dict[str, str]:
-    """``status`` and ``message`` of what failed."""
-    return {"status": failure.kind, "message": failure.message[:MAX_MESSAGE]}
-
-
 def measure_models(
     settings: S, turns: Callable[[Loaded, S, int], Iterable[Turn]], seed: int, part: str
 ) -> list[dict[str, Any]]:
@@ -107,7 +102,7 @@ def _extend(rows: list[Row], place: Row, found: Iterable[Mapping[str, Any]]) -> 
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic in Rust is no Exception
-        rows.append({**place, **failure_columns(failure_of(error))})
+        rows.append({**place, **failure_of(error).columns})
 
 
 def model_kind(

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 #: The part of the rows about models.
 PART = "model"
-#: What is kept of a failure's words.
-MAX_MESSAGE = 300
 
 
 class ModelEntry(Strict):
@@ -129,8 +127,7 @@ def load_models(models: Sequence[str | ModelEntry], threads: int, rows: list[dic
                 raise OptionError(f"the vocabulary of {entry.label} has no tokenizer, so texts have no tokens")
             begin = _begin(model)
         except Exception as error:
-            failure = failure_of(error)
-            row |= {"status": failure.kind, "message": failure.message[:MAX_MESSAGE]}
+            row |= failure_of(error).columns
             continue
         if "torch" in sys.modules:  # imported by a model
             sys.modules["torch"].set_num_threads(threads)

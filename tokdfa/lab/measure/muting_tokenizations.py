@@ -48,8 +48,7 @@ def follow_texts(
         plain = create_backend("tokens_dfa", vocab).compile(constraint)
         muted = create_backend("tokens_dfa", vocab, mute_literals=True).compile(constraint)
     except TokdfaError as error:
-        failure = failure_of(error)
-        return [{"source": "", "status": failure.kind, "message": failure.message}]
+        return [{"source": "", **failure_of(error).columns}]
     assert isinstance(muted, CompiledTokensDfa)
     inside = [text for text in given if language.accepts(text.encode())]
     spellings, literals = MutedSpellings(muted), muted.sizes["literals"]

@@ -19,8 +19,7 @@ from tokdfa.backends.proper_merge.merging_pieces import join_pieces
 from tokdfa.backends.proper_merge.merging_stages import MergeStages
 from tokdfa.backends.proper_merge.vegas_splice import MergedByParts, PartMerger
 from tokdfa.lab.measure.clock import collector_off, time_call
-from tokdfa.lab.measure.engines import attempt
-from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.limits import OK, Failure, attempt
 from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.regex.compile import MAX_STATES
@@ -67,7 +66,7 @@ class PartBench:
                 with collector_off():
                     found, ns = time_call(partial(attempt, self._make, dfa, merge))
                 if isinstance(found, Failure):
-                    rows[variant] |= {"status": found.kind, "message": found.message}
+                    rows[variant] |= found.columns
                     continue
                 merged, made[variant], merge_ns = found
                 sizes = {"states": made[variant].state_count, "transitions": made[variant].transition_count}

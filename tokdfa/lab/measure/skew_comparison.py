@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.constraint import Choice
-from tokdfa.lab.measure.engines import attempt
-from tokdfa.lab.measure.limits import Failure
+from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
 

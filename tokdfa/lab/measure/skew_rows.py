@@ -34,9 +34,7 @@ from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.counting_model import CountingModel
-from tokdfa.lab.measure.engines import attempt
-from tokdfa.lab.measure.limits import Failure
-from tokdfa.lab.measure.model_bench import failure_columns
+from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.lab.measure.skew_comparison import IDEAL, agreements, compare_engines, language_of
 from tokdfa.skew.estimate import Estimate, estimate_skew
 from tokdfa.skew.measured import FEW_EFFECTIVE, Z_95, differs, standard_error
@@ -93,7 +91,7 @@ def exact_rows(
         row |= {"compile_seconds": entrant.compile_seconds, "seconds": entrant.seconds}
         row |= {"rows_computed": entrant.rows_computed}
         if isinstance(entrant.result, Failure):
-            yield row | failure_columns(entrant.result)
+            yield row | entrant.result.columns
             continue
         row |= _of_result(entrant.result) | _top(entrant.result.distribution, prompt.expected)
         if entrant.name == IDEAL:
@@ -167,7 +165,7 @@ def estimated_rows(
         )
         backend = engine_set.backend(engine.name)
         if isinstance(found, Failure) or isinstance(backend, Failure):
-            yield row | failure_columns(found if isinstance(found, Failure) else Failure("error", ""))
+            yield row | (found if isinstance(found, Failure) else Failure("error", "")).columns
             continue
         row |= {"language": language_of(backend), "compile_seconds": ns * 1e-9}
         row |= {"seconds": (time.perf_counter_ns() - begun) * 1e-9}

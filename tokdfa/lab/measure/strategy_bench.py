@@ -45,9 +45,9 @@ from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, drawn_distance
-from tokdfa.lab.measure.engines import Engines, EngineSet, attempt
-from tokdfa.lab.measure.limits import OK, Failure
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, Seconds, failure_columns
+from tokdfa.lab.measure.engines import Engines, EngineSet  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.lab.measure.limits import OK, Failure, attempt
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, Seconds
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
 from tokdfa.lab.measure.workloads import derive_seed
@@ -139,7 +139,7 @@ class _Contender:
     def fail(self, failure: Failure) -> None:
         """It takes no further turns."""
         self.timed = None
-        self.row |= failure_columns(failure)
+        self.row |= failure.columns
 
 
 def measure_entry(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tokdfa import mask as masks
 from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.lab.measure.limits import attempt
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
@@ -39,22 +40,20 @@ def warm_up(backend: Backend, kind: str = "") -> None:
     place where it is recorded.
     """
     constraint = throwaway(backend, kind)
-    if constraint is None:
-        return
-    try:
-        compiled = backend.compile(constraint)
-        mask = masks.allocate_mask(backend.vocab.size)
-        for _ in range(2):  # the second time, states have been seen: a path of its own where masks are remembered
-            matcher = compiled.start()
+    if constraint is not None:
+        attempt(_use, backend, constraint)
+
+
+def _use(backend: Backend, constraint: Constraint) -> None:
+    compiled = backend.compile(constraint)
+    mask = masks.allocate_mask(backend.vocab.size)
+    for _ in range(2):  # the second time, states have been seen: a path of its own where masks are remembered
+        matcher = compiled.start()
+        matcher.fill_mask(mask)
+        allowed = masks.mask_to_ids(mask)
+        if len(allowed):
+            matcher.advance(int(allowed[0]))
             matcher.fill_mask(mask)
-            allowed = masks.mask_to_ids(mask)
-            if len(allowed):
-                matcher.advance(int(allowed[0]))
-                matcher.fill_mask(mask)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:
-        return
 
 
 def throwaway(backend: Backend, kind: str = "") -> Constraint | None:

@@ -5,7 +5,6 @@ what differs between the environments of several runs.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, readable, text_cell
@@ -14,8 +13,6 @@ from tokdfa.lab.declare.columns import MISSING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pandas as pd
-
     from tokdfa.lab.report.data import RunData
 
 #: Lists and mappings of the provenance that are longer are shown by their length.
@@ -23,13 +20,6 @@ MAX_LISTED = 40
 #: What differs between any two runs and says nothing: times, process, load, seeds by group, the experiment itself.
 _OWN = ("experiment", "fingerprint", "process", "started", "ended", "interrupted", "seeds", "earlier", "tokenizers")
 _MOMENTARY = ("machine · load_average", "machine · memory_available_bytes")
-
-
-def failure_counts(items: pd.DataFrame) -> str:
-    """``2 timeout, 1 unsupported``, the most frequent first; empty when all succeeded. Takes rows with a `status`."""
-    counts = Counter(map(readable, items.loc[items["status"] != "ok", "status"]))
-    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    return ", ".join(f"{count} {kind}" for kind, count in ranked)
 
 
 def failures(data: RunData) -> Table:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError, UnknownNameError
 from tokdfa.lab.declare.cells import Cell, Table, text_cell, visible
+from tokdfa.lab.declare.sentences import failure_counts
 from tokdfa.lab.report import html, kinds
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.page import LEAD, MOST_ROWS, Page, readable_time
-from tokdfa.lab.report.tables import environment_table, failure_counts
+from tokdfa.lab.report.tables import environment_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

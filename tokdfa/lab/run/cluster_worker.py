@@ -27,7 +27,6 @@ from tokdfa.errors import ClusterError, TokdfaError
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.machine import machine_facts
 from tokdfa.lab.run import provenance
-from tokdfa.lab.run.cores import alone_on_this_machine
 from tokdfa.lab.run.slots import Slots
 from tokdfa.lab.run.supervisor import POLL_SECONDS
 from tokdfa.lab.run.worker import adopt_backends
@@ -137,15 +136,9 @@ def measure_group(order: Order, group: Group) -> Measured | None:
 
 
 def _compile_kernels(ended: threading.Event) -> None:
-    """See to it that tokdfa's kernels are compiled, by one worker of a machine, unless the run ends before."""
-    while not jit.is_warm() and not ended.is_set():
-        with alone_on_this_machine("kernels") as we:
-            if we and not jit.is_warm():
-                _compile(ended)
-        ended.wait(POLL_SECONDS)
-
-
-def _compile(ended: threading.Event) -> None:
+    """Compile kernels in a process of its own, until the run ends. The workers of a machine share them out: whoever
+    compiles a kernel has claimed it (`tokdfa.core.first_use`).
+    """
     process = subprocess.Popen([sys.executable, "-c", _COMPILE, json.dumps(sys.path)], stdin=subprocess.DEVNULL)
     while process.poll() is None:
         if ended.wait(POLL_SECONDS):

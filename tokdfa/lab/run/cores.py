@@ -22,8 +22,6 @@ from tokdfa.errors import StoreError
 from tokdfa.lab.kinds import find_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from filelock import FileLock
 
     from tokdfa.lab.config.expand import Group, Item
@@ -84,17 +82,6 @@ def pin(pid: int, processors: tuple[int, ...]) -> None:
     if hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(pid, processors)
-
-
-@contextlib.contextmanager
-def alone_on_this_machine(purpose: str) -> Iterator[bool]:
-    """Whether this process may do now what one process of a machine shall do at a time; it never waits."""
-    lock = _try_lock(purpose)
-    try:
-        yield lock is not None
-    finally:
-        if lock is not None:
-            lock.release()
 
 
 def threads_of(group: Group) -> int:

@@ -17,7 +17,7 @@ from tokdfa.core import jit
 from tokdfa.lab.kinds import load_kind
 from tokdfa.lab.measure.batch import measure_batches
 from tokdfa.lab.measure.cases import NOBODY, CaseQueue
-from tokdfa.lab.measure.limits import GOT_THROUGH, Failure, failure_of
+from tokdfa.lab.measure.limits import GOT_THROUGH, Failure, attempt, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
     from tokdfa.constraint import Constraint
     from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
+    from tokdfa.lab.declare.kind import Kind
     from tokdfa.lab.measure.batch import Batch
     from tokdfa.lab.measure.cases import Cases
     from tokdfa.lab.measure.limits import Board, Limits
@@ -154,13 +155,8 @@ class Workbench:
         from tokdfa.backends.registry import create_backend
 
         assert self.tokenizer is not None
-        try:
-            backend = create_backend(entry.name, self.tokenizer.vocabulary, **entry.options)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:
-            return failure_of(error)
-        if not backend.packages:
+        backend = attempt(create_backend, entry.name, self.tokenizer.vocabulary, **entry.options)
+        if not isinstance(backend, Failure) and not backend.packages:
             if uses_kernels(type(backend)):
                 self._load_kernels()
             board.begin(index, "warm up")
@@ -268,33 +264,36 @@ def _run_memory(job: MemoryJob, bench: Workbench, board: Board) -> MemoryResult:
     board.begin(0, "warm up")
     warm_up(backend, job.constraint.kind)
     backend.supports(job.constraint)  # a peer translates the pattern here, which is not its own memory
-    try:
-        peak, retained = measure_memory(backend, job.constraint, job.walks, lambda: board.begin(0, "memory"))
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:
-        return MemoryResult(failure=failure_of(error))
-    return MemoryResult(peak, retained)
+    found = attempt(measure_memory, backend, job.constraint, job.walks, lambda: board.begin(0, "memory"))
+    return MemoryResult(failure=found) if isinstance(found, Failure) else MemoryResult(*found)
 
 
 def _run_special(job: SpecialJob, board: Board, send: Callable[[tuple[int, dict[str, Any]]], None]) -> SpecialResult:
     kind, settings = load_kind(job.target), dict(job.settings)
-    try:
-        if job.cases is None:
-            assert kind.measure is not None
-            board.begin(NOBODY, "run")
-            return SpecialResult(tuple(kind.measure(settings, job.seed)))
-        assert kind.measure_cases is not None
-        board.begin(NOBODY, "prepare")
-        left = tuple(case for case in range(job.cases.count) if case not in job.done)
-        for row in kind.measure_cases(settings, job.seed, CaseQueue(job.cases, left, board, job.failures)):
-            gc.collect()
-            send(row)
-        return SpecialResult()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:
-        return SpecialResult(failure=failure_of(error))
+    if job.cases is None:
+        assert kind.measure is not None
+        board.begin(NOBODY, "run")
+        found = attempt(kind.measure, settings, job.seed)
+        return SpecialResult(failure=found) if isinstance(found, Failure) else SpecialResult(tuple(found))
+    left = tuple(case for case in range(job.cases.count) if case not in job.done)
+    board.begin(NOBODY, "prepare")
+    return SpecialResult(
+        failure=attempt(_run_cases, kind, settings, job.seed, CaseQueue(job.cases, left, board, job.failures), send)
+    )
+
+
+def _run_cases(
+    kind: Kind,
+    settings: dict[str, Any],
+    seed: int,
+    queue: CaseQueue,
+    send: Callable[[tuple[int, dict[str, Any]]], None],
+) -> None:
+    """Send the rows of cases as they come."""
+    assert kind.measure_cases is not None
+    for row in kind.measure_cases(settings, seed, queue):
+        gc.collect()
+        send(row)
 
 
 def uses_kernels(backend: type[Backend]) -> bool:

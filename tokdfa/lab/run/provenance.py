@@ -6,7 +6,6 @@ under ``earlier``. A row's ``measured_at`` tells which start it belongs to.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokdfa
+from tokdfa.core.folders import files_fingerprint
 from tokdfa.core.packages import installed_version
 from tokdfa.lab.measure.clock import ONE_THREAD
 from tokdfa.lab.measure.machine import calibrate, machine_facts
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Packages whose version can change a number or a mask, those of the peers among them; an experiment may use more.
 PACKAGES = (
-    *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "regex"),
+    *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "regex", "interegular"),
     *("mistral-common", "sentencepiece", "tiktoken", "tokenizers", "llama-models", "torch", "transformers"),
     *("llguidance", "outlines-core", "glrmask", "xgrammar", "lm-format-enforcer"),
 )
@@ -79,15 +79,11 @@ def package_versions(names: Iterable[str]) -> dict[str, str]:
 
 
 def code_fingerprint(folder: Path) -> str:
-    """10 hex digits of a hash of the Python files below a package's folder, names and contents; some 10 ms.
+    """The fingerprint of the Python files below a package's folder; some 10 ms.
 
     Unlike the commit it is known where there is no checkout, and changes with what has not been committed.
     """
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:10]
+    return files_fingerprint(folder, folder.rglob("*.py"))
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
