@@ -8,9 +8,7 @@ from tests.automata.strategies import LETTERS, byte_set, dfas, plain
 from tests.naive.automata import all_words
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.nfa import glushkov, subset_construction
-from tokdfa.automata.words import count_words, shortest_word, words
-
-ANY = ("bytes", np.ones(256, dtype=np.bool_))
+from tokdfa.automata.words import shortest_word, words
 
 
 def automaton(tree) -> Dfa:
@@ -18,13 +16,11 @@ def automaton(tree) -> Dfa:
 
 
 @given(dfas(others_die=True))
-def test_listing_and_counting_equal_the_plain_ones(dfa):
+def test_listing_equals_the_plain_one(dfa):
     twin = plain(dfa)
     expected = [word for word in all_words(LETTERS, 5) if twin.accepts(word)]
     assert words(dfa, len(expected)) == expected
     assert words(dfa, 3) == expected[:3] or len(expected) < 3
-    for longest in range(-1, 6):
-        assert count_words(dfa, longest) == sum(len(word) <= longest for word in expected)
     if expected:
         assert shortest_word(dfa) == expected[0]
 
@@ -36,17 +32,11 @@ def test_words_are_accepted_distinct_and_in_order(dfa):
     assert len(set(found)) == len(found)
     assert found == sorted(found, key=lambda word: (len(word), word))
     if len(found) < 300:  # finite: then no word is longer than there are states
-        assert count_words(dfa, dfa.state_count) == len(found) == count_words(dfa, dfa.state_count + 5)
+        assert all(len(word) < max(1, dfa.state_count) for word in found)
     if found:
-        longest = len(found[-1])
-        assert count_words(dfa, longest - 1) <= len(found) <= count_words(dfa, longest)
         assert shortest_word(dfa) == found[0]
     else:
         assert shortest_word(dfa) is None
-
-
-def test_counts_are_exact_beyond_64_bits():
-    assert count_words(automaton(("repeat", ANY, 0, None)), 40) == (256**41 - 1) // 255
 
 
 def test_long_shortest_words():
@@ -67,4 +57,3 @@ def test_words_end_when_they_have_so_many_bytes():
 def test_the_empty_language(dfa):
     assert words(dfa, 5) == []
     assert shortest_word(dfa) is None
-    assert count_words(dfa, 5) == 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.full_disk import CALLS, fill_disk
 from tests.fuzz.case import Case
 from tests.fuzz.stored_files import StoredEntry
-from tokdfa.core.folders import cache_folder, open_private, private_folder
+from tokdfa.core.folders import cache_folder, private_folder
 from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
 from tokdfa.errors import StoreError, TokdfaError
 from tokdfa.proper import rules_cache
@@ -126,30 +126,6 @@ def test_a_private_folder_of_another_user(temporary: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "getuid", lambda: foreign)
     with pytest.raises(StoreError, match="TMPDIR"):
         private_folder()
-
-
-def test_a_private_file_is_opened_through_no_link(tmp_path: Path) -> None:
-    target, lock = tmp_path / "precious", tmp_path / "core.lock"
-    target.write_text("mine")
-    for make in (lock.symlink_to, lock.hardlink_to):
-        make(target)
-        with pytest.raises(StoreError, match="delete it"):
-            open_private(lock)
-        lock.unlink()
-    lock.symlink_to(tmp_path / "made by us")
-    with pytest.raises(StoreError, match="delete it"):
-        open_private(lock)
-    lock.unlink()
-    os.mkfifo(lock)
-    with pytest.raises(StoreError, match="delete it"):
-        open_private(lock)
-    lock.unlink()
-    os.close(open_private(lock))
-    lock.chmod(0o666)
-    with pytest.raises(StoreError, match="delete it"):
-        open_private(lock)
-    assert target.read_text() == "mine"
-    assert not (tmp_path / "made by us").exists()
 
 
 def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:

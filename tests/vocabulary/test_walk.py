@@ -11,7 +11,7 @@ from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa import mask as masks
 from tokdfa.vocabulary import walk_forms
 from tokdfa.vocabulary.vocabulary import Vocabulary
-from tokdfa.vocabulary.walk import DEAD, RecognizerTable, walk, walk_collect, walk_pending, walk_plain
+from tokdfa.vocabulary.walk import DEAD, RecognizerTable, walk, walk_collect, walk_plain
 
 ALPHABET = b"ab\x00\xff"
 
@@ -81,27 +81,6 @@ def test_all_forms_allow_what_brute_force_allows(vocab: Vocabulary, recognizer: 
     assert collected == expected
     assert collect_work.nodes_visited == work.nodes_visited
     assert vocab.trie.rank_of[room[:count]].tolist() == sorted(vocab.trie.rank_of[room[:count]].tolist())
-
-
-@given(vocabularies(ALPHABET), recognizers, st.lists(st.sampled_from(list(ALPHABET)), max_size=5).map(bytes))
-def test_pending_bytes_begin_the_token(vocab: Vocabulary, recognizer: TableRecognizer, pending: bytes) -> None:
-    """Allowed: prefixes of the pending bytes, and tokens that go on from them as the recogniser allows."""
-    table = RecognizerTable(recognizer)
-    mask = masks.allocate_mask(vocab.size)
-    walk_pending(vocab.trie, table, table.row(1), pending, mask)
-    expected = set()
-    for token in range(vocab.size):
-        spelled = vocab.token_bytes(token)
-        here: int | None = 1
-        if spelled[: len(pending)] == pending:
-            for byte in spelled[len(pending) :]:
-                here = None if here is None else recognizer.step(here, byte)
-            allowed = here is not None
-        else:
-            allowed = pending.startswith(spelled)
-        if spelled and allowed:
-            expected.add(token)
-    assert mask.tolist() == mask_of(vocab, expected)
 
 
 @given(vocabularies(ALPHABET), recognizers, st.randoms(use_true_random=False))

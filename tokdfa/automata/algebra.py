@@ -21,7 +21,7 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.explore import STATE_LIMIT, state_limit_exceeded
 from tokdfa.automata.liveness import distance_to_accept, is_empty, live_states, trim, trim_table
 from tokdfa.automata.minimize import minimize
-from tokdfa.automata.words import count_words, shortest_word, words
+from tokdfa.automata.words import shortest_word, words
 from tokdfa.core.interning import longer_keys, number_key
 from tokdfa.core.jit import kernel
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "complement",
-    "count_words",
     "difference",
     "distance_to_accept",
     "distinguishing_word",

@@ -86,7 +86,9 @@ def live_part(
 def list_moves(table: Table, byte_class: npt.NDArray[np.uint8]) -> tuple[Moves, npt.NDArray[np.uint8]]:
     """The moves of a table, and the label of each byte: uint8, shape (256,). O(states x classes)."""
     spend(10 * table.size)
-    columns, labels_of_bytes = _rank_classes_kernel(np.array(byte_class), table.shape[1])
+    _, firsts, places = np.unique(byte_class, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)  # the classes by ascending smallest byte
+    columns, labels_of_bytes = byte_class[firsts[order]].astype(np.int32), np.argsort(order).astype(np.uint8)[places]
     frozen = table.view()
     frozen.flags.writeable = False
     return Moves(*_list_moves_kernel(frozen, columns)), labels_of_bytes
@@ -94,7 +96,7 @@ def list_moves(table: Table, byte_class: npt.NDArray[np.uint8]) -> tuple[Moves, 
 
 def select_moves(moves: Moves, order: States, number: States) -> Moves:
     """The moves of the states in `order`, which become 0, 1, ..; targets are renamed by `number`, and dropped at -1."""
-    return Moves(*_select_moves_kernel(*moves, order, number))
+    return Moves(*_select_moves_kernel(moves.offsets, moves.labels, moves.targets, order, number))
 
 
 def build_dfa(moves: Moves, labels_of_bytes: npt.NDArray[np.uint8], accepting: Flags) -> Dfa:
@@ -117,23 +119,6 @@ def _breadth_first(moves: Moves, start: int, accepting: Flags) -> States:
     order = np.empty(len(accepting), dtype=np.int32)
     count = _order_states_kernel(moves.offsets, moves.targets, start, _distances(moves, accepting) >= 0, order)
     return order[:count]
-
-
-@kernel
-def _rank_classes_kernel(byte_class: npt.NDArray[np.uint8], classes: int) -> tuple[States, npt.NDArray[np.uint8]]:
-    """(the classes by ascending smallest byte, the rank in this order of each byte's class)."""
-    columns = np.empty(classes, dtype=np.int32)
-    rank = np.full(classes, -1, dtype=np.int32)  # -1 stays where no byte has the class
-    ranks_of_bytes = np.empty(256, dtype=np.uint8)
-    count = 0
-    for byte in range(256):
-        column = byte_class[byte]
-        if rank[column] < 0:
-            rank[column] = count
-            columns[count] = column
-            count += 1
-        ranks_of_bytes[byte] = rank[column]
-    return columns[:count].copy(), ranks_of_bytes
 
 
 @kernel
@@ -161,7 +146,7 @@ def _list_moves_kernel(table: Table, columns: States) -> tuple[States, States, S
 
 @kernel
 def _select_moves_kernel(
-    offsets: States, sources: States, labels: States, targets: States, order: States, number: States
+    offsets: States, labels: States, targets: States, order: States, number: States
 ) -> tuple[States, States, States, States]:
     """See `select_moves`."""
     room = 0

@@ -93,25 +93,3 @@ def _words_of_length(live: Dfa, length: int, distances: list[int], hopeless: set
             hopeless.add((state, left))
         if word:
             word.pop()
-
-
-def count_words(dfa: Dfa, max_length: int) -> int:
-    """How many words of at most `max_length` bytes are accepted, exactly. O(max_length x transitions) large numbers."""
-    live = trim(dfa)
-    if max_length < 0 or not live.state_count:
-        return 0
-    sources, columns = np.nonzero(live.transitions >= 0)
-    targets = live.transitions[sources, columns]
-    weights = np.bincount(live.byte_class)[columns].astype(object)  # bytes a class; object: Python's unbounded int
-    first_edges = np.flatnonzero(np.diff(sources, prepend=-1))
-    counts = live.accepting.astype(np.int64).astype(object)  # words of exactly k bytes from each state
-    total = int(counts[0])
-    for _ in range(max_length):
-        longer = np.zeros(live.state_count, dtype=object)
-        if len(sources):
-            longer[sources[first_edges]] = np.add.reduceat(weights * counts[targets], first_edges)
-        counts = longer
-        if not counts.any():
-            break
-        total += int(counts[0])
-    return total

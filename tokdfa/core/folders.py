@@ -49,22 +49,6 @@ def private_folder() -> Path:
     return path
 
 
-def open_private(path: Path) -> int:
-    """A descriptor of a file of this user's own, made empty if it is not there and never followed through a link.
-
-    Raises StoreError for what is no plain file of this user, as for one that has a second name elsewhere.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be opened ({error.strerror}); delete it") from None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_nlink != 1 or found.st_mode & 0o022:
-        os.close(descriptor)
-        raise StoreError(f"{path} is no plain file of this user alone ({stat.filemode(found.st_mode)}); delete it")
-    return descriptor
-
-
 def files_fingerprint(folder: Path, paths: Iterable[Path]) -> str:
     """10 hex digits of a hash of some files below `folder`, names and contents, in any order. O(bytes)."""
     digest = hashlib.sha256()

@@ -70,14 +70,7 @@ def build_lists(rules: MergeRules, derivations: Derivations, merge_tree: MergeTr
         done = _build_lists_kernel(
             *(done, *rows),
             *(derivations.right, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
-            *(
-                merge_tree.order,
-                merge_tree.number,
-                merge_tree.end,
-                merge_tree.children,
-                merge_tree.child_starts,
-                merge_tree.irregular_starts,
-            ),
+            *merge_tree,
             *(lists.struct, state_of),
         )
         if done == len(merge_tree.order):

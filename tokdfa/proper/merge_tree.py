@@ -14,8 +14,7 @@ right spine. With it one reads off which tokens a given one may not follow (`tok
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from tokdfa.proper.merge_rules import Int32
 
 
-@dataclass(frozen=True, eq=False)
-class MergeTree:
+class MergeTree(NamedTuple):
     """A merge tree of left parts, or of right parts. All arrays int32; n is the number of tokens in the merge tree.
 
     `order`: shape (n,), the tokens in preorder. `number`: shape (V,), the place of each token in `order`, -1 for the

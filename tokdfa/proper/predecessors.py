@@ -52,14 +52,7 @@ class Predecessors:
         return (
             *(self.row_starts, self.rule_left, self.rule_rank),
             *(derivations.left, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
-            *(
-                merge_tree.order,
-                merge_tree.number,
-                merge_tree.end,
-                merge_tree.children,
-                merge_tree.child_starts,
-                merge_tree.irregular_starts,
-            ),
+            *merge_tree,
         )
 
     def forbidden_before(self, token: int) -> Int32:

@@ -103,21 +103,6 @@ def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask, *, node: int
     return WalkCounters(visited, skipped, filled)
 
 
-def walk_pending(trie: TokenTrie, table: ByteTable, state: int, pending: bytes, mask: Mask) -> WalkCounters:
-    """Like `walk`, when the next token's bytes must begin with `pending` (or be a prefix of it).
-
-    `state` is the state *after* `pending`, which the caller has checked. Allowed are the tokens that spell a prefix of
-    `pending`, `pending` itself included, and those that go on from it as `table` allows.
-    """
-    unsigned = mask.view(np.uint32)
-    for token in trie.prefixes_of(pending):
-        unsigned[token >> 5] |= np.uint32(1 << (token & 31))
-    node = trie.find(pending)
-    if pending and node < 0:
-        return WalkCounters(0, 0, 0)
-    return walk(trie, table, state, mask, node=node)
-
-
 def walk_collect(
     trie: TokenTrie, table: ByteTable, state: int, tokens: npt.NDArray[np.int32], targets: npt.NDArray[np.int32]
 ) -> tuple[int, WalkCounters]:

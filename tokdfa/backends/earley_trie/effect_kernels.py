@@ -195,11 +195,11 @@ def _make_effect(effect, rest, state, out, stack, lexer, machine):  # type: igno
         if here < past:
             return meta[STATUS]
         progress[RANGE], progress[POSITION] = progress[RANGE] + 1, -1
-    return _keep_effect(effect, out, stack, lexer)
+    return _keep_effect(effect, out, lexer)
 
 
 @kernel
-def _keep_effect(effect, out, stack, lexer):  # type: ignore[no-untyped-def]
+def _keep_effect(effect, out, lexer):  # type: ignore[no-untyped-def]
     """A status: intern the rests of what was left, and take down the effect."""
     meta, ranges, group_of, end_pool = out.meta, out.ranges, out.group_of, out.end_pool
     tokens, found, end = meta[TOKENS], meta[RANGES], meta[USED_ENDS]
@@ -309,7 +309,7 @@ def fill_kernel(  # type: ignore[no-untyped-def]
                 low, high = out.rests.begin[rest], out.rests.begin[rest + 1]
                 progress[RANGE] += low
                 status = walk_rest(
-                    row, state, -1, out.rests.words, low, high, meta[SPARE], stack, progress, lexer, rows, machine
+                    row, state, -1, out.rests.words, high, meta[SPARE], stack, progress, lexer, rows, machine
                 )
                 progress[RANGE] -= low
                 if status != OK:

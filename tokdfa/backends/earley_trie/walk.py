@@ -90,7 +90,7 @@ class Walker:
         self._progress[:] = 0, -1
         while True:
             tables = machine.lexer.arrays, machine.rows.arrays, machine.arrays
-            status = walk_rest(*begin, ranges, 0, len(ranges), trie.size, arrays, self._progress, *tables)
+            status = walk_rest(*begin, ranges, len(ranges), trie.size, arrays, self._progress, *tables)
             if status == OK:
                 return
             machine.supply(int(status))
@@ -249,11 +249,11 @@ def _read_again(base, first, past, stack, lexer, rows, machine):  # type: ignore
 
 @kernel
 def walk_rest(  # type: ignore[no-untyped-def]
-    row, state, fallback, ranges, low, high, spare, stack, progress, lexer, rows, machine
+    row, state, fallback, ranges, high, spare, stack, progress, lexer, rows, machine
 ):
-    """A status: walk ranges[low:high] from a situation, setting bits in `stack.words`.
+    """A status: walk ranges[:high], from ``progress[RANGE]`` on, from a situation, setting bits in `stack.words`.
 
-    `spare`: the id of nodes without a token; `progress`: where to go on, ``low`` and -1 to begin with.
+    `spare`: the id of nodes without a token; `progress`: where to go on, the first range and -1 to begin with.
     """
     nodes, status = stack.nodes, OK
     visited = np.int64(0)
