@@ -70,7 +70,7 @@ def build_lists(rules: MergeRules, derivations: Derivations, merge_tree: MergeTr
         done = _build_lists_kernel(
             *(done, *rows),
             *(derivations.right, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
-            *merge_tree,
+            *merge_tree.arrays,
             *(lists.struct, state_of),
         )
         if done == len(merge_tree.order):

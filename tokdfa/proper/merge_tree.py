@@ -14,7 +14,8 @@ right spine. With it one reads off which tokens a given one may not follow (`tok
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from tokdfa.proper.merge_rules import Int32
 
 
-class MergeTree(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MergeTree:
     """A merge tree of left parts, or of right parts. All arrays int32; n is the number of tokens in the merge tree.
 
     `order`: shape (n,), the tokens in preorder. `number`: shape (V,), the place of each token in `order`, -1 for the
@@ -42,6 +44,11 @@ class MergeTree(NamedTuple):
     children: Int32
     child_starts: Int32
     irregular_starts: Int32
+
+    @property
+    def arrays(self) -> tuple[Int32, ...]:
+        """All of them, as kernels take them."""
+        return self.order, self.number, self.end, self.children, self.child_starts, self.irregular_starts
 
 
 def build_merge_tree(

@@ -52,7 +52,7 @@ class Predecessors:
         return (
             *(self.row_starts, self.rule_left, self.rule_rank),
             *(derivations.left, derivations.level, derivations.rest_after_left, derivations.rest_after_right),
-            *merge_tree,
+            *merge_tree.arrays,
         )
 
     def forbidden_before(self, token: int) -> Int32:

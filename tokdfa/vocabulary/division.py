@@ -112,12 +112,12 @@ def cut_ranges_kernel(nodes, begin, ranges, spare, rest, path):  # type: ignore[
     base = (nodes[begin] >> np.uint64(DEPTH_SHIFT)) & depth_mask
     for k in range(len(ranges)):
         first, past = ranges[k, FIRST], ranges[k, PAST]
-        while above > 0 and _next(nodes, path[0, above - 1]) <= first:
+        while above > 0 and next_node(nodes, path[0, above - 1]) <= first:
             above -= 1
             rest[path[1, above]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
-            here = max(here, _next(nodes, path[0, above]))
+            here = max(here, next_node(nodes, path[0, above]))
         while here < first:
-            following = _next(nodes, here)
+            following = next_node(nodes, here)
             if following <= first:
                 here = following
                 continue
@@ -142,6 +142,6 @@ def cut_ranges_kernel(nodes, begin, ranges, spare, rest, path):  # type: ignore[
 
 
 @kernel
-def _next(nodes, node):  # type: ignore[no-untyped-def]
+def next_node(nodes, node):  # type: ignore[no-untyped-def]
     """The node after a node's subtree."""
     return np.int64((nodes[node] >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))

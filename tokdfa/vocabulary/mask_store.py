@@ -182,7 +182,7 @@ def list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
     """List the tokens of a mask, ascending; how many there are, or -1 if there are more than fit."""
     total = np.int64(0)
     for k in range(len(mask)):
-        total += np.int64(_count_bits(np.uint32(mask[k])))
+        total += count_ones(np.uint64(np.uint32(mask[k])))
     if total > len(tokens):
         return np.int64(-1)
     count = np.int64(0)
@@ -190,19 +190,19 @@ def list_tokens_kernel(mask, tokens):  # type: ignore[no-untyped-def]
         word = np.uint32(mask[k])
         while word:
             below = ~word & (word - np.uint32(1))  # ones below the lowest bit
-            tokens[count] = np.int32(32 * k) + np.int32(_count_bits(below))
+            tokens[count] = 32 * k + count_ones(np.uint64(below))
             count += 1
             word &= word - np.uint32(1)
     return count
 
 
 @kernel
-def _count_bits(word):  # type: ignore[no-untyped-def]
-    """The number of ones in a uint32 (Warren, Hacker's Delight, 5-1)."""
-    word -= (word >> np.uint32(1)) & np.uint32(0x55555555)
-    word = (word & np.uint32(0x33333333)) + ((word >> np.uint32(2)) & np.uint32(0x33333333))
-    word = (word + (word >> np.uint32(4))) & np.uint32(0x0F0F0F0F)
-    return np.uint32(word * np.uint32(0x01010101)) >> np.uint32(24)
+def count_ones(word):  # type: ignore[no-untyped-def]
+    """The number of ones in a uint64 (Warren, Hacker's Delight, 5-1)."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @kernel

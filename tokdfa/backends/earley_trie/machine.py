@@ -269,12 +269,6 @@ def _find_start(row, lexer, rows, meta):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _status_of(following):  # type: ignore[no-untyped-def]
-    """The status for what `_find_next` returned in place of a row."""
-    return DEAD if following == -1 else (NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS)
-
-
-@kernel
 def find_target(state, column, lexer):  # type: ignore[no-untyped-def]
     """(status, the lexer state after a byte of class `column` or DEAD's -1)."""
     place = state * len(lexer.representatives) + column
@@ -289,8 +283,10 @@ def find_target(state, column, lexer):  # type: ignore[no-untyped-def]
 def end_lexeme(row, accepting_set, lexer, rows, machine):  # type: ignore[no-untyped-def]
     """(status, row, lexer state) after a lexeme of the set has ended, before the next byte."""
     following = _find_next(row, accepting_set, lexer, rows, machine.meta)
+    if following == -1:
+        return DEAD, np.int64(-1), np.int64(-1)
     if following < 0:
-        return _status_of(following), np.int64(-1), np.int64(-1)
+        return (NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS), np.int64(-1), np.int64(-1)
     state = _find_start(following, lexer, rows, machine.meta)
     if state < 0:
         return NEEDS_LEXER, np.int64(-1), np.int64(-1)

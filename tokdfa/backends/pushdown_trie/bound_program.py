@@ -22,7 +22,6 @@ import numpy.typing as npt
 from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
 from tokdfa.backends.pushdown_trie.name_others import find_other_states_kernel
 from tokdfa.backends.pushdown_trie.name_trie import NAME_COLUMNS, T_NODES, T_ORDER, T_PAST, TABLE_COLUMNS, build_tries
-from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.program.program import COUNTED, FIRST, OPERATION, TERMINAL
 
@@ -78,7 +77,7 @@ class BoundProgram:
             program.entries if program.source is None else program.entries.copy(),
         )
         self._used = {name: len(getattr(self, name)) for name in FIELDS}
-        self.counts = bool(_bind_kernel(self.code, 0, len(self.code), np.array(starts, dtype=np.int32)))
+        self.counts = _bind(self.code, starts)
 
     @property
     def program(self) -> Program:
@@ -128,7 +127,7 @@ class BoundProgram:
             self.entries[: used["entries"]] = source.entries
             begin = used["code"]
             self._append("code", code, any(replaced))
-            self.counts |= bool(_bind_kernel(self.code, begin, used["code"], np.array(starts, dtype=np.int32)))
+            self.counts |= _bind(self.code[begin : used["code"]], starts)
             for written in source.written[self._followed :]:
                 if written < begin:
                     self.code[written] = source.code[3 * written : 3 * written + 3]
@@ -220,12 +219,8 @@ def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
     return not (needed & ~available).any()
 
 
-@kernel
-def _bind_kernel(code, begin, end, starts):  # type: ignore[no-untyped-def]
-    """Put states in place of the numbers of terminals in code[begin:end]; whether it has a COUNTED."""
-    counts = False
-    for place in range(begin, end):
-        if code[place, OPERATION] == TERMINAL:
-            code[place, FIRST] = starts[code[place, FIRST]]
-        counts = counts or code[place, OPERATION] == COUNTED
-    return counts
+def _bind(code: Int32, starts: list[int]) -> bool:
+    """Put states in place of the numbers of terminals; whether there is a COUNTED."""
+    terminals = np.flatnonzero(code[:, OPERATION] == TERMINAL)
+    code[terminals, FIRST] = np.array(starts, dtype=np.int32)[code[terminals, FIRST]]
+    return bool((code[:, OPERATION] == COUNTED).any())

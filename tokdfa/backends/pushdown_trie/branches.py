@@ -23,6 +23,7 @@ import numpy as np
 from tokdfa.backends.pushdown_trie.arrays import longer
 from tokdfa.core.jit import kernel
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
+from tokdfa.vocabulary.mask_store import count_ones
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
 if TYPE_CHECKING:
@@ -77,15 +78,6 @@ class Branches:
                 self.branch_keys, self.branch_slots = longer_map(self.branch_keys, self.branch_slots, -1)
         if children > len(self.branch_children):
             self.branch_children = longer(self.branch_children, max(children, 2 * len(self.branch_children)))
-
-
-@kernel
-def count_ones(word):  # type: ignore[no-untyped-def]
-    """The number of ones in a uint64 (Warren, Hacker's Delight, 5-1)."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @kernel

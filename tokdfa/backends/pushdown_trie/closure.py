@@ -222,7 +222,8 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
             return NEEDS_ROWS
         machine.live_items[end] = pack_item(place, state, stack)
         end += 1
-    if meta[M_LONGEST] and meta[M_SKIP] >= 0 and not _is_dead(end - begin, accepts):
+    is_dead = end == begin and not accepts  # a border at which nothing can be read
+    if meta[M_LONGEST] and meta[M_SKIP] >= 0 and not is_dead:
         machine.pairs[0] = pack_entry(ROW_PLACE, row)
         status, stack = intern_stack(np.int64(0), np.int64(1), machine)
         if status != OK:
@@ -300,9 +301,3 @@ def _wide_flag(seen, items, meta):  # type: ignore[no-untyped-def]
     if not seen & WIDE or (meta[M_LONGEST] and seen & SHORTEST and items > 1):
         return 0
     return ROW_WIDE
-
-
-@kernel
-def _is_dead(items, accepts):  # type: ignore[no-untyped-def]
-    """Whether a border is dead: nothing can be read there and the text may not end."""
-    return items == 0 and not accepts

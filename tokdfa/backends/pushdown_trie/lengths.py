@@ -8,7 +8,7 @@ Most numbers make no difference: few tokens have more than 20 characters, fewer 
 says which do, from whatever state a token begins; strings that differ in other numbers have one mask
 (`tokdfa.backends.pushdown_trie.counted.clip_row`).
 
-The two walks are loops of their own, and no steps of `tokdfa.vocabulary.walker`: where they are is a state with a
+The walk is a loop of its own, and no step of `tokdfa.vocabulary.walker`: where they are is a state with a
 number of characters, so a step has branches, and over these arrays takes 10 ms for Llama 3 in place of 0.9.
 """
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS
 from tokdfa.core.jit import kernel
-from tokdfa.program.json_text import BODY, END, string_dfa
+from tokdfa.program.json_text import BODY, string_dfa
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -50,13 +50,12 @@ class TokenLengths:
         """
         if self._levels is None:
             automaton = string_dfa("all")  # what it refuses is refused with fewer escapes, too
-            room = self.trie.depth_limit + 2
-            begun, closing = np.zeros(room, dtype=np.bool_), np.zeros(room, dtype=np.bool_)
+            table, flags = automaton.byte_table().ravel(), ACCEPTS * automaton.accepting.astype(np.uint8)
+            begun, closing = (np.zeros(self.trie.depth_limit + 2, dtype=np.bool_) for _ in range(2))
             begun[0] = True
-            _mark_counts_kernel(
-                self.trie.nodes, self.trie.size, automaton.byte_table(), BODY, END, begun, closing,
-                np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32),
-            )  # fmt: skip
+            for state in range(automaton.state_count):
+                begun[self._count(state, BODY, table, flags, closing)[:-1]] = True
+            begun |= closing
             counts, closings = np.flatnonzero(begun), np.flatnonzero(closing)
             lefts, needs = np.arange(counts[-1]), np.arange(closings.max(initial=0) + 1)
             least = counts[np.searchsorted(counts, lefts, side="right") - 1]
@@ -75,12 +74,7 @@ class TokenLengths:
         """
         counts = self._counts.get((state, body))
         if counts is None:
-            counts = np.zeros(self.trie.size + 1, dtype=np.int16)
-            room = self.trie.depth_limit + 2
-            _count_characters_kernel(
-                self.trie.nodes, state, body, transitions, flags, counts,
-                np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int16),
-            )  # fmt: skip
+            counts = self._count(state, body, transitions, flags, np.zeros(self.trie.depth_limit + 2, dtype=np.bool_))
             self._counts[state, body] = counts
             self.nbytes += counts.nbytes
         key = state, body, left
@@ -91,6 +85,22 @@ class TokenLengths:
             words = self._short[key] = np.packbits(bits, bitorder="little").view(np.uint32)
             self.nbytes += words.nbytes
         return words
+
+    def _count(
+        self,
+        state: int,
+        body: int,
+        transitions: npt.NDArray[np.int32],
+        flags: npt.NDArray[np.uint8],
+        closing: npt.NDArray[np.bool_],
+    ) -> npt.NDArray[np.int16]:
+        """How many characters each token begins from a state on, 0 where the string is not open any more; the last
+        entry means nothing. `closing`: marked by how many stand before a quote.
+        """
+        counts, room = np.zeros(self.trie.size + 1, dtype=np.int16), self.trie.depth_limit + 2
+        scratch = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int16)
+        _count_characters_kernel(self.trie.nodes, state, body, transitions, flags, counts, closing, *scratch)
+        return counts
 
     def make_all(self, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]) -> None:
         """Make the masks of `short_tokens` for every `left` that tokens tell apart, by the states asked for before.
@@ -103,47 +113,29 @@ class TokenLengths:
 
 
 @kernel
-def _count_characters_kernel(nodes, start, body, transitions, flags, counts, states, begun):  # type: ignore[no-untyped-def]
-    """Write how many characters each token begins, 0 for one after which the string is not open any more."""
+def _count_characters_kernel(  # type: ignore[no-untyped-def]
+    nodes, start, body, transitions, flags, counts, closing, states, begun
+):
+    """Write how many characters each token begins that the string is open after, and mark in `closing` how many stand
+    before a quote.
+    """
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     states[0], begun[0] = start, 0
-    for here in range(len(nodes)):
+    here = np.uint64(0)
+    while here < np.uint64(len(nodes)):
         node = nodes[here]
         depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
         state = np.int64(states[depth])
-        target = np.int64(-1)
-        if state >= 0:
-            target = np.int64(transitions[state * 256 + np.int64(node & np.uint64(0xFF))])
-        if target >= 0 and flags[target] & ACCEPTS:
-            target = np.int64(-1)
+        target = np.int64(transitions[state * 256 + np.int64(node & np.uint64(0xFF))])
+        if target < 0 or flags[target] & ACCEPTS:
+            if target >= 0:
+                closing[begun[depth]] = True
+            here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
+            continue
         states[depth + 1] = target
         begun[depth + 1] = begun[depth] + (1 if state == body else 0)
-        if target >= 0:
-            counts[np.int64(node >> np.uint64(TOKEN_SHIFT))] = begun[depth + 1]
-
-
-@kernel
-def _mark_counts_kernel(nodes, spare, table, body, end, begun, closing, states, counts):  # type: ignore[no-untyped-def]
-    """Mark how many characters tokens begin from any state of the automaton, and how many before a closing quote."""
-    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
-    for start in range(len(table)):
-        states[0], counts[0] = start, 0
-        here = np.uint64(0)
-        while here < np.uint64(len(nodes)):
-            node = nodes[here]
-            depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
-            state = np.int64(states[depth])
-            target = np.int64(table[state, np.int64(node & np.uint64(0xFF))])
-            if target < 0 or target == end:
-                if target == end:
-                    begun[counts[depth]] = closing[counts[depth]] = True
-                here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
-                continue
-            states[depth + 1] = target
-            counts[depth + 1] = counts[depth] + (1 if state == body else 0)
-            if np.int64(node >> np.uint64(TOKEN_SHIFT)) != spare:
-                begun[counts[depth + 1]] = True
-            here += np.uint64(1)
+        counts[np.int64(node >> np.uint64(TOKEN_SHIFT))] = begun[depth + 1]
+        here += np.uint64(1)
 
 
 def warm_up() -> None:

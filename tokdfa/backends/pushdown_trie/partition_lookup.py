@@ -24,12 +24,11 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STRICT,
     find_partition,
 )
-from tokdfa.backends.pushdown_trie.branches import count_ones
 from tokdfa.backends.pushdown_trie.items import leaves_freely, left_item, terminal_state, wide_state
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, intern_row
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import NAMES, OPERATION, TERMINAL
-from tokdfa.vocabulary.mask_store import NARROW
+from tokdfa.vocabulary.mask_store import NARROW, count_ones
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.partition import TrieParts

@@ -58,32 +58,26 @@ class SuffixScratch:
 
 @kernel
 def _merge_exits_kernel(nodes, ranges, spare, links, tokens, counts, way):  # type: ignore[no-untyped-def]
-    """Begin a trie of suffixes, and add all exits."""
+    """Begin a trie of suffixes, and add all exits: of each the token, and what is below it."""
+    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     links[0, L_CHILD] = links[0, L_TOKEN] = links[0, L_SIBLING] = -1
     counts[E_NODES], counts[E_TOKENS] = 1, 0
-    for k in range(len(ranges)):
-        _merge_exit(nodes, ranges[k, FIRST], ranges[k, PAST], spare, links, tokens, counts, way)
-
-
-@kernel
-def _merge_exit(nodes, here, following, spare, links, tokens, counts, way):  # type: ignore[no-untyped-def]
-    """Add the exit that is node `here`: its token, and what is below it, up to node `following`."""
-    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
-    base = np.int64((nodes[here] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
     way[0, 0] = 0
-    for number in range(here, following):
-        node = nodes[number]
-        depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask) - base
-        merged = np.int64(0)
-        if depth > 0:
-            merged = _child(np.int64(way[0, depth - 1]), np.int64(node & np.uint64(0xFF)), links, counts)
-            way[0, depth] = merged
-        token = np.int64(node >> np.uint64(TOKEN_SHIFT))
-        if token != spare:
-            place = counts[E_TOKENS]
-            tokens[place, 0], tokens[place, 1] = token, links[merged, L_TOKEN]
-            links[merged, L_TOKEN] = place
-            counts[E_TOKENS] = place + 1
+    for k in range(len(ranges)):
+        base = np.int64((nodes[ranges[k, FIRST]] >> np.uint64(DEPTH_SHIFT)) & depth_mask)
+        for number in range(ranges[k, FIRST], ranges[k, PAST]):
+            node = nodes[number]
+            depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask) - base
+            merged = np.int64(0)
+            if depth > 0:
+                merged = _child(np.int64(way[0, depth - 1]), np.int64(node & np.uint64(0xFF)), links, counts)
+                way[0, depth] = merged
+            token = np.int64(node >> np.uint64(TOKEN_SHIFT))
+            if token != spare:
+                place = counts[E_TOKENS]
+                tokens[place, 0], tokens[place, 1] = token, links[merged, L_TOKEN]
+                links[merged, L_TOKEN] = place
+                counts[E_TOKENS] = place + 1
 
 
 @kernel

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.core.jit import kernel
-from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+from tokdfa.vocabulary.division import next_node
+from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,12 +57,6 @@ def spell_in_fewest_tokens(texts: Sequence[bytes], vocab: Vocabulary) -> list[tu
 
 
 @kernel
-def _next_node_kernel(nodes, node):  # type: ignore[no-untyped-def]
-    """The first node after the node's subtree."""
-    return np.int64((nodes[node] >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-
-
-@kernel
 def _spell_texts_kernel(nodes, spare, texts, ends, chosen, lengths):  # type: ignore[no-untyped-def]
     """For each position of each text the first token of its best spelling (-1: none), and that token's length.
 
@@ -72,7 +67,7 @@ def _spell_texts_kernel(nodes, spare, texts, ends, chosen, lengths):  # type: ig
     while node < len(nodes):
         byte = nodes[node] & np.uint64(0xFF)
         roots[byte] = min(roots[byte], node)
-        node = _next_node_kernel(nodes, node)
+        node = next_node(nodes, node)
     fewest = np.empty(len(texts) + 1, dtype=np.int32)
     begin = np.int64(0)
     for end in ends:
@@ -83,10 +78,10 @@ def _spell_texts_kernel(nodes, spare, texts, ends, chosen, lengths):  # type: ig
             position = start
             node, stop = roots[texts[start]], np.int64(len(nodes))
             while node < stop:
-                after = _next_node_kernel(nodes, node)
+                after = next_node(nodes, node)
                 while after < stop and nodes[after] & np.uint64(0xFF) == texts[position]:
                     node = after
-                    after = _next_node_kernel(nodes, node)
+                    after = next_node(nodes, node)
                 token = np.int64(nodes[node] >> np.uint64(TOKEN_SHIFT))
                 position += 1
                 count = fewest[position] + 1
@@ -99,5 +94,5 @@ def _spell_texts_kernel(nodes, spare, texts, ends, chosen, lengths):  # type: ig
                 stop = after
                 node += 1
                 while node < stop and nodes[node] & np.uint64(0xFF) != texts[position]:
-                    node = _next_node_kernel(nodes, node)
+                    node = next_node(nodes, node)
         begin = end
