@@ -21,9 +21,9 @@ KINDS = {
     "dequantized": "unpacked models",
     "merge-rules": "merge rules of tokenizers",
     "pretokenizers": "pre-tokenizers as automata",
-    "partitions": "token classes",
+    "effects": "tables of earley_trie",
     "pools": "automata of pushdown_trie",
-    "vegas": "automata of cartesian_merge",
+    "vegas": "merged parts of direct_merge",
 }
 
 

@@ -136,7 +136,7 @@ class PushdownTables(CompiledConstraint):
         machine = self.generation.machine
         return {
             "instructions": len(self.program.code),
-            "texts": len(self.program.terminals),
+            "terminals": len(self.program.terminals),
             "rows": machine.row_count,
             "stacks": machine.stack_count,
             "bytes": machine.nbytes,
