@@ -1,11 +1,16 @@
 """Regex states: each way of building counts what it should, and the report ranks laws."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from tests.lab.kinds.telling import Told
 from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.regex_states import KIND, measure
 from tokdfa.regex.nodes import LAWS
+
+EXPERIMENTS = Path(__file__).parents[3] / "experiments"
 
 
 def test_the_variants_are_in_order():
@@ -17,6 +22,21 @@ def test_the_variants_are_in_order():
     assert states["minimal"] == 6
     assert states["minimal"] <= states["all laws"] <= states["without union_merge_repeats"]
     assert states["all laws"] <= states["subset construction"]
+
+
+@pytest.mark.parametrize(
+    ("label", "law"),
+    [
+        ("never ab", "complement"),
+        ("both in any order", "intersection"),
+        ("counts in a row", "concat_merge_repeats"),
+    ],
+)
+def test_patterns_of_the_experiment_on_which_the_rarer_laws_act(label, law):
+    entries = yaml.safe_load((EXPERIMENTS / "regex_states.yaml").read_text())["constraints"]
+    entry = next(one for one in entries if one.get("label") == label)
+    states = {row["variant"]: row["states"] for row in measure({**entry, "max_states": 500}, seed=0)}
+    assert states["minimal"] <= states["all laws"] < states[f"without {law}"] < 500
 
 
 def test_what_cannot_be_counted_has_a_status():
