@@ -227,7 +227,7 @@ HOSTILE = ROWS.assign(case=['x"y', "a.b[0]\\", 'x"y', "a.b[0]\\", "c"])
     "declared",
     [
         Curves("c", "C", x="nodes", y="mask_ns", hover=("case",)),
-        Points("p", "P", x="nodes", y="mask_ns", each=("case",)),
+        Points("p", "P", x="nodes", y="mask_ns", hover=("case",)),
         Distribution("d", "D", x="mask_ns"),
         Bars("b", "B", x="mask_ns", rows="case", hover=("case",)),
         Curves("c", "C", x="nodes", y="mask_ns", panels="case", log=True),

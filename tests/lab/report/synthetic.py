@@ -144,25 +144,3 @@ def trie_walk_run(folder: Path) -> FakeRun:
                 )
     frames = {"results": pd.DataFrame(rows)}
     return FakeRun(folder, config(name="walks", kind="trie_walk", reference=""), dict(PROVENANCE), frames)
-
-
-#: variant -> states over minimal
-VARIANTS = {"all laws": 1.0, "without union_merge": 3.0, "no laws": None, "subset construction": 2.0, "minimal": 1.0}
-
-
-def regex_states_run(folder: Path) -> FakeRun:
-    """Minimal DFAs of 10, 20 and 30 states; ``no laws`` never finishes."""
-    rows = [
-        {
-            "constraint": constraint,
-            "variant": variant,
-            "states": int(minimal * factor) if factor else 20_000,
-            "seconds": 0.01 * minimal,
-            "status": "ok" if factor else "limit",
-            "message": "",
-        }
-        for minimal, constraint in ((10, "date"), (20, "ip"), (30, "url"))
-        for variant, factor in VARIANTS.items()
-    ]
-    frames = {"results": pd.DataFrame(rows)}
-    return FakeRun(folder, config(name="states", kind="regex_states", reference=""), dict(PROVENANCE), frames)

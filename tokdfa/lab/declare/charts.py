@@ -46,11 +46,6 @@ class Chart:
     panels: tuple[Panel, ...] = ()
     reason: str = ""
 
-    @property
-    def figure(self) -> tuple[Panel, ...] | None:
-        """The panels, None if nothing is drawn."""
-        return self.panels or None
-
     def to_png(self) -> bytes:
         """The picture, panels one below the other, with twice as many pixels as `WIDTH` says."""
         import vl_convert
@@ -148,21 +143,16 @@ class Curves(Declaration):
 
 @dataclass(frozen=True)
 class Points(Declaration):
-    """One point for each row, or for each group of the columns `each` and each contender."""
-
-    each: Sequence[str] = ()
+    """One point for each row."""
 
     def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
         (x, y), (first, second) = self.axes(results), (value_of(self.x), value_of(self.y))
-        keys = [name for name in (by, *self.each) if name in rows]
-        groups = rows.groupby(keys, sort=False) if self.each else rows.groupby(rows.index, sort=False)
         found = []
-        for _, group in groups:
-            values = [stat.compute(group, results.columns) for stat in (first, second)]
+        for _, row in rows.groupby(rows.index, sort=False):
+            values = [stat.compute(row, results.columns) for stat in (first, second)]
             if all(map(is_known, values)):
-                contender = group[by].iloc[0] if by in group else ""
-                hover = (*self.each, *self.hover)
-                found.append(_point(group, hover, by, contender, (x, values[0]), (y, values[1])))
+                contender = row[by].iloc[0] if by in row else ""
+                found.append(_point(row, self.hover, by, contender, (x, values[0]), (y, values[1])))
         return found
 
 

@@ -44,7 +44,3 @@ class Results:
     def column(self, name: str) -> Column:
         """What a column is; one that is not declared is a count."""
         return self.columns.get(name, Column(name))
-
-    def engines(self, rows: pd.DataFrame) -> list[str]:
-        """The contenders in the order of the rows."""
-        return [str(name) for name in rows[self.engine].dropna().unique()] if self.engine in rows else []

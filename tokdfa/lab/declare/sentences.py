@@ -130,14 +130,12 @@ class Ranking:
 
     values: Sequence[Value]
     over: Sequence[str] = ()
-    frame: str = ""
-    where: str = ""
 
     def sentences(self, results: Results) -> list[str]:
         """The sentences of a run's results."""
         import pandas as pd
 
-        rows = results.rows(self.frame, self.where)
+        rows = results.rows()
         if results.engine not in rows:
             return []
         said = []

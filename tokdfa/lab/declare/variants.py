@@ -123,21 +123,19 @@ class Growth(Declared):
     rows: Sequence[str] = ()
     x: str = ""
     value: Value = ""
-    across: str = ""
 
     def build(self, results: Results) -> Table:
         rows = results.rows(self.frame, self.where)
-        across = self.across or results.engine
-        if rows.empty or across not in rows:
+        if rows.empty or results.engine not in rows:
             return self.table((), ())
-        names = list(rows[across].dropna().unique())
+        names = list(rows[results.engine].dropna().unique())
         by = [name for name in self.rows if name in rows]
         stat = value_of(self.value)
         built = []
         for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
             cells = [text_cell(name) for name in key_parts(key)]
             for name in names:
-                mine = group[group[across] == name]
+                mine = group[group[results.engine] == name]
                 points = {size: stat.compute(one, results.columns) for size, one in mine.groupby(self.x)}
                 slope = exponent(list(points), list(points.values()))
                 cells.append(NOTHING if math.isnan(slope) else Cell(f"n^{slope:.2f}", slope))

@@ -77,12 +77,12 @@ class Page:
     @property
     def charts(self) -> list[Chart]:
         """The charts that are drawn."""
-        return [plot for plot in self.plots if plot.figure is not None]
+        return [plot for plot in self.plots if plot.panels]
 
     @property
     def left_out(self) -> dict[str, str]:
         """Title of a chart that is not drawn -> why."""
-        return {plot.title: plot.reason for plot in self.plots if plot.figure is None}
+        return {plot.title: plot.reason for plot in self.plots if not plot.panels}
 
     def markdown(self, pictures: Mapping[str, str], files: Mapping[str, str]) -> str:
         """The report as Markdown. `pictures`: chart -> path of its picture, for those that were written; `files`: table
