@@ -106,6 +106,8 @@ def test_the_figure_of_002() -> None:
     assert compiled.sizes == {"states": 17, "transitions": 65}
     fallback = set(range(3, 259))
     assert sum(token not in fallback for row in compiled.index for token in row) == 48
+    ways_out = [len(set(row) - fallback) for row in compiled.index]
+    assert (ways_out.count(1), ways_out.count(0)) == (3, 1)  # "only 3 states with one outgoing transition" of 16
     same_masks(Regex("boolean: ((true)|(false))"), vocab, 12)
 
 
