@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tokdfa.decoding.torch_masks import apply_masks
     from tokdfa.display import show
     from tokdfa.errors import TokdfaError, TokenRefused
+    from tokdfa.grammar.tool_formats import tools
     from tokdfa.mask import allocate_mask, mask_to_bool, mask_to_ids
     from tokdfa.models.registry import load_model
     from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
@@ -33,6 +34,7 @@ _PUBLIC = {
     "Grammar": "tokdfa.constraint",
     "JsonSchema": "tokdfa.constraint",
     "Regex": "tokdfa.constraint",
+    "tools": "tokdfa.grammar.tool_formats",
     "TokdfaError": "tokdfa.errors",
     "TokenRefused": "tokdfa.errors",
     "allocate_mask": "tokdfa.mask",
@@ -75,6 +77,7 @@ __all__ = [
     "mask_to_bool",
     "mask_to_ids",
     "show",
+    "tools",
 ]
 
 

@@ -192,7 +192,8 @@ class Grammar(Constraint):
 
     def schema(self, text: str) -> JsonSchema:
         """The constraint of a ``%json`` in this grammar. Raises OptionError for an option that cannot be."""
-        options, schema = dict(self.json_options), DECODER.decode(text)
+        options = dict(self.json_options)
+        schema = DECODER.decode(text) if '"x-tokdfa"' in text else None
         if isinstance(schema, dict) and "x-tokdfa" in schema:
             own = schema.pop("x-tokdfa")
             if not isinstance(own, dict):

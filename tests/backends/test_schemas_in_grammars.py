@@ -13,6 +13,9 @@ from tests.grammar.lexed_cfgs import mask_of
 from tests.packages import needs
 from tokdfa.constraint import Choice, Grammar, JsonSchema, describe_constraint, rebuild_constraint
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaError, SchemaUnsupported, UnsupportedConstraint
+from tokdfa.grammar.parts import json as json_part
+from tokdfa.grammar.parts import regex, tag, tags
+from tokdfa.grammar.tool_formats import tools
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 ENGINES = ("pushdown_trie", "earley_trie")
@@ -163,6 +166,44 @@ def test_runs_of_chunks_are_those_of_llguidance(way):
     every = [compile_with(text, tokenizer_of("bytes").vocabulary, name) for name in engines]
     for seed in range(10):
         walk_along([one.start() for one in every], every[0].vocab, (), 30, random.Random(seed))
+
+
+@needs("llguidance")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_masks_with_tags_are_those_of_llguidance(engine):
+    """The text that the parts are, read by both; triggers that overlap, and tokens over every border."""
+    arguments = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}, "required": ["a"]}
+    part = tags(
+        tag("<call name=f>", json_part({**arguments, "additionalProperties": False}), "</call>", trigger="<call"),
+        tag("``<", regex("[a-z]+"), ">"),
+    )
+    tokenizer, grammar = tokenizer_of("mistral-v1"), Grammar(part, json_options=COMPACT)
+    every = [compile_with(grammar, tokenizer.vocabulary, name) for name in (engine, "llguidance")]
+    planned = tokenizer.encode('So <cal ``<x> ```<abc> <<call name=f>{"a":12}</call><call name=f>{"a":1}</call>.')
+    for seed in range(3):
+        walk_along([one.start() for one in every], tokenizer.vocabulary, planned, 60, random.Random(seed), stray=0.03)
+
+
+def test_tools_share_their_programs():
+    """Many tools, linked as they are read: each call is taken with its own arguments, in two grammars at once."""
+    vocab = tokenizer_of("bytes").vocabulary
+    described = [
+        {
+            "name": f"tool{k}",
+            "parameters": {"type": "object", "properties": {f"a{k}": {"const": k}}, "required": [f"a{k}"]},
+        }
+        for k in range(20)
+    ]
+    part = tools("llama3_function", described, vocab)
+    compiled = [compile_with(Grammar(part, json_options=COMPACT), vocab) for _ in range(2)]
+    for k in (3, 17, 3, 0, 19):
+        for one in compiled:
+            assert accepts(one.start(), f'x<function=tool{k}>{{"a{k}":{k}}}</function>y')
+            assert not accepts(one.start(), f'x<function=tool{k}>{{"a{k}":{k + 1}}}</function>y')
+    planned = b'<function=tool4>{"a4":4}</function><function=tool11>{"a11":11,"b":"c"}</function>'
+    every = [*compiled, compile_with(Grammar(part, json_options=COMPACT), vocab, "earley_trie")]
+    for seed in range(3):
+        walk_along([one.start() for one in every], vocab, planned, 100, random.Random(seed), stray=0.02)
 
 
 # What is refused.

@@ -1,4 +1,4 @@
-"""Linking: a program made by itself becomes a frame of another, so that a schema is lowered once for many grammars.
+"""Linking: a program made by itself becomes a part of another, so that a schema is lowered once for many grammars.
 
 The code is copied with its places moved; equal terminals and name tables are one. What the program writes when it is
 first needed (LAZY) is written there, whoever needs it first, and then copied here: so a place is where `_Linked.place`
@@ -39,8 +39,6 @@ from tokdfa.program.program import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tokdfa.program.builder import ProgramBuilder
     from tokdfa.program.program import GrowingCode, Program
 
@@ -50,12 +48,9 @@ Int32 = npt.NDArray[np.int32]
 NS_PER_INSTRUCTION, BYTES_PER_INSTRUCTION = 1_000, 24
 
 
-def link(builder: ProgramBuilder, program: Program, name: str | Callable[[], str]) -> int:
-    """The number of a new frame of `builder` that reads what `program` reads, which is not for the longest match."""
-    frame = builder.frame(name)
-    linked = _Linked(builder, program)
-    builder.enter(frame, linked.place(program.start))
-    return frame
+def link(builder: ProgramBuilder, program: Program) -> int:
+    """Where a frame of `builder` begins that reads what `program` reads, which is not for the longest match."""
+    return _Linked(builder, program).place(program.start)
 
 
 class _Linked:

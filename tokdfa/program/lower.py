@@ -17,6 +17,7 @@ Cost: about 1 µs an instruction. Automata are not built here but at the first u
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, UnsupportedConstraint
@@ -35,6 +36,9 @@ from tokdfa.regex.nodes import (
     K_REPEAT,
     K_UNION,
 )
+
+#: Schemas of a grammar that are linked before they are read.
+LINKED_AT_ONCE = 8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,9 +110,9 @@ class _Lowering:
         first = len(cfg.lexemes)
         for name in cfg.names[first:]:
             builder.frame(name)
-        for symbol, lexeme in enumerate(cfg.lexemes):
-            if isinstance(lexeme, SchemaTexts):
-                self.frames[symbol] = self._schema(lexeme)
+        schemas = {symbol: lexeme for symbol, lexeme in enumerate(cfg.lexemes) if isinstance(lexeme, SchemaTexts)}
+        for symbol, texts in schemas.items():
+            self.frames[symbol] = self._schema(texts, len(schemas) <= LINKED_AT_ONCE)
         rules: list[list[tuple[int, ...]]] = [[] for _ in cfg.names[first:]]
         for left, right in cfg.rules:
             rules[left - first].append(right)
@@ -128,14 +132,18 @@ class _Lowering:
             places.append(self._lexeme(tuple(sorted(set(singles))), RETURN_PLACE))
         return self.builder.any_of(places)
 
-    def _schema(self, texts: SchemaTexts) -> int:
-        """The frame of a schema."""
+    def _schema(self, texts: SchemaTexts, at_once: bool) -> int:
+        """The frame of a schema, which is linked at once, or when it is first read; lowered it is now, for errors."""
         if self.longest or self.schema is None:
             raise UnsupportedConstraint(
                 f"%json (line {texts.line} of the grammar) is read in any way to cut its text, not by longest match;"
                 " take lexer=any (or auto), or earley_trie"
             )
-        return link(self.builder, self.schema(texts), f"{texts.name}:{texts.line}:{texts.column}")
+        builder, program = self.builder, self.schema(texts)
+        frame = builder.frame(f"{texts.name}:{texts.line}:{texts.column}")
+        write = partial(link, builder, program)
+        builder.enter(frame, write() if at_once else builder.lazy(write))
+        return frame
 
     def _can_unite(self, symbol: int) -> bool:
         if not self.cfg.is_lexeme(symbol):
