@@ -12,6 +12,7 @@ from tokdfa import mask as masks
 from tokdfa.vocabulary import walk_forms
 from tokdfa.vocabulary.vocabulary import Vocabulary
 from tokdfa.vocabulary.walk import DEAD, RecognizerTable, walk, walk_collect, walk_plain
+from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
 ALPHABET = b"ab\x00\xff"
 
@@ -56,6 +57,12 @@ def test_all_forms_allow_what_brute_force_allows(vocab: Vocabulary, recognizer: 
     mask = masks.allocate_mask(vocab.size)
     work = walk(vocab.trie, table, table.row(0), mask)
     assert mask.tolist() == mask_of(vocab, set(expected))
+
+    flat = np.array(table.transitions, dtype=np.int32)
+    words = np.zeros(vocab.size // 32 + 1, dtype=np.uint32)
+    seen = walk_source(vocab.trie, source_nodes(vocab.trie), flat, table.byte_class, table.row(0), words)
+    assert seen == (work.nodes_visited, seen[1])
+    assert [token for token in range(vocab.size) if words[token >> 5] >> (token & 31) & 1] == sorted(expected)
 
     plain = masks.allocate_mask(vocab.size)
     plain_work = walk_plain(vocab.trie, recognizer, 0, plain)

@@ -202,6 +202,7 @@ def _warm_up() -> None:
     """Run every kernel of the trie and of the walk once."""
     from tokdfa.mask import allocate_mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
+    from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
     class AnyByte:
         def step(self, state: int, byte: int) -> int:
@@ -212,3 +213,6 @@ def _warm_up() -> None:
     walk(trie, table, table.row(0), allocate_mask(trie.size))
     room = np.empty(trie.size + 1, dtype=np.int32)
     walk_collect(trie, table, table.row(0), room, room.copy())
+    nodes, rows, words = source_nodes(trie), np.zeros(256, dtype=np.int32), np.zeros(1, dtype=np.uint32)
+    for alphabet in (np.zeros(256, dtype=np.uint8), None):
+        walk_source(trie, nodes, rows, alphabet, 0, words)

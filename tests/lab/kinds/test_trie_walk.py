@@ -9,7 +9,13 @@ from tokdfa.lab.kinds.trie_walk import KIND, measure
 
 def test_engines_make_the_same_mask() -> None:
     rows = measure({"tokenizer": "mistral-v1", "label": "digits", "regex": "[0-9]+", "repeats": 3}, seed=0)
-    assert [row["engine"] for row in rows] == ["tokdfa", "tokdfa, walk alone", "llguidance slices off"]
+    assert [row["engine"] for row in rows] == [
+        *("tokdfa", "tokdfa, walk alone", "004's layout", "004's layout, all bytes", "llguidance slices off")
+    ]
+    walks = {row["engine"]: (row["reads"], row["writes"]) for row in rows if row["reads"]}
+    assert walks["tokdfa, walk alone"] == walks["004's layout"]
+    assert walks["004's layout"][0] == pytest.approx(walks["004's layout, all bytes"][0] + 1)
+    assert 4 < walks["004's layout"][0] < 5
     assert {row["differs"] for row in rows} == {0}
     assert {row["allowed"] for row in rows} == {20}  # ten pieces and ten byte tokens
     for row in rows:
@@ -36,4 +42,4 @@ def test_the_verdict_is_about_the_widest_mask() -> None:
     ]
     walks = KIND.tables[0].build(results).frame
     assert walks["llguidance slices off"].tolist() == pytest.approx([20e-9, 400e-9])
-    assert KIND.tables[2].build(results).frame["nodes per token"].tolist() == [2.1]
+    assert KIND.tables[3].build(results).frame["nodes per token"].tolist() == [2.1]

@@ -4,6 +4,9 @@ One item is a tokenizer and a pattern. For the mask of the pattern's first state
 
 - ``tokdfa``: `Matcher.fill_mask` of ``token_index`` with ``lazy=True`` and ``cache_masks=False``, so each call walks;
 - ``tokdfa, walk alone``: the bare `tokdfa.vocabulary.walk.walk`, rows filled beforehand, into a mask;
+- ``004's layout`` and ``004's layout, all bytes``: the walk of toktrie over its own nodes, with parents to pop
+  (`tokdfa.vocabulary.walk_layout`), with alphabet compression and without; reads and writes of these and of our bare
+  walk are counted;
 - each peer: `Matcher.fill_mask` of a fresh fork of a matcher that has not made a mask yet, after another fork has made
   the same mask once. So tables that forks share are warm, and a peer that remembers its last mask cannot answer from
   memory. Forking is not timed.
@@ -34,6 +37,7 @@ from tokdfa.regex.compile import compile_lazy
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import build_trie
 from tokdfa.vocabulary.walk import walk
+from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,10 +45,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tokdfa.backends.base import CompiledConstraint
+    from tokdfa.vocabulary.trie import TokenTrie
 
 #: A peer, and the options under which it really walks its trie.
 PEER: Literal["llguidance"] = "llguidance"
 PEER_OPTIONS = {"slices": "off"}
+LAYOUT = "004's layout"
 
 
 class Settings(Strict):
@@ -73,6 +79,18 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         "tokdfa": _fill_once(create_backend("token_index", vocab, lazy=True, cache_masks=False).compile(constraint)),
         "tokdfa, walk alone": lambda: _walk_once(lambda mask: walk(trie, table, 0, mask), vocab.size),
     }
+    nodes, classes = source_nodes(trie), table.class_count
+    flat = np.array(table.transitions, dtype=np.int32)
+    by_byte = flat.reshape(-1, classes)[:, table.byte_class]
+    by_byte = np.where(by_byte >= 0, by_byte // classes * 256, by_byte).astype(np.int32).ravel()
+    layouts: dict[str, tuple[Any, Any]] = {LAYOUT: (flat, table.byte_class), f"{LAYOUT}, all bytes": (by_byte, None)}
+    counted: dict[str, tuple[float, float]] = {}
+    for engine, parts in layouts.items():
+        engines[engine] = partial(_walk_source_once, trie, nodes, parts)
+        visited, survived = walk_source(trie, nodes, *parts, 0, np.zeros(trie.size // 32 + 1, dtype=np.uint32))
+        # node, stack, alphabet, table; and the mask where the node survives, which is written as the stack is
+        counted[engine] = (4 if parts[1] is not None else 3) + survived / visited, 2 * survived / visited
+    counted["tokdfa, walk alone"] = counted[LAYOUT]
     if typed.peers:
         peer = create_backend(PEER, vocab, **PEER_OPTIONS).compile(constraint)
         engines[f"{PEER} slices off"] = _fill_once(peer)
@@ -109,6 +127,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 "ns_min": float(min(nanoseconds)),
                 "ns_per_node": float(np.median(nanoseconds)) / max(1, work.nodes_visited),
                 "build_ms": float(np.median(build_ns)) * 1e-6,
+                **dict(zip(("reads", "writes"), counted.get(engine, (None, None)), strict=True)),
             }
         )
     return rows
@@ -118,6 +137,14 @@ def _walk_once(fill: Callable[[masks.Mask], object], size: int) -> tuple[int, ma
     """Nanoseconds of one fill of a fresh mask, and the mask."""
     mask = masks.allocate_mask(size)
     return time_call(partial(fill, mask))[1], mask
+
+
+def _walk_source_once(trie: TokenTrie, nodes: Any, parts: tuple[Any, Any]) -> tuple[int, masks.Mask]:
+    """As `_walk_once`, by the walk of 004."""
+    words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
+    nanoseconds = time_call(partial(walk_source, trie, nodes, *parts, 0, words))[1]
+    words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)  # the spare bit
+    return nanoseconds, words.view(np.int32)[: masks.mask_words(trie.size)].copy()
 
 
 def _fill_once(compiled: CompiledConstraint) -> Callable[[], tuple[int, masks.Mask]]:
@@ -133,6 +160,7 @@ def _fill_once(compiled: CompiledConstraint) -> Callable[[], tuple[int, masks.Ma
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The rows, and those of each tokenizer's widest mask."""
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "reads", "writes"])])
     rows = rows.assign(case=rows["label"].where(rows["label"].notna(), rows["pattern"]))
     widest = rows["allowed"] == rows.groupby("tokenizer")["allowed"].transform("max")
     return {"": rows, "widest": rows[widest]}
@@ -150,6 +178,8 @@ KIND = Kind(
         Column("allowed", "allowed"),
         Column("density", "share of the vocabulary allowed", "share"),
         Column("differs", "tokens that differ", "", "lower", "tokens in which a mask is not that of tokdfa"),
+        Column("reads", "reads of a node"),
+        Column("writes", "writes of a node"),
         Column("nodes_visited", "nodes", "", "neither", "nodes that tokdfa's walk visits"),
         seconds("ns_median", "walk", "one mask, median of the repeats"),
         seconds("ns_per_node", "time per node", "over the nodes that tokdfa's walk visits"),
@@ -175,6 +205,14 @@ KIND = Kind(
             beside=(Stat("density", "max", "share"),),
             value="ns_per_node",
             ratio=False,
+        ),
+        Summary(
+            "accesses",
+            "Reads and writes of a node",
+            "Means over the nodes visited: a node that is skipped writes nothing. 004 counts 5 reads and 2 writes.",
+            by=("engine", "tokenizer"),
+            values=("reads:min", "reads:max", "writes:min", "writes:max"),
+            where="reads.notna()",
         ),
         Summary(
             "tries",
