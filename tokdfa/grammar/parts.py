@@ -160,7 +160,7 @@ class Tags(Part):
             by_trigger.setdefault(member.trigger, []).append(member.after_trigger())
         triggers = [_literal(trigger) for trigger in by_trigger if _is_text(trigger)]
         until = {_literal(trigger): trigger for trigger in by_trigger if _is_text(trigger)}
-        free = NOTHING
+        free: Part = NOTHING
         if self.free_text:
             free = text_without(*triggers)
             until = {trigger: _first_of([trigger], triggers) for trigger in triggers}
@@ -174,7 +174,7 @@ class Tags(Part):
         return seq(repeat(body, 1 if self.at_least_one else 0), free).write(writer)
 
 
-def text(characters: str) -> Part:
+def text(characters: str) -> Written:
     """Exactly these characters. OptionError for a surrogate without its other half."""
     try:
         as_text(characters, "text").encode()
